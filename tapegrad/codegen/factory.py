@@ -1,0 +1,105 @@
+"""The kernel factory: Python source text in, addresses of compiled C functions out.
+
+The text becomes a module file named by the hash of its content and of everything it is compiled
+with, so that a stale result can never be loaded; Numba compiles each export once and keeps the
+machine code beside the file.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy as np
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_lock = threading.RLock()
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Hash of what generated code may include: floors 0 to 2 and the compiler's versions."""
+    digest = hashlib.sha256()
+    for folder in ("codegen", "ops", "sweep"):
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            digest.update(path.read_bytes())
+    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+    digest.update(repr(versions).encode())
+    return digest.hexdigest()
+
+
+def _user_cache() -> Path:
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(folder)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base)
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Where generated modules live; a folder that cannot be written is replaced, with a warning."""
+    wanted = _user_cache() / "tapegrad" / fingerprint()[:16]
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except OSError as error:
+        folder = Path(tempfile.mkdtemp(prefix="tapegrad-"))
+        warnings.warn(
+            f"tapegrad: the cache folder {wanted} cannot be written ({error.strerror}); compiled "
+            f"kernels are kept in {folder} for this process only. Set NUMBA_CACHE_DIR to a folder "
+            "that can be written to keep them.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return folder
+
+
+def _write(path: Path, text: str) -> None:
+    """Put `text` at `path` in one step: another process sees all of it or nothing.
+
+    Numba's index is stamped with the file's time, so every writer gives the same time.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    os.utime(name, (1_000_000_000, 1_000_000_000))
+    os.replace(name, path)
+
+
+def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
+    """Compile functions of a module text; returns name → address of the C function.
+
+    `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
+    """
+    digest = hashlib.sha256((fingerprint() + source).encode()).hexdigest()[:24]
+    with _lock:
+        path = cache_folder() / f"k_{digest}.py"
+        if not path.exists():
+            _write(path, source)
+        spec = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        addresses = {}
+        for name, signature in exports.items():
+            compiled = numba.cfunc(signature, error_model="numpy", cache=True)
+            function = compiled(getattr(module, name))
+            _keep.append(function)
+            addresses[name] = function.address
+        return addresses
+
+
+#: Compiled functions stay alive for as long as the process.
+_keep: list = []

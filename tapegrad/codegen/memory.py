@@ -1,0 +1,166 @@
+"""Raw memory and C calls for generated code: loads, stores and named C functions as intrinsics.
+
+Addresses are int64 throughout. Nothing here checks bounds: what is read and written was checked
+when the rows were made.
+"""
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+helper = njit(error_model="numpy", no_cpython_wrapper=True)
+
+_KINDS = {
+    "i64": (ir.IntType(64), types.int64),
+    "i32": (ir.IntType(32), types.int32),
+    "u8": (ir.IntType(8), types.uint8),
+    "f64": (ir.DoubleType(), types.float64),
+    "f32": (ir.FloatType(), types.float32),
+}
+
+
+def _load(kind):
+    llvm_type, numba_type = _KINDS[kind]
+
+    @intrinsic
+    def load(typingctx, address, offset):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(builder.add(*args), llvm_type.as_pointer())
+            return builder.load(pointer)
+
+        return numba_type(types.int64, types.int64), codegen
+
+    return load
+
+
+def _store(kind):
+    llvm_type, numba_type = _KINDS[kind]
+
+    @intrinsic
+    def store(typingctx, address, offset, value):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(builder.add(args[0], args[1]), llvm_type.as_pointer())
+            builder.store(args[2], pointer)
+            return context.get_dummy_value()
+
+        return types.none(types.int64, types.int64, numba_type), codegen
+
+    return store
+
+
+load_i64, load_i32, load_u8 = _load("i64"), _load("i32"), _load("u8")
+load_f64, load_f32 = _load("f64"), _load("f32")
+store_i64, store_i32 = _store("i64"), _store("i32")
+store_f64, store_f32 = _store("f64"), _store("f32")
+
+
+def _pointer(kind):
+    llvm_type, numba_type = _KINDS[kind]
+
+    @intrinsic
+    def pointer(typingctx, address):
+        def codegen(context, builder, signature, args):
+            return builder.inttoptr(args[0], llvm_type.as_pointer())
+
+        return types.CPointer(numba_type)(types.int64), codegen
+
+    return pointer
+
+
+#: An address as a typed pointer, to index with `[]` in kernels.
+f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
+
+
+@intrinsic
+def bits_of(typingctx, value):
+    """The 64 bits of a double, as an integer."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def double_of(typingctx, bits):
+    """The double whose 64 bits are `bits`."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+def c_function(name, signature):
+    """A function of the process, found by its symbol; `signature` is a Numba signature."""
+    result, arity = signature.return_type, len(signature.args)
+
+    def build(typingctx):
+        def codegen(context, builder, sig, args):
+            llvm_types = [context.get_value_type(t) for t in sig.args]
+            returns = ir.VoidType() if result == types.none else context.get_value_type(result)
+            function_type = ir.FunctionType(returns, llvm_types)
+            function = builder.module.globals.get(name)
+            if function is None:
+                function = ir.Function(builder.module, function_type, name)
+            value = builder.call(function, args)
+            return context.get_dummy_value() if result == types.none else value
+
+        return signature, codegen
+
+    return _with_arity(build, arity)
+
+
+def _with_arity(build, arity):
+    """`build` as an intrinsic of `arity` arguments (Numba reads the number from the signature)."""
+    if arity == 0:
+        return intrinsic(lambda typingctx: build(typingctx))
+    if arity == 1:
+        return intrinsic(lambda typingctx, a: build(typingctx))
+    if arity == 2:
+        return intrinsic(lambda typingctx, a, b: build(typingctx))
+    if arity == 3:
+        return intrinsic(lambda typingctx, a, b, c: build(typingctx))
+    return intrinsic(lambda typingctx, a, b, c, d: build(typingctx))
+
+
+def call_address(signature):
+    """Calls the C function at an address: `f(address, *arguments)`."""
+    arity = len(signature.args) + 1
+    result = signature.return_type
+
+    def build(typingctx):
+        def codegen(context, builder, sig, args):
+            llvm_types = [context.get_value_type(t) for t in sig.args[1:]]
+            returns = ir.VoidType() if result == types.none else context.get_value_type(result)
+            pointer_type = ir.FunctionType(returns, llvm_types).as_pointer()
+            value = builder.call(builder.inttoptr(args[0], pointer_type), args[1:])
+            return context.get_dummy_value() if result == types.none else value
+
+        return result(types.int64, *signature.args), codegen
+
+    return _with_arity(build, arity)
+
+
+def global_address(name):
+    """The address of a symbol that `llvmlite.binding.add_symbol` has named."""
+
+    @intrinsic
+    def address(typingctx):
+        def codegen(context, builder, signature, args):
+            variable = builder.module.globals.get(name)
+            if variable is None:
+                variable = ir.GlobalVariable(builder.module, ir.IntType(8), name)
+            return builder.ptrtoint(variable, ir.IntType(64))
+
+        return types.int64(), codegen
+
+    return address
+
+
+_word = types.int64
+malloc = c_function("malloc", _word(_word))
+calloc = c_function("calloc", _word(_word, _word))
+free = c_function("free", types.none(_word))
+memcpy = c_function("memcpy", _word(_word, _word, _word))
+memset = c_function("memset", _word(_word, types.int32, _word))

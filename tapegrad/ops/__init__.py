@@ -1,0 +1,1 @@
+"""Floor 1: the table of operations. One operation, one declaration."""

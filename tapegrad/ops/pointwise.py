@@ -1,0 +1,255 @@
+"""Element-wise operations: value and slopes, one declaration each.
+
+`x`, `y`, `z` are the inputs, `out` the value. A slope of "0.0" says that the derivative is zero
+wherever it exists.
+"""
+
+from .table import pointwise
+
+ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.1, 3.0), (-0.9, 0.9)
+
+# arithmetic
+pointwise("add", "x y", "x + y", "1.0", "1.0", doc="x + y")
+pointwise("subtract", "x y", "x - y", "1.0", "-1.0", doc="x − y")
+pointwise("multiply", "x y", "x * y", "y", "x", doc="x · y")
+pointwise("divide", "x y", "x / y", "1.0 / y", "-out / y", doc="x / y", domain=(ANY, POSITIVE))
+pointwise(
+    "power",
+    "x y",
+    "np.power(x, y)",
+    "select(y == 0.0, 0.0, y * np.power(x, y - 1.0))",
+    "select(x == 0.0, 0.0, out * np.log(select(x == 0.0, 1.0, x)))",
+    doc="x to the power y",
+    domain=(POSITIVE, ANY),
+    awkward="at x = 0 the slope to y is 0; for x < 0 it is NaN",
+)
+pointwise(
+    "remainder",
+    "x y",
+    "x - y * np.floor(x / y)",
+    "1.0",
+    "-np.floor(x / y)",
+    doc="remainder with the sign of y, `%`",
+    domain=(ANY, POSITIVE),
+    awkward="at multiples of y: the slope from inside",
+)
+pointwise("negative", "x", "-x", "-1.0", doc="−x")
+pointwise("square", "x", "x * x", "2.0 * x", doc="x²")
+pointwise("reciprocal", "x", "1.0 / x", "-out * out", doc="1 / x", domain=POSITIVE)
+pointwise("absolute", "x", "np.absolute(x)", "np.sign(x)", doc="|x|", awkward="0 at 0")
+
+# powers, exponentials, logarithms
+pointwise("sqrt", "x", "np.sqrt(x)", "0.5 / out", doc="√x", domain=POSITIVE, awkward="∞ at 0")
+pointwise(
+    "cbrt",
+    "x",
+    "np.cbrt(x)",
+    "1.0 / (3.0 * out * out)",
+    doc="cube root of x",
+    domain=POSITIVE,
+    awkward="∞ at 0",
+)
+pointwise("exp", "x", "np.exp(x)", "out", doc="eˣ")
+pointwise("exp2", "x", "np.exp2(x)", "0.6931471805599453 * out", doc="2ˣ")
+pointwise("expm1", "x", "np.expm1(x)", "out + 1.0", doc="eˣ − 1")
+pointwise("log", "x", "np.log(x)", "1.0 / x", doc="natural logarithm", domain=POSITIVE)
+pointwise(
+    "log2",
+    "x",
+    "np.log2(x)",
+    "1.4426950408889634 / x",
+    doc="logarithm to base 2",
+    domain=POSITIVE,
+)
+pointwise(
+    "log10",
+    "x",
+    "np.log10(x)",
+    "0.4342944819032518 / x",
+    doc="logarithm to base 10",
+    domain=POSITIVE,
+)
+pointwise("log1p", "x", "np.log1p(x)", "1.0 / (1.0 + x)", doc="log(1 + x)", domain=UNIT)
+pointwise(
+    "logaddexp",
+    "x y",
+    "np.logaddexp(x, y)",
+    "select(x == y, 0.5, np.exp(x - out))",
+    "select(x == y, 0.5, np.exp(y - out))",
+    doc="log(eˣ + eʸ) without overflow",
+)
+
+# trigonometric and hyperbolic
+pointwise("sin", "x", "np.sin(x)", "np.cos(x)", doc="sine of x in radians")
+pointwise("cos", "x", "np.cos(x)", "-np.sin(x)", doc="cosine of x in radians")
+pointwise("tan", "x", "np.tan(x)", "1.0 + out * out", doc="tangent", domain=(-1.2, 1.2))
+pointwise(
+    "arcsin", "x", "np.arcsin(x)", "1.0 / np.sqrt(1.0 - x * x)", doc="inverse sine", domain=UNIT
+)
+pointwise(
+    "arccos", "x", "np.arccos(x)", "-1.0 / np.sqrt(1.0 - x * x)", doc="inverse cosine", domain=UNIT
+)
+pointwise("arctan", "x", "np.arctan(x)", "1.0 / (1.0 + x * x)", doc="inverse tangent")
+pointwise(
+    "arctan2",
+    "x y",
+    "np.arctan2(x, y)",
+    "y / (x * x + y * y)",
+    "-x / (x * x + y * y)",
+    doc="angle of the point (y, x)",
+    domain=POSITIVE,
+    awkward="NaN at (0, 0)",
+)
+pointwise(
+    "hypot",
+    "x y",
+    "np.hypot(x, y)",
+    "select(out == 0.0, 0.0, x / select(out == 0.0, 1.0, out))",
+    "select(out == 0.0, 0.0, y / select(out == 0.0, 1.0, out))",
+    doc="√(x² + y²)",
+    domain=POSITIVE,
+    awkward="0 at (0, 0)",
+)
+pointwise("sinh", "x", "np.sinh(x)", "np.cosh(x)", doc="hyperbolic sine")
+pointwise("cosh", "x", "np.cosh(x)", "np.sinh(x)", doc="hyperbolic cosine")
+pointwise("tanh", "x", "np.tanh(x)", "1.0 - out * out", doc="hyperbolic tangent")
+pointwise(
+    "arcsinh", "x", "np.arcsinh(x)", "1.0 / np.sqrt(x * x + 1.0)", doc="inverse hyperbolic sine"
+)
+pointwise(
+    "arccosh",
+    "x",
+    "np.arccosh(x)",
+    "1.0 / np.sqrt(x * x - 1.0)",
+    doc="inverse hyperbolic cosine",
+    domain=(1.2, 3.0),
+)
+pointwise(
+    "arctanh",
+    "x",
+    "np.arctanh(x)",
+    "1.0 / (1.0 - x * x)",
+    doc="inverse hyperbolic tangent",
+    domain=UNIT,
+)
+
+# choice
+_TIE = "1/2 to each at a tie"
+pointwise(
+    "maximum",
+    "x y",
+    "np.maximum(x, y)",
+    "select(x == y, 0.5, select(x > y, 1.0, 0.0))",
+    "select(x == y, 0.5, select(y > x, 1.0, 0.0))",
+    doc="the larger; NaN if either is",
+    awkward=_TIE,
+)
+pointwise(
+    "minimum",
+    "x y",
+    "np.minimum(x, y)",
+    "select(x == y, 0.5, select(x < y, 1.0, 0.0))",
+    "select(x == y, 0.5, select(y < x, 1.0, 0.0))",
+    doc="the smaller; NaN if either is",
+    awkward=_TIE,
+)
+pointwise(
+    "fmax",
+    "x y",
+    "np.fmax(x, y)",
+    "select(x == y, 0.5, select((x > y) | (y != y), 1.0, 0.0))",
+    "select(x == y, 0.5, select((y > x) | (x != x), 1.0, 0.0))",
+    doc="the larger; a NaN loses",
+    awkward=_TIE,
+)
+pointwise(
+    "fmin",
+    "x y",
+    "np.fmin(x, y)",
+    "select(x == y, 0.5, select((x < y) | (y != y), 1.0, 0.0))",
+    "select(x == y, 0.5, select((y < x) | (x != x), 1.0, 0.0))",
+    doc="the smaller; a NaN loses",
+    awkward=_TIE,
+)
+pointwise(
+    "clip",
+    "x y z",
+    "np.minimum(np.maximum(x, y), z)",
+    "select((x >= y) & (x <= z), 1.0, 0.0)",
+    "select((x < y) & (y <= z), 1.0, 0.0)",
+    "select((x > z) | (y > z), 1.0, 0.0)",
+    doc="x limited to the interval from y to z",
+    domain=((-2.0, 2.0), (-1.0, -0.5), (0.5, 1.0)),
+    awkward="on a bound the slope to x is 1",
+)
+pointwise(
+    "where",
+    "x y z",
+    "select(x != 0.0, y, z)",
+    "0.0",
+    "select(x != 0.0, 1.0, 0.0)",
+    "select(x != 0.0, 0.0, 1.0)",
+    doc="y where the condition x holds, else z",
+    awkward="the branch not taken gets exactly 0, also when its own slope is NaN",
+)
+
+# flat
+pointwise("sign", "x", "np.sign(x)", "0.0", doc="−1, 0 or 1")
+pointwise("floor", "x", "np.floor(x)", "0.0", doc="largest integer not above x")
+pointwise("ceil", "x", "np.ceil(x)", "0.0", doc="smallest integer not below x")
+pointwise("rint", "x", "np.rint(x)", "0.0", doc="nearest integer, halves to even")
+pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
+
+# special functions
+pointwise(
+    "sigmoid",
+    "x",
+    "np.sigmoid(x)",
+    "out * (1.0 - out)",
+    doc="1 / (1 + e⁻ˣ)",
+    numpy="scipy.special.expit",
+)
+pointwise(
+    "erf",
+    "x",
+    "np.erf(x)",
+    "1.1283791670955126 * np.exp(-x * x)",
+    doc="error function",
+    numpy="scipy.special.erf",
+)
+pointwise(
+    "erfc",
+    "x",
+    "np.erfc(x)",
+    "-1.1283791670955126 * np.exp(-x * x)",
+    doc="1 − erf(x)",
+    numpy="scipy.special.erfc",
+)
+pointwise(
+    "gammaln",
+    "x",
+    "np.gammaln(x)",
+    "np.digamma(x)",
+    doc="log |Γ(x)|",
+    domain=POSITIVE,
+    numpy="scipy.special.gammaln",
+)
+pointwise(
+    "digamma",
+    "x",
+    "np.digamma(x)",
+    "np.polygamma(1.0, x)",
+    doc="slope of gammaln",
+    domain=POSITIVE,
+    numpy="scipy.special.digamma",
+)
+pointwise(
+    "polygamma",
+    "x y",
+    "np.polygamma(x, y)",
+    "0.0",
+    "np.polygamma(x + 1.0, y)",
+    doc="derivative x of digamma at y",
+    domain=((1.0, 1.0), POSITIVE),
+    numpy="scipy.special.polygamma",
+)

@@ -1,0 +1,66 @@
+"""The table: what an operation is, and the list of all of them. It knows nothing of tapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+#: Every operation, by name; a code is a position in this table and is never stored on disk.
+TABLE: dict[str, Pointwise | Structural] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pointwise:
+    """An element-wise operation: one expression for the value, one for the slope of each input.
+
+    The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are
+    compiled, evaluated by NumPy, and called with tensors to record derivatives of any order.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    value: str
+    slopes: tuple[str, ...]
+    doc: str
+    domain: tuple[tuple[float, float], ...]
+    awkward: str
+    numpy: str
+    code: int
+
+    @property
+    def used(self) -> int:
+        """Bits of the values that the slopes read: inputs in order, then the output."""
+        text = " ".join(self.slopes)
+        names = (*self.inputs, "out")
+        return sum(1 << k for k, name in enumerate(names) if re.search(rf"\b{name}\b", text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Structural:
+    """An operation on whole arrays: a compiled adjoint that reads the row's references.
+
+    `source` names the module-level function `<name>_adjoint(frame, row, references)` in `module`.
+    """
+
+    name: str
+    doc: str
+    module: str
+    code: int
+
+
+def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):
+    """Declare an element-wise operation; `domain` holds one (low, high) per input, for the tests."""
+    names = tuple(inputs.split())
+    if len(slopes) != len(names):
+        raise ValueError(f"{name}: {len(names)} inputs, {len(slopes)} slopes")
+    if isinstance(domain, tuple) and not isinstance(domain[0], tuple):
+        domain = (domain,) * len(names)
+    domain = domain or ((-2.0, 2.0),) * len(names)
+    numpy = numpy or f"numpy.{name}"
+    code = len(TABLE) + 1
+    TABLE[name] = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
+
+
+def structural(name, doc, module):
+    """Declare an operation on whole arrays, with its adjoint kernel in `module`."""
+    TABLE[name] = Structural(name, doc, module, len(TABLE) + 1)

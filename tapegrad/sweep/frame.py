@@ -1,0 +1,348 @@
+"""Adjoint memory during a sweep: cells of scalar rows, mirrors of buffers, strided accumulation.
+
+Each chunk that a sweep reaches gets a table of 8-byte cells, one per row and seed. For a scalar
+row the cell is its adjoint; for an array row it is the address of the buffer's mirror. A cell that
+nothing has touched holds −0.0, and since every contribution is added as `c + 0.0` a touched
+adjoint never does: what is reachable with derivative zero is told from what is not reachable.
+"""
+
+from tapegrad.codegen.memory import (
+    calloc,
+    f32s,
+    f64s,
+    free,
+    helper,
+    i64s,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    store_f64,
+    store_i64,
+)
+
+from .layout import (
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    DEAD,
+    FRAME_ADJOINTS,
+    FRAME_CHUNKS,
+    FRAME_FIRST,
+    FRAME_FLOAT32,
+    FRAME_LOWEST,
+    FRAME_MET_FREED,
+    FRAME_ORDER,
+    FRAME_SCRATCH,
+    FRAME_SEEDS,
+    FREED,
+    FREED_ARRAY,
+    HEADER_BYTES,
+    REFERENCE_BYTES,
+    ROW_BYTES,
+    ROWS,
+    ROWS_BITS,
+    TAG_CONSTANT,
+    TAG_SCALAR,
+    UNTOUCHED,
+)
+
+REFERENCES_AT = HEADER_BYTES + ROWS * ROW_BYTES
+
+
+@helper
+def row_of(frame, id):
+    """Address of the row with this id."""
+    chunk = load_i64(load_i64(frame, FRAME_CHUNKS), (id >> ROWS_BITS) * 8)
+    return chunk + HEADER_BYTES + (id & (ROWS - 1)) * ROW_BYTES
+
+
+@helper
+def reference_of(frame, id, number):
+    """Address of a reference, by its number in the chunk of row `id`."""
+    chunk = load_i64(load_i64(frame, FRAME_CHUNKS), (id >> ROWS_BITS) * 8)
+    return chunk + REFERENCES_AT + number * REFERENCE_BYTES
+
+
+@helper
+def new_cells(frame, slot):
+    """A table of untouched cells for a chunk that the sweep reaches for the first time."""
+    count = ROWS * load_i64(frame, FRAME_SEEDS)
+    address = malloc(count * 8)
+    cells = i64s(address)
+    for k in range(count):
+        cells[k] = UNTOUCHED
+    store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, address)
+    store_i64(load_i64(frame, FRAME_LOWEST), slot * 8, ROWS)
+    order = load_i64(load_i64(frame, FRAME_ORDER), slot * 8)
+    if order < load_i64(frame, FRAME_FIRST):
+        store_i64(frame, FRAME_FIRST, order)
+    return address
+
+
+@helper
+def cell(frame, id):
+    """Address of the cell of row `id`; the row is from now on among those to sweep."""
+    slot = id >> ROWS_BITS
+    position = id & (ROWS - 1)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0:
+        cells = new_cells(frame, slot)
+    lowest = load_i64(frame, FRAME_LOWEST)
+    if position < load_i64(lowest, slot * 8):
+        store_i64(lowest, slot * 8, position)
+    return cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+
+
+@helper
+def add_to_cell(frame, id, seed, value):
+    """Accumulate into the adjoint of a scalar row."""
+    address = cell(frame, id)
+    store_f64(address, seed * 8, load_f64(address, seed * 8) + (value + 0.0))
+
+
+@helper
+def touch_cell(frame, id):
+    """Make a scalar row reachable without changing its adjoint."""
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        add_to_cell(frame, id, seed, 0.0)
+
+
+@helper
+def item_bytes(frame, array):
+    """Bytes per element of a float32 or float64 array."""
+    return 4 if load_i64(array, ARRAY_DTYPE) == load_i64(frame, FRAME_FLOAT32) else 8
+
+
+@helper
+def count_of(array):
+    """Number of elements of an array."""
+    total = 1
+    for axis in range(load_i32(array, ARRAY_NDIM)):
+        total *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return total
+
+
+@helper
+def base_of(frame, id):
+    """The array that owns the buffer of row `id`: its last reference."""
+    row = row_of(frame, id)
+    return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
+
+
+MIRROR_HEADER = 16
+
+
+@helper
+def mirror(frame, id):
+    """Address of the mirror of the buffer of row `id`, made of zeros on first touch; 0 if dead.
+
+    A mirror is a header (bytes of one seed's part, lowest address of the buffer) and the parts.
+    """
+    address = cell(frame, id)
+    found = load_i64(address, 0)
+    if found != UNTOUCHED:
+        return found
+    op = load_i32(row_of(frame, id), 0)
+    if op == DEAD:
+        return 0
+    if op == FREED or op == FREED_ARRAY:
+        store_i64(frame, FRAME_MET_FREED, 1)
+        return 0
+    array = base_of(frame, id)
+    low = load_i64(array, ARRAY_DATA)
+    high = low + item_bytes(frame, array)
+    for axis in range(load_i32(array, ARRAY_NDIM)):
+        n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        stride = load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        if stride < 0:
+            low += (n - 1) * stride
+        elif n > 0:
+            high += (n - 1) * stride
+    span = ((high - low) + 15) & -16
+    made = calloc(MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), 1)
+    store_i64(made, 0, span)
+    store_i64(made, 8, low)
+    store_i64(address, 0, made)
+    return made
+
+
+@helper
+def mirrored(found, data, seed):
+    """Where the mirror `found` holds the adjoint of the element at address `data`."""
+    return found + MIRROR_HEADER + seed * load_i64(found, 0) + data - load_i64(found, 8)
+
+
+@helper
+def forget(frame, id):
+    """Give back the mirror of a row that has been swept."""
+    address = cell(frame, id)
+    free(load_i64(address, 0))
+    store_i64(address, 0, UNTOUCHED)
+
+
+@helper
+def scalar_operand(frame, reference):
+    """Value of a reference that is a scalar row or a constant."""
+    if load_i32(reference, 12) == TAG_SCALAR:
+        return load_f64(row_of(frame, load_i32(reference, 8)), 16)
+    return load_f64(reference, 0)
+
+
+@helper
+def is_scalar(reference):
+    tag = load_i32(reference, 12)
+    return (tag == TAG_SCALAR) | (tag == TAG_CONSTANT)
+
+
+# --- strided memory ---------------------------------------------------------------------------
+# Two odometers over a shape; the inner loop runs along the last axis.
+
+
+@helper
+def add_run64(target, target_stride, source, source_stride, n):
+    if target_stride == 8 and source_stride == 8:
+        t, s = f64s(target), f64s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 0:
+        total = 0.0
+        for i in range(n):
+            total += load_f64(source, i * source_stride)
+        store_f64(target, 0, load_f64(target, 0) + total)
+    else:
+        for i in range(n):
+            at = i * target_stride
+            store_f64(target, at, load_f64(target, at) + load_f64(source, i * source_stride))
+
+
+@helper
+def add_run32(target, target_stride, source, source_stride, n):
+    if target_stride == 4 and source_stride == 4:
+        t, s = f32s(target), f32s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 0:
+        t = f32s(target)
+        total = 0.0
+        for i in range(n):
+            total += f32s(source + i * source_stride)[0]
+        t[0] += total
+    else:
+        for i in range(n):
+            f32s(target + i * target_stride)[0] += f32s(source + i * source_stride)[0]
+
+
+@helper
+def strided_add(frame, target, target_strides, source, source_strides, shape, ndim, width):
+    """target[...] += source[...] over `shape`; strides are addresses of int64 lists, in bytes."""
+    rows = 1
+    for axis in range(ndim - 1):
+        rows *= load_i64(shape, axis * 8)
+    n, step, from_step = 1, 0, 0
+    if ndim > 0:
+        n = load_i64(shape, (ndim - 1) * 8)
+        step = load_i64(target_strides, (ndim - 1) * 8)
+        from_step = load_i64(source_strides, (ndim - 1) * 8)
+    if n == 0:
+        return
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    for axis in range(ndim):
+        index[axis] = 0
+    for _ in range(rows):
+        if width == 8:
+            add_run64(target, step, source, from_step, n)
+        else:
+            add_run32(target, step, source, from_step, n)
+        axis = ndim - 2
+        while axis >= 0:
+            index[axis] += 1
+            target += load_i64(target_strides, axis * 8)
+            source += load_i64(source_strides, axis * 8)
+            size = load_i64(shape, axis * 8)
+            if index[axis] < size:
+                break
+            index[axis] = 0
+            target -= size * load_i64(target_strides, axis * 8)
+            source -= size * load_i64(source_strides, axis * 8)
+            axis -= 1
+
+
+@helper
+def start_of_block(index, strides, shape, ndim, start):
+    """Set the odometer to linear position `start`; returns the byte offset of that element."""
+    offset = 0
+    for back in range(ndim):
+        axis = ndim - 1 - back
+        size = load_i64(shape, axis * 8)
+        index[axis] = start % size
+        start //= size
+        offset += index[axis] * load_i64(strides, axis * 8)
+    return offset
+
+
+@helper
+def next_run(index, strides, shape, ndim):
+    """Move the odometer to the start of the next line; returns the change of the byte offset."""
+    axis = ndim - 1
+    offset = -index[axis] * load_i64(strides, axis * 8)
+    index[axis] = 0
+    axis -= 1
+    while axis >= 0:
+        index[axis] += 1
+        offset += load_i64(strides, axis * 8)
+        size = load_i64(shape, axis * 8)
+        if index[axis] < size:
+            break
+        index[axis] = 0
+        offset -= size * load_i64(strides, axis * 8)
+        axis -= 1
+    return offset
+
+
+@helper
+def block_of(frame, data, strides, shape, ndim, start, n, block, width):
+    """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    at = data + start_of_block(index, strides, shape, ndim, start)
+    last = ndim - 1
+    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    done = 0
+    while done < n:
+        run = 1
+        if ndim > 0:
+            run = min(n - done, load_i64(shape, last * 8) - index[last])
+        if width == 8:
+            b64 = f64s(block + done * 8)
+            for i in range(run):
+                b64[i] = load_f64(at, i * step)
+        else:
+            b32 = f32s(block + done * 4)
+            for i in range(run):
+                b32[i] = f32s(at + i * step)[0]
+        done += run
+        if done < n:
+            at += next_run(index, strides, shape, ndim)
+
+
+@helper
+def add_block(frame, data, strides, shape, ndim, start, n, block, width):
+    """Add a contiguous block to elements start … start+n of a strided array, in C order."""
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    at = data + start_of_block(index, strides, shape, ndim, start)
+    last = ndim - 1
+    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    done = 0
+    while done < n:
+        run = 1
+        if ndim > 0:
+            run = min(n - done, load_i64(shape, last * 8) - index[last])
+        if width == 8:
+            add_run64(at, step, block + done * 8, 8, run)
+        else:
+            add_run32(at, step, block + done * 4, 4, run)
+        done += run
+        if done < n:
+            at += next_run(index, strides, shape, ndim)

@@ -1,0 +1,82 @@
+"""Kernels of single operations, compiled when first wanted and kept for the life of the process.
+
+An element-wise kernel is `kernel(n, arguments)` over contiguous blocks; the arguments are the
+addresses of the inputs, the output, its adjoint and the adjoints of the inputs, which it adds to.
+"""
+
+import importlib
+import inspect
+
+from ..codegen.factory import compile_source
+from ..ops.table import TABLE, Pointwise, Structural
+
+_HEAD = """
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.memory import f32s, f64s, i64s
+from tapegrad.codegen.vmath import select
+"""
+_VIEW = {8: "f64s", 4: "f32s"}
+
+
+def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
+    """Text of the adjoint kernel of an operation for the inputs in `mask`."""
+    view, count = _VIEW[width], len(op.inputs)
+    wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
+    head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
+    head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    head += [f"    gs = {view}(at[{count + 1}])"]
+    head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
+    body = ["    for i in range(n):", "        g = gs[i]"]
+    for j, name in enumerate((*op.inputs, "out")):
+        if op.used >> j & 1:
+            body.append(f"        {name} = {name}s[i]")
+    for j in wanted:
+        slope = op.slopes[j]
+        if slope == "1.0":
+            body.append(f"        t{j}[i] += g")
+        elif slope == "-1.0":
+            body.append(f"        t{j}[i] -= g")
+        else:
+            body.append(f"        t{j}[i] += select(g == 0.0, 0.0, g * ({slope}))")
+    return _HEAD + "\n".join(head + body) + "\n"
+
+
+def value_source(op: Pointwise, width: int) -> str:
+    """Text of the kernel that computes the values of an operation."""
+    view, count = _VIEW[width], len(op.inputs)
+    lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
+    lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    lines += ["    for i in range(n):"]
+    lines += [f"        {name} = {name}s[i]" for name in op.inputs]
+    lines += [f"        outs[i] = {op.value}"]
+    assert count == len(op.inputs)
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def compile_adjoint(op: Pointwise, mask: int, width: int) -> int:
+    """Address of the adjoint kernel."""
+    text = adjoint_source(op, mask, width)
+    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+
+
+def compile_value(op: Pointwise, width: int) -> int:
+    """Address of the value kernel."""
+    return compile_source(value_source(op, width), {"kernel": "void(int64, int64)"})["kernel"]
+
+
+def structural_source(op: Structural) -> str:
+    """Text of the module with the adjoint kernel of a structural operation."""
+    module = importlib.import_module(op.module)
+    return inspect.getsource(module)
+
+
+def compile_structural(op: Structural) -> int:
+    """Address of the adjoint kernel of a structural operation."""
+    name = f"{op.name}_adjoint"
+    signature = "void(int64, int64, int64, int64)"
+    return compile_source(structural_source(op), {name: signature})[name]
+
+
+def by_code() -> dict:
+    """Operations by their code."""
+    return {op.code: op for op in TABLE.values()}

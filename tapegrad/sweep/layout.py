@@ -1,0 +1,129 @@
+"""Where everything lies in memory: the one description shared by Python and compiled code.
+
+A chunk is one block: a header, then rows of 24 bytes, then references of 16 bytes.
+
+    row        int32 op | int32 a | int32 b, int32 c  or  float64 constant | float64 value
+    reference  int64 what | int32 id | int32 tag
+
+Scalar rows: op = 4·code + kind; `a` and `b` are ids of rows. Array rows: op = ARRAY + code, `a` is
+the number of the first reference in the chunk, `b` how many there are; the last one is the output.
+An id is chunk·ROWS + position.
+"""
+
+ROWS_BITS = 12
+ROWS = 1 << ROWS_BITS
+ROW_BYTES = 24
+REFERENCES = 3 * ROWS
+REFERENCE_BYTES = 16
+
+# header words of a chunk, byte offsets
+LIVE = 0  # tensors that point into this chunk
+SLOT = 8  # number of the chunk in the table of chunks
+USED_ROWS = 16
+USED_REFERENCES = 24
+WRITES = 32  # in-place writes among the rows
+HELD = 40  # bytes of the arrays that its rows keep alive
+HEADER_BYTES = 64
+CHUNK_BYTES = HEADER_BYTES + ROWS * ROW_BYTES + REFERENCES * REFERENCE_BYTES
+
+# kinds of a scalar row: what its operands are
+ROW_ROW, ROW_CONSTANT, CONSTANT_ROW = 0, 1, 2
+
+# ops below the first code of the table
+NOTHING = 0  # an empty row
+LEAF = 1  # an input; reference `a` holds its array, if it is one
+FREED = 2  # used up by a backward pass
+LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
+DEAD = 4  # a leaf whose tensor is gone
+STORE = 5  # a cell written: a = scalar row or -1, b = id of the buffer, c = offset; keeps the old
+CONSTANT = 6  # an array that is not an input; reference `a` holds it
+FREED_ARRAY = 7  # an array row used up, its references not yet released
+FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
+ARRAY = 1 << 16
+
+# tags of a reference
+TAG_ARRAY, TAG_SCALAR, TAG_CONSTANT, TAG_INT, TAG_OBJECT = 0, 1, 2, 3, 4
+
+# CPython and NumPy: fields of their objects, byte offsets (checked when compiled code starts)
+OBJECT_TYPE = 8
+FLOAT_VALUE = 16
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
+C_CONTIGUOUS = 1
+
+# our own objects
+SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
+TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
+
+# the recorder's state, words
+(
+    STATE_ROW,
+    STATE_ROW_END,
+    STATE_ID,
+    STATE_CHUNK,
+    STATE_SCALAR_TYPE,
+    STATE_FLOAT_TYPE,
+    STATE_NEW_CHUNK,
+    STATE_ARRAY_TYPE,
+    STATE_NDARRAY_TYPE,
+    STATE_FLOAT64,
+    STATE_SPECIAL,
+    STATE_REFERENCE,
+    STATE_REFERENCE_END,
+    STATE_SLOW,
+    STATE_INT_TYPE,
+    STATE_NUMPY_FLOAT_TYPE,
+    STATE_BYTES,
+    STATE_BYTES_LIMIT,
+    STATE_BINARY,
+    STATE_SLICE_TYPE,
+    STATE_TUPLE_TYPE,
+    STATE_BOOL_TYPE,
+    STATE_FLOAT32,
+    STATE_NONE,
+) = range(0, 8 * 24, 8)
+STATE_BYTES_TOTAL = 8 * 32
+
+# the frame of one sweep, words
+(
+    FRAME_CHUNKS,
+    FRAME_ADJOINTS,
+    FRAME_LOWEST,
+    FRAME_ORDER,
+    FRAME_SEEDS,
+    FRAME_KERNELS64,
+    FRAME_KERNELS32,
+    FRAME_STRUCTURAL,
+    FRAME_USED,
+    FRAME_SCRATCH,
+    FRAME_FIRST,
+    FRAME_WANTED,
+    FRAME_WANTED_MASK,
+    FRAME_WANTED_DTYPE,
+    FRAME_FLOAT32,
+    FRAME_RETAIN,
+    FRAME_SEQUENCE,
+    FRAME_FLOAT64,
+    FRAME_AT_ORDER,
+    FRAME_AT_POSITION,
+    FRAME_START_ORDER,
+    FRAME_START_POSITION,
+    FRAME_STATUS,
+    FRAME_MET_FREED,
+) = range(0, 8 * 24, 8)
+FRAME_BYTES = 8 * 32
+
+# why a sweep came back
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, NO_MEMORY = 0, 1, 2, 3, 4
+
+#: What a structural kernel is asked to do.
+REVERSE, REDO = 0, 1
+
+#: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
+BLOCK = 1024
+#: Most operands of an element-wise row, and most rows swept together.
+OPERANDS, RUN = 4, 64
+#: Most dimensions of an array (NumPy's own limit is 64).
+DIMENSIONS = 64
+
+#: The bits of −0.0: an adjoint that nothing has touched yet.
+UNTOUCHED = -(1 << 63)

@@ -1,0 +1,272 @@
+"""The reverse sweep: one pass over the rows, from the newest to the oldest that is reached.
+
+The switch over scalar operations is generated from the table. The sweep may stop, say why, and be
+called again: a kernel that has not been compiled yet is asked for that way.
+"""
+
+from ..ops.table import TABLE, Pointwise
+
+_HEAD = '''
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.memory import *
+from tapegrad.codegen.vmath import select
+from tapegrad.sweep.frame import *
+from tapegrad.sweep.layout import *
+from tapegrad.sweep.pointwise_run import is_pointwise, pointwise_run
+from numba import types
+
+structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
+WRITE_BIT = 1 << 17
+
+
+@helper
+def swap_cell(frame, row):
+    """Exchange a written cell with the value that the row keeps."""
+    where = load_i64(base_of(frame, load_i32(row, 8)), ARRAY_DATA) + load_i32(row, 12) * 4
+    kept = load_f64(row, 16)
+    store_f64(row, 16, load_f64(where, 0))
+    store_f64(where, 0, kept)
+
+
+@helper
+def sweep_store(frame, row):
+    """Reverse of a written cell: its adjoint goes to what was written, then it is zero."""
+    swap_cell(frame, row)
+    buffer = load_i32(row, 8)
+    adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
+    if adjoints == 0:
+        return False
+    found = load_i64(adjoints, (buffer & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS))
+    if found == UNTOUCHED:
+        return False
+    source = load_i32(row, 4)
+    if source == -2:
+        return True
+    data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 12) * 4
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        where = mirrored(found, data, seed)
+        if source >= 0:
+            add_to_cell(frame, source, seed, load_f64(where, 0))
+        store_f64(where, 0, 0.0)
+    if not load_i64(frame, FRAME_RETAIN):
+        store_i32(row, 4, -2 if source >= 0 else -1)
+    return False
+
+
+@helper
+def sweep_load(frame, row, address):
+    """Reverse of a read cell."""
+    buffer = load_i32(row, 4)
+    found = mirror(frame, buffer)
+    if found == 0:
+        return
+    data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        where = mirrored(found, data, seed)
+        store_f64(where, 0, load_f64(where, 0) + load_f64(address, seed * 8))
+
+
+@helper
+def slopes_of(frame, code, kind, x, y, out):
+    """Slopes of a scalar operation to its operands."""
+    sx = 0.0
+    sy = 0.0
+'''
+
+_TAIL = '''
+    return sx, sy
+
+
+@helper
+def sweep_scalar(frame, row, op, address):
+    code, kind = op >> 2, op & 3
+    a = load_i32(row, 4)
+    out = load_f64(row, 16)
+    x = load_f64(row_of(frame, a), 16)
+    y = 0.0
+    b = -1
+    if kind == ROW_ROW:
+        b = load_i32(row, 8)
+        if b >= 0:
+            y = load_f64(row_of(frame, b), 16)
+    else:
+        y = load_f64(row, 8)
+        if kind == CONSTANT_ROW:
+            x, y = y, x
+    sx, sy = slopes_of(frame, code, kind, x, y, out)
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        g = load_f64(address, seed * 8)
+        first = sy if kind == CONSTANT_ROW else sx
+        add_to_cell(frame, a, seed, 0.0 if g == 0.0 else g * first)
+        if b >= 0:
+            add_to_cell(frame, b, seed, 0.0 if g == 0.0 else g * sy)
+
+
+@helper
+def sweep_array(frame, id, row, op, touched):
+    """Reverse of an array row; returns (next id to look at, status)."""
+    if is_pointwise(frame, op):
+        if not touched:
+            return id - 1, DONE
+        below, wanting = pointwise_run(frame, id)
+        return below, WANT_KERNEL if wanting else DONE
+    writes = load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT
+    if not touched and not writes:
+        return id - 1, DONE
+    kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
+    if kernel == 0:
+        store_i64(frame, FRAME_WANTED, op - ARRAY)
+        return id, WANT_STRUCTURAL
+    store_i64(frame, FRAME_STATUS, DONE)
+    structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), REVERSE)
+    if load_i64(frame, FRAME_STATUS) != DONE:
+        return id, load_i64(frame, FRAME_STATUS)
+    if not writes:
+        last = reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1)
+        if load_i32(last, 12) == TAG_ARRAY:
+            forget(frame, id)
+        if not load_i64(frame, FRAME_RETAIN):
+            store_i32(row, 0, FREED_ARRAY)
+    return id - 1, DONE
+
+
+@helper
+def sweep_chunk(frame, slot, position):
+    """Sweep one chunk from `position` down; returns (position, status)."""
+    chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+    first_row = chunk + HEADER_BYTES
+    writes = load_i64(chunk, WRITES)
+    seeds = load_i64(frame, FRAME_SEEDS)
+    retain = load_i64(frame, FRAME_RETAIN)
+    adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
+    base = slot << ROWS_BITS
+    while position >= 0:
+        cells = load_i64(adjoints, slot * 8)
+        if not writes:
+            if cells == 0 or position < load_i64(lowest, slot * 8):
+                break
+        address = cells + position * 8 * seeds
+        touched = False
+        if cells != 0:
+            touched = load_i64(address, 0) != UNTOUCHED
+        row = first_row + position * ROW_BYTES
+        op = load_i32(row, 0)
+        if op > ARRAY:
+            below, status = sweep_array(frame, base + position, row, op, touched)
+            position = below - base
+            if status != DONE:
+                return position, status
+            continue
+        if op == STORE:
+            if sweep_store(frame, row):
+                return position, MET_FREED
+        elif touched:
+            if op == FREED or op == FREED_ARRAY:
+                return position, MET_FREED
+            if op >= 4 * FIRST_CODE:
+                sweep_scalar(frame, row, op, address)
+                if not retain:
+                    store_i32(row, 0, FREED)
+            elif op == LOAD:
+                sweep_load(frame, row, address)
+                if not retain:
+                    store_i32(row, 0, FREED)
+            elif op == CONSTANT:
+                forget(frame, base + position)
+        position -= 1
+    return position, DONE
+
+
+def reverse(frame):
+    """Sweep from where the frame says; returns why it stopped."""
+    order = load_i64(frame, FRAME_AT_ORDER)
+    position = load_i64(frame, FRAME_AT_POSITION)
+    while order >= load_i64(frame, FRAME_FIRST):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        position, status = sweep_chunk(frame, slot, position)
+        if status != DONE:
+            store_i64(frame, FRAME_AT_ORDER, order)
+            store_i64(frame, FRAME_AT_POSITION, position)
+            return status
+        order -= 1
+        position = ROWS - 1
+    store_i64(frame, FRAME_AT_ORDER, order)
+    store_i64(frame, FRAME_AT_POSITION, -1)
+    return MET_FREED if load_i64(frame, FRAME_MET_FREED) else DONE
+
+
+def redo(frame):
+    """Write again, oldest first, what the sweep has undone."""
+    order = load_i64(frame, FRAME_AT_ORDER)
+    position = load_i64(frame, FRAME_AT_POSITION) + 1
+    if order < load_i64(frame, FRAME_FIRST):
+        order += 1
+        position = 0
+    while order <= load_i64(frame, FRAME_START_ORDER):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        if load_i64(chunk, WRITES):
+            last = ROWS - 1
+            if order == load_i64(frame, FRAME_START_ORDER):
+                last = load_i64(frame, FRAME_START_POSITION)
+            while position <= last:
+                row = chunk + HEADER_BYTES + position * ROW_BYTES
+                op = load_i32(row, 0)
+                if op == STORE:
+                    swap_cell(frame, row)
+                elif op >= ARRAY:
+                    if load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
+                        kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
+                        id = (slot << ROWS_BITS) + position
+                        refs = reference_of(frame, id, load_i32(row, 4))
+                        structural_call(kernel, frame, id, refs, REDO)
+                position += 1
+        order += 1
+        position = 0
+
+
+def end(frame, slots):
+    """Give back the cells (mirrors of inputs are read and freed by the caller)."""
+    adjoints = load_i64(frame, FRAME_ADJOINTS)
+    for slot in range(slots):
+        if load_i64(adjoints, slot * 8) != 0:
+            free(load_i64(adjoints, slot * 8))
+            store_i64(adjoints, slot * 8, 0)
+
+
+def cell_of(frame, id):
+    """Address of a row's cell, for the seed and for reading results."""
+    return cell(frame, id)
+
+
+def mirror_of(frame, id):
+    """Address of a buffer's mirror, for the seed and for reading results."""
+    return mirror(frame, id)
+'''
+
+EXPORTS = {
+    "reverse": "int64(int64)",
+    "redo": "void(int64)",
+    "end": "void(int64, int64)",
+    "cell_of": "int64(int64, int64)",
+    "mirror_of": "int64(int64, int64)",
+}
+
+
+def _case(op: Pointwise) -> str:
+    lines = []
+    for kind, (variable, slope) in zip((2, 1), zip(("sx", "sy"), op.slopes), strict=False):
+        if slope == "0.0":
+            continue
+        guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
+        lines.append(f"{guard}{variable} = {slope}")
+    body = "\n        ".join(lines) or "pass"
+    return f"if code == {op.code + 1}:\n        {body}"
+
+
+def source() -> str:
+    """The text of the sweep's module: the switch holds every operation of up to two inputs."""
+    cases = [
+        _case(op) for op in TABLE.values() if isinstance(op, Pointwise) and len(op.inputs) <= 2
+    ]
+    return _HEAD + "    " + "\n    el".join(cases) + _TAIL
