@@ -5,6 +5,7 @@ with, so that a stale result can never be loaded; Numba compiles each export onc
 machine code beside the file.
 """
 
+import ctypes
 import functools
 import hashlib
 import importlib.util
@@ -99,6 +100,19 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
             _keep.append(function)
             addresses[name] = function.address
         return addresses
+
+
+def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
+    """Compile functions of words and make them callable from Python.
+
+    `exports` maps a name to its number of int64 arguments; each returns an int64. With `keep_lock`
+    the interpreter lock stays held during the call, otherwise other threads run meanwhile.
+    """
+    word = ctypes.c_int64
+    prototype = ctypes.PYFUNCTYPE if keep_lock else ctypes.CFUNCTYPE
+    signatures = {name: f"int64({', '.join(['int64'] * n)})" for name, n in exports.items()}
+    address = compile_source(source, signatures)
+    return {name: prototype(word, *[word] * n)(address[name]) for name, n in exports.items()}
 
 
 #: Compiled functions stay alive for as long as the process.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 
 #: Every operation, by name; a code is a position in this table and is never stored on disk.
 TABLE: dict[str, Pointwise | Structural] = {}
@@ -39,12 +40,17 @@ class Pointwise:
 class Structural:
     """An operation on whole arrays: a compiled adjoint that reads the row's references.
 
-    `source` names the module-level function `<name>_adjoint(frame, row, references)` in `module`.
+    `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
+    kernels; `value(out, *operands)` computes the output again from operands of new values.
     """
 
     name: str
     doc: str
-    module: str
+    awkward: str
+    adjoint: Callable
+    helpers: tuple[Callable, ...]
+    value: Callable | None
+    writes: bool
     code: int
 
 
@@ -61,6 +67,10 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     TABLE[name] = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
 
 
-def structural(name, doc, module):
-    """Declare an operation on whole arrays, with its adjoint kernel in `module`."""
-    TABLE[name] = Structural(name, doc, module, len(TABLE) + 1)
+def structural(name, adjoint, *, doc, helpers=(), value=None, awkward="", writes=False):
+    """Declare an operation on whole arrays.
+
+    One that `writes` changes the buffer of its first operand and has no result.
+    """
+    code = len(TABLE) + 1
+    TABLE[name] = Structural(name, doc, awkward, adjoint, helpers, value, writes, code)

@@ -4,8 +4,9 @@ An element-wise kernel is `kernel(n, arguments)` over contiguous blocks; the arg
 addresses of the inputs, the output, its adjoint and the adjoints of the inputs, which it adds to.
 """
 
-import importlib
+import ctypes
 import inspect
+import textwrap
 
 from ..codegen.factory import compile_source
 from ..ops.table import TABLE, Pointwise, Structural
@@ -64,19 +65,32 @@ def compile_value(op: Pointwise, width: int) -> int:
     return compile_source(value_source(op, width), {"kernel": "void(int64, int64)"})["kernel"]
 
 
+_STRUCTURAL_HEAD = """
+from tapegrad.codegen.frame import *
+from tapegrad.codegen.layout import *
+from tapegrad.codegen.memory import *
+from numba import types
+"""
+
+
 def structural_source(op: Structural) -> str:
     """Text of the module with the adjoint kernel of a structural operation."""
-    module = importlib.import_module(op.module)
-    return inspect.getsource(module)
+    texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, op.adjoint)]
+    return _STRUCTURAL_HEAD + "\n\n".join(texts)
 
 
 def compile_structural(op: Structural) -> int:
     """Address of the adjoint kernel of a structural operation."""
-    name = f"{op.name}_adjoint"
-    signature = "void(int64, int64, int64, int64)"
+    name, signature = op.adjoint.__name__, "void(int64, int64, int64, int64)"
     return compile_source(structural_source(op), {name: signature})[name]
 
 
 def by_code() -> dict:
     """Operations by their code."""
     return {op.code: op for op in TABLE.values()}
+
+
+def callable_value(op: Pointwise, width: int):
+    """The value kernel as a function of Python's, called without the interpreter lock."""
+    address = compile_value(op, width)
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)

@@ -20,7 +20,7 @@ from tapegrad.codegen.memory import (
 )
 from numba import types
 
-from .frame import (
+from tapegrad.codegen.frame import (
     add_block,
     add_to_cell,
     block_of,
@@ -36,7 +36,7 @@ from .frame import (
     scalar_operand,
     touch_cell,
 )
-from .layout import (
+from tapegrad.codegen.layout import (
     ARRAY,
     ARRAY_DATA,
     ARRAY_DTYPE,

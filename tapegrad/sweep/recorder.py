@@ -12,7 +12,7 @@ _HEAD = '''
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
-from tapegrad.sweep.layout import *
+from tapegrad.codegen.layout import *
 from numba import types
 
 word = types.int64
@@ -153,17 +153,6 @@ def free_tensor(self):
         decref(array)
     gc_free(self)
     decref(kind)
-
-
-def release(start, count):
-    """Let go of the objects of `count` references (called with the interpreter lock held)."""
-    for k in range(count):
-        at = start + k * REFERENCE_BYTES
-        tag, what = load_i32(at, 12), load_i64(at, 0)
-        if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
-            store_i64(at, 0, 0)
-            decref(what)
-    return 0
 
 
 # --- array operands ---------------------------------------------------------------------------
@@ -604,13 +593,16 @@ def store_cell(self, arguments, count):
 
 
 def scalar_leaf(self, arguments, count):
-    """`scalar_leaf(value, id, chunk)`: a scalar tensor that is the input in row `id`."""
-    S = state()
-    before = load_i64(S, STATE_CHUNK)
-    store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))
-    made = new_scalar(load_f64(load_i64(arguments, 0), FLOAT_VALUE), int_as_word(load_i64(arguments, 8)))
-    store_i64(S, STATE_CHUNK, before)
-    return made
+    """`scalar_leaf(value)`: a scalar tensor that is an input."""
+    at = next_row(0, 0)
+    if at == 0:
+        return 0
+    value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    store_i32(at, 0, LEAF)
+    store_i32(at, 4, 0)
+    store_i32(at, 8, 0)
+    store_f64(at, 16, value)
+    return new_scalar(value, row_done(at))
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
@@ -645,7 +637,6 @@ def compile_recorder() -> dict[str, int]:
     exports["binary_power"] = "int64(int64, int64, int64)"
     exports |= {"negative": "int64(int64)", "tensor_item": "int64(int64, int64)"}
     exports |= {"free_scalar": "void(int64)", "free_tensor": "void(int64)"}
-    exports |= {"release": "int64(int64, int64)"}
     exports |= {name: "int64(int64, int64, int64)" for name in FUNCTIONS}
     text = source().replace("def binary_power(a, b):", "def binary_power(a, b, modulus):")
     return compile_source(text, exports)

@@ -10,8 +10,8 @@ _HEAD = '''
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
-from tapegrad.sweep.frame import *
-from tapegrad.sweep.layout import *
+from tapegrad.codegen.frame import *
+from tapegrad.codegen.layout import *
 from tapegrad.sweep.pointwise_run import is_pointwise, pointwise_run
 from numba import types
 
@@ -223,6 +223,7 @@ def redo(frame):
                 position += 1
         order += 1
         position = 0
+    return 0
 
 
 def end(frame, slots):
@@ -232,6 +233,7 @@ def end(frame, slots):
         if load_i64(adjoints, slot * 8) != 0:
             free(load_i64(adjoints, slot * 8))
             store_i64(adjoints, slot * 8, 0)
+    return 0
 
 
 def cell_of(frame, id):
@@ -242,15 +244,15 @@ def cell_of(frame, id):
 def mirror_of(frame, id):
     """Address of a buffer's mirror, for the seed and for reading results."""
     return mirror(frame, id)
+
+
+def free_memory(address):
+    """Give back the mirror of an input that has been read."""
+    free(address)
+    return 0
 '''
 
-EXPORTS = {
-    "reverse": "int64(int64)",
-    "redo": "void(int64)",
-    "end": "void(int64, int64)",
-    "cell_of": "int64(int64, int64)",
-    "mirror_of": "int64(int64, int64)",
-}
+EXPORTS = {"reverse": 1, "redo": 1, "end": 2, "cell_of": 2, "mirror_of": 2, "free_memory": 1}
 
 
 def _case(op: Pointwise) -> str:

@@ -346,3 +346,33 @@ def add_block(frame, data, strides, shape, ndim, start, n, block, width):
         done += run
         if done < n:
             at += next_run(index, strides, shape, ndim)
+
+
+@helper
+def lines_of(array):
+    """How many lines along the last axis an array has."""
+    lines = 1
+    for axis in range(load_i32(array, ARRAY_NDIM) - 1):
+        lines *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return lines
+
+
+@helper
+def line_of(array):
+    """Length and stride in bytes of a line along the last axis."""
+    last = load_i32(array, ARRAY_NDIM) - 1
+    if last < 0:
+        return 1, 0
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    return load_i64(shape, last * 8), load_i64(strides, last * 8)
+
+
+@helper
+def line_offset(array, line):
+    """Byte offset of the first element of a line, counted in C order."""
+    offset = 0
+    for axis in range(load_i32(array, ARRAY_NDIM) - 2, -1, -1):
+        size = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        offset += (line % size) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        line //= size
+    return offset

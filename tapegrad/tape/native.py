@@ -1,0 +1,196 @@
+"""The two compiled tensor types, made once, when the first tensor is.
+
+`start` compiles (or loads) the recorder and builds the types through CPython's stable C interface
+(`PyType_FromSpecWithBases`); nothing here runs per operation.
+"""
+
+import ctypes
+import sys
+import threading
+
+import numpy as np
+
+from ..codegen import layout
+
+#: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
+STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
+_lock = threading.RLock()
+_keep: list = []
+
+_SLOTS = {
+    "mp_subscript": 5,
+    "nb_add": 7,
+    "nb_multiply": 29,
+    "nb_negative": 30,
+    "nb_power": 33,
+    "nb_subtract": 36,
+    "nb_true_divide": 37,
+    "tp_dealloc": 52,
+    "tp_members": 72,
+}
+_OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
+_BASE_TYPE = 1 << 10
+_FAST_CALL = 0x80
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("address", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    ]
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+def set_word(offset: int, value: int) -> None:
+    """Write one word of the recorder's state."""
+    STATE[offset // 8] = value
+
+
+def get_word(offset: int) -> int:
+    """Read one word of the recorder's state."""
+    return int(STATE[offset // 8])
+
+
+def _make_type(name, size, flags, slots, members, bases):
+    """A heap type with compiled slots; `members` are (name, C type, offset)."""
+    rows = [_Member(n.encode(), kind, offset, _READ_ONLY, None) for n, kind, offset in members]
+    rows.append(_Member(None, 0, 0, 0, None))
+    member_array = (_Member * len(rows))(*rows)
+    entries = [_Slot(_SLOTS[slot], address) for slot, address in slots.items()]
+    entries.append(_Slot(_SLOTS["tp_members"], ctypes.addressof(member_array)))
+    entries.append(_Slot(0, None))
+    slot_array = (_Slot * len(entries))(*entries)
+    spec = _Spec(name.encode(), size, 0, flags, slot_array)
+    make = ctypes.pythonapi.PyType_FromSpecWithBases
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object]
+    _keep.extend((member_array, slot_array, spec))
+    return make(ctypes.addressof(spec), bases)
+
+
+def _builtin(name: str, address: int):
+    """A compiled function with CPython's fast calling convention, as a builtin function."""
+    method = _Method(name.encode(), address, _FAST_CALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
+    _keep.append(method)
+    return make(ctypes.addressof(method), None, None)
+
+
+def _check_layout() -> None:
+    """Objects must lie in memory as `layout` says, else nothing may run."""
+    number, array = 1.25, np.arange(6.0).reshape(2, 3)
+    word = ctypes.c_int64.from_address
+    as_expected = (
+        ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
+        and ctypes.c_double.from_address(id(np.float64(number)) + 16).value == number
+        and word(id(array) + layout.OBJECT_TYPE).value == id(np.ndarray)
+        and word(id(array) + layout.ARRAY_DATA).value == array.ctypes.data
+        and ctypes.c_int32.from_address(id(array) + layout.ARRAY_NDIM).value == 2
+        and word(word(id(array) + layout.ARRAY_SHAPE).value + 8).value == 3
+        and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
+        and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
+        and word(id((number, array)) + 32).value == id(array)
+    )
+    if not as_expected or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
+        raise RuntimeError(
+            "tapegrad: this build of Python or NumPy lays out its objects in an unknown way; "
+            "tapegrad needs CPython 3.10 or later with its global lock, on a 64-bit machine"
+        )
+
+
+def _set_state(types: dict, slow: list, new_chunk) -> None:
+    table = np.array([id(function) for function in slow], np.int64)
+    _keep.extend((table, slow, new_chunk))
+    words = {
+        layout.STATE_SCALAR_TYPE: id(types["scalar"]),
+        layout.STATE_ARRAY_TYPE: id(types["array"]),
+        layout.STATE_FLOAT_TYPE: id(float),
+        layout.STATE_INT_TYPE: id(int),
+        layout.STATE_BOOL_TYPE: id(bool),
+        layout.STATE_SLICE_TYPE: id(slice),
+        layout.STATE_TUPLE_TYPE: id(tuple),
+        layout.STATE_NDARRAY_TYPE: id(np.ndarray),
+        layout.STATE_NUMPY_FLOAT_TYPE: id(np.float64),
+        layout.STATE_FLOAT64: id(np.dtype(np.float64)),
+        layout.STATE_FLOAT32: id(np.dtype(np.float32)),
+        layout.STATE_NONE: id(None),
+        layout.STATE_SLOW: table.ctypes.data,
+        layout.STATE_NEW_CHUNK: id(new_chunk),
+    }
+    for offset, value in words.items():
+        set_word(offset, value)
+
+
+def build(base: type, make_array, slow: list, new_chunk) -> dict:
+    """Compile the recorder and make the types.
+
+    `base` is the Python class both derive from, `make_array(native)` derives the class of array
+    tensors from the compiled one, `slow` are the functions for what compiled slots do not cover
+    (in the order of `recorder.BINARY`, then item, negative), `new_chunk` makes room on the tape.
+    Returns the types under "scalar" and "array" and the recorder's functions by name.
+    """
+    import llvmlite.binding as llvm
+
+    from ..sweep import recorder
+
+    with _lock:
+        _check_layout()
+        llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
+        address = recorder.compile_recorder()
+        operators = {
+            slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()
+        }
+        operators["nb_negative"] = address["negative"]
+        scalar = _make_type(
+            "tapegrad.Scalar",
+            layout.SCALAR_BYTES,
+            0,
+            {**operators, "tp_dealloc": address["free_scalar"]},
+            [("_value", _DOUBLE, layout.SCALAR_VALUE), ("_id", _LONG_LONG, layout.SCALAR_ID)],
+            (base,),
+        )
+        native = _make_type(
+            "tapegrad.NativeArray",
+            layout.TENSOR_BYTES,
+            _BASE_TYPE,
+            {
+                **operators,
+                "mp_subscript": address["tensor_item"],
+                "tp_dealloc": address["free_tensor"],
+            },
+            [
+                ("_array", _OBJECT, layout.TENSOR_ARRAY),
+                ("_id", _LONG_LONG, layout.TENSOR_ID),
+                ("_chunk", _LONG_LONG, layout.TENSOR_CHUNK),
+            ],
+            (object,),
+        )
+        made = {"scalar": scalar, "array": make_array(native)}
+        _set_state(made, slow, new_chunk)
+        made |= {name: _builtin(name, address[name]) for name in recorder.FUNCTIONS}
+        return made

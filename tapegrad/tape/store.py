@@ -1,0 +1,235 @@
+"""Where rows live: chunks in order of time, inputs apart, and the memory that is let go.
+
+There is one store for the process. Rows are appended under the interpreter lock, each in one step,
+so threads may record at once and their tensors may meet; every result comes after its operands.
+Row numbers never move. When rows or bytes have doubled since the last look, whatever no live tensor
+reaches is let go, chunk by chunk.
+"""
+
+import functools
+import sys
+import weakref
+
+import numpy as np
+
+from ..codegen.factory import functions
+from ..ops.table import TABLE, Pointwise
+from ..codegen import layout
+from ..sweep import reach
+from .native import get_word, set_word
+
+#: A look is not worth its time below these.
+FEWEST_CHUNKS, FEWEST_BYTES = 16, 64 << 20
+_ROWS_AT = layout.HEADER_BYTES
+_REFERENCES_AT = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
+
+chunks: dict[int, np.ndarray] = {}  # slot → memory
+table = np.zeros(64, np.int64)  # slot → address
+order: list[int] = []  # slots of chunks of rows, oldest first
+input_slots: list[int] = []  # slots of chunks of inputs
+_free_slots: list[int] = []
+_spare: list[np.ndarray] = []  # memory to use again
+_limits = {"chunks": FEWEST_CHUNKS}
+looks = 0  # how often the store has looked for what can go
+
+
+def word(slot: int, offset: int) -> int:
+    """A header word of a chunk."""
+    return int(chunks[slot][offset : offset + 8].view(np.int64)[0])
+
+
+def set_header(slot: int, offset: int, value: int) -> None:
+    chunks[slot][offset : offset + 8].view(np.int64)[0] = value
+
+
+def _new_slot() -> int:
+    """A slot with zeroed memory."""
+    global table
+    slot = _free_slots.pop() if _free_slots else len(chunks)
+    if slot == len(table):
+        table = np.concatenate((table, np.zeros_like(table)))
+    if slot >= 1 << (31 - layout.ROWS_BITS):
+        raise MemoryError("tapegrad: more than 2^31 rows are alive at once")
+    if _spare:
+        memory = _spare.pop()
+        memory[:_REFERENCES_AT] = 0
+    else:
+        memory = np.zeros(layout.CHUNK_BYTES, np.uint8)
+    chunks[slot] = memory
+    table[slot] = memory.ctypes.data
+    set_header(slot, layout.SLOT, slot)
+    return slot
+
+
+def seal() -> None:
+    """Write into the current chunk's header how full it is."""
+    if not order:
+        return
+    slot = order[-1]
+    start = int(table[slot])
+    set_header(
+        slot, layout.USED_ROWS, (get_word(layout.STATE_ROW) - start - _ROWS_AT) // layout.ROW_BYTES
+    )
+    used = (get_word(layout.STATE_REFERENCE) - start - _REFERENCES_AT) // layout.REFERENCE_BYTES
+    set_header(slot, layout.USED_REFERENCES, used)
+
+
+def new_chunk() -> None:
+    """Close the current chunk and open another; called by the recorder when there is no room."""
+    seal()
+    if (
+        len(order) >= _limits["chunks"]
+        or get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
+    ):
+        look()
+    slot = _new_slot()
+    order.append(slot)
+    start = int(table[slot])
+    set_word(layout.STATE_ROW, start + _ROWS_AT)
+    set_word(layout.STATE_ROW_END, start + _REFERENCES_AT)
+    set_word(layout.STATE_ID, slot << layout.ROWS_BITS)
+    set_word(layout.STATE_CHUNK, start)
+    set_word(layout.STATE_REFERENCE, start + _REFERENCES_AT)
+    set_word(layout.STATE_REFERENCE_END, start + layout.CHUNK_BYTES)
+
+
+@functools.cache
+def used_table() -> np.ndarray:
+    """Per code: which values the slopes read, which slopes are zero, what sort of row it is."""
+    words = np.zeros(len(TABLE) + 2, np.int64)
+    for op in TABLE.values():
+        if isinstance(op, Pointwise):
+            flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
+            words[op.code] = op.used | flat << 8 | 1 << 16
+        else:
+            words[op.code] = op.writes << 17
+    return words
+
+
+@functools.cache
+def _reach() -> dict:
+    return functions(reach.SOURCE, reach.EXPORTS, keep_lock=True)
+
+
+def look() -> None:
+    """Let go of what no live tensor reaches."""
+    global looks
+    looks += 1
+    compiled = _reach()
+    sequence = np.array(input_slots + order, np.int64)
+    marks = np.zeros(max(chunks) + 1 << layout.ROWS_BITS, np.uint8)
+    compiled["reach"](
+        table.ctypes.data,
+        sequence.ctypes.data,
+        len(sequence),
+        marks.ctypes.data,
+        used_table().ctypes.data,
+        -1,
+    )
+    given = 0
+    for slot in list(order):
+        base, rows = slot << layout.ROWS_BITS, word(slot, layout.USED_ROWS)
+        address = int(table[slot])
+        given += compiled["release_rows"](address, marks.ctypes.data, base, 0)
+        if not compiled["any_mark"](marks.ctypes.data, base, rows):
+            order.remove(slot)
+            _give_back(slot)
+    given += _recycle_inputs(marks)
+    held = max(0, get_word(layout.STATE_BYTES) - given)
+    set_word(layout.STATE_BYTES, held)
+    set_word(layout.STATE_BYTES_LIMIT, max(FEWEST_BYTES, 2 * held))
+    _limits["chunks"] = max(FEWEST_CHUNKS, 2 * len(order))
+
+
+def _give_back(slot: int) -> None:
+    memory = chunks[slot]
+    table[slot] = 0
+    chunks[slot] = memory[:0]
+    _free_slots.append(slot)
+    if len(_spare) < FEWEST_CHUNKS:
+        _spare.append(memory)
+
+
+def release_freed(slots) -> None:
+    """Let go of the arrays of the rows that a backward pass has used up."""
+    release = _reach()["release_rows"]
+    given = sum(release(int(table[slot]), 0, 0, 1) for slot in slots)
+    set_word(layout.STATE_BYTES, max(0, get_word(layout.STATE_BYTES) - given))
+
+
+# --- inputs -----------------------------------------------------------------------------------
+# The tensors that a user makes with `requires_grad=True` live in chunks of their own, so that a
+# parameter that stays for the whole program keeps no rows alive. Input k of a chunk has reference k.
+
+_free_inputs: list[int] = []
+_retired: set[int] = set()  # inputs whose tensor is gone
+_arrays: dict[int, np.ndarray] = {}
+leaves: dict[int, weakref.ref] = {}  # id → the tensor
+
+
+def new_input(array: np.ndarray) -> tuple[int, int]:
+    """A row for an input; returns its id and the address of its chunk.
+
+    `array` must be the owner that views of it name as their base.
+    """
+    if not _free_inputs:
+        _make_inputs()
+    number = _free_inputs.pop()
+    memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
+    at = _ROWS_AT + position * layout.ROW_BYTES
+    memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
+    at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
+    memory[at : at + 8].view(np.int64)[0] = id(array)
+    memory[at + 8 : at + 16].view(np.int32)[:] = number, layout.TAG_ARRAY
+    _arrays[number] = array
+    set_word(layout.STATE_BYTES, get_word(layout.STATE_BYTES) + array.nbytes)
+    return number, int(table[number >> layout.ROWS_BITS])
+
+
+def _make_inputs() -> None:
+    if _retired:
+        seal()
+        look()
+        if _free_inputs:
+            return
+    slot = _new_slot()
+    input_slots.append(slot)
+    set_header(slot, layout.USED_ROWS, layout.ROWS)
+    base = slot << layout.ROWS_BITS
+    _free_inputs.extend(range(base + layout.ROWS - 1, base - 1, -1))
+
+
+def watch(tensor, number: int) -> None:
+    """Let the input go some time after its tensor dies."""
+
+    def retire(_):
+        leaves.pop(number, None)
+        _retired.add(number)
+
+    leaves[number] = weakref.ref(tensor, retire)
+
+
+def _recycle_inputs(marks: np.ndarray) -> int:
+    """Free the inputs that no row and no view needs; returns the bytes let go."""
+    given = 0
+    for number in list(_retired):
+        viewed = sys.getrefcount(_arrays[number]) > 2
+        if not marks[number] and not viewed:
+            given += _arrays.pop(number).nbytes
+            _retired.remove(number)
+            _free_inputs.append(number)
+    return given
+
+
+def statistics() -> dict[str, int]:
+    """Rows and bytes that the store holds now."""
+    seal()
+    return {
+        "chunks": len(order),
+        "rows": sum(word(slot, layout.USED_ROWS) for slot in order),
+        "bytes": sum(len(memory) for memory in chunks.values()),
+        "array_bytes": get_word(layout.STATE_BYTES),
+        "inputs": sum(1 for _ in leaves),
+        "looks": looks,
+    }
+

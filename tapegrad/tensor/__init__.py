@@ -1,0 +1,1 @@
+"""Floor 4: the recorded value. Operators, NumPy's functions, views and in-place writes."""

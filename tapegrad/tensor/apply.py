@@ -1,0 +1,128 @@
+"""Element-wise operations on anything: value by NumPy, one row; dtypes are made equal first."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import numpy as np
+
+from ..codegen.layout import ARRAY, BLOCK
+from ..ops import pointwise as _declarations
+from ..ops.table import TABLE, Pointwise
+from ..sweep import kernels
+from . import runtime as rt
+from .linking import in_dtype, unlisted
+from .values import FLOATS, is_tensor, name_of, records, scalar_of, shape_of, value_of, wrap
+
+assert _declarations
+
+
+@functools.cache
+def ufunc_of(name: str):
+    """NumPy's or SciPy's function of an operation."""
+    module, _, function = TABLE[name].numpy.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+#: Operations whose compiled loop is faster than NumPy's: they call a function per element.
+COMPILED = frozenset(name for name, op in TABLE.items() if isinstance(op, Pointwise) and (
+    "np." in op.value and len(op.inputs) == 1 and name not in (
+        "sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma"
+    )
+))
+
+
+@functools.cache
+def value_kernel(name: str):
+    """The compiled loop of an operation, callable with (n, address of addresses)."""
+    return kernels.callable_value(TABLE[name], 8)
+
+
+def compute(name: str, values):
+    """The value of an operation, with errors that name it."""
+    try:
+        if name in COMPILED and len(values) == 1:
+            (x,) = values
+            if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
+                return compiled_value(name, x)
+        with np.errstate(all="ignore"):
+            return ufunc_of(name)(*values)
+    except ValueError as error:
+        shapes = " and ".join(str(np.shape(value)) for value in values)
+        raise ValueError(
+            f"tapegrad.{name}: the operands have shapes {shapes}, which do not broadcast; make "
+            "each axis equal or 1, for instance with x[:, None]"
+        ) from error
+    except TypeError as error:
+        kinds = " and ".join(name_of(value) for value in values)
+        raise TypeError(
+            f"tapegrad.{name}: the operands have types {kinds}, which NumPy cannot combine; "
+            "convert them to arrays of numbers first"
+        ) from error
+
+
+def compiled_value(name: str, x: np.ndarray) -> np.ndarray:
+    """The value of a unary operation by its compiled loop."""
+    x = np.ascontiguousarray(x)
+    out = np.empty(x.shape)
+    addresses = np.array([x.ctypes.data, out.ctypes.data], np.int64)
+    value_kernel(name)(x.size, addresses.ctypes.data)
+    return out
+
+
+def check_operand(name: str, operand) -> None:
+    if not isinstance(operand, (bool, int, float, np.ndarray, np.generic)):
+        raise TypeError(
+            f"tapegrad.{name}: an operand has type {type(operand).__name__}; it must be a tensor, "
+            "an array or a number"
+        )
+
+
+def apply(name: str, *operands):
+    """Compute an element-wise operation and record it if a derivative may be wanted."""
+    operands = [unlisted(operand) for operand in operands]
+    plain = True
+    for operand in operands:
+        if is_tensor(operand):
+            plain = False
+        else:
+            check_operand(name, operand)
+    if plain:
+        return compute(name, operands)
+    if not records(*operands):
+        return wrap(compute(name, [value_of(operand) for operand in operands]))
+    operands = [scalar_of(operand) for operand in operands]
+    values = [value_of(operand) for operand in operands]
+    out = compute(name, values)
+    op = TABLE[name]
+    check_dtype(name, out)
+    if len(operands) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
+        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(operands, values)]
+        return rt.row(4 * (op.code + 1), float(out), *numbers)
+    return record_array(op, np.asarray(out, order="C"), operands)
+
+
+def check_dtype(name: str, out) -> None:
+    if out.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the result has dtype {out.dtype}; only float64 and float32 can be "
+            "recorded: convert the operands, or use detach() where no derivative is wanted"
+        )
+
+
+def record_array(op: Pointwise, out: np.ndarray, operands):
+    """Append the row of an array operation whose value is known."""
+    return rt.row(ARRAY + op.code, out, *[operand_for(o, out.dtype) for o in operands])
+
+
+def operand_for(operand, dtype):
+    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype."""
+    if type(operand) is rt.Scalar:
+        return operand
+    if isinstance(operand, (bool, int, float, np.generic)):
+        return float(operand)
+    return in_dtype(operand, dtype)
+
+
+assert shape_of

@@ -1,0 +1,123 @@
+"""Rows of linked views: the one road of sums, copies, joins, pads; and lists of tensors as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import linking as _declarations
+from ..ops.table import TABLE
+from . import runtime as rt
+from .values import (
+    Storage,
+    array_of,
+    current,
+    is_tensor,
+    meta_of,
+    records,
+    scalar_of,
+    value_of,
+)
+
+LINK, SUM, PACK, CONVERT = (
+    ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert")
+)
+assert _declarations
+
+
+def convert(tensor, dtype):
+    """A recorded array tensor in another floating dtype."""
+    return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
+
+
+def in_dtype(operand, dtype):
+    """An operand in the dtype of a row: a recorded conversion, or a converted constant."""
+    kind = type(operand)
+    if kind is rt.Scalar:
+        return operand if dtype == np.float64 else convert(pack(operand), dtype)
+    if kind is rt.Array and operand._array.dtype != dtype and current(operand)._id >= 0:
+        return convert(operand, dtype)
+    if kind is rt.Array and current(operand)._id >= 0:
+        return operand
+    return np.asarray(value_of(operand), dtype)
+
+
+def link(out: np.ndarray, pairs):
+    """Record `out`, whose value is known, as the sum of views of operands.
+
+    `pairs` are (view of an operand: tensor or array, view of `out` of the same shape). Operands
+    without derivative are left out.
+    """
+    references = []
+    for operand, target in pairs:
+        if is_tensor(operand) and operand._id >= 0:
+            references += [operand, target]
+    return rt.row(LINK, out, *references)
+
+
+def pack(*scalars, shape=()):
+    """Scalars and numbers as one new tensor of `shape`, in C order."""
+    values = [float(value_of(s)) for s in scalars]
+    out = np.array(values, np.float64).reshape(shape)
+    return rt.row(PACK, out, *[s if type(s) is rt.Scalar else float(value_of(s)) for s in scalars])
+
+
+def view_like(tensor, array: np.ndarray):
+    """A tensor on `array`, which is a view of the value of `tensor`."""
+    made = rt.view(current(tensor), array)
+    if made._id < 0:
+        share(tensor, made)
+    return made
+
+
+def share(tensor, made) -> None:
+    """Let `made` belong to the same buffer as `tensor`, which is not recorded."""
+    storage = meta_of(tensor)
+    if storage is None:
+        storage = tensor._meta = Storage(tensor._array)
+    made._meta = storage
+
+
+def copy(tensor):
+    """A new tensor with the same value, in C order."""
+    if not records(tensor):
+        return rt.wrap(np.array(array_of(tensor), order="C"))
+    if type(tensor) is rt.Scalar:
+        return pack(tensor)
+    out = tensor._array.copy(order="C")
+    return link(out, [(tensor, out)])
+
+
+def holds_tensor(sequence) -> bool:
+    return any(
+        is_tensor(item) or (isinstance(item, (list, tuple)) and holds_tensor(item))
+        for item in sequence
+    )
+
+
+def unlisted(operand):
+    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is."""
+    if not isinstance(operand, (list, tuple)):
+        return operand
+    if not holds_tensor(operand):
+        return np.asarray(operand)
+    items = [unlisted(item) for item in operand]
+    return stack_equal(items)
+
+
+def stack_equal(items):
+    """Tensors, arrays and numbers of one shape, one after the other along a new first axis."""
+    shapes = {np.shape(value_of(item)) for item in items}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"tapegrad.stack: the items have shapes {sorted(shapes)}; they must be equal"
+        )
+    if shapes == {()} and all(np.result_type(value_of(i)) != np.float32 for i in items):
+        if not records(*items):
+            return rt.wrap(np.array([value_of(i) for i in items]))
+        return pack(*[scalar_of(i) for i in items], shape=(len(items),))
+    arrays = [array_of(item) for item in items]
+    out = np.stack(arrays)
+    if not records(*items):
+        return rt.wrap(out)
+    return link(out, [(in_dtype(item, out.dtype), out[k]) for k, item in enumerate(items)])

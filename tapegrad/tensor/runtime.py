@@ -1,0 +1,101 @@
+"""The compiled parts that tensors are made of, started with the first tensor; and the modes.
+
+`Scalar` and `Array` are the two compiled classes, `row`, `view`, `wrap`, … the recorder's
+functions (see `sweep.recorder`). Importing tapegrad compiles and loads nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ..codegen import layout
+from ..tape import native, store
+
+
+class Tensor:
+    """An array whose operations are recorded, so that they can be differentiated.
+
+    Made by `tg.tensor`; see there. Everything NumPy does with an array of its shape it does with a
+    tensor: operators, indexing for reading and writing, methods, `np.sin(t)`, `np.sum(t, axis=0)`.
+    """
+
+    __slots__ = ()
+
+    #: Before ndarray in binary operations.
+    __array_priority__ = 1000.0
+
+
+Scalar: type = type("Scalar", (), {})
+Array: type = type("Array", (), {})
+row = view = wrap = attach = store_cell = scalar_leaf = load = None
+started = False
+_lock = threading.RLock()
+#: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
+slow: dict[str, object] = {}
+
+
+def _make_array(native_array: type) -> type:
+    """The class of array tensors: compiled fields, Python methods, and one slot for the rest."""
+    return type(
+        "Tensor",
+        (native_array, Tensor),
+        {
+            "__slots__": ("_meta", "__weakref__"),
+            "__module__": "tapegrad",
+            "__doc__": Tensor.__doc__,
+        },
+    )
+
+
+def start() -> None:
+    """Compile, or load, what tensors need; the first tensor does it."""
+    global Scalar, Array, row, view, wrap, attach, store_cell, scalar_leaf, load, started
+    with _lock:
+        if started:
+            return
+        order = [*native.BINARY_NAMES, "item", "negative"]
+        made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
+        Scalar, Array = made["scalar"], made["array"]
+        row, view, wrap, attach = made["row"], made["view"], made["wrap"], made["attach"]
+        store_cell, scalar_leaf, load = made["store_cell"], made["scalar_leaf"], made["load"]
+        native.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)
+        store.new_chunk()
+        for prepare in on_start:
+            prepare()
+        started = True
+
+
+#: Called once when the compiled classes exist.
+on_start: list = []
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+
+class _Mode(threading.local):
+    recording = True
+
+
+_mode = _Mode()
+_count_lock = threading.Lock()
+
+
+def is_recording() -> bool:
+    """Whether operations of this thread are recorded."""
+    return _mode.recording
+
+
+def set_recording(on: bool) -> bool:
+    """Switch recording in this thread; returns what it was.
+
+    Compiled operators look at one word: how many threads do not record. While it is not zero they
+    go to Python, which knows the thread.
+    """
+    before = _mode.recording
+    if before != on:
+        with _count_lock:
+            step = -1 if on else 1
+            word = native.get_word(layout.STATE_SPECIAL)
+            native.set_word(layout.STATE_SPECIAL, word + step)
+        _mode.recording = on
+    return before

@@ -1,0 +1,104 @@
+"""What a tensor holds: its value for NumPy, whether it is recorded, and who owns its buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import runtime as rt
+
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class Storage:
+    """The buffer that a tensor which is not recorded shares with its views.
+
+    The first recorded write makes it a row; then every view belongs to that row.
+    """
+
+    __slots__ = ("owner", "tensor")
+
+    def __init__(self, owner: np.ndarray):
+        self.owner = owner
+        self.tensor = None
+
+
+class Leaf:
+    """What only an input has: its accumulated gradient, and how often it was written."""
+
+    __slots__ = ("grad", "version")
+
+    def __init__(self):
+        self.grad = None
+        self.version = 0
+
+
+def meta_of(tensor):
+    """The Storage or Leaf of an array tensor, None if it has neither."""
+    try:
+        return tensor._meta
+    except AttributeError:
+        return None
+
+
+def current(tensor):
+    """The tensor, made part of its buffer's row if the buffer has become one."""
+    if tensor._id < 0:
+        storage = meta_of(tensor)
+        if type(storage) is Storage and storage.tensor is not None:
+            owner = storage.tensor
+            rt.attach(tensor, owner._id, owner._chunk)
+    return tensor
+
+
+def is_tensor(value) -> bool:
+    return isinstance(value, rt.Tensor)
+
+
+def value_of(operand):
+    """What NumPy gets for an operand: an array, a number."""
+    kind = type(operand)
+    if kind is rt.Scalar:
+        return np.float64(operand._value)
+    if kind is rt.Array:
+        return operand._array
+    return operand
+
+
+def array_of(operand) -> np.ndarray:
+    """The value of an operand as an array."""
+    return np.asarray(value_of(operand))
+
+
+def is_recorded(operand) -> bool:
+    """Whether a derivative with respect to the operand may be wanted."""
+    kind = type(operand)
+    return kind is rt.Scalar or (kind is rt.Array and current(operand)._id >= 0)
+
+
+def records(*operands) -> bool:
+    """Whether an operation on these operands is to be recorded."""
+    return rt.is_recording() and any([is_recorded(operand) for operand in operands])
+
+
+def wrap(value):
+    """A tensor that is not recorded, on a result of NumPy's."""
+    rt.start()
+    return rt.wrap(np.asarray(value))
+
+
+def scalar_of(operand):
+    """A recorded float64 tensor without axes as a scalar; other operands as they are."""
+    if type(operand) is rt.Array and operand._id >= 0 and operand._array.ndim == 0:
+        if operand._array.dtype == np.float64:
+            return rt.load(operand)
+    return operand
+
+
+def shape_of(operand) -> tuple[int, ...]:
+    return np.shape(value_of(operand))
+
+
+def name_of(operand) -> str:
+    """Dtype or type of an operand, for messages."""
+    value = value_of(operand)
+    return str(getattr(value, "dtype", type(value).__name__))
