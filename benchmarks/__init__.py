@@ -1,0 +1,1 @@
+"""Benchmarks: the modules for asv, and peers.py, which compares with other systems."""

@@ -1,0 +1,170 @@
+"""Measurements beside the workloads: costs of a scalar operation, memory, growth, start-up.
+
+Each function measures one thing and returns seconds or bytes; `system` is "tapegrad" or "PyTorch".
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import repeat
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+FIRST_GRADIENT = """
+import numpy as np
+import tapegrad as tg
+tg.grad(lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2))(np.ones(10))
+"""
+
+
+def best(call, times):
+    """Return the least of the seconds that some calls of `call` take."""
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+def scalar(system):
+    """Return a recorded scalar of a system, with the value 1."""
+    if system == "tapegrad":
+        import tapegrad as tg
+
+        return tg.tensor(1.0, requires_grad=True)
+    import torch
+
+    torch.set_num_threads(1)
+    return torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+
+
+def record(x, operations):
+    """Return the end of a chain of products and sums; where x is 1, so is every adjoint in it."""
+    y = x
+    for _ in repeat(None, operations // 2):
+        y = y * x
+        y = y + x
+    return y
+
+
+def scalar_costs(system, operations, times=5):
+    """Return the seconds that one scalar operation takes to record, and its reverse step."""
+    return costs(scalar(system), operations, times)
+
+
+def array_costs(size, operations, times=5):
+    """Return the seconds that one operation on an array takes to record, and its reverse step."""
+    import tapegrad as tg
+
+    return costs(tg.tensor([1.0] * size, requires_grad=True), operations, times)
+
+
+def costs(x, operations, times):
+    """Return the least seconds per operation of recording a chain, and of going back through it."""
+    record(x, 1000).sum().backward()
+    forward, reverse = [], []
+    for _ in range(times):
+        started = time.perf_counter()
+        y = record(x, operations)
+        recorded = time.perf_counter()
+        y.sum().backward()
+        reverse.append((time.perf_counter() - recorded) / operations)
+        forward.append((recorded - started) / operations)
+        del y
+    return min(forward), min(reverse)
+
+
+def cost_per_node(operations, seconds=1.0):
+    """Return the seconds per node of recording a chain of scalars and going back through it."""
+    x = scalar("tapegrad")
+
+    def both():
+        record(x, operations).backward()
+
+    both()
+    once = best(both, 1)
+    return best(both, max(2, min(1000, int(seconds / once)))) / operations
+
+
+def in_fresh_process(code, cache=None):
+    """Run Python code in a process of its own; return what it prints and the seconds it took.
+
+    That process imports the same tapegrad as this one, wherever it lies.
+    """
+    package = importlib.util.find_spec("tapegrad").origin
+    paths = [str(Path(package).parent.parent), str(ROOT)]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = cache
+    started = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tempfile.gettempdir(),  # a process looks for modules in its folder first
+        capture_output=True,
+        text=True,
+    )
+    seconds = time.perf_counter() - started
+    if done.returncode:
+        raise RuntimeError(f"a fresh process failed:\n{done.stderr}")
+    return done.stdout.strip(), seconds
+
+
+def resident():
+    """Return the bytes of memory that this process holds; where only the peak is known, that."""
+    import resource
+
+    if sys.platform.startswith("linux"):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def growth_per_node(system, operations):
+    """Return the bytes by which this process grows per recorded scalar operation."""
+    x = scalar(system)
+    record(x, 1000).backward()
+    before = resident()
+    y = record(x, operations)
+    grown = resident() - before
+    del y
+    return grown / operations
+
+
+def bytes_per_node(system, operations):
+    """Return the memory that one recorded scalar operation holds, in a fresh process."""
+    call = f"growth_per_node({system!r}, {operations})"
+    return float(in_fresh_process(f"from benchmarks.figures import *; print({call})")[0])
+
+
+def import_time(module, times=5):
+    """Return the seconds that importing a module takes after NumPy, in a fresh process."""
+    code = f"""
+import time
+import numpy
+started = time.perf_counter()
+import {module}
+print(time.perf_counter() - started)
+"""
+    return min(float(in_fresh_process(code)[0]) for _ in range(times))
+
+
+def first_gradient(cold, times):
+    """Return the seconds from the start of a fresh process to the end of its first gradient.
+
+    A cold cache is an empty folder; a warm one holds what an earlier such process compiled.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        if not cold:
+            in_fresh_process(FIRST_GRADIENT, cache=folder)
+            return min(in_fresh_process(FIRST_GRADIENT, cache=folder)[1] for _ in range(times))
+    seconds = []
+    for _ in range(times):
+        with tempfile.TemporaryDirectory() as folder:
+            seconds.append(in_fresh_process(FIRST_GRADIENT, cache=folder)[1])
+    return min(seconds)

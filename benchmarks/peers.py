@@ -1,0 +1,212 @@
+"""Compare tapegrad with PyTorch, JAX, autograd and CasADi, whichever are installed, in one run.
+
+Every workload is computed with its gradients, in float64 on one thread; the figure is the best
+steady call. Values and gradients must agree between the systems to a relative 1e-8. The figures
+beside the workloads are the costs of a scalar operation, memory, growth and start-up.
+
+    python benchmarks/peers.py                           everything
+    python benchmarks/peers.py small heat --only PyTorch two workloads, against PyTorch
+    python benchmarks/peers.py figures                   only the figures beside the workloads
+"""
+
+import argparse
+import gc
+import importlib.util
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+)
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
+
+from benchmarks import figures, peer_forms, workload_definitions  # noqa: E402
+
+TOLERANCE = 1e-8
+ROUNDS = 3
+
+
+def installed_peers():
+    """Return the names of the peers that can be imported."""
+    return [name for name, module in peer_forms.MODULES.items() if importlib.util.find_spec(module)]
+
+
+def builders(workload, peers):
+    """Return system → builder of its timed call, tapegrad first."""
+    forms = {"tapegrad": lambda: workload_definitions.value_and_gradients(workload)}
+    for peer in peers:
+        if workload in peer_forms.FORMS[peer]:
+            forms[peer] = peer_forms.FORMS[peer][workload]
+    return forms
+
+
+def steady(call, budget):
+    """Return the seconds of the best of the calls that fit into `budget` seconds, at least one."""
+    best, ends = float("inf"), time.perf_counter() + budget
+    while best == float("inf") or time.perf_counter() < ends:
+        started = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def disagreement(result, reference):
+    """Return the largest relative difference of value and gradients between two systems."""
+    pairs = [(result[0], reference[0]), *zip(result[1], reference[1], strict=True)]
+    differences = []
+    for ours, theirs in pairs:
+        ours, theirs = np.asarray(ours), np.asarray(theirs)
+        if ours.shape != theirs.shape:
+            return float("inf")
+        scale = np.max(np.abs(theirs)) or 1.0
+        differences.append(np.max(np.abs(ours - theirs)) / scale)
+    return float(np.max(differences))
+
+
+def compare(workload, peers, budget):
+    """Measure one workload in every system; return (milliseconds, disagreements, failures)."""
+    calls, results, failures = {}, {}, []
+    for system, build in builders(workload, peers).items():
+        try:
+            calls[system] = build()
+            results[system] = calls[system]()
+        except Exception:
+            calls.pop(system, None)
+            failures.append(system)
+            print(f"{workload} in {system} failed:", file=sys.stderr)
+            traceback.print_exc()
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for system, call in calls.items():
+            gc.collect()
+            best[system] = min(best[system], steady(call, budget / ROUNDS))
+    milliseconds = {system: 1e3 * seconds for system, seconds in best.items()}
+    reference = next(iter(results), None)
+    apart = {s: disagreement(r, results[reference]) for s, r in results.items() if s != reference}
+    return milliseconds, apart, failures
+
+
+def shown(number):
+    """Return a number with at least three significant digits, a dash for None."""
+    if not number:
+        return "–" if number is None else "0"
+    digits = max(0, 2 - int(np.floor(np.log10(abs(number)))))
+    return f"{number:.{digits}f}"
+
+
+def ratio(ours, theirs):
+    """Return the quotient of two numbers as text, a dash where one is missing."""
+    return shown(ours / theirs if ours and theirs else None)
+
+
+def print_row(*cells):
+    """Print one row of a Markdown table."""
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def table_of_workloads(workloads, peers, budget):
+    """Print times and ratios of the workloads; return what went wrong, as lines of text."""
+    columns = [cell for peer in peers for cell in (peer, f"tapegrad / {peer}")]
+    print_row("workload, ms", "tapegrad", *columns)
+    print_row("---", *["---:"] * (1 + len(columns)))
+    wrong, agreed = [], []
+    for workload in workloads:
+        times, apart, failures = compare(workload, peers, budget)
+        ours = times.get("tapegrad")
+        cells = [shown(ours)]
+        for peer in peers:
+            cells += [shown(times.get(peer)), ratio(ours, times.get(peer))]
+        print_row(f"`{workload}`", *cells)
+        wrong += [f"{workload}: {system} failed" for system in failures]
+        wrong += [f"{workload}: {s} differs by {d:.1e}" for s, d in apart.items() if d > TOLERANCE]
+        wrong += [f"{workload}: {s} gives NaN" for s, d in apart.items() if d != d]
+        agreed += apart.values()
+    if agreed and not wrong:
+        print(f"\nValues and gradients agree: largest relative difference {max(agreed):.1e}.")
+    return wrong
+
+
+def scalar_figures(peers, quick):
+    """Return rows (what, tapegrad, PyTorch, ratio) for one scalar operation and its memory."""
+    operations = 20_000 if quick else 100_000
+    torch = "PyTorch" in peers
+    ours = figures.scalar_costs("tapegrad", operations)
+    theirs = figures.scalar_costs("PyTorch", operations // 5) if torch else (None, None)
+    names = ("record a scalar operation, ns", "its reverse step, ns")
+    rows = [(name, 1e9 * a, b and 1e9 * b) for name, a, b in zip(names, ours, theirs, strict=True)]
+    ours = figures.bytes_per_node("tapegrad", 20 * operations)
+    theirs = figures.bytes_per_node("PyTorch", 2 * operations) if torch else None
+    return [*rows, ("memory per scalar node, bytes", ours, theirs)]
+
+
+def start_up_figures(peers, quick):
+    """Return rows (what, tapegrad, PyTorch) for import and the first gradient of a process."""
+    times = 2 if quick else 5
+    theirs = 1e3 * figures.import_time("torch", times) if "PyTorch" in peers else None
+    rows = [("import beyond NumPy's, ms", 1e3 * figures.import_time("tapegrad", times), theirs)]
+    warm = 1e3 * figures.first_gradient(cold=False, times=times)
+    cold = 1e3 * figures.first_gradient(cold=True, times=1 if quick else 2)
+    rows.append(("process with one gradient, warm cache, ms", warm, None))
+    rows.append(("process with one gradient, cold cache, ms", cold, None))
+    return rows
+
+
+def table_of_figures(peers, quick):
+    """Print the figures beside the workloads."""
+    print_row("figure", "tapegrad", "PyTorch", "tapegrad / PyTorch")
+    print_row("---", "---:", "---:", "---:")
+    for name, ours, theirs in scalar_figures(peers, quick) + start_up_figures(peers, quick):
+        print_row(name, shown(ours), shown(theirs), ratio(ours, theirs))
+    for power in range(3, 7 if quick else 8):
+        cost = 1e9 * figures.cost_per_node(10**power, 0.2 if quick else 1.0)
+        print_row(f"record and reverse, ns per node of 10^{power}", shown(cost), "–", "–")
+
+
+def arguments(names):
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    known = [*workload_definitions.WORKLOADS, "figures"]
+    parser.add_argument("what", nargs="*", metavar="workload", help=", ".join(known))
+    parser.add_argument("--only", metavar="PEER,...", help="peers to compare with")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="per workload and system")
+    parser.add_argument("--quick", action="store_true", help="shorter and less exact")
+    options = parser.parse_args(names)
+    options.what = options.what or known
+    if unknown := set(options.what) - set(known):
+        parser.error(f"no workload {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+    options.peers = installed_peers()
+    if options.only:
+        wanted = {name.lower() for name in options.only.split(",")}
+        if unknown := wanted - {name.lower() for name in peer_forms.MODULES}:
+            parser.error(f"no peer {', '.join(sorted(unknown))}; known: {list(peer_forms.MODULES)}")
+        options.peers = [name for name in options.peers if name.lower() in wanted]
+    options.budget = options.budget or (0.5 if options.quick else 3.0)
+    return options
+
+
+def main(names=None):
+    """Print the tables; return 1 if a system failed or the systems disagree."""
+    options = arguments(names)
+    sys.setrecursionlimit(1_000_000)
+    workloads = [name for name in options.what if name != "figures"]
+    wrong = table_of_workloads(workloads, options.peers, options.budget) if workloads else []
+    if "figures" in options.what:
+        print()
+        table_of_figures(options.peers, options.quick)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

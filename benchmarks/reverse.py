@@ -1,0 +1,18 @@
+"""What the reverse step of one operation costs."""
+
+from benchmarks import figures
+
+
+def track_scalar():
+    """The reverse step of a product or sum of two scalars."""
+    return 1e9 * figures.scalar_costs("tapegrad", 100_000)[1]
+
+
+def track_array(size):
+    """The reverse step of a product or sum of two arrays of `size` numbers."""
+    return 1e9 * figures.array_costs(size, 1000)[1]
+
+
+track_scalar.unit = track_array.unit = "ns"
+track_array.params = [10, 1000, 10_000]
+track_array.param_names = ["size"]

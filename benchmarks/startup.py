@@ -1,0 +1,22 @@
+"""What a fresh process waits for."""
+
+from benchmarks import figures
+
+
+def track_import():
+    """Importing tapegrad after NumPy."""
+    return figures.import_time("tapegrad")
+
+
+def track_first_gradient_warm():
+    """A whole process with one gradient, the kernels being in the cache."""
+    return figures.first_gradient(cold=False, times=5)
+
+
+def track_first_gradient_cold():
+    """A whole process with one gradient, the cache folder being empty."""
+    return figures.first_gradient(cold=True, times=2)
+
+
+track_import.unit = track_first_gradient_warm.unit = track_first_gradient_cold.unit = "seconds"
+track_first_gradient_cold.timeout = 300

@@ -1,0 +1,34 @@
+"""The benchmarks' workloads give the same values and gradients in every system installed."""
+
+import pytest
+
+from benchmarks import peer_forms, peers, workload_definitions
+
+
+def test_numbers_keep_three_digits():
+    assert [peers.shown(x) for x in (None, 0, 0.012345, 1.5, 123.4, 98765.4)] == [
+        "–",
+        "0",
+        "0.0123",
+        "1.50",
+        "123",
+        "98765",
+    ]
+
+
+def test_a_wrong_gradient_is_seen():
+    assert peers.disagreement((1.0, [[1.0, 2.0]]), (1.0, [[1.0, 2.0]])) == 0
+    assert peers.disagreement((1.0, [[1.0, 2.0]]), (1.0, [[1.0, 2.001]])) > peers.TOLERANCE
+    assert peers.disagreement((1.0, [[1.0]]), (1.0, [[1.0, 2.0]])) == float("inf")
+
+
+@pytest.mark.parametrize("name", ["small", "gmm", "heat", "mlp", "lorenz", "lynx_hare"])
+def test_workload_agrees_with_pytorch(name):
+    pytest.importorskip("torch")
+    ours = workload_definitions.value_and_gradients(name)()
+    theirs = peer_forms.FORMS["PyTorch"][name]()()
+    assert peers.disagreement(ours, theirs) < 1e-11
+
+
+def test_every_workload_is_compared_with_pytorch():
+    assert set(peer_forms.FORMS["PyTorch"]) == set(workload_definitions.WORKLOADS)
