@@ -109,7 +109,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_START_POSITION,
     FRAME_STATUS,
     FRAME_MET_FREED,
-) = range(0, 8 * 24, 8)
+    FRAME_POINTWISE,
+) = range(0, 8 * 25, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back

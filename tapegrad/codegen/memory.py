@@ -8,7 +8,21 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-helper = njit(error_model="numpy", no_cpython_wrapper=True)
+def helper(function):
+    """A function of generated code that compiled functions call.
+
+    Literal arguments are taken as plain integers: one specialisation per function, not one per
+    constant it is called with.
+    """
+    dispatcher = njit(error_model="numpy", no_cpython_wrapper=True)(function)
+    template = dispatcher.get_call_template
+
+    def get_call_template(args, kws):
+        return template(tuple(types.unliteral(a) for a in args), kws)
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
 
 _KINDS = {
     "i64": (ir.IntType(64), types.int64),
@@ -20,30 +34,33 @@ _KINDS = {
 
 
 def _load(kind):
+    """Loads give int64 or a float: one integer type keeps the number of specialisations small."""
     llvm_type, numba_type = _KINDS[kind]
+    result = types.int64 if isinstance(numba_type, types.Integer) else numba_type
 
     @intrinsic
     def load(typingctx, address, offset):
         def codegen(context, builder, signature, args):
             pointer = builder.inttoptr(builder.add(*args), llvm_type.as_pointer())
-            return builder.load(pointer)
+            return context.cast(builder, builder.load(pointer), numba_type, result)
 
-        return numba_type(types.int64, types.int64), codegen
+        return result(types.int64, types.int64), codegen
 
     return load
 
 
 def _store(kind):
     llvm_type, numba_type = _KINDS[kind]
+    given = types.int64 if isinstance(numba_type, types.Integer) else numba_type
 
     @intrinsic
     def store(typingctx, address, offset, value):
         def codegen(context, builder, signature, args):
             pointer = builder.inttoptr(builder.add(args[0], args[1]), llvm_type.as_pointer())
-            builder.store(args[2], pointer)
+            builder.store(context.cast(builder, args[2], given, numba_type), pointer)
             return context.get_dummy_value()
 
-        return types.none(types.int64, types.int64, numba_type), codegen
+        return types.none(types.int64, types.int64, given), codegen
 
     return store
 
@@ -113,15 +130,8 @@ def c_function(name, signature):
 
 def _with_arity(build, arity):
     """`build` as an intrinsic of `arity` arguments (Numba reads the number from the signature)."""
-    if arity == 0:
-        return intrinsic(lambda typingctx: build(typingctx))
-    if arity == 1:
-        return intrinsic(lambda typingctx, a: build(typingctx))
-    if arity == 2:
-        return intrinsic(lambda typingctx, a, b: build(typingctx))
-    if arity == 3:
-        return intrinsic(lambda typingctx, a, b, c: build(typingctx))
-    return intrinsic(lambda typingctx, a, b, c, d: build(typingctx))
+    names = "".join(f", a{k}" for k in range(arity))
+    return intrinsic(eval(f"lambda typingctx{names}: build(typingctx)", {"build": build}))
 
 
 def call_address(signature):
@@ -163,4 +173,4 @@ malloc = c_function("malloc", _word(_word))
 calloc = c_function("calloc", _word(_word, _word))
 free = c_function("free", types.none(_word))
 memcpy = c_function("memcpy", _word(_word, _word, _word))
-memset = c_function("memset", _word(_word, types.int32, _word))
+memset = c_function("memset", _word(_word, _word, _word))

@@ -413,21 +413,6 @@ def sweep_run(frame, n, out):
 
 
 @helper
-def pointwise_run(frame, id):
-    """Sweep the run that ends at row `id`; returns (next id to look at, want a kernel)."""
-    n, low, wanting = collect(frame, id)
-    if wanting:
-        undo_inside(frame, n)
-        return id, True
-    row = row_of(frame, id)
-    out = load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
-    release_pending(frame, n)
-    resolve(frame, n, load_i32(out, ARRAY_NDIM))
-    sweep_run(frame, n, out)
-    return low - 1, False
-
-
-@helper
 def undo_inside(frame, n):
     """Forget a collected run: its rows are as untouched as before."""
     entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
@@ -436,3 +421,18 @@ def undo_inside(frame, n):
         address = cell(frame, load_i64(entries + e * ENTRY, ID))
         if load_i64(address, 0) < 0:
             store_i64(address, 0, UNTOUCHED)
+
+
+@helper
+def pointwise_run(frame, id):
+    """Sweep the run that ends at row `id`; returns the next id to look at, or `id` to ask for a kernel."""
+    n, low, wanting = collect(frame, id)
+    if wanting:
+        undo_inside(frame, n)
+        return id
+    row = row_of(frame, id)
+    out = load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
+    release_pending(frame, n)
+    resolve(frame, n, load_i32(out, ARRAY_NDIM))
+    sweep_run(frame, n, out)
+    return low - 1

@@ -549,6 +549,24 @@ def view(self, arguments, count):
     return new_tensor(array, load_i64(tensor, TENSOR_ID), load_i64(tensor, TENSOR_CHUNK))
 
 
+def load(self, arguments, count):
+    """`load(tensor)`: the scalar that reads the one element of a float64 tensor without axes."""
+    tensor = load_i64(arguments, 0)
+    array = load_i64(tensor, TENSOR_ARRAY)
+    made = load_cell(tensor, array, 0)
+    if made == 0 and error_occurred() == 0:
+        row = next_row(0, 0)
+        if row == 0:
+            return 0
+        value = load_f64(load_i64(array, ARRAY_DATA), 0)
+        store_i32(row, 0, LOAD)
+        store_i32(row, 4, load_i64(tensor, TENSOR_ID))
+        store_i32(row, 8, 0)
+        store_f64(row, 16, value)
+        return new_scalar(value, row_done(row))
+    return made
+
+
 def wrap(self, arguments, count):
     """`wrap(array)`: a tensor that is not recorded."""
     array = load_i64(arguments, 0)
@@ -606,7 +624,7 @@ def scalar_leaf(self, arguments, count):
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
-FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf")
+FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf", "load")
 
 
 def source(none: str = "NONE") -> str:

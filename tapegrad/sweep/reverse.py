@@ -6,15 +6,25 @@ called again: a kernel that has not been compiled yet is asked for that way.
 
 from ..ops.table import TABLE, Pointwise
 
+#: Element-wise runs are a function of their own, called by its address.
+POINTWISE_SOURCE = """
+from tapegrad.sweep.pointwise_run import pointwise_run
+
+
+def pointwise(frame, id):
+    return pointwise_run(frame, id)
+"""
+
 _HEAD = '''
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
-from tapegrad.sweep.pointwise_run import is_pointwise, pointwise_run
+from tapegrad.sweep.pointwise_run import is_pointwise
 from numba import types
 
+run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 WRITE_BIT = 1 << 17
 
@@ -108,8 +118,8 @@ def sweep_array(frame, id, row, op, touched):
     if is_pointwise(frame, op):
         if not touched:
             return id - 1, DONE
-        below, wanting = pointwise_run(frame, id)
-        return below, WANT_KERNEL if wanting else DONE
+        below = run_call(load_i64(frame, FRAME_POINTWISE), frame, id)
+        return below, WANT_KERNEL if below == id else DONE
     writes = load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT
     if not touched and not writes:
         return id - 1, DONE

@@ -5,9 +5,11 @@ import functools
 
 import numpy as np
 
-from ..codegen.factory import functions
+from ..codegen.factory import compile_source, functions
 from ..ops.table import TABLE
-from ..sweep import kernels, layout, reverse
+from ..codegen import layout
+from ..sweep import kernels, reverse
+from ..codegen.frame import MIRROR_HEADER
 from ..sweep.pointwise_run import SCRATCH_BYTES
 from . import store
 
@@ -15,6 +17,11 @@ from . import store
 @functools.cache
 def _compiled() -> dict:
     return functions(reverse.source(), reverse.EXPORTS, keep_lock=False)
+
+
+@functools.cache
+def _pointwise() -> int:
+    return compile_source(reverse.POINTWISE_SOURCE, {"pointwise": "int64(int64, int64)"})["pointwise"]
 
 
 @functools.cache
@@ -63,6 +70,7 @@ class Sweep:
             layout.FRAME_FLOAT32: id(np.dtype(np.float32)),
             layout.FRAME_FLOAT64: id(np.dtype(np.float64)),
             layout.FRAME_RETAIN: int(retain),
+            layout.FRAME_POINTWISE: _pointwise(),
         }
         for offset, value in words.items():
             self.frame[offset // 8] = value
@@ -77,14 +85,11 @@ class Sweep:
         found = _compiled()["mirror_of"](self.address, number)
         if found == 0:
             raise FreedError
-        span, low = ctypes.c_int64.from_address(found).value, ctypes.c_int64.from_address(found + 8)
-        start = found + 16 + array.__array_interface__["data"][0] - low.value
-        memory = (ctypes.c_char * 1).from_address(start)
-        return np.lib.stride_tricks.as_strided(
-            np.frombuffer(memory, np.uint8, 1)[:0].view(array.dtype),
-            (self.seeds, *array.shape),
-            (span, *array.strides),
-        )
+        span, low = _words(found, 2)
+        memory = (ctypes.c_char * (span * self.seeds)).from_address(found + MIRROR_HEADER)
+        offset = array.__array_interface__["data"][0] - int(low)
+        strides = (int(span), *array.strides)
+        return np.ndarray((self.seeds, *array.shape), array.dtype, memory, offset, strides)
 
     def touched(self, number: int) -> bool:
         """Whether the sweep has reached the row."""
@@ -125,17 +130,41 @@ class Sweep:
         _compiled()["end"](self.address, len(self.adjoints))
         _scratches.append(self.scratch)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def touched_inputs(self) -> list[int]:
+        """Numbers of the tensors made with `requires_grad=True` that the sweep has reached."""
+        return [number for number in list(store.leaves) if self.touched(number)]
+
+    def read(self, tensor) -> np.ndarray:
+        """The adjoint of an input of a transform, shape (seeds, …); zeros if not reached."""
+        array = getattr(tensor, "_array", None)
+        if not self.touched(tensor._id):
+            shape = () if array is None else array.shape
+            return np.zeros((self.seeds, *shape), np.float64 if array is None else array.dtype)
+        if array is None:
+            return np.array(self.cells(tensor._id))
+        return self.take(tensor._id, array)
+
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input of shape (seeds, …) as an array of its own; frees the mirror."""
         result = self.mirror(number, array).copy()
         found = _compiled()["mirror_of"](self.address, number)
         _libc_free(found)
-        self.cells(number)[:1].view(np.int64)[0] = layout.UNTOUCHED
+        self.cells(number).view(np.int64)[0] = layout.UNTOUCHED
         return result
 
 
 def _doubles(address: int, count: int) -> np.ndarray:
     return np.frombuffer((ctypes.c_double * count).from_address(address), np.float64)
+
+
+def _words(address: int, count: int) -> np.ndarray:
+    return np.frombuffer((ctypes.c_int64 * count).from_address(address), np.int64)
 
 
 def _libc_free(address: int) -> None:

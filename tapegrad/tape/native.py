@@ -16,6 +16,13 @@ from ..codegen import layout
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
 _lock = threading.RLock()
 _keep: list = []
+#: Compiled code writes here until the very end of the process, after Python has cleared its
+#: modules: what it writes to is never freed.
+immortal = ctypes.pythonapi.Py_IncRef
+mortal = ctypes.pythonapi.Py_DecRef
+for _function in (immortal, mortal):
+    _function.argtypes, _function.restype = [ctypes.py_object], None
+immortal(STATE)
 
 _SLOTS = {
     "mp_subscript": 5,
@@ -125,7 +132,8 @@ def _check_layout() -> None:
 
 def _set_state(types: dict, slow: list, new_chunk) -> None:
     table = np.array([id(function) for function in slow], np.int64)
-    _keep.extend((table, slow, new_chunk))
+    for needed in (table, slow, new_chunk, types["scalar"], types["array"]):
+        immortal(needed)
     words = {
         layout.STATE_SCALAR_TYPE: id(types["scalar"]),
         layout.STATE_ARRAY_TYPE: id(types["array"]),

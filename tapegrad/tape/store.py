@@ -16,7 +16,7 @@ from ..codegen.factory import functions
 from ..ops.table import TABLE, Pointwise
 from ..codegen import layout
 from ..sweep import reach
-from .native import get_word, set_word
+from .native import get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
 FEWEST_CHUNKS, FEWEST_BYTES = 16, 64 << 20
@@ -55,6 +55,7 @@ def _new_slot() -> int:
         memory[:_REFERENCES_AT] = 0
     else:
         memory = np.zeros(layout.CHUNK_BYTES, np.uint8)
+        immortal(memory)
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
     set_header(slot, layout.SLOT, slot)
@@ -148,6 +149,8 @@ def _give_back(slot: int) -> None:
     _free_slots.append(slot)
     if len(_spare) < FEWEST_CHUNKS:
         _spare.append(memory)
+    else:
+        mortal(memory)
 
 
 def release_freed(slots) -> None:

@@ -78,7 +78,7 @@ def share(tensor, made) -> None:
     made._meta = storage
 
 
-def copy(tensor):
+def copy_tensor(tensor):
     """A new tensor with the same value, in C order."""
     if not records(tensor):
         return rt.wrap(np.array(array_of(tensor), order="C"))

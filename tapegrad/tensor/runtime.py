@@ -6,6 +6,7 @@ functions (see `sweep.recorder`). Importing tapegrad compiles and loads nothing.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from ..codegen import layout
@@ -53,7 +54,7 @@ def start() -> None:
     with _lock:
         if started:
             return
-        order = [*native.BINARY_NAMES, "item", "negative"]
+        order = ["add", "subtract", "multiply", "divide", "power", "item", "negative"]
         made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
         Scalar, Array = made["scalar"], made["array"]
         row, view, wrap, attach = made["row"], made["view"], made["wrap"], made["attach"]
@@ -99,3 +100,13 @@ def set_recording(on: bool) -> bool:
             native.set_word(layout.STATE_SPECIAL, word + step)
         _mode.recording = on
     return before
+
+
+@contextlib.contextmanager
+def recording():
+    """Record whatever the thread's mode: inside a transform."""
+    before = set_recording(True)
+    try:
+        yield
+    finally:
+        set_recording(before)

@@ -1,0 +1,154 @@
+"""Rows that pick elements by position: gathers, and their writing counterpart."""
+
+from tapegrad.codegen.frame import (
+    add_to_cell,
+    cell,
+    count_of,
+    item_bytes,
+    line_of,
+    line_offset,
+    mirror,
+    mirrored,
+    touch_cell,
+)
+from tapegrad.codegen.layout import (
+    ARRAY_DATA,
+    FRAME_RETAIN,
+    FRAME_SEEDS,
+    FRAME_STATUS,
+    MET_FREED,
+    REDO,
+    REFERENCE_BYTES,
+    TAG_ARRAY,
+)
+from tapegrad.codegen.memory import (
+    f32s,
+    f64s,
+    helper,
+    i64s,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+
+from .linking import found_mirror
+from .table import structural
+
+
+@helper
+def element_offset(array, position):
+    """Byte offset of the element at a position in C order."""
+    n, stride = line_of(array)
+    return line_offset(array, position // n) + position % n * stride
+
+
+def gather_adjoint(frame, id, refs, task):
+    """References: the operand, positions in it, the output."""
+    source, array = load_i32(refs, 8), load_i64(refs, 0)
+    picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, source)
+    if found == 0:
+        return
+    own = load_i64(cell(frame, id), 0)
+    wide = item_bytes(frame, array) == 8
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+        adjoint = mirrored(own, load_i64(out, ARRAY_DATA), seed)
+        for k in range(count_of(out)):
+            at = target + element_offset(array, picked[k])
+            if wide:
+                f64s(at)[0] += load_f64(adjoint, k * 8)
+            else:
+                f32s(at)[0] += f32s(adjoint)[k]
+
+
+@helper
+def swap_picked(frame, array, kept, picked, task):
+    """Exchange picked elements with kept ones; undo goes last to first, redo first to last."""
+    data, store = load_i64(array, ARRAY_DATA), load_i64(kept, ARRAY_DATA)
+    count = count_of(kept)
+    wide = item_bytes(frame, array) == 8
+    for step in range(count):
+        k = step if task == REDO else count - 1 - step
+        offset = element_offset(array, picked[k])
+        if wide:
+            old = load_i64(data, offset)
+            store_i64(data, offset, load_i64(store, k * 8))
+            store_i64(store, k * 8, old)
+        else:
+            old32 = load_i32(data, offset)
+            store_i32(data, offset, load_i32(store, k * 4))
+            store_i32(store, k * 4, old32)
+
+
+@helper
+def take_back(frame, ref, k, value, seed):
+    """Add to the adjoint of element k of what was written."""
+    source = load_i32(ref, 8)
+    if source < 0:
+        return
+    if load_i32(ref, 12) != TAG_ARRAY:
+        add_to_cell(frame, source, seed, value)
+        return
+    array = load_i64(ref, 0)
+    into = mirror(frame, source)
+    if into != 0:
+        at = mirrored(into, load_i64(array, ARRAY_DATA), seed) + element_offset(array, k)
+        if item_bytes(frame, array) == 8:
+            f64s(at)[0] += value
+        else:
+            f32s(at)[0] += value
+
+
+def scatter_adjoint(frame, id, refs, task):
+    """References: the array written, what it held, what was written, the positions."""
+    array, kept = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    if array == 0:
+        return
+    picked = i64s(load_i64(load_i64(refs, 3 * REFERENCE_BYTES), ARRAY_DATA))
+    swap_picked(frame, array, kept, picked, task)
+    if task == REDO:
+        return
+    found = found_mirror(frame, load_i32(refs, 8))
+    if found == 0:
+        return
+    ref = refs + 2 * REFERENCE_BYTES
+    if load_i32(ref, 8) == -2:
+        store_i64(frame, FRAME_STATUS, MET_FREED)
+        return
+    if load_i32(ref, 8) >= 0 and load_i32(ref, 12) != TAG_ARRAY:
+        touch_cell(frame, load_i32(ref, 8))
+    count = count_of(kept)
+    wide = item_bytes(frame, array) == 8
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+        for step in range(count):
+            k = count - 1 - step
+            at = target + element_offset(array, picked[k])
+            if wide:
+                take_back(frame, ref, k, load_f64(at, 0), seed)
+                store_f64(at, 0, 0.0)
+            else:
+                take_back(frame, ref, k, f32s(at)[0], seed)
+                store_i32(at, 0, 0)
+    if load_i64(frame, FRAME_RETAIN) == 0 and load_i32(ref, 8) >= 0:
+        store_i32(ref, 8, -2)
+
+
+structural(
+    "gather",
+    gather_adjoint,
+    helpers=(element_offset,),
+    doc="elements picked by index arrays or masks; repeated ones accumulate",
+)
+structural(
+    "scatter",
+    scatter_adjoint,
+    helpers=(element_offset, found_mirror, swap_picked, take_back),
+    doc="elements written by index arrays or masks; the last write of a repeated one holds",
+    writes=True,
+)

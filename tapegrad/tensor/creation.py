@@ -1,0 +1,272 @@
+"""Making tensors, and what leaves them again as plain values."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+
+import numpy as np
+
+from ..tape import store
+from . import runtime as rt
+from .linking import convert, copy_tensor, pack, unlisted
+from .namespace import function
+from .values import (
+    Leaf,
+    array_of,
+    is_recorded,
+    is_tensor,
+    meta_of,
+    records,
+    value_of,
+    wrap,
+)
+
+
+def _input(array: np.ndarray):
+    """An input that requires grad, on an array that nobody else writes."""
+    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+        raise TypeError(
+            f"tapegrad.tensor: only float64 and float32 can require grad, not {array.dtype}; "
+            "pass dtype=float"
+        )
+    made = wrap(array)
+    number, chunk = store.new_input(array)
+    rt.attach(made, number, chunk)
+    made._meta = Leaf()
+    store.watch(made, number)
+    return made
+
+
+@function()
+def tensor(data, dtype=None, requires_grad=False):
+    """A tensor with a copy of `data`: numbers, nested lists, an array.
+
+    With `requires_grad`, what is computed from it is recorded and `backward()` adds to its `grad`.
+    The dtype is NumPy's for the data (float64 from Python floats). Raises TypeError when the data
+    are not numbers or cannot require grad.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    return _new("tensor", data, dtype, requires_grad, copy_data=True)
+
+
+@function()
+def asarray(data, dtype=None, requires_grad=False):
+    """A tensor that shares memory with the array `data`; a tensor comes back as it is."""
+    if is_tensor(data) and dtype in (None, data.dtype) and not requires_grad:
+        return data
+    return _new("asarray", data, dtype, requires_grad, copy_data=False)
+
+
+def _new(name, data, dtype, requires_grad, copy_data):
+    rt.start()
+    data = unlisted(data)
+    if is_recorded(data):
+        if requires_grad:
+            data = data.detach()
+        else:
+            made = copy_tensor(data)
+            return made if dtype is None else astype(made, dtype)
+    source = value_of(data)
+    array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "
+            "booleans"
+        )
+    if not requires_grad:
+        return wrap(array)
+    if copy_data or not array.flags.c_contiguous:
+        return _input(np.array(array, order="C"))
+    owner = np.asarray(memoryview(array))  # views name this object, not the caller's, as base
+    return _input(owner)
+
+
+def _creator(name):
+    numpy_function = getattr(np, name)
+
+    def create(*args, requires_grad=False, **kwargs):
+        rt.start()
+        args = [value_of(a) for a in args]
+        array = np.ascontiguousarray(numpy_function(*args, **kwargs)).reshape(
+            np.shape(numpy_function(*args, **kwargs))
+        )
+        return _input(array) if requires_grad else wrap(array)
+
+    create.__name__ = name
+    create.__doc__ = (
+        f"{name}(…, requires_grad=False): NumPy's {name}, as a tensor (float64 unless dtype says "
+        "otherwise)."
+    )
+    return function()(create)
+
+
+for _name in "zeros ones full empty arange linspace eye identity logspace geomspace".split():
+    _creator(_name)
+for _name in "zeros_like ones_like full_like empty_like".split():
+    function(_name)(_creator(_name))
+
+
+def detach(self):
+    """The value as a tensor that is not recorded; it shares memory."""
+    return wrap(self._array if type(self) is rt.Array else self._value)
+
+
+def numpy_value(self):
+    """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
+    if is_recorded(self):
+        raise RuntimeError(
+            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+            "detach().numpy()"
+        )
+    return self._array
+
+
+def as_numpy_array(self, dtype=None, copy=None):
+    """What `np.asarray(t)` asks for."""
+    if is_recorded(self):
+        raise TypeError(
+            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
+            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
+        )
+    value = array_of(self)
+    return np.array(value, dtype=dtype, copy=copy)
+
+
+def item(self, *index):
+    """The one element as a Python number; the derivative is left behind silently."""
+    if type(self) is rt.Scalar:
+        return self._value
+    return self._array.item(*index)
+
+
+def tolist(self):
+    """The value as nested lists of Python numbers."""
+    return array_of(self).tolist()
+
+
+def astype(self, dtype, copy=True):
+    """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
+    dtype = np.dtype(dtype)
+    value = array_of(self)
+    if value.dtype == dtype and not copy:
+        return self
+    if not records(self) or dtype.kind != "f":
+        return wrap(value.astype(dtype))
+    if value.dtype == dtype:
+        return copy_tensor(self)
+    return convert(self if type(self) is rt.Array else pack(self), dtype)
+
+
+def _lossy(kind, name):
+    def method(self):
+        if is_recorded(self) and rt.is_recording():
+            line = traceback.extract_stack(limit=2)[0]
+            warnings.warn(
+                f"{name}() of a recorded tensor loses its derivative ({line.filename}:"
+                f"{line.lineno}); use item() if that is meant, or NumPy's functions on the tensor",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return kind(array_of(self).item() if array_of(self).size == 1 else array_of(self))
+
+    return method
+
+
+def _bool(self):
+    value = array_of(self)
+    if value.size != 1:
+        raise ValueError(
+            f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
+            "all()"
+        )
+    return bool(value.reshape(()))
+
+
+def _index(self):
+    value = array_of(self)
+    if value.ndim or value.dtype.kind not in "iu":
+        raise TypeError("tapegrad: only integer tensors without axes can be used as an index")
+    return int(value)
+
+
+def _text(self):
+    body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
+    value = array_of(self)
+    dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
+    grad = ", requires_grad=True" if is_recorded(self) else ""
+    return f"tensor({body}{dtype}{grad})"
+
+
+def _iterate(self):
+    shape = np.shape(value_of(self))
+    if not shape:
+        raise TypeError("tapegrad: a tensor without axes cannot be iterated")
+    return (self[k] for k in range(shape[0]))
+
+
+def _length(self):
+    shape = np.shape(value_of(self))
+    if not shape:
+        raise TypeError("tapegrad: a tensor without axes has no length")
+    return shape[0]
+
+
+def _requires_grad_(self, requires_grad=True):
+    """Make a tensor that is not recorded an input."""
+    if requires_grad == is_recorded(self):
+        return self
+    if not requires_grad:
+        raise RuntimeError("tapegrad.requires_grad_: only inputs can stop requiring grad; detach()")
+    number, chunk = store.new_input(self._array)
+    rt.attach(self, number, chunk)
+    self._meta = Leaf()
+    store.watch(self, number)
+    return self
+
+
+METHODS = {
+    "detach": detach,
+    "numpy": numpy_value,
+    "item": item,
+    "tolist": tolist,
+    "astype": astype,
+    "requires_grad_": _requires_grad_,
+    "__array__": as_numpy_array,
+    "__float__": _lossy(float, "float"),
+    "__int__": _lossy(int, "int"),
+    "__bool__": _bool,
+    "__index__": _index,
+    "__repr__": _text,
+    "__iter__": _iterate,
+    "__len__": _length,
+    "shape": property(lambda self: np.shape(value_of(self))),
+    "ndim": property(lambda self: np.ndim(value_of(self))),
+    "size": property(lambda self: int(np.size(value_of(self)))),
+    "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
+    "nbytes": property(lambda self: array_of(self).nbytes),
+    "requires_grad": property(is_recorded),
+    "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
+    "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+def _is_input(tensor) -> bool:
+    return type(tensor) is rt.Array and type(meta_of(tensor)) is Leaf
+
+
+@function("copy", method="copy")
+def copy(x):
+    """copy(x): a new tensor with the same value, recorded."""
+    return copy_tensor(unlisted(x))
+
+
+rt.Tensor.clone = copy

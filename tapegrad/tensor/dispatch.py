@@ -1,0 +1,143 @@
+"""NumPy's protocols: `np.sin(t)`, `np.sum(t, axis=0)` and SciPy's ufuncs find our functions."""
+
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+
+from . import runtime as rt
+from .apply import apply
+from .indexing import set_item
+from .namespace import OF_NUMPY, PUBLIC
+from .values import is_recorded, is_tensor, value_of, wrap
+
+#: NumPy functions that only look at shapes or give results without derivative.
+_UNRECORDED = (
+    "shape ndim size argmax argmin argsort nonzero flatnonzero count_nonzero searchsorted all any "
+    "allclose isclose array_equal zeros_like ones_like full_like empty_like result_type "
+    "may_share_memory shares_memory array_repr array_str iscomplexobj isrealobj "
+    "lexsort unravel_index digitize histogram bincount unique isin argwhere can_cast "
+    "broadcast_shapes min_scalar_type common_type"
+).split()
+_PLAIN = {getattr(np, name): name for name in _UNRECORDED if hasattr(np, name)}
+_COMPARISONS = frozenset(
+    "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
+    "logical_not isnan isinf isfinite signbit bitwise_and bitwise_or bitwise_xor invert".split()
+)
+
+
+def unsupported(name: str) -> TypeError:
+    near = difflib.get_close_matches(name, PUBLIC, n=4, cutoff=0.5)
+    hint = f"; near ones that are: {', '.join(near)}" if near else ""
+    return TypeError(
+        f"tapegrad: NumPy's {name} is not supported on tensors{hint}. Use detach().numpy() where "
+        "no derivative is wanted"
+    )
+
+
+def _find(ufunc):
+    found = OF_NUMPY.get(ufunc)
+    return found if found is not None else OF_NUMPY.get(ufunc.__name__)
+
+
+def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
+    """A ufunc on operands among which there is a tensor."""
+    name = ufunc.__name__
+    if method == "at" and name == "add":
+        target, key, value = inputs
+        set_item(target, key, target[key] + value)
+        return None
+    if method == "reduce":
+        return _reduce(name, *inputs, **kwargs)
+    if method == "outer" and len(inputs) == 2:
+        a, b = (np.asarray(i) if not is_tensor(i) else i for i in inputs)
+        a = a[(...,) + (None,) * np.ndim(value_of(b))]
+        return array_ufunc(self, ufunc, "__call__", a, b, **kwargs)
+    if method != "__call__":
+        raise unsupported(f"{name}.{method}")
+    dtype = kwargs.pop("dtype", None)
+    if kwargs or where is not True:
+        extra = sorted(kwargs) + (["where"] if where is not True else [])
+        raise TypeError(f"tapegrad.{name}: the argument {extra[0]} is not supported on tensors")
+    result = _call(ufunc, name, inputs)
+    if dtype is not None:
+        result = result.astype(dtype)
+    if out is None:
+        return result
+    (target,) = out
+    if not is_tensor(target):
+        if is_recorded(result):
+            raise TypeError(
+                f"tapegrad.{name}: out= is a plain array, into which no derivative can be "
+                "written; make it with tg.zeros_like"
+            )
+        target[...] = value_of(result)
+        return target
+    set_item(target, ..., result)
+    return target
+
+
+def _call(ufunc, name, inputs):
+    found = _find(ufunc)
+    if found is not None:
+        return found(*inputs)
+    if name in _COMPARISONS or not any(is_recorded(i) for i in inputs):
+        result = ufunc(*[value_of(i) for i in inputs])
+        return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
+    raise unsupported(name)
+
+
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logaddexp": "logsumexp",
+}
+
+
+def _reduce(name, x, axis=0, keepdims=False, **kwargs):
+    if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
+        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims)
+    if name in ("logical_and", "logical_or"):
+        function = getattr(np, name).reduce
+        return wrap(function(value_of(x), axis=axis, keepdims=keepdims))
+    raise unsupported(f"{name}.reduce")
+
+
+def _valued(argument):
+    """Arguments for NumPy: tensors in lists too become arrays."""
+    if isinstance(argument, (list, tuple)):
+        return type(argument)(_valued(item) for item in argument)
+    return value_of(argument)
+
+
+def array_function(self, function, types, args, kwargs):
+    """A NumPy function on arguments among which there is a tensor."""
+    found = OF_NUMPY.get(function)
+    if found is not None:
+        for name in ("dtype", "out"):
+            if kwargs.get(name, 0) is None:
+                kwargs = {k: v for k, v in kwargs.items() if k != name}
+        try:
+            return found(*args, **kwargs)
+        except TypeError as error:
+            if "unexpected keyword" not in str(error):
+                raise
+            word = str(error).rpartition(" ")[2]
+            raise TypeError(
+                f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
+            ) from None
+    if function in _PLAIN:
+        result = function(
+            *[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()}
+        )
+        wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
+        return wrap(result) if wanted else result
+    raise unsupported(function.__name__)
+
+
+rt.Tensor.__array_ufunc__ = array_ufunc
+rt.Tensor.__array_function__ = array_function
+assert apply

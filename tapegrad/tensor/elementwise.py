@@ -1,0 +1,100 @@
+"""Every element-wise operation of the table as a function, filled in one loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ops.table import TABLE, Pointwise
+from .apply import apply, ufunc_of
+from .namespace import OF_NUMPY, PUBLIC, function
+from .operators import power
+from .values import value_of, wrap
+
+
+def _make(op: Pointwise):
+    arguments = ", ".join(op.inputs)
+
+    def operation(*operands):
+        return apply(op.name, *operands)
+
+    operation.__name__ = operation.__qualname__ = op.name
+    shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
+    operation.__doc__ = (
+        f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
+        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when all\n"
+        f"are). Slopes: {'; '.join(op.slopes)}."
+        + (f" Awkward points: {op.awkward}." if op.awkward else "")
+        + "\nRaises ValueError for shapes that do not broadcast, TypeError for other types."
+    )
+    return operation
+
+
+#: Operations whose NumPy name differs from ours, and those of which NumPy has no ufunc.
+_OTHER_NAMES = {"absolute": ("abs", "fabs"), "power": ("float_power",), "where": (), "clip": ()}
+_SPECIAL = {"sigmoid", "erf", "erfc", "gammaln", "digamma", "polygamma"}
+
+for _op in list(TABLE.values()):
+    if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
+        continue
+    _function = _make(_op)
+    PUBLIC[_op.name] = _function
+    OF_NUMPY[_op.name if _op.name in _SPECIAL else getattr(np, _op.name)] = _function
+
+PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
+OF_NUMPY[np.fabs] = PUBLIC["absolute"]
+PUBLIC["true_divide"] = PUBLIC["divide"]
+PUBLIC["pow"] = function("power", "float_power")(power)
+OF_NUMPY["expit"] = PUBLIC["expit"] = PUBLIC["sigmoid"]
+OF_NUMPY["psi"] = PUBLIC["digamma"]
+
+
+@function("where")
+def where(condition, x=None, y=None):
+    """where(condition, x, y): x where the condition holds, else y, element by element.
+
+    The condition is boolean or is compared with zero; the branch not taken gets derivative
+    exactly 0, also where its own is NaN. With the condition alone: the indices where it holds.
+
+    >>> import tapegrad as tg
+    >>> tg.where([True, False], tg.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 0.])
+    """
+    if x is None and y is None:
+        return tuple(wrap(part) for part in np.nonzero(value_of(condition)))
+    if x is None or y is None:
+        raise ValueError("tapegrad.where: give both x and y, or neither")
+    return apply("where", value_of(condition), x, y)
+
+
+@function("clip", method="clip")
+def clip(x, min=None, max=None):
+    """clip(x, min, max): x limited to an interval; a bound of None is no bound."""
+    if min is None and max is None:
+        raise ValueError("tapegrad.clip: both bounds are None; give at least one")
+    if min is None:
+        return apply("minimum", x, max)
+    if max is None:
+        return apply("maximum", x, min)
+    return apply("clip", x, min, max)
+
+
+@function("round", "around", method="round")
+def round(x, decimals=0):
+    """round(x, decimals): rounded half to even; the derivative is zero."""
+    scale = 10.0**decimals
+    return apply("divide", apply("rint", apply("multiply", x, scale)), scale)
+
+
+def _flag(name):
+    def test(x):
+        return wrap(getattr(np, name)(value_of(x)))
+
+    test.__name__ = name
+    test.__doc__ = f"{name}(x): NumPy's test, element by element; a boolean tensor, not recorded."
+    return function(name)(test)
+
+
+for _name in ("isnan", "isinf", "isfinite", "signbit", "logical_not"):
+    _flag(_name)
+
+assert ufunc_of

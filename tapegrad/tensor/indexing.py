@@ -1,0 +1,227 @@
+"""Reading and writing parts of a tensor: views, gathered elements, and writes in place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import indexing as _declarations
+from ..ops.table import TABLE
+from . import runtime as rt
+from .linking import convert, copy_tensor, in_dtype, pack, unlisted, view_like
+from .values import (
+    Leaf,
+    Storage,
+    array_of,
+    current,
+    is_recorded,
+    is_tensor,
+    meta_of,
+    records,
+    scalar_of,
+    value_of,
+    wrap,
+)
+
+assert _declarations
+GATHER, SCATTER, WRITE = (ARRAY + TABLE[n].code for n in ("gather", "scatter", "write"))
+
+
+def _plain_key(key):
+    """A key as NumPy takes it: tensors in it become arrays, lists of tensors too."""
+    if isinstance(key, tuple):
+        return tuple(_plain_key(part) for part in key)
+    key = unlisted(key) if isinstance(key, list) else key
+    if not is_tensor(key):
+        return key
+    value = array_of(key)
+    if value.dtype.kind not in "biu":
+        raise IndexError(
+            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or booleans: "
+            "convert it with astype(int)"
+        )
+    return value
+
+
+def is_basic(key) -> bool:
+    """Whether NumPy answers this key with a view."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        part is None
+        or part is Ellipsis
+        or isinstance(part, slice)
+        or (isinstance(part, (int, np.integer)) and not isinstance(part, bool))
+        for part in parts
+    )
+
+
+def positions(shape, key) -> np.ndarray:
+    """Positions in C order of the elements that an advanced key picks from an array of `shape`."""
+    size = int(np.prod(shape, dtype=np.int64))
+    if isinstance(key, np.ndarray) and key.dtype == bool and key.shape == shape:
+        return np.flatnonzero(key)
+    if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and len(shape) == 1:
+        picked = key.astype(np.int64)
+        np.empty(size, np.uint8)[key]  # raises NumPy's own error when out of bounds
+        return np.where(picked < 0, picked + size, picked)
+    return np.arange(size, dtype=np.int64).reshape(shape)[key]
+
+
+def get_item(tensor, key):
+    """`tensor[key]` for every key of NumPy's."""
+    key = _plain_key(key)
+    if type(tensor) is rt.Scalar:
+        return get_item(pack(tensor), key)
+    tensor = current(tensor)
+    try:
+        value = tensor._array[key]
+    except IndexError as error:
+        raise IndexError(
+            f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
+        ) from error
+    if is_basic(key):
+        if not isinstance(value, np.ndarray):
+            parts = key if isinstance(key, tuple) else (key,)
+            value = tensor._array[(*parts, ...)]
+        made = view_like(tensor, value)
+        return scalar_of(made) if rt.is_recording() else made
+    if not records(tensor):
+        return wrap(value)
+    out = np.array(value, order="C")
+    picked = positions(tensor._array.shape, key)
+    made = rt.row(GATHER, out, tensor, np.ascontiguousarray(picked))
+    return scalar_of(made)
+
+
+def set_item(tensor, key, value) -> None:
+    """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    key, value = _plain_key(key), unlisted(value)
+    tensor = current(tensor)
+    array = tensor._array
+    if not array.flags.writeable:
+        raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
+    target = array[key] if not is_basic(key) else array[_with_rest(key)]
+    value = _fitting(value, target)
+    recording = records(tensor, value)
+    if not recording:
+        _write_unrecorded(tensor, key, value)
+        return
+    _check_not_leaf(tensor)
+    if tensor._id < 0:
+        become_row(tensor)
+    if array.dtype.kind != "f":
+        raise TypeError(
+            f"tapegrad.setitem: the tensor has dtype {array.dtype}; a derivative passes only "
+            "through float64 and float32: make it with dtype=float"
+        )
+    value = _source(value, array.dtype)
+    if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
+        if is_basic(key) and _same_memory(value._array, target):
+            return  # `t[i] += x` ends with t[i] = t[i]
+        value = copy_tensor(value)
+    if is_basic(key):
+        view = rt.view(tensor, target)
+        _write_view(view, target, value)
+    else:
+        _write_picked(tensor, key, target, value)
+
+
+def _same_memory(a, b) -> bool:
+    return (
+        a.shape == b.shape
+        and a.strides == b.strides
+        and a.__array_interface__["data"] == b.__array_interface__["data"]
+    )
+
+
+def _with_rest(key):
+    """A basic key that gives a view also where it picks one element."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return key if any(part is Ellipsis for part in parts) else (*parts, ...)
+
+
+def _fitting(value, target):
+    shape = np.shape(value_of(value))
+    try:
+        np.broadcast_to(np.empty(shape, np.uint8), target.shape)
+    except ValueError:
+        extra = shape[: len(shape) - target.ndim]
+        if len(shape) > target.ndim and all(n == 1 for n in extra):
+            return value.reshape(shape[len(extra) :])
+        raise ValueError(
+            f"tapegrad.setitem: a value of shape {shape} does not fit where shape {target.shape} "
+            "is written; reshape or broadcast it"
+        ) from None
+    return value
+
+
+def _check_not_leaf(tensor) -> None:
+    meta = meta_of(tensor)
+    if type(meta) is Leaf:
+        raise RuntimeError(
+            "tapegrad.setitem: an input that requires grad cannot be written in place while "
+            "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
+        )
+
+
+def become_row(tensor) -> None:
+    """Make the buffer of a tensor that is not recorded a row, for it and for all its views."""
+    storage = meta_of(tensor)
+    if type(storage) is not Storage:
+        storage = tensor._meta = Storage(tensor._array)
+    storage.tensor = rt.row(6, storage.owner)
+    current(tensor)
+
+
+def _source(value, dtype):
+    """What is written, in the dtype of the buffer."""
+    if type(value) is rt.Scalar or isinstance(value, (bool, int, float)):
+        return value
+    if is_tensor(value) and is_recorded(value) and value._array.dtype != dtype:
+        return convert(value, dtype)
+    return in_dtype(value, dtype)
+
+
+def _write_unrecorded(tensor, key, value) -> None:
+    meta = meta_of(tensor)
+    if type(meta) is Leaf:
+        meta.version += 1
+    elif tensor._id >= 0 and rt.is_recording() is False:
+        raise RuntimeError(
+            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
+            "derivative would be lost; write to detach().copy() instead"
+        )
+    tensor._array[key] = value_of(value)
+
+
+def _write_view(view, target, value) -> None:
+    """Record and do the write of a view."""
+    if target.ndim == 0 and target.dtype == np.float64 and not isinstance(value, np.ndarray):
+        value = scalar_of(value) if is_tensor(value) else value
+    kept = target.copy(order="C")
+    if type(value) is rt.Scalar or isinstance(value, (bool, int, float)):
+        rt.row(WRITE, None, view, kept, value if type(value) is rt.Scalar else float(value))
+        target[...] = value_of(value)
+        return
+    if is_tensor(value):
+        shown = np.broadcast_to(value._array, target.shape)
+        rt.row(WRITE, None, view, kept, rt.view(value, shown))
+        target[...] = value._array
+        return
+    rt.row(WRITE, None, view, kept, np.broadcast_to(value, target.shape))
+    target[...] = value
+
+
+def _write_picked(tensor, key, target, value) -> None:
+    """Record and do the write of elements picked by an advanced key."""
+    array = tensor._array
+    picked = np.ascontiguousarray(positions(array.shape, key))
+    kept = np.array(target, order="C")
+    if type(value) is rt.Scalar:
+        source = value
+    elif is_tensor(value):
+        source = rt.view(value, np.broadcast_to(value._array, target.shape))
+    else:
+        source = 0.0
+    rt.row(SCATTER, None, tensor, kept, source, picked)
+    array[key] = value_of(value)

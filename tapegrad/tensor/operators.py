@@ -1,0 +1,136 @@
+"""Operators of tensors that compiled slots do not cover, and the way back from compiled code."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from . import runtime as rt
+from .apply import apply
+from .indexing import get_item, set_item
+from .linking import unlisted
+from .values import value_of, wrap
+
+#: Exponents for which NumPy's `**` takes a shorter way.
+_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
+
+
+def power(x, y):
+    """power(x, y): x to the power y, element by element."""
+    if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, rt.Tensor):
+        if y in _POWERS:
+            return apply(_POWERS[y], x)
+    return apply("power", x, y)
+
+
+def _binary(name):
+    def method(x, y):
+        if not _understands(y) or not _understands(x):
+            return NotImplemented
+        return apply(name, x, y)
+
+    return method
+
+
+def _understands(operand) -> bool:
+    kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
+    return isinstance(operand, kinds)
+
+
+def _power_method(x, y, modulus=None):
+    if not _understands(y) or not _understands(x):
+        return NotImplemented
+    return power(x, y)
+
+
+rt.slow.update(
+    add=_binary("add"),
+    subtract=_binary("subtract"),
+    multiply=_binary("multiply"),
+    divide=_binary("divide"),
+    power=_power_method,
+    item=get_item,
+    negative=lambda x, _: apply("negative", x),
+)
+
+
+def _reflected(function):
+    return lambda self, other: function(other, self)
+
+
+def _compare(name):
+    function = getattr(operator, name)
+
+    def method(x, y):
+        if not _understands(y):
+            return NotImplemented
+        return wrap(function(value_of(x), value_of(unlisted(y))))
+
+    return method
+
+
+def floor_divide(x, y):
+    """`x // y`: the floor of the quotient; its derivative is zero."""
+    return apply("floor", apply("divide", x, y))
+
+
+def _unary(name):
+    return lambda self: apply(name, self)
+
+
+def _logical(name):
+    function = getattr(operator, name)
+    return lambda x, y: wrap(function(value_of(x), value_of(y)))
+
+
+METHODS = {
+    "__abs__": _unary("absolute"),
+    "__pos__": lambda self: apply("multiply", self, 1.0),
+    "__mod__": _binary("remainder"),
+    "__rmod__": _reflected(_binary("remainder")),
+    "__floordiv__": floor_divide,
+    "__rfloordiv__": _reflected(floor_divide),
+    "__invert__": lambda self: wrap(~value_of(self)),
+    "__hash__": object.__hash__,
+}
+METHODS |= {f"__{name}__": _compare(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
+METHODS |= {f"__{name}__": _logical(f"__{name}__") for name in ("and", "or", "xor")}
+METHODS |= {f"__r{name}__": _reflected(_logical(f"__{name}__")) for name in ("and", "or", "xor")}
+
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+# --- in place ---------------------------------------------------------------------------------
+
+
+def _in_place(function):
+    def method(self, other):
+        changed = function(self, other)
+        if changed is NotImplemented:
+            return NotImplemented
+        set_item(self, ..., changed)
+        return self
+
+    return method
+
+
+_IN_PLACE = {
+    "__iadd__": operator.add,
+    "__isub__": operator.sub,
+    "__imul__": operator.mul,
+    "__itruediv__": operator.truediv,
+    "__ipow__": operator.pow,
+    "__imod__": operator.mod,
+    "__ifloordiv__": operator.floordiv,
+}
+
+
+def _add_in_place() -> None:
+    for name, function in _IN_PLACE.items():
+        setattr(rt.Array, name, _in_place(function))
+    rt.Array.__setitem__ = set_item
+
+
+rt.on_start.append(_add_in_place)

@@ -1,0 +1,257 @@
+"""Floor 6: derivatives of functions. `grad`, `value_and_grad`, `vjp`, `jacobian` and the like."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .autograd import plant, run
+from .codegen.layout import LEAF
+from .tape.adjoint import Sweep
+from .tensor import runtime as rt
+from .tensor.values import is_recorded, is_tensor, value_of
+
+
+def tree_leaves(tree, path="") -> list:
+    """Values in nested tuples, lists and dicts, each with its place."""
+    if isinstance(tree, dict):
+        return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
+    if isinstance(tree, (tuple, list)):
+        return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
+    return [(path, tree)]
+
+
+def tree_build(tree, values):
+    """A tree of the same structure with values taken from an iterator."""
+    if isinstance(tree, dict):
+        return {key: tree_build(item, values) for key, item in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[tree_build(item, values) for item in tree])
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(tree_build(item, values) for item in tree)
+    return next(values)
+
+
+class Inputs:
+    """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
+
+    def __init__(self, name: str, args, argnums):
+        self.single = isinstance(argnums, (int, np.integer))
+        numbers = (argnums,) if self.single else tuple(argnums)
+        for number in numbers:
+            if not -len(args) <= number < len(args):
+                raise ValueError(
+                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
+                    f"{len(args)} positional arguments"
+                )
+        self.trees = [args[number] for number in numbers]
+        self.tensors: list = []
+        made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
+        replaced = list(args)
+        for number, tree in zip(numbers, made, strict=True):
+            replaced[number] = tree
+        self.args = tuple(replaced)
+
+    def _record(self, name, tree):
+        return [self._input(name, place, value) for place, value in tree_leaves(tree)]
+
+    def _input(self, name, place, value):
+        rt.start()
+        if is_recorded(value):
+            tensor = rt.again(value)
+        elif isinstance(value, (float, int)) and not isinstance(value, bool):
+            tensor = rt.scalar_leaf(float(value))
+        else:
+            array = np.array(value_of(value), order="C")
+            if array.dtype.kind in "iu":
+                array = array.astype(np.float64)
+            if array.dtype not in (np.float64, np.float32):
+                raise TypeError(
+                    f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold "
+                    "real numbers (float64 or float32)"
+                )
+            if array.ndim == 0 and array.dtype == np.float64:
+                tensor = rt.scalar_leaf(float(array))
+            else:
+                tensor = rt.row(LEAF, array)
+        self.tensors.append(tensor)
+        return tensor
+
+    def gradients(self, sweep: Sweep, shape_values) -> tuple:
+        """Derivatives in the structure of the arguments; `shape_values(array)` finishes each."""
+        tensors = iter(self.tensors)
+        results = []
+        for tree in self.trees:
+            values = iter([shape_values(sweep.read(next(tensors))) for _ in tree_leaves(tree)])
+            results.append(tree_build(tree, values))
+        return results[0] if self.single else tuple(results)
+
+
+def plain(value):
+    """A result as the caller expects it: a float for a scalar, else an array."""
+    value = np.asarray(value)
+    return value.item() if value.ndim == 0 else value
+
+
+def value_and_grad(f, argnums=0, has_aux=False):
+    """A function that returns `f`'s value and its gradient.
+
+    `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
+    tuple of gradients), which may be nested tuples, lists and dicts of floats and arrays. With
+    `has_aux`, `f` returns (value, anything). Raises TypeError for other dtypes, ValueError for a
+    result that is not a scalar.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> value, gradient = tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    >>> print(value, gradient)
+    5.0 [2. 4.]
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        with rt.recording():
+            inputs = Inputs("grad", args, argnums)
+            out = f(*inputs.args, **kwargs)
+            out, aux = out if has_aux else (out, None)
+            value = scalar_output("grad", out)
+            with Sweep() as sweep:
+                if is_recorded(out):
+                    plant(sweep, out, np.ones((1, *value.shape), value.dtype))
+                    run(sweep)
+                gradients = inputs.gradients(sweep, lambda adjoint: plain(adjoint[0]))
+        value = plain(value.reshape(()))
+        return ((value, aux), gradients) if has_aux else (value, gradients)
+
+    return evaluate
+
+
+def scalar_output(name, out) -> np.ndarray:
+    """The value of an output that must be one number."""
+    value = np.asarray(value_of(out))
+    if value.size != 1 or value.dtype.kind not in "fiub":
+        kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__
+        raise ValueError(
+            f"tapegrad.{name}: the function returned {kind}; a gradient is of a scalar: reduce it, "
+            "for instance with sum(), or use jacobian or elementwise_grad"
+        )
+    return value
+
+
+def grad(f, argnums=0, has_aux=False):
+    """A function that returns the gradient of `f`, shaped like the argument; see `value_and_grad`.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(np.tanh)(0.0)
+    1.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return evaluate
+
+
+def elementwise_grad(f, argnums=0):
+    """A function that returns the derivative of each element of `f` with respect to the same one.
+
+    For `f` that works element by element: the gradient of the sum of its result.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
+    array([ 1., -1.])
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        return grad(lambda *a: np.sum(f(*a, **kwargs)), argnums)(*args)
+
+    return evaluate
+
+
+def vjp(f, *primals):
+    """The value of `f` and a function from adjoints of it to adjoints of the primals.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> value, back = tg.vjp(lambda x: 2 * x, np.array([1.0, 2.0]))
+    >>> back(np.array([1.0, 10.0]))
+    (array([ 2., 20.]),)
+    """
+    with rt.recording():
+        inputs = Inputs("vjp", primals, tuple(range(len(primals))))
+        out = f(*inputs.args)
+    outs = [value for _, value in tree_leaves(out)]
+    value = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+
+    def back(adjoint):
+        adjoints = [a for _, a in tree_leaves(adjoint)]
+        if len(adjoints) != len(outs):
+            raise ValueError(
+                f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
+            )
+        with Sweep(retain=True) as sweep:
+            for one, seed in zip(outs, adjoints, strict=True):
+                shape, given = np.shape(value_of(one)), np.asarray(value_of(seed))
+                if given.shape != shape:
+                    raise ValueError(
+                        f"tapegrad.vjp: an adjoint has shape {given.shape}, the result {shape}"
+                    )
+                if is_recorded(one):
+                    plant(sweep, one, given[None].astype(np.asarray(value_of(one)).dtype))
+            run(sweep)
+            return inputs.gradients(sweep, lambda a: plain(a[0]))
+
+    return value, back
+
+
+#: Right-hand sides that one sweep of `jacobian` carries.
+SEEDS = 8
+
+
+def jacobian(f, argnums=0):
+    """A function that returns the Jacobian of `f`: shape (*result, *argument).
+
+    Rows are swept several at a time. Structure of arguments as in `grad`; `f` returns one array.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        with rt.recording():
+            inputs = Inputs("jacobian", args, argnums)
+            out = f(*inputs.args, **kwargs)
+            if not is_tensor(out):
+                out = np.asarray(out)
+            shape = np.shape(value_of(out))
+            parts = [_rows(inputs, out, start) for start in range(0, max(1, np.size(value_of(out))), SEEDS)]
+        joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+        values = iter([plain(j.reshape(shape + j.shape[1:])) for j in joined])
+        results = [tree_build(tree, values) for tree in inputs.trees]
+        return results[0] if inputs.single else tuple(results)
+
+    return evaluate
+
+
+def _rows(inputs, out, start):
+    """Rows start … start + SEEDS of the Jacobian, one array per input."""
+    value = np.asarray(value_of(out))
+    count = min(SEEDS, value.size - start)
+    seeds = np.zeros((count, value.size), value.dtype)
+    seeds[np.arange(count), start + np.arange(count)] = 1.0
+    with Sweep(seeds=max(count, 1), retain=True) as sweep:
+        if is_recorded(out) and count:
+            plant(sweep, out, seeds.reshape(count, *value.shape))
+            run(sweep)
+        return [np.array(sweep.read(tensor)[:count]) for tensor in inputs.tensors]
