@@ -30,20 +30,22 @@ def references(chunk, row):
 
 @helper
 def mark_operands(chunk, row, op, marks):
+    """Mark the operands of a row; returns how many were not marked before."""
+    count = 0
     if op > ARRAY:
         at = references(chunk, row)
         for k in range(load_i32(row, 8)):
-            mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
+            count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
     elif op == LOAD:
-        mark(marks, load_i32(row, 4))
+        count += mark(marks, load_i32(row, 4))
     elif op == STORE:
-        if load_i32(row, 4) >= 0:
-            mark(marks, load_i32(row, 4))
-        mark(marks, load_i32(row, 8))
+        count += mark(marks, load_i32(row, 4))
+        count += mark(marks, load_i32(row, 8))
     elif op >= 4 * FIRST_CODE:
-        mark(marks, load_i32(row, 4))
-        if op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
-            mark(marks, load_i32(row, 8))
+        count += mark(marks, load_i32(row, 4))
+        if op & 3 == ROW_ROW:
+            count += mark(marks, load_i32(row, 8))
+    return count
 
 
 @helper
@@ -56,33 +58,43 @@ def written_buffer(chunk, row, op, used):
     return -1
 
 
-def reach(chunks, sequence, length, marks, used, current):
-    """Mark what is needed among the chunks in order of time; `current` is the slot in use."""
+@helper
+def reach_chunk(chunk, base, live, marks, used):
+    """Mark what the needed rows of one chunk need; returns how many rows were new."""
+    rows = load_i64(chunk, USED_ROWS)
+    count = 0
+    for up in range(rows):
+        position = rows - 1 - up
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        op = load_i32(row, 0)
+        buffer = written_buffer(chunk, row, op, used)
+        if live:
+            count += mark(marks, base + position)
+        elif buffer >= 0:
+            if load_u8(marks, buffer) != 0:
+                count += mark(marks, base + position)
+        if load_u8(marks, base + position) != 0:
+            count += mark_operands(chunk, row, op, marks)
+    return count
+
+
+def reach(chunks, sequence, length, marks, used):
+    """Mark what is needed among the chunks in order of time.
+
+    A write is older news than its buffer's own row, so passes go on until nothing is new.
+    """
+    writes = 0
+    for k in range(length):
+        writes += load_i64(load_i64(chunks, load_i64(sequence, k * 8) * 8), WRITES)
     again = True
     while again:
-        again = False
+        count = 0
         for back in range(length):
             slot = load_i64(sequence, (length - 1 - back) * 8)
             chunk = load_i64(chunks, slot * 8)
-            base = slot << ROWS_BITS
-            live = slot == current or load_i64(chunk, LIVE) > 0
-            rows = load_i64(chunk, USED_ROWS)
-            writes = load_i64(chunk, WRITES) > 0
-            for up in range(rows):
-                position = rows - 1 - up
-                row = chunk + HEADER_BYTES + position * ROW_BYTES
-                op = load_i32(row, 0)
-                if live:
-                    mark(marks, base + position)
-                if writes:
-                    buffer = written_buffer(chunk, row, op, used)
-                    if buffer >= 0:
-                        if load_u8(marks, buffer) == 0:
-                            continue
-                        if mark(marks, base + position):
-                            again = True
-                if load_u8(marks, base + position) != 0:
-                    mark_operands(chunk, row, op, marks)
+            live = load_i64(chunk, LIVE) > 0
+            count += reach_chunk(chunk, slot << ROWS_BITS, live, marks, used)
+        again = writes > 0 and count > 0
     return 0
 
 
@@ -126,4 +138,4 @@ def bytes_of(array):
     return total
 '''
 
-EXPORTS = {"reach": 6, "any_mark": 3, "release_rows": 4}
+EXPORTS = {"reach": 5, "any_mark": 3, "release_rows": 4}

@@ -125,7 +125,6 @@ def look() -> None:
         len(sequence),
         marks.ctypes.data,
         used_table().ctypes.data,
-        -1,
     )
     given = 0
     for slot in list(order):
