@@ -9,7 +9,7 @@ import numpy as np
 from .tape import store
 from .tape.adjoint import FreedError, Sweep
 from .tensor import runtime as rt
-from .tensor.values import Leaf, current, is_recorded, meta_of, value_of, wrap
+from .tensor.values import Leaf, is_recorded, meta_of, value_of, wrap
 
 _AGAIN = (
     "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
@@ -38,15 +38,10 @@ def seed_of(name: str, tensor, gradient):
 
 def plant(sweep: Sweep, tensor, seeds: np.ndarray) -> None:
     """Add `seeds`, of shape (number of seeds, …), to the adjoint of a recorded tensor."""
-    if type(tensor) is rt.Scalar:
-        cells = sweep.cells(tensor._id)
-        cells += seeds
-        cells += 0.0
-    else:
-        try:
-            sweep.mirror(tensor._id, tensor._array)[...] += seeds
-        except FreedError:
-            raise RuntimeError(_AGAIN) from None
+    try:
+        sweep.plant(tensor, seeds)
+    except FreedError:
+        raise RuntimeError(_AGAIN) from None
 
 
 def run(sweep: Sweep) -> None:
@@ -80,7 +75,8 @@ def backward(self, gradient=None, retain_graph=False):
         plant(sweep, self, seed[None])
         run(sweep)
         for number in sweep.touched_inputs():
-            leaf = store.leaves[number]()
+            reference = store.leaves.get(number)
+            leaf = reference() if reference else None
             if leaf is None:
                 continue
             adjoint = sweep.take(number, leaf._array)[0]
@@ -179,5 +175,3 @@ def is_grad_enabled() -> bool:
     """Whether operations of this thread are recorded."""
     return rt.is_recording()
 
-
-assert current

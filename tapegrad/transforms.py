@@ -10,7 +10,8 @@ from .autograd import plant, run
 from .codegen.layout import LEAF
 from .tape.adjoint import Sweep
 from .tensor import runtime as rt
-from .tensor.values import is_recorded, is_tensor, value_of
+from .tensor.apply import apply
+from .tensor.values import FLOATS, is_recorded, is_tensor, value_of
 
 
 def tree_leaves(tree, path="") -> list:
@@ -54,38 +55,62 @@ class Inputs:
         self.args = tuple(replaced)
 
     def _record(self, name, tree):
+        if isinstance(tree, (np.ndarray, float)):
+            return [self._input(name, "", tree)]
         return [self._input(name, place, value) for place, value in tree_leaves(tree)]
 
     def _input(self, name, place, value):
         rt.start()
         if is_recorded(value):
-            tensor = rt.again(value)
+            tensor = apply("multiply", value, 1.0)
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:
-            array = np.array(value_of(value), order="C")
-            if array.dtype.kind in "iu":
-                array = array.astype(np.float64)
-            if array.dtype not in (np.float64, np.float32):
-                raise TypeError(
-                    f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold "
-                    "real numbers (float64 or float32)"
-                )
-            if array.ndim == 0 and array.dtype == np.float64:
-                tensor = rt.scalar_leaf(float(array))
-            else:
-                tensor = rt.row(LEAF, array)
+            tensor = array_input(name, place, np.array(value_of(value), order="C"))
         self.tensors.append(tensor)
         return tensor
 
-    def gradients(self, sweep: Sweep, shape_values) -> tuple:
-        """Derivatives in the structure of the arguments; `shape_values(array)` finishes each."""
-        tensors = iter(self.tensors)
-        results = []
-        for tree in self.trees:
-            values = iter([shape_values(sweep.read(next(tensors))) for _ in tree_leaves(tree)])
-            results.append(tree_build(tree, values))
+    def prepare(self, sweep: Sweep) -> None:
+        """Let the sweep write the adjoints of arrays where they are returned from."""
+        self.adjoints = [
+            None if type(tensor) is rt.Scalar else sweep.adopt(tensor) for tensor in self.tensors
+        ]
+
+    def read(self, sweep: Sweep) -> list[np.ndarray]:
+        """Adjoints of the inputs, each of shape (seeds, …)."""
+        return [
+            np.array([sweep.scalar(tensor, k) for k in range(sweep.seeds)]) if a is None else a
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+    def gradients(self, sweep: Sweep):
+        """Derivatives for the one seed, in the structure of the arguments."""
+        found = iter(
+            [
+                sweep.scalar(tensor) if a is None else plain(a[0])
+                for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+            ]
+        )
+        return self.build(found)
+
+    def build(self, values):
+        """Values in the structure of the arguments."""
+        results = [tree_build(tree, values) for tree in self.trees]
         return results[0] if self.single else tuple(results)
+
+
+def array_input(name, place, array):
+    """An array argument, which is ours, as an input."""
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold real "
+            "numbers (float64 or float32)"
+        )
+    if array.ndim == 0 and array.dtype == np.float64:
+        return rt.scalar_leaf(float(array))
+    return rt.row(LEAF, array)
 
 
 def plain(value):
@@ -117,10 +142,11 @@ def value_and_grad(f, argnums=0, has_aux=False):
             out, aux = out if has_aux else (out, None)
             value = scalar_output("grad", out)
             with Sweep() as sweep:
+                inputs.prepare(sweep)
                 if is_recorded(out):
                     plant(sweep, out, np.ones((1, *value.shape), value.dtype))
                     run(sweep)
-                gradients = inputs.gradients(sweep, lambda adjoint: plain(adjoint[0]))
+                gradients = inputs.gradients(sweep)
         value = plain(value.reshape(()))
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
@@ -197,6 +223,7 @@ def vjp(f, *primals):
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
             )
         with Sweep(retain=True) as sweep:
+            inputs.prepare(sweep)
             for one, seed in zip(outs, adjoints, strict=True):
                 shape, given = np.shape(value_of(one)), np.asarray(value_of(seed))
                 if given.shape != shape:
@@ -206,7 +233,7 @@ def vjp(f, *primals):
                 if is_recorded(one):
                     plant(sweep, one, given[None].astype(np.asarray(value_of(one)).dtype))
             run(sweep)
-            return inputs.gradients(sweep, lambda a: plain(a[0]))
+            return inputs.gradients(sweep)
 
     return value, back
 
@@ -235,11 +262,10 @@ def jacobian(f, argnums=0):
             if not is_tensor(out):
                 out = np.asarray(out)
             shape = np.shape(value_of(out))
-            parts = [_rows(inputs, out, start) for start in range(0, max(1, np.size(value_of(out))), SEEDS)]
+            size = max(1, np.size(value_of(out)))
+            parts = [_rows(inputs, out, start) for start in range(0, size, SEEDS)]
         joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
-        values = iter([plain(j.reshape(shape + j.shape[1:])) for j in joined])
-        results = [tree_build(tree, values) for tree in inputs.trees]
-        return results[0] if inputs.single else tuple(results)
+        return inputs.build(iter([plain(j.reshape(shape + j.shape[1:])) for j in joined]))
 
     return evaluate
 
@@ -251,7 +277,8 @@ def _rows(inputs, out, start):
     seeds = np.zeros((count, value.size), value.dtype)
     seeds[np.arange(count), start + np.arange(count)] = 1.0
     with Sweep(seeds=max(count, 1), retain=True) as sweep:
+        inputs.prepare(sweep)
         if is_recorded(out) and count:
             plant(sweep, out, seeds.reshape(count, *value.shape))
             run(sweep)
-        return [np.array(sweep.read(tensor)[:count]) for tensor in inputs.tensors]
+        return [adjoint[:count] for adjoint in inputs.read(sweep)]

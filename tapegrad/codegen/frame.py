@@ -132,14 +132,15 @@ def base_of(frame, id):
     return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
 
 
-MIRROR_HEADER = 16
+MIRROR_HEADER = 32
 
 
 @helper
 def mirror(frame, id):
     """Address of the mirror of the buffer of row `id`, made of zeros on first touch; 0 if dead.
 
-    A mirror is a header (bytes of one seed's part, lowest address of the buffer) and the parts.
+    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python owns
+    the memory) and the parts.
     """
     address = cell(frame, id)
     found = load_i64(address, 0)

@@ -99,7 +99,7 @@ def _make_type(name, size, flags, slots, members, bases):
     return make(ctypes.addressof(spec), bases)
 
 
-def _builtin(name: str, address: int):
+def builtin(name: str, address: int):
     """A compiled function with CPython's fast calling convention, as a builtin function."""
     method = _Method(name.encode(), address, _FAST_CALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -200,5 +200,5 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         )
         made = {"scalar": scalar, "array": make_array(native)}
         _set_state(made, slow, new_chunk)
-        made |= {name: _builtin(name, address[name]) for name in recorder.FUNCTIONS}
+        made |= {name: builtin(name, address[name]) for name in recorder.FUNCTIONS}
         return made

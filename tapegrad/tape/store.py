@@ -19,7 +19,7 @@ from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
-FEWEST_CHUNKS, FEWEST_BYTES = 16, 64 << 20
+FEWEST_CHUNKS, FEWEST_BYTES = 64, 256 << 20
 _ROWS_AT = layout.HEADER_BYTES
 _REFERENCES_AT = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
 
@@ -31,6 +31,7 @@ _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
 looks = 0  # how often the store has looked for what can go
+version = 0  # counts changes of the list of chunks
 
 
 def word(slot: int, offset: int) -> int:
@@ -44,7 +45,8 @@ def set_header(slot: int, offset: int, value: int) -> None:
 
 def _new_slot() -> int:
     """A slot with zeroed memory."""
-    global table
+    global table, version
+    version += 1
     slot = _free_slots.pop() if _free_slots else len(chunks)
     if slot == len(table):
         table = np.concatenate((table, np.zeros_like(table)))
@@ -130,7 +132,7 @@ def look() -> None:
     for slot in list(order):
         base, rows = slot << layout.ROWS_BITS, word(slot, layout.USED_ROWS)
         address = int(table[slot])
-        given += compiled["release_rows"](address, marks.ctypes.data, base, 0)
+        given += compiled["release_rows"](address, marks.ctypes.data, base)
         if not compiled["any_mark"](marks.ctypes.data, base, rows):
             order.remove(slot)
             _give_back(slot)
@@ -142,6 +144,8 @@ def look() -> None:
 
 
 def _give_back(slot: int) -> None:
+    global version
+    version += 1
     memory = chunks[slot]
     table[slot] = 0
     chunks[slot] = memory[:0]
@@ -150,13 +154,6 @@ def _give_back(slot: int) -> None:
         _spare.append(memory)
     else:
         mortal(memory)
-
-
-def release_freed(slots) -> None:
-    """Let go of the arrays of the rows that a backward pass has used up."""
-    release = _reach()["release_rows"]
-    given = sum(release(int(table[slot]), 0, 0, 1) for slot in slots)
-    set_word(layout.STATE_BYTES, max(0, get_word(layout.STATE_BYTES) - given))
 
 
 # --- inputs -----------------------------------------------------------------------------------
