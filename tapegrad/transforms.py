@@ -9,6 +9,7 @@ import numpy as np
 from .autograd import plant, run
 from .codegen.layout import LEAF
 from .tape.adjoint import Sweep
+from .tensor import memory
 from .tensor import runtime as rt
 from .tensor.apply import apply
 from .tensor.values import FLOATS, is_recorded, is_tensor, value_of
@@ -66,7 +67,7 @@ class Inputs:
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:
-            tensor = array_input(name, place, np.array(value_of(value), order="C"))
+            tensor = array_input(name, place, memory.copy_of(np.asarray(value_of(value))))
         self.tensors.append(tensor)
         return tensor
 

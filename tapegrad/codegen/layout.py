@@ -121,6 +121,8 @@ REVERSE, REDO = 0, 1
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
+#: Results of this many bytes get memory that is used again (see tensor.memory).
+LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
 OPERANDS, RUN = 4, 64
 #: Most dimensions of an array (NumPy's own limit is 64).

@@ -131,6 +131,12 @@ def is_plain(array):
 
 
 @helper
+def is_small(array):
+    """Whether a result of this size is left to NumPy's own memory (see tensor.memory)."""
+    return bytes_of(array) < LARGE
+
+
+@helper
 def bytes_of(array):
     total = 8
     for axis in range(load_i32(array, ARRAY_NDIM)):
@@ -167,9 +173,9 @@ def array_operand(operand):
         if load_i64(operand, TENSOR_ID) < 0:
             return 0
         array = load_i64(operand, TENSOR_ARRAY)
-        return array if is_plain(array) else 0
+        return array if is_plain(array) and is_small(array) else 0
     if kind == load_i64(S, STATE_NDARRAY_TYPE):
-        return operand if is_plain(operand) else 0
+        return operand if is_plain(operand) and is_small(operand) else 0
     if is_number(kind) or kind == load_i64(S, STATE_INT_TYPE):
         return operand
     return 0

@@ -291,16 +291,23 @@ def release_row(chunk, row):
 
 
 @helper
-def free_mirror(frame, chunk, row, address):
-    """Free the mirror of an array row that the sweep has left, unless Python owns it."""
+def leave_mirror(frame, chunk, row, address):
+    """Free the mirror of an array row that the sweep has left.
+
+    A mirror that Python owns is an input of a transform, which is over: its array goes.
+    """
     op = load_i32(row, 0)
     if op > ARRAY or op == LEAF or op == CONSTANT:
         last = load_i32(row, 4) + load_i32(row, 8) - 1
         at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + last * REFERENCE_BYTES
         if load_i32(row, 8) > 0 and load_i32(at, 12) == TAG_ARRAY:
             found = load_i64(address, 0)
-            if found > 0 and load_i64(found, 16) == 0:
-                free(found)
+            if found > 0:
+                if load_i64(found, 16) == 0:
+                    free(found)
+                elif not load_i64(frame, FRAME_RETAIN):
+                    return release_row(chunk, row)
+    return 0
 
 
 def end(frame):
@@ -319,7 +326,7 @@ def end(frame):
                 given += release_row(chunk, row)
             else:
                 address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-                free_mirror(frame, chunk, row, address)
+                given += leave_mirror(frame, chunk, row, address)
         free(cells)
         store_i64(adjoints, slot * 8, 0)
     S = global_state()

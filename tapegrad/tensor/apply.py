@@ -11,6 +11,7 @@ from ..codegen.layout import ARRAY, BLOCK
 from ..ops import pointwise as _declarations
 from ..ops.table import TABLE, Pointwise
 from ..sweep import kernels
+from . import memory
 from . import runtime as rt
 from .linking import in_dtype, unlisted
 from .values import FLOATS, is_tensor, name_of, records, scalar_of, shape_of, value_of, wrap
@@ -46,8 +47,12 @@ def compute(name: str, values):
             (x,) = values
             if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
                 return compiled_value(name, x)
+        function = ufunc_of(name)
         with np.errstate(all="ignore"):
-            return ufunc_of(name)(*values)
+            if is_large(values) and isinstance(function, np.ufunc):
+                shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+                return function(*values, out=memory.empty(shape))
+            return function(*values)
     except ValueError as error:
         shapes = " and ".join(str(np.shape(value)) for value in values)
         raise ValueError(
@@ -62,10 +67,23 @@ def compute(name: str, values):
         ) from error
 
 
+def is_large(values) -> bool:
+    """Whether the result is float64 and worth memory that is used again."""
+    large = False
+    for value in values:
+        if type(value) is np.ndarray:
+            if value.dtype != np.float64:
+                return False
+            large = large or value.nbytes >= memory.LARGE
+        elif not isinstance(value, float):
+            return False
+    return large
+
+
 def compiled_value(name: str, x: np.ndarray) -> np.ndarray:
     """The value of a unary operation by its compiled loop."""
     x = np.ascontiguousarray(x)
-    out = np.empty(x.shape)
+    out = memory.empty(x.shape)
     addresses = np.array([x.ctypes.data, out.ctypes.data], np.int64)
     value_kernel(name)(x.size, addresses.ctypes.data)
     return out

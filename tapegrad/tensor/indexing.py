@@ -95,6 +95,9 @@ def get_item(tensor, key):
 
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
+        if _same_memory(value._array, tensor._array[_with_rest(key)]):
+            return  # `t[i] += x` ends with t[i] = t[i]
     key, value = _plain_key(key), unlisted(value)
     tensor = current(tensor)
     array = tensor._array
@@ -116,8 +119,6 @@ def set_item(tensor, key, value) -> None:
         )
     value = _source(value, array.dtype)
     if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
-        if is_basic(key) and _same_memory(value._array, target):
-            return  # `t[i] += x` ends with t[i] = t[i]
         value = copy_tensor(value)
     if is_basic(key):
         view = rt.view(tensor, target)
@@ -132,6 +133,20 @@ def _same_memory(a, b) -> bool:
         and a.strides == b.strides
         and a.__array_interface__["data"] == b.__array_interface__["data"]
     )
+
+
+def write_whole(tensor, value) -> bool:
+    """Write a recorded value over all of a recorded tensor if nothing has to be looked at."""
+    array = tensor._array
+    if tensor._id < 0 or not rt.is_recording() or type(meta_of(tensor)) is Leaf:
+        return False
+    if value._id < 0 or value._array.shape != array.shape or value._array.dtype != array.dtype:
+        return False
+    if not array.flags.writeable or np.may_share_memory(value._array, array):
+        return False
+    rt.row(WRITE, None, tensor, array.copy(order="C"), value)
+    array[...] = value._array
+    return True
 
 
 def _with_rest(key):
