@@ -573,6 +573,46 @@ def load(self, arguments, count):
     return made
 
 
+@helper
+def truth(value):
+    S = state()
+    made = load_i64(S, STATE_TRUE) if value else load_i64(S, STATE_FALSE)
+    incref(made)
+    return made
+
+
+def same_place(self, arguments, count):
+    """`same_place(a, b)`: whether two arrays are the same elements in the same order."""
+    a, b = load_i64(arguments, 0), load_i64(arguments, 8)
+    same = load_i64(a, ARRAY_DATA) == load_i64(b, ARRAY_DATA)
+    same = same and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    if same:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            for table in (ARRAY_SHAPE, ARRAY_STRIDES):
+                first, second = load_i64(a, table), load_i64(b, table)
+                same = same and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(same)
+
+
+def fits_whole(self, arguments, count):
+    """`fits_whole(tensor, value)`: whether all of `tensor` can be written with `value` as it is.
+
+    Both are recorded, of one shape and dtype, the first can be written, and they are apart.
+    """
+    t, v = load_i64(arguments, 0), load_i64(arguments, 8)
+    fits = load_i64(t, TENSOR_ID) >= 0 and load_i64(v, TENSOR_ID) >= 0
+    a, b = load_i64(t, TENSOR_ARRAY), load_i64(v, TENSOR_ARRAY)
+    fits = fits and load_i64(t, TENSOR_ID) != load_i64(v, TENSOR_ID)
+    fits = fits and load_i64(a, ARRAY_DTYPE) == load_i64(b, ARRAY_DTYPE)
+    fits = fits and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    fits = fits and (load_i32(a, ARRAY_FLAGS) & WRITEABLE) != 0
+    if fits:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            first, second = load_i64(a, ARRAY_SHAPE), load_i64(b, ARRAY_SHAPE)
+            fits = fits and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(fits)
+
+
 def wrap(self, arguments, count):
     """`wrap(array)`: a tensor that is not recorded."""
     array = load_i64(arguments, 0)
@@ -630,7 +670,7 @@ def scalar_leaf(self, arguments, count):
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
-FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf", "load")
+FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf", "load", "same_place", "fits_whole")
 
 
 def source(none: str = "NONE") -> str:

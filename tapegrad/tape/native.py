@@ -8,9 +8,12 @@ import ctypes
 import sys
 import threading
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from ..codegen import layout
+from ..sweep import recorder
+from ..sweep.recorder import FUNCTIONS
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
@@ -147,6 +150,8 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_FLOAT64: id(np.dtype(np.float64)),
         layout.STATE_FLOAT32: id(np.dtype(np.float32)),
         layout.STATE_NONE: id(None),
+        layout.STATE_TRUE: id(True),
+        layout.STATE_FALSE: id(False),
         layout.STATE_SLOW: table.ctypes.data,
         layout.STATE_NEW_CHUNK: id(new_chunk),
     }
@@ -162,10 +167,6 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
     (in the order of `recorder.BINARY`, then item, negative), `new_chunk` makes room on the tape.
     Returns the types under "scalar" and "array" and the recorder's functions by name.
     """
-    import llvmlite.binding as llvm
-
-    from ..sweep import recorder
-
     with _lock:
         _check_layout()
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)

@@ -45,6 +45,8 @@ def _plain_key(key):
 
 def is_basic(key) -> bool:
     """Whether NumPy answers this key with a view."""
+    if type(key) is slice:
+        return True
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         part is None
@@ -96,7 +98,8 @@ def get_item(tensor, key):
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
     if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
-        if _same_memory(value._array, tensor._array[_with_rest(key)]):
+        part = tensor._array[key if type(key) is slice else _with_rest(key)]
+        if rt.same_place(value._array, part):
             return  # `t[i] += x` ends with t[i] = t[i]
     key, value = _plain_key(key), unlisted(value)
     tensor = current(tensor)
@@ -127,23 +130,11 @@ def set_item(tensor, key, value) -> None:
         _write_picked(tensor, key, target, value)
 
 
-def _same_memory(a, b) -> bool:
-    return (
-        a.shape == b.shape
-        and a.strides == b.strides
-        and a.__array_interface__["data"] == b.__array_interface__["data"]
-    )
-
-
 def write_whole(tensor, value) -> bool:
     """Write a recorded value over all of a recorded tensor if nothing has to be looked at."""
+    if not rt.fits_whole(tensor, value) or type(meta_of(tensor)) is Leaf or not rt.is_recording():
+        return False
     array = tensor._array
-    if tensor._id < 0 or not rt.is_recording() or type(meta_of(tensor)) is Leaf:
-        return False
-    if value._id < 0 or value._array.shape != array.shape or value._array.dtype != array.dtype:
-        return False
-    if not array.flags.writeable or np.may_share_memory(value._array, array):
-        return False
     rt.row(WRITE, None, tensor, array.copy(order="C"), value)
     array[...] = value._array
     return True

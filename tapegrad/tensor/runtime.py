@@ -28,7 +28,7 @@ class Tensor:
 
 Scalar: type = type("Scalar", (), {})
 Array: type = type("Array", (), {})
-row = view = wrap = attach = store_cell = scalar_leaf = load = None
+row = view = wrap = attach = store_cell = scalar_leaf = load = same_place = fits_whole = None
 started = False
 _lock = threading.RLock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
@@ -50,15 +50,14 @@ def _make_array(native_array: type) -> type:
 
 def start() -> None:
     """Compile, or load, what tensors need; the first tensor does it."""
-    global Scalar, Array, row, view, wrap, attach, store_cell, scalar_leaf, load, started
+    global Scalar, Array, started
     with _lock:
         if started:
             return
         order = ["add", "subtract", "multiply", "divide", "power", "item", "negative"]
         made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
         Scalar, Array = made["scalar"], made["array"]
-        row, view, wrap, attach = made["row"], made["view"], made["wrap"], made["attach"]
-        store_cell, scalar_leaf, load = made["store_cell"], made["scalar_leaf"], made["load"]
+        globals().update({name: made[name] for name in native.FUNCTIONS})
         native.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)
         store.new_chunk()
         for prepare in on_start:
