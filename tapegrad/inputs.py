@@ -46,6 +46,7 @@ class Inputs:
                 )
         self.trees = [args[number] for number in numbers]
         self.tensors: list = []
+        self.nested = False  # whether an argument is itself recorded
         made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
         replaced = list(args)
         for number, tree in zip(numbers, made, strict=True):
@@ -61,6 +62,7 @@ class Inputs:
         rt.start()
         if is_recorded(value):
             tensor = apply("multiply", value, 1.0)
+            self.nested = True
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:

@@ -7,9 +7,13 @@ import functools
 import numpy as np
 
 from .autograd import plant, run
+from .differentiate import depends_on_others, recorded_adjoints
 from .inputs import Inputs, plain, tree_build, tree_leaves
+from .tape import store
 from .tape.adjoint import Sweep
+from .tensor import PUBLIC
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
 from .tensor.values import is_recorded, is_tensor, value_of
 
 
@@ -35,16 +39,37 @@ def value_and_grad(f, argnums=0, has_aux=False):
             out = f(*inputs.args, **kwargs)
             out, aux = out if has_aux else (out, None)
             value = scalar_output("grad", out)
-            with Sweep() as sweep:
-                inputs.prepare(sweep)
-                if is_recorded(out):
-                    plant(sweep, out, np.ones((1, *value.shape), value.dtype))
-                    run(sweep)
-                gradients = inputs.gradients(sweep)
-        value = plain(value.reshape(()))
+            if must_record([out], inputs):
+                found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
+                value, gradients = out, inputs.build(iter(found))
+            else:
+                gradients = first_order(out, value, inputs)
+                value = plain(value.reshape(()))
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
     return evaluate
+
+
+def first_order(out, value, inputs):
+    """Gradients as plain values, by the compiled sweep."""
+    with Sweep() as sweep:
+        inputs.prepare(sweep)
+        if is_recorded(out):
+            plant(sweep, out, np.ones((1, *value.shape), value.dtype))
+            run(sweep)
+        return inputs.gradients(sweep)
+
+
+def must_record(outs, inputs) -> bool:
+    """Whether derivatives of these results must themselves be recorded.
+
+    They must when the results depend on an input of somebody else: of a transform around this one,
+    or a tensor made with `requires_grad=True`.
+    """
+    recorded = [out for out in outs if is_recorded(out)]
+    if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
+        return False
+    return inputs.nested or depends_on_others(recorded, inputs.tensors)
 
 
 def scalar_output(name, out) -> np.ndarray:
@@ -107,8 +132,9 @@ def vjp(f, *primals):
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
         out = f(*inputs.args)
-    outs = [value for _, value in tree_leaves(out)]
-    value = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+    value = out if nested else tree_build(out, iter([plain(value_of(o)) for o in outs]))
 
     def back(adjoint):
         adjoints = [a for _, a in tree_leaves(adjoint)]
@@ -116,6 +142,10 @@ def vjp(f, *primals):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
             )
+        if nested:
+            seeds = [seed for one, seed in zip(outs, adjoints, strict=True) if is_recorded(one)]
+            recorded = [one for one in outs if is_recorded(one)]
+            return inputs.build(iter(recorded_adjoints(recorded, seeds, inputs.tensors)))
         with Sweep(retain=True) as sweep:
             inputs.prepare(sweep)
             for one, seed in zip(outs, adjoints, strict=True):
@@ -154,14 +184,27 @@ def jacobian(f, argnums=0):
             inputs = Inputs("jacobian", args, argnums)
             out = f(*inputs.args, **kwargs)
             if not is_tensor(out):
-                out = np.asarray(out)
+                out = unlisted(out) if isinstance(out, (list, tuple)) else np.asarray(out)
             shape = np.shape(value_of(out))
+            if must_record([out], inputs):
+                return _recorded_jacobian(inputs, out, shape)
             size = max(1, np.size(value_of(out)))
             parts = [_rows(inputs, out, start) for start in range(0, size, SEEDS)]
         joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
         return inputs.build(iter([plain(j.reshape(shape + j.shape[1:])) for j in joined]))
 
     return evaluate
+
+
+def _recorded_jacobian(inputs, out, shape):
+    """The Jacobian as recorded tensors, one row after the other."""
+    rows = []
+    for index in np.ndindex(shape):
+        seed = np.zeros(shape)
+        seed[index] = 1.0
+        rows.append(recorded_adjoints([out], [seed], inputs.tensors))
+    stacked = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+    return inputs.build(iter([PUBLIC["reshape"](s, shape + s.shape[1:]) for s in stacked]))
 
 
 def _rows(inputs, out, start):

@@ -35,9 +35,8 @@ LEAF = 1  # an input; reference `a` holds its array, if it is one
 FREED = 2  # used up by a backward pass
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
-STORE = 5  # a cell written: a = scalar row or -1, b = id of the buffer, c = offset; keeps the old
-CONSTANT = 6  # an array that is not an input; reference `a` holds it
-FREED_ARRAY = 7  # an array row used up, its references not yet released
+CONSTANT = 5  # an array that is not an input; reference `a` holds it
+FREED_ARRAY = 6  # an array row used up, its references not yet released
 FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
 

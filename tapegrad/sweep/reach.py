@@ -38,9 +38,6 @@ def mark_operands(chunk, row, op, marks):
             count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
     elif op == LOAD:
         count += mark(marks, load_i32(row, 4))
-    elif op == STORE:
-        count += mark(marks, load_i32(row, 4))
-        count += mark(marks, load_i32(row, 8))
     elif op >= 4 * FIRST_CODE:
         count += mark(marks, load_i32(row, 4))
         if op & 3 == ROW_ROW:
@@ -51,8 +48,6 @@ def mark_operands(chunk, row, op, marks):
 @helper
 def written_buffer(chunk, row, op, used):
     """Id of the buffer that a row writes in place, -1 if it is no such row."""
-    if op == STORE:
-        return load_i32(row, 8)
     if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
         return load_i32(references(chunk, row), 8)
     return -1

@@ -555,6 +555,17 @@ def view(self, arguments, count):
     return new_tensor(array, load_i64(tensor, TENSOR_ID), load_i64(tensor, TENSOR_CHUNK))
 
 
+def scalar_at(self, arguments, count):
+    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there."""
+    S = state()
+    before = load_i64(S, STATE_CHUNK)
+    store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))
+    value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    made = new_scalar(value, int_as_word(load_i64(arguments, 8)))
+    store_i64(S, STATE_CHUNK, before)
+    return made
+
+
 def load(self, arguments, count):
     """`load(tensor)`: the scalar that reads the one element of a float64 tensor without axes."""
     tensor = load_i64(arguments, 0)
@@ -635,27 +646,6 @@ def attach(self, arguments, count):
     return tensor
 
 
-def store_cell(self, arguments, count):
-    """`store_cell(tensor, offset, source, old)`: the row of a written cell; source may be None."""
-    S = state()
-    tensor, source = load_i64(arguments, 0), load_i64(arguments, 16)
-    at = next_row(0, 0)
-    if at == 0:
-        return 0
-    store_i32(at, 0, STORE)
-    store_i32(at, 4, -1)
-    if load_i64(source, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
-        store_i32(at, 4, load_i64(source, SCALAR_ID))
-    store_i32(at, 8, load_i64(tensor, TENSOR_ID))
-    store_i32(at, 12, int_as_word(load_i64(arguments, 8)))
-    store_f64(at, 16, load_f64(load_i64(arguments, 24), FLOAT_VALUE))
-    chunk = load_i64(S, STATE_CHUNK)
-    store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
-    row_done(at)
-    incref(tensor)
-    return tensor
-
-
 def scalar_leaf(self, arguments, count):
     """`scalar_leaf(value)`: a scalar tensor that is an input."""
     at = next_row(0, 0)
@@ -670,7 +660,7 @@ def scalar_leaf(self, arguments, count):
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
-FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf", "load", "same_place", "fits_whole")
+FUNCTIONS = ("row", "view", "wrap", "attach", "scalar_leaf", "load", "same_place", "fits_whole", "scalar_at")
 
 
 def source(none: str = "NONE") -> str:

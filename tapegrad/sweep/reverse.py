@@ -36,40 +36,6 @@ int_as_word = c_function("PyLong_AsLongLong", word(word))
 
 
 @helper
-def swap_cell(frame, row):
-    """Exchange a written cell with the value that the row keeps."""
-    where = load_i64(base_of(frame, load_i32(row, 8)), ARRAY_DATA) + load_i32(row, 12) * 4
-    kept = load_f64(row, 16)
-    store_f64(row, 16, load_f64(where, 0))
-    store_f64(where, 0, kept)
-
-
-@helper
-def sweep_store(frame, row):
-    """Reverse of a written cell: its adjoint goes to what was written, then it is zero."""
-    swap_cell(frame, row)
-    buffer = load_i32(row, 8)
-    adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
-    if adjoints == 0:
-        return False
-    found = load_i64(adjoints, (buffer & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS))
-    if found == UNTOUCHED:
-        return False
-    source = load_i32(row, 4)
-    if source == -2:
-        return True
-    data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 12) * 4
-    for seed in range(load_i64(frame, FRAME_SEEDS)):
-        where = mirrored(found, data, seed)
-        if source >= 0:
-            add_to_cell(frame, source, seed, load_f64(where, 0))
-        store_f64(where, 0, 0.0)
-    if not load_i64(frame, FRAME_RETAIN):
-        store_i32(row, 4, -2 if source >= 0 else -1)
-    return False
-
-
-@helper
 def sweep_load(frame, row, address):
     """Reverse of a read cell."""
     buffer = load_i32(row, 4)
@@ -173,10 +139,7 @@ def sweep_chunk(frame, slot, position):
             if status != DONE:
                 return position, status
             continue
-        if op == STORE:
-            if sweep_store(frame, row):
-                return position, MET_FREED
-        elif touched:
+        if touched:
             if op == FREED or op == FREED_ARRAY:
                 return position, MET_FREED
             if op >= 4 * FIRST_CODE:
@@ -238,9 +201,7 @@ def redo_writes(frame):
             while position <= last:
                 row = chunk + HEADER_BYTES + position * ROW_BYTES
                 op = load_i32(row, 0)
-                if op == STORE:
-                    swap_cell(frame, row)
-                elif op >= ARRAY:
+                if op > ARRAY:
                     if load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
                         kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
                         id = (slot << ROWS_BITS) + position

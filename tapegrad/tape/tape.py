@@ -38,11 +38,11 @@ class Row:
         return [operand[0] for operand in self.operands if isinstance(operand, tuple)]
 
 
-def _array_at(address: int) -> np.ndarray:
+def array_at(address: int) -> np.ndarray:
     return ctypes.cast(int(address), ctypes.py_object).value
 
 
-class _Reader:
+class Reader:
     """Rows of the store, by id."""
 
     def __init__(self):
@@ -95,12 +95,31 @@ class _Reader:
         return -1
 
 
-def _double(row) -> float:
+def constant_of(row) -> float:
     return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
 
 
-def _needed(reader: _Reader, outputs: list[int]) -> list[int]:
-    """Ids of all rows that the outputs need, in order of time; writes of their buffers included."""
+def name_of_row(reader: Reader, number: int) -> str:
+    """Name of a row's operation."""
+    op = int(reader.row(number)["op"])
+    if op > layout.ARRAY:
+        return _BY_CODE[op - layout.ARRAY]
+    if op >= 4 * layout.FIRST_CODE:
+        return _BY_CODE[op // 4 - 1]
+    names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
+    if op not in names:
+        raise RuntimeError(
+            "tapegrad: a row that is needed was used up by a backward pass; call it with "
+            "retain_graph=True"
+        )
+    return names[op]
+
+
+def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
+    """Ids of all rows that the outputs need, in order of time; writes of their buffers included.
+
+    What only the rows in `stops` need is left out.
+    """
     writes: dict[int, list[int]] = {}
     for slot in store.order:
         if store.word(slot, layout.WRITES):
@@ -115,6 +134,8 @@ def _needed(reader: _Reader, outputs: list[int]) -> list[int]:
         if number in found:
             continue
         found.add(number)
+        if number in stops:
+            continue
         waiting.extend(reader.operands(number))
         waiting.extend(writes.get(number, ()))
     return sorted(found, key=reader.time)
@@ -126,9 +147,9 @@ def _scalar_row(reader, number, row, numbers) -> Row:
     kind = op & 3
     operands: list = [first]
     if kind == layout.ROW_CONSTANT:
-        operands.append(_double(row))
+        operands.append(constant_of(row))
     elif kind == layout.CONSTANT_ROW:
-        operands.insert(0, _double(row))
+        operands.insert(0, constant_of(row))
     elif row["b"] >= 0:
         operands.append((numbers[int(row["b"])], None))
     return Row(_BY_CODE[op // 4 - 1], operands, float(row["value"]))
@@ -140,9 +161,9 @@ def _array_row(reader, number, row, numbers) -> Row:
     for what, source, tag in reader.references(number):
         source, tag = int(source), int(tag)
         if source == number:
-            value = _array_at(what) if tag == layout.TAG_ARRAY else float(row["value"])
+            value = array_at(what) if tag == layout.TAG_ARRAY else float(row["value"])
         elif tag == layout.TAG_ARRAY:
-            array = _array_at(what)
+            array = array_at(what)
             operands.append((numbers[source], array) if source >= 0 else array)
         elif tag == layout.TAG_SCALAR:
             operands.append((numbers[source], None))
@@ -166,12 +187,9 @@ def _read(reader, number, numbers) -> Row:
     if op in (layout.LEAF, layout.CONSTANT):
         name = "input" if op == layout.LEAF else "constant"
         references = reader.references(number)
-        array = _array_at(references["what"][0]) if len(references) else float(row["value"])
+        array = array_at(references["what"][0]) if len(references) else float(row["value"])
         return Row(name, [], array)
-    raise RuntimeError(
-        "tapegrad.record: a row was used up by a backward pass inside the function; call it with "
-        "retain_graph=True"
-    )
+    raise AssertionError(name_of_row(reader, number))
 
 
 class Tape:
@@ -256,8 +274,8 @@ def _line(row: Row, is_output: bool) -> str:
 
 def extract(outputs: list[int]) -> Tape:
     """The tape of the rows that the rows `outputs` need."""
-    reader = _Reader()
-    needed = _needed(reader, outputs)
-    numbers = {number: k for k, number in enumerate(needed)}
-    rows = [_read(reader, number, numbers) for number in needed]
+    reader = Reader()
+    found = needed(reader, outputs)
+    numbers = {number: k for k, number in enumerate(found)}
+    rows = [_read(reader, number, numbers) for number in found]
     return Tape(rows, [numbers[number] for number in outputs])

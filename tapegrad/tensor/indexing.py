@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
+from ..codegen.layout import ARRAY, CONSTANT
 from ..ops import indexing as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
@@ -24,7 +24,9 @@ from .values import (
 )
 
 assert _declarations
-GATHER, SCATTER, WRITE = (ARRAY + TABLE[n].code for n in ("gather", "scatter", "write"))
+GATHER, SCATTER, WRITE, DEPOSIT = (
+    ARRAY + TABLE[name].code for name in ("gather", "scatter", "write", "deposit")
+)
 
 
 def _plain_key(key):
@@ -93,6 +95,13 @@ def get_item(tensor, key):
     picked = positions(tensor._array.shape, key)
     made = rt.row(GATHER, out, tensor, np.ascontiguousarray(picked))
     return scalar_of(made)
+
+
+def deposit(x, picked, size: int):
+    """An array of `size` zeros to which the elements of `x` are added at positions."""
+    out = np.zeros(size, array_of(x).dtype)
+    np.add.at(out, picked.ravel(), array_of(x).ravel())
+    return rt.row(DEPOSIT, out, x, picked) if records(x) else wrap(out)
 
 
 def set_item(tensor, key, value) -> None:
@@ -175,7 +184,7 @@ def become_row(tensor) -> None:
     storage = meta_of(tensor)
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
-    storage.tensor = rt.row(6, storage.owner)
+    storage.tensor = rt.row(CONSTANT, storage.owner)
     current(tensor)
 
 

@@ -28,7 +28,7 @@ class Tensor:
 
 Scalar: type = type("Scalar", (), {})
 Array: type = type("Array", (), {})
-row = view = wrap = attach = store_cell = scalar_leaf = load = same_place = fits_whole = None
+row = view = wrap = attach = scalar_leaf = scalar_at = load = same_place = fits_whole = None
 started = False
 _lock = threading.RLock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
@@ -74,6 +74,7 @@ on_start: list = []
 
 class _Mode(threading.local):
     recording = True
+    depth = 0  # of transforms inside one another
 
 
 _mode = _Mode()
@@ -105,7 +106,14 @@ def set_recording(on: bool) -> bool:
 def recording():
     """Record whatever the thread's mode: inside a transform."""
     before = set_recording(True)
+    _mode.depth += 1
     try:
         yield
     finally:
+        _mode.depth -= 1
         set_recording(before)
+
+
+def is_nested() -> bool:
+    """Whether a transform runs inside another."""
+    return _mode.depth > 1
