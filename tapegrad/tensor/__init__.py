@@ -1,6 +1,27 @@
 """Floor 4: the recorded value. Operators, NumPy's functions, views and in-place writes."""
 
-from . import creation, dispatch, elementwise, operators, reductions
+from . import (
+    creation,
+    dispatch,
+    elementwise,
+    extremes,
+    joining,
+    operators,
+    reductions,
+    scans,
+    shaping,
+)
 from .namespace import PUBLIC
 
-__all__ = ["PUBLIC", "creation", "dispatch", "elementwise", "operators", "reductions"]
+__all__ = [
+    "PUBLIC",
+    "creation",
+    "dispatch",
+    "elementwise",
+    "extremes",
+    "joining",
+    "operators",
+    "reductions",
+    "scans",
+    "shaping",
+]
