@@ -9,6 +9,7 @@ from . import (
     operators,
     reductions,
     scans,
+    scipy_functions,
     shaping,
 )
 from .namespace import PUBLIC
@@ -23,5 +24,6 @@ __all__ = [
     "operators",
     "reductions",
     "scans",
+    "scipy_functions",
     "shaping",
 ]

@@ -10,7 +10,7 @@ from ..codegen.layout import ARRAY
 from ..ops import along as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
-from .apply import apply
+from .apply import apply, compute
 from .joining import checked_axis, concatenate
 from .linking import unlisted
 from .namespace import function
@@ -163,10 +163,8 @@ def _log_sum(value, axes, keepdims):
     if not value.size:
         return np.full(kept_shape(value.shape, axes), -np.inf, value.dtype)
     top, shifted = _shifted("logsumexp", value, axes)
-    shifted = np.asarray(shifted)
     with np.errstate(all="ignore"):
-        np.exp(shifted, out=shifted)
-        return np.log(np.sum(shifted, axis=axes, keepdims=True)) + top
+        return np.log(np.sum(compute("exp", [shifted]), axis=axes, keepdims=True)) + top
 
 
 @function()
@@ -222,8 +220,7 @@ def softmax(x, axis=None):
     axes = axes_of("softmax", axis, array.ndim)
     with np.errstate(all="ignore"):
         top = np.max(array, axis=axes, keepdims=True) if array.size else 0.0
-        value = np.array(np.subtract(array, top), array.dtype, order="C")
-        np.exp(value, out=value)
+        value = np.array(compute("exp", [np.subtract(array, top)]), array.dtype, order="C")
         value /= np.sum(value, axis=axes, keepdims=True)
     return same_shape(SOFTMAX, value, x, axes) if is_tensor(x) else _result(given, value)
 
@@ -239,7 +236,7 @@ def log_softmax(x, axis=None):
     if array.size:
         _, shifted = _shifted("log_softmax", array, axes)
         with np.errstate(all="ignore"):
-            value = shifted - np.log(np.sum(np.exp(shifted), axis=axes, keepdims=True))
+            value = shifted - np.log(np.sum(compute("exp", [shifted]), axis=axes, keepdims=True))
     else:
         value = array
     value = np.array(value, array.dtype, order="C")
