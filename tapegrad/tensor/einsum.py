@@ -337,4 +337,3 @@ def _path(operands, out):
     for labels, shape in operands:
         items += [np.broadcast_to(np.float64(0), shape), [names[x] for x in labels]]
     return np.einsum_path(*items, [names[x] for x in out], optimize="greedy")[0][1:]
-

@@ -224,9 +224,7 @@ def kron(a, b):
     wide = shown(wide, value_of(wide)[(slice(None), None) * ndim])
     deep = shown(deep, value_of(deep)[(None, slice(None)) * ndim])
     blocks = apply("multiply", wide, deep)
-    return view_like(
-        blocks, blocks._array.reshape([p * q for p, q in zip(m, n, strict=True)])
-    )
+    return view_like(blocks, blocks._array.reshape([p * q for p, q in zip(m, n, strict=True)]))
 
 
 def _flat(x):
@@ -305,7 +303,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
         )
     all_axes = axis is None and ord is None
     axes = axes_of("norm", axis, ndim)
-    if all_axes or (len(axes) == 1 and ord in (None, 2)) or (len(axes) == 2 and ord in (None, "fro")):
+    if (
+        all_axes
+        or (len(axes) == 1 and ord in (None, 2))
+        or (len(axes) == 2 and ord in (None, "fro"))
+    ):
         return _root(_total(apply("square", x), axes, keepdims), 0.5)
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
