@@ -10,6 +10,8 @@ import types
 
 import numpy as np
 
+from .adjoint_rules import RULES as STRUCTURAL
+from .adjoint_rules import same_part, seen_as
 from .codegen import layout
 from .ops.table import TABLE, Pointwise
 from .tape import store
@@ -17,7 +19,7 @@ from .tape.tape import Reader, array_at, constant_of, name_of_row, needed
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
-from .tensor.linking import link, pack, view_like
+from .tensor.linking import link, pack
 from .tensor.values import records, value_of
 
 
@@ -105,6 +107,10 @@ class Differentiation:
                 "yet; build the array with concatenate, stack or where instead"
             )
 
+    def output(self, number: int):
+        """The value of a row as a tensor on it."""
+        return tensor_at(number, self.base(number), float(self.reader.row(number)["value"]))
+
     def operands(self, number: int) -> list:
         """Operands of an array row: (id, tensor) for what is recorded, (−1, constant) otherwise."""
         found = []
@@ -135,12 +141,6 @@ def _in_zeros(base, view, adjoint):
     part[...] = value_of(adjoint)
     adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
     return link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
-
-
-def same_part(array, base, view):
-    """The part of `array` that `view` is of `base`, which has the same layout."""
-    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return np.ndarray(view.shape, array.dtype, array, offset, view.strides)
 
 
 def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
@@ -206,16 +206,7 @@ def link_rule(walk, number, adjoint):
     *pairs, (_, out) = walk.operands(number)
     base = walk.base(number)
     for (source, tensor), (_, target) in zip(pairs[::2], pairs[1::2], strict=True):
-        array = value_of(tensor)
-        full = contiguous(adjoint, base.shape)
-        part = view_like(full, same_part(full._array, base, target))
-        walk.add(source, array, part)
-
-
-def contiguous(adjoint, shape):
-    """An adjoint as an array tensor with a buffer of its own, in C order."""
-    adjoint = PUBLIC["broadcast_to"](adjoint, shape)
-    return PUBLIC["copy"](adjoint)
+        walk.add(source, tensor._array, seen_as(adjoint, base, target))
 
 
 def pack_rule(walk, number, adjoint):
@@ -245,6 +236,7 @@ def gather_rule(walk, number, adjoint):
 
 
 RULES = {
+    **STRUCTURAL,
     "load": load_rule,
     "sum": sum_rule,
     "link": link_rule,

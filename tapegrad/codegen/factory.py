@@ -21,6 +21,8 @@ import llvmlite
 import numba
 import numpy as np
 
+from .symbols import load_symbols
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 _lock = threading.RLock()
 
@@ -95,6 +97,7 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # Numba looks the module of a cached function up by name
         spec.loader.exec_module(module)
+        load_symbols(source)
         addresses = {}
         with _exports_only(exports):
             for name, signature in exports.items():

@@ -122,7 +122,12 @@ class Sweep:
     def plant(self, tensor, seeds) -> None:
         """Add `seeds`, one per right-hand side, to the adjoint of a recorded tensor."""
         if hasattr(tensor, "_array"):
-            self.mirror(tensor._id, tensor._array)[...] += seeds
+            target, seeds = self.mirror(tensor._id, tensor._array), np.asarray(seeds)
+            for axis, stride in enumerate(target.strides):
+                if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
+                    target = target[(slice(None),) * axis + (slice(0, 1),)]
+                    seeds = seeds.sum(axis=axis, keepdims=True)
+            target[...] += seeds
             return
         for k in range(self.seeds):
             self.code.plant_scalar(self.address, tensor, k, float(seeds[k]))

@@ -3,13 +3,14 @@
 from . import (
     creation,
     dispatch,
+    einsum,
     elementwise,
     extremes,
     joining,
+    linear,
     operators,
     reductions,
     scans,
-    scipy_functions,
     shaping,
 )
 from .namespace import PUBLIC
@@ -18,12 +19,13 @@ __all__ = [
     "PUBLIC",
     "creation",
     "dispatch",
+    "einsum",
     "elementwise",
     "extremes",
     "joining",
+    "linear",
     "operators",
     "reductions",
     "scans",
-    "scipy_functions",
     "shaping",
 ]

@@ -49,7 +49,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
         set_item(target, key, target[key] + value)
         return None
     if method == "reduce":
-        return _reduce(name, *inputs, **kwargs)
+        if out is not None:
+            kwargs["out"] = out[0]
+        if where is not True:
+            kwargs["where"] = where
+        return _reduce(name, *inputs, **{k: v for k, v in kwargs.items() if v is not None})
     if method == "outer" and len(inputs) == 2:
         a, b = (np.asarray(i) if not is_tensor(i) else i for i in inputs)
         a = a[(...,) + (None,) * np.ndim(value_of(b))]
@@ -99,7 +103,7 @@ _REDUCTIONS = {
 
 def _reduce(name, x, axis=0, keepdims=False, **kwargs):
     if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
-        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims)
+        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims, **kwargs)
     if name in ("logical_and", "logical_or"):
         function = getattr(np, name).reduce
         return wrap(function(value_of(x), axis=axis, keepdims=keepdims))
