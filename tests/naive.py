@@ -48,6 +48,11 @@ class Number:
         return self.value > of(other)
 
 
+def zeros(like):
+    """Zeros that can be called on as numbers."""
+    return np.array([Number(0.0) for _ in range(like.size)], object).reshape(like.shape)
+
+
 def of(x):
     return x.value if isinstance(x, Number) else x
 

@@ -86,7 +86,8 @@ def log_likelihood(beta, log_scale):
     z = (DATA[:, 2] - mean) / np.exp(log_scale)
     seen = -0.5 * z**2 - log_scale
     cut = np.log(0.5 + 0.5 * np.tanh(-z))
-    return np.sum(np.where(CENSORED, cut, seen)) + np.sum(np.where(z > 0, np.sqrt(z), -(z**2)))
+    with np.errstate(invalid="ignore"):
+        return np.sum(np.where(CENSORED, cut, seen) + np.where(z > 0, np.sqrt(z), -(z**2)))
 
 
 def log_likelihood_torch(torch, beta, log_scale):

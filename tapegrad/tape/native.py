@@ -111,17 +111,18 @@ def _builtin(name: str, address: int):
 def _check_layout() -> None:
     """Objects must lie in memory as `layout` says, else nothing may run."""
     number, array = 1.25, np.arange(6.0).reshape(2, 3)
+    boxed, pair = np.float64(number), (number, array)  # held while their memory is read
     word = ctypes.c_int64.from_address
     as_expected = (
         ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
-        and ctypes.c_double.from_address(id(np.float64(number)) + 16).value == number
+        and ctypes.c_double.from_address(id(boxed) + layout.FLOAT_VALUE).value == number
         and word(id(array) + layout.OBJECT_TYPE).value == id(np.ndarray)
         and word(id(array) + layout.ARRAY_DATA).value == array.ctypes.data
         and ctypes.c_int32.from_address(id(array) + layout.ARRAY_NDIM).value == 2
         and word(word(id(array) + layout.ARRAY_SHAPE).value + 8).value == 3
         and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
-        and word(id((number, array)) + 32).value == id(array)
+        and word(id(pair) + 32).value == id(array)
     )
     if not as_expected or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         raise RuntimeError(
