@@ -32,11 +32,12 @@ _SLOTS = {
     "nb_power": 33,
     "nb_subtract": 36,
     "nb_true_divide": 37,
+    "tp_clear": 51,
     "tp_dealloc": 52,
     "tp_members": 72,
 }
 _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
-_BASE_TYPE = 1 << 10
+_BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
 _FAST_CALL = 0x80
 
 
@@ -155,6 +156,14 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         set_word(offset, value)
 
 
+def _never_called() -> int:
+    """A slot that keeps a type from inheriting its base's part in garbage collection.
+
+    Scalars are allocated without the collector's header, which it would otherwise write to.
+    """
+    return ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
+
+
 def build(base: type, make_array, slow: list, new_chunk) -> dict:
     """Compile the recorder and make the types.
 
@@ -178,8 +187,8 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         scalar = _make_type(
             "tapegrad.Scalar",
             layout.SCALAR_BYTES,
-            0,
-            {**operators, "tp_dealloc": address["free_scalar"]},
+            _NOT_CALLABLE,
+            {**operators, "tp_dealloc": address["free_scalar"], "tp_clear": _never_called()},
             [("_value", _DOUBLE, layout.SCALAR_VALUE), ("_id", _LONG_LONG, layout.SCALAR_ID)],
             (base,),
         )
