@@ -399,3 +399,47 @@ def test_writes_of_another_precision(dtype, rng):
     found = tg.grad(f)(x)
     assert found.dtype == np.float64
     close(found, [0.0, 0.0, 5.0, 5.0])
+
+
+def test_more_scalars_than_a_chunk_has_room_for():
+    x = tg.tensor(np.linspace(0.0, 1.0, 15000), requires_grad=True)
+    packed = tg.asarray([x[k] * 2.0 for k in range(15000)])
+    np.sum(packed * packed).backward()
+    close(x.grad.numpy(), 8 * x.detach().numpy())
+
+
+# A constant operand is read again in the reverse sweep.
+
+
+@pytest.mark.xfail(strict=True, reason="constant operands are kept by reference, not by value")
+@pytest.mark.parametrize("make", [np.array, tg.tensor], ids=["array", "tensor"])
+@pytest.mark.parametrize("n", [1, 3, 3000])
+def test_a_constant_changed_afterwards(make, n):
+    """The usual work array: filled again while earlier results still need what it held."""
+
+    def f(x):
+        work, total = make(np.zeros(n)), 0.0
+        for k in range(3):
+            work[:] = k + 1.0
+            total = total + np.sum(x * work)
+        return total
+
+    close(tg.grad(f)(np.ones(n)), np.full(n, 6.0))
+
+
+def test_a_mask_and_an_index_changed_afterwards(rng):
+    mask, index = np.array([True, False, True]), np.array([0, 2])
+
+    def f(x):
+        out = np.where(mask, x, 0.0)
+        picked = x[index] * 1.0
+        masked = x[mask] * 3.0
+        written = x * 1.0
+        written[index] = 5.0
+        values = np.array([7.0, 8.0, 9.0])
+        other = x * values
+        mask[:], index[:] = False, 1
+        return np.sum(out) + np.sum(picked) + np.sum(masked) + np.sum(written) + np.sum(other)
+
+    found = tg.grad(f)(rng.normal(size=3))
+    close(found, [1 + 1 + 3 + 0 + 7, 0 + 0 + 0 + 1 + 8, 1 + 1 + 3 + 0 + 9])

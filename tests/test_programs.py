@@ -40,7 +40,9 @@ step = st.tuples(
 
 def run(program, x, y, zeros=np.zeros_like):
     """The program on arrays of any kind: three arrays and their views of N, scalars on the side."""
-    arrays, scalars = [x * 1.0, y * 1.0, zeros(x)], [x[0], y[1] * 2.0]
+    third = zeros(x)
+    third[0] = x[0] * 0.0
+    arrays, scalars = [x * 1.0, y * 1.0, third], [x[0], y[1] * 2.0]
     pick = lambda items, k: items[k % len(items)]  # noqa: E731
     for kind, i, j, a, b, f in program:
         first, second = pick(arrays, i), pick(arrays, j)

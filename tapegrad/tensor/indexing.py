@@ -14,7 +14,6 @@ from .values import (
     Storage,
     array_of,
     current,
-    is_recorded,
     is_tensor,
     meta_of,
     records,
