@@ -143,6 +143,8 @@ def scatter_adjoint(frame, id, refs, task):
         return
     if load_i32(ref, 8) >= 0 and load_i32(ref, 12) != TAG_ARRAY:
         touch_cell(frame, load_i32(ref, 8))
+    elif load_i32(ref, 8) >= 0:
+        mirror(frame, load_i32(ref, 8))  # reached also by a write of no elements
     count = count_of(kept)
     wide = item_bytes(frame, array) == 8
     for seed in range(load_i64(frame, FRAME_SEEDS)):

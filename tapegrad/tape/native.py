@@ -35,11 +35,12 @@ _SLOTS = {
     "nb_power": 33,
     "nb_subtract": 36,
     "nb_true_divide": 37,
+    "tp_clear": 51,
     "tp_dealloc": 52,
     "tp_members": 72,
 }
 _OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
-_BASE_TYPE = 1 << 10
+_BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
 _FAST_CALL = 0x80
 
 
@@ -114,17 +115,18 @@ def builtin(name: str, address: int):
 def _check_layout() -> None:
     """Objects must lie in memory as `layout` says, else nothing may run."""
     number, array = 1.25, np.arange(6.0).reshape(2, 3)
+    boxed, pair = np.float64(number), (number, array)  # held while their memory is read
     word = ctypes.c_int64.from_address
     as_expected = (
         ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
-        and ctypes.c_double.from_address(id(np.float64(number)) + 16).value == number
+        and ctypes.c_double.from_address(id(boxed) + layout.FLOAT_VALUE).value == number
         and word(id(array) + layout.OBJECT_TYPE).value == id(np.ndarray)
         and word(id(array) + layout.ARRAY_DATA).value == array.ctypes.data
         and ctypes.c_int32.from_address(id(array) + layout.ARRAY_NDIM).value == 2
         and word(word(id(array) + layout.ARRAY_SHAPE).value + 8).value == 3
         and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
-        and word(id((number, array)) + 32).value == id(array)
+        and word(id(pair) + 32).value == id(array)
     )
     if not as_expected or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
         raise RuntimeError(
@@ -159,6 +161,14 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         set_word(offset, value)
 
 
+def _never_called() -> int:
+    """A slot that keeps a type from inheriting its base's part in garbage collection.
+
+    Scalars are allocated without the collector's header, which it would otherwise write to.
+    """
+    return ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
+
+
 def build(base: type, make_array, slow: list, new_chunk) -> dict:
     """Compile the recorder and make the types.
 
@@ -178,8 +188,8 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         scalar = _make_type(
             "tapegrad.Scalar",
             layout.SCALAR_BYTES,
-            0,
-            {**operators, "tp_dealloc": address["free_scalar"]},
+            _NOT_CALLABLE,
+            {**operators, "tp_dealloc": address["free_scalar"], "tp_clear": _never_called()},
             [("_value", _DOUBLE, layout.SCALAR_VALUE), ("_id", _LONG_LONG, layout.SCALAR_ID)],
             (base,),
         )

@@ -8,13 +8,12 @@ from ..codegen.layout import ARRAY, CONSTANT
 from ..ops import indexing as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
-from .linking import convert, copy_tensor, in_dtype, pack, unlisted, view_like
+from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .values import (
     Leaf,
     Storage,
     array_of,
     current,
-    is_recorded,
     is_tensor,
     meta_of,
     records,
@@ -33,7 +32,7 @@ def _plain_key(key):
     """A key as NumPy takes it: tensors in it become arrays, lists of tensors too."""
     if isinstance(key, tuple):
         return tuple(_plain_key(part) for part in key)
-    key = unlisted(key) if isinstance(key, list) else key
+    key = unlisted(key) if isinstance(key, list) and key else key
     if not is_tensor(key):
         return key
     value = array_of(key)
@@ -190,10 +189,8 @@ def become_row(tensor) -> None:
 
 def _source(value, dtype):
     """What is written, in the dtype of the buffer."""
-    if type(value) is rt.Scalar or isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float)):
         return value
-    if is_tensor(value) and is_recorded(value) and value._array.dtype != dtype:
-        return convert(value, dtype)
     return in_dtype(value, dtype)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
+from ..codegen.layout import ARRAY, ROWS
 from ..ops import linking as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
@@ -59,6 +59,12 @@ def pack(*scalars, shape=()):
     """Scalars and numbers as one new tensor of `shape`, in C order."""
     values = [float(value_of(s)) for s in scalars]
     out = np.array(values, np.float64).reshape(shape)
+    if len(scalars) > ROWS:  # a row's references must fit in a chunk
+        flat, pairs = out.reshape(-1), []
+        for k in range(0, len(scalars), ROWS):
+            target = flat[k : k + ROWS]
+            pairs.append((pack(*scalars[k : k + ROWS], shape=target.shape), target))
+        return link(out, pairs)
     return rt.row(PACK, out, *[s if type(s) is rt.Scalar else float(value_of(s)) for s in scalars])
 
 

@@ -1,0 +1,158 @@
+"""What the derived tests of a row of the table are made of.
+
+A row is judged by three readings of its slopes: the expressions evaluated by NumPy, the complex
+step (or differences) of the NumPy function that the row names, and the compiled adjoint.
+"""
+
+import ctypes
+import importlib
+import types
+
+import numpy as np
+import scipy.special
+
+from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad.sweep import kernels
+from tapegrad.tensor import apply as _declares_the_rows
+
+assert _declares_the_rows
+
+ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+NAMES = [op.name for op in ROWS]
+
+_SPECIAL = dict(
+    sigmoid=scipy.special.expit,
+    **{n: getattr(scipy.special, n) for n in "erf erfc gammaln digamma polygamma".split()},
+)
+#: What `np` means in an expression of the table.
+_NUMPY = types.SimpleNamespace(**{**vars(np), **_SPECIAL})
+
+#: Functions with a complex loop that is no analytic continuation.
+_NOT_ANALYTIC = ("absolute", "sign", "rint")
+_STEP = 1e-30
+
+
+def numpy_function(op):
+    """The NumPy or SciPy function that the row names."""
+    module, _, name = op.numpy.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def value(op, *inputs):
+    """The value that the NumPy function of the row gives."""
+    with np.errstate(all="ignore"):
+        return numpy_function(op)(*inputs)
+
+
+def expression(op, text, inputs, out):
+    """An expression of the table, evaluated by NumPy and given the shape of the output."""
+    names = dict(zip(op.inputs, inputs, strict=True), out=out, np=_NUMPY, select=np.where)
+    with np.errstate(all="ignore"):
+        result = eval(text, names)  # the text is the table's
+    return np.broadcast_to(np.asarray(result), np.shape(out))
+
+
+def slopes(op, *inputs):
+    """The slopes by the row's own expressions."""
+    out = value(op, *inputs)
+    return [expression(op, text, inputs, out) for text in op.slopes]
+
+
+def varies(op, j):
+    """Whether an input takes more than one value in its domain (orders of polygamma do not)."""
+    return op.domain[j][0] < op.domain[j][1]
+
+
+def measured_slope(op, j, *inputs):
+    """Slope to input j without the table: complex step, else five points; and its tolerance."""
+    if op.name not in _NOT_ANALYTIC:
+        try:
+            stepped = list(inputs)
+            stepped[j] = inputs[j] + 1j * _STEP
+            with np.errstate(all="ignore"):
+                return np.imag(numpy_function(op)(*stepped)) / _STEP, 1e-12
+        except TypeError:  # no complex loop
+            pass
+
+    def at(shift):
+        moved = list(inputs)
+        moved[j] = inputs[j] + shift
+        return value(op, *moved)
+
+    h = 3e-4
+    five = 8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))
+    return five / (12 * h), 1e-8
+
+
+def points(op, shape, rng, dtype=np.float64):
+    """Random inputs inside the row's domain, away from kinks and ties."""
+    made = []
+    for low, high in op.domain:
+        x = np.asarray(rng.uniform(low, high, shape))
+        if op.name in ("absolute", "sign", "floor", "ceil", "rint", "trunc"):
+            x = np.floor(x) + 0.25 * np.round(1 + 0.2 * (x - np.floor(x)), 2)
+        made.append(np.asarray(x, dtype))
+    if op.name == "where":
+        made[0] = np.asarray(np.round(rng.uniform(0, 1, shape)), dtype)
+    if op.name == "remainder":
+        k = np.round(rng.uniform(-2, 2, shape))
+        made[0] = np.asarray((k + rng.uniform(0.2, 0.8, shape)) * made[1], dtype)
+    return made
+
+
+def check_value(op, rng):
+    """The row's value expression against the NumPy function that it names."""
+    inputs = points(op, (200,), rng)
+    out = value(op, *inputs)
+    np.testing.assert_allclose(expression(op, op.value, inputs, out), out, rtol=1e-14)
+
+
+def check_slopes(op, rng):
+    """The row's slope expressions against measured slopes."""
+    inputs = points(op, (200,), rng)
+    for j, slope in enumerate(slopes(op, *inputs)):
+        if varies(op, j):
+            measured, tolerance = measured_slope(op, j, *inputs)
+            np.testing.assert_allclose(slope, measured, rtol=tolerance, atol=tolerance)
+
+
+def run_kernel(op, mask, inputs, out, adjoint):
+    """Adjoints of the inputs by the compiled kernel, which adds to ones."""
+    width = out.dtype.itemsize
+    arrays = [np.ascontiguousarray(a) for a in (*inputs, out, adjoint)]
+    targets = [np.ones(len(out), out.dtype) for _ in inputs]
+    addresses = np.array([a.ctypes.data for a in (*arrays, *targets)], np.int64)
+    address = kernels.compile_adjoint(op, mask, width)
+    kernel = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)
+    kernel(len(out), addresses.ctypes.data)
+    return targets
+
+
+def check_kernel(op, mask, rng):
+    """The compiled adjoint against measured slopes, by itself."""
+    inputs = points(op, (37,), rng)
+    out = value(op, *inputs)
+    adjoint = rng.normal(size=37)
+    adjoint[::7] = 0.0
+    for j, target in enumerate(run_kernel(op, mask, inputs, out, adjoint)):
+        if not mask >> j & 1:
+            assert np.all(target == 1.0)
+        elif varies(op, j):
+            measured, tolerance = measured_slope(op, j, *inputs)
+            np.testing.assert_allclose(
+                target, 1.0 + adjoint * measured, rtol=tolerance, atol=tolerance
+            )
+
+
+def unbroadcast(adjoint, shape):
+    """Sum an adjoint back to the shape of a broadcast input."""
+    adjoint = np.asarray(adjoint)
+    adjoint = adjoint.sum(axis=tuple(range(adjoint.ndim - len(shape))))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1)
+    return adjoint.sum(axis=axes, keepdims=True).reshape(shape)
+
+
+def same(got, wanted, rtol=1e-12):
+    """Equal in shape and, element by element, in value; NaN equals NaN."""
+    assert np.shape(got) == np.shape(wanted)
+    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * 1e-3)
