@@ -9,7 +9,7 @@ import numpy as np
 
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.einsum import contract
+from .tensor.einsum import as_tensor, contract
 from .tensor.linking import view_like
 from .tensor.values import value_of
 
@@ -120,7 +120,7 @@ def contract_rule(walk, number, adjoint):
         seen = seen_as(adjoint, base, whole)
     shape = [x.shape[k] for k in range(batch)]
     shape += x.shape[batch : batch + len(rows)] + y.shape[batch + inner :]
-    seen = PUBLIC["reshape"](seen, shape)
+    seen = as_tensor("matmul", PUBLIC["reshape"](seen, shape))
     labels_a, labels_b = (*groups, *rows, *sums), (*groups, *sums, *columns)
     labels = (*groups, *rows, *columns)
     if left >= 0:
