@@ -174,4 +174,3 @@ class set_grad_enabled(_Mode):
 def is_grad_enabled() -> bool:
     """Whether operations of this thread are recorded."""
     return rt.is_recording()
-

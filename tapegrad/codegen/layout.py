@@ -46,7 +46,14 @@ TAG_ARRAY, TAG_SCALAR, TAG_CONSTANT, TAG_INT, TAG_OBJECT = 0, 1, 2, 3, 4
 # CPython and NumPy: fields of their objects, byte offsets (checked when compiled code starts)
 OBJECT_TYPE = 8
 FLOAT_VALUE = 16
-ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = (
+    16,
+    24,
+    32,
+    40,
+    56,
+    64,
+)
 C_CONTIGUOUS, WRITEABLE = 1, 0x400
 
 # our own objects

@@ -73,9 +73,9 @@ def _mangled(c_name, arity):
     return f"_ZGVdN{_LANES}{'v' * arity}_{c_name}"
 
 
-_VARIANTS = [
-    (_mangled(_C_NAME.get(n, n), 1), 1) for n in _VECTOR if _has(_C_NAME.get(n, n), 1)
-] + [(_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)]
+_VARIANTS = [(_mangled(_C_NAME.get(n, n), 1), 1) for n in _VECTOR if _has(_C_NAME.get(n, n), 1)] + [
+    (_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)
+]
 
 
 def _emit(builder, c_name, args):

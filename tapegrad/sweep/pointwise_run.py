@@ -333,9 +333,7 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
         return
     scratch = load_i64(frame, FRAME_SCRATCH)
     strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
-    data = mirrored(
-        load_i64(entry, WHERE + j * 8), load_i64(load_i64(ref, 0), ARRAY_DATA), seed
-    )
+    data = mirrored(load_i64(entry, WHERE + j * 8), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
     shape = load_i64(out, ARRAY_SHAPE)
     add_block(frame, data, strides, shape, load_i32(out, ARRAY_NDIM), start, n, block, width)
 

@@ -323,7 +323,7 @@ def tensor_item(self, key):
     return slow(self, key, GET_ITEM)
 '''
 
-_BINARY = '''
+_BINARY = """
 
 def binary_{name}(a, b):
     S = state()
@@ -399,7 +399,7 @@ def binary_{name}(a, b):
             elif owned != 0:
                 decref(owned)
     return slow(a, b, {operator})
-'''
+"""
 
 _SPECIAL_POWER = """if kind == ROW_CONSTANT and y == 2.0:
                     value = x * x
@@ -660,7 +660,17 @@ def scalar_leaf(self, arguments, count):
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
-FUNCTIONS = ("row", "view", "wrap", "attach", "scalar_leaf", "load", "same_place", "fits_whole", "scalar_at")
+FUNCTIONS = (
+    "row",
+    "view",
+    "wrap",
+    "attach",
+    "scalar_leaf",
+    "load",
+    "same_place",
+    "fits_whole",
+    "scalar_at",
+)
 
 
 def source(none: str = "NONE") -> str:
@@ -681,7 +691,9 @@ def source(none: str = "NONE") -> str:
             square=_SQUARE_ARRAY.format(square_code=square, operator=number) if power else "",
         )
     negative = TABLE["negative"].code
-    text += _NEGATIVE.format(op=4 * (negative + 1), code=negative).replace("NEGATIVE", str(NEGATIVE))
+    text += _NEGATIVE.format(op=4 * (negative + 1), code=negative).replace(
+        "NEGATIVE", str(NEGATIVE)
+    )
     return text + _ROW
 
 

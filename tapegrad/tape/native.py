@@ -181,9 +181,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         _check_layout()
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
-        operators = {
-            slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()
-        }
+        operators = {slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()}
         operators["nb_negative"] = address["negative"]
         scalar = _make_type(
             "tapegrad.Scalar",

@@ -80,9 +80,8 @@ def seal() -> None:
 def new_chunk() -> None:
     """Close the current chunk and open another; called by the recorder when there is no room."""
     seal()
-    if (
-        len(order) >= _limits["chunks"]
-        or get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
+    if len(order) >= _limits["chunks"] or get_word(layout.STATE_BYTES) > get_word(
+        layout.STATE_BYTES_LIMIT
     ):
         look()
     slot = _new_slot()
@@ -231,4 +230,3 @@ def statistics() -> dict[str, int]:
         "inputs": sum(1 for _ in leaves),
         "looks": looks,
     }
-

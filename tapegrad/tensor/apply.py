@@ -27,11 +27,17 @@ def ufunc_of(name: str):
 
 
 #: Operations whose compiled loop is faster than NumPy's: they call a function per element.
-COMPILED = frozenset(name for name, op in TABLE.items() if isinstance(op, Pointwise) and (
-    "np." in op.value and len(op.inputs) == 1 and name not in (
-        "sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma"
+COMPILED = frozenset(
+    name
+    for name, op in TABLE.items()
+    if isinstance(op, Pointwise)
+    and (
+        "np." in op.value
+        and len(op.inputs) == 1
+        and name
+        not in ("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma")
     )
-))
+)
 
 
 @functools.cache

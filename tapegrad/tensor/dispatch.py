@@ -134,9 +134,7 @@ def array_function(self, function, types, args, kwargs):
                 f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
             ) from None
     if function in _PLAIN:
-        result = function(
-            *[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()}
-        )
+        result = function(*[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()})
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
     raise unsupported(function.__name__)

@@ -19,9 +19,7 @@ from .values import (
     value_of,
 )
 
-LINK, SUM, PACK, CONVERT = (
-    ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert")
-)
+LINK, SUM, PACK, CONVERT = (ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert"))
 assert _declarations
 
 
