@@ -7,13 +7,18 @@ import functools
 import numpy as np
 
 from .tape import store
-from .tape.adjoint import FreedError, Sweep
+from .tape.adjoint import ChangedError, FreedError, Sweep
 from .tensor import runtime as rt
 from .tensor.values import Leaf, is_recorded, meta_of, value_of, wrap
 
 _AGAIN = (
     "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
     "first one with retain_graph=True to pass through them again"
+)
+
+_CHANGED = (
+    "tapegrad.backward: an input was written in place, inside no_grad(), after the rows that read "
+    "it were recorded; call backward() before the write, or compute the output again"
 )
 
 
@@ -50,6 +55,8 @@ def run(sweep: Sweep) -> None:
         sweep.run()
     except FreedError:
         raise RuntimeError(_AGAIN) from None
+    except ChangedError:
+        raise RuntimeError(_CHANGED) from None
 
 
 def backward(self, gradient=None, retain_graph=False):

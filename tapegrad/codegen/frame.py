@@ -27,6 +27,7 @@ from .layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
+    CHANGED,
     DEAD,
     FRAME_ADJOINTS,
     FRAME_CHUNKS,
@@ -40,6 +41,8 @@ from .layout import (
     FREED,
     FREED_ARRAY,
     HEADER_BYTES,
+    MET_CHANGED,
+    MET_FREED,
     REFERENCE_BYTES,
     ROW_BYTES,
     ROWS,
@@ -150,7 +153,10 @@ def mirror(frame, id):
     if op == DEAD:
         return 0
     if op == FREED or op == FREED_ARRAY:
-        store_i64(frame, FRAME_MET_FREED, 1)
+        store_i64(frame, FRAME_MET_FREED, MET_FREED)
+        return 0
+    if op == CHANGED:
+        store_i64(frame, FRAME_MET_FREED, MET_CHANGED)
         return 0
     array = base_of(frame, id)
     low = load_i64(array, ARRAY_DATA)

@@ -36,6 +36,7 @@ FREED = 2  # used up by a backward pass
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
+CHANGED = 7  # an input written since; another row stands for it now
 FREED_ARRAY = 6  # an array row used up, its references not yet released
 FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
@@ -122,7 +123,7 @@ STATE_BYTES_TOTAL = 8 * 32
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, NO_MEMORY = 0, 1, 2, 3, 4
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED = 0, 1, 2, 3, 4
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1

@@ -165,8 +165,11 @@ def free_tensor(self):
 
 
 @helper
-def array_operand(operand):
-    """What NumPy's operator gets for an operand: a borrowed array or number, 0 if not simple."""
+def array_operand(operand, constants):
+    """What NumPy's operator gets for an operand: a borrowed array or number, 0 if not simple.
+
+    Constant arrays are simple only if the slopes do not read them: else they have to be copied.
+    """
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
     if kind == load_i64(S, STATE_ARRAY_TYPE):
@@ -174,7 +177,7 @@ def array_operand(operand):
             return 0
         array = load_i64(operand, TENSOR_ARRAY)
         return array if is_plain(array) and is_small(array) else 0
-    if kind == load_i64(S, STATE_NDARRAY_TYPE):
+    if kind == load_i64(S, STATE_NDARRAY_TYPE) and constants:
         return operand if is_plain(operand) and is_small(operand) else 0
     if is_number(kind) or kind == load_i64(S, STATE_INT_TYPE):
         return operand
@@ -380,11 +383,11 @@ def binary_{name}(a, b):
             if ta == scalar:
                 x = owned = float_from(load_f64(a, SCALAR_VALUE))
             else:
-                x = array_operand(a)
+                x = array_operand(a, {constants})
             if tb == scalar:
                 y = owned = float_from(load_f64(b, SCALAR_VALUE))
             else:
-                y = array_operand(b)
+                y = array_operand(b, {constants})
             if x != 0 and y != 0:
                 {square}
                 array = {number}
@@ -439,7 +442,7 @@ def negative(a):
             store_i32(row, 8, -1)
             store_f64(row, 16, value)
             return new_scalar(value, row_done(row))
-        x = array_operand(a)
+        x = array_operand(a, 0)
         if x != 0:
             array = number_negative(x)
             if array != 0:
@@ -687,6 +690,7 @@ def source(none: str = "NONE") -> str:
             code=op.code,
             number=call.replace("NONE", "load_i64(S, STATE_NONE)"),
             operator=number,
+            constants=int(op.used == 0),
             special=_SPECIAL_POWER.format(square_op=4 * (square + 1)) if power else "",
             square=_SQUARE_ARRAY.format(square_code=square, operator=number) if power else "",
         )

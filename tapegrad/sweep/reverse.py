@@ -172,13 +172,13 @@ def sweep_back(frame):
         position = ROWS - 1
     store_i64(frame, FRAME_AT_ORDER, order)
     store_i64(frame, FRAME_AT_POSITION, -1)
-    return MET_FREED if load_i64(frame, FRAME_MET_FREED) else DONE
+    return load_i64(frame, FRAME_MET_FREED)
 
 
 def reverse(frame):
     """Sweep, and when it is over write again what it has undone; returns why it stopped."""
     status = sweep_back(frame)
-    if status == DONE or status == MET_FREED:
+    if status == DONE or status == MET_FREED or status == MET_CHANGED:
         redo_writes(frame)
     return status
 

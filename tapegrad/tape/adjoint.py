@@ -20,6 +20,10 @@ class FreedError(RuntimeError):
     """A row that the sweep needs was used up by an earlier backward pass."""
 
 
+class ChangedError(RuntimeError):
+    """An input that the sweep reaches was written after it had been read."""
+
+
 class _Compiled:
     """The sweep's functions, by name, and the tables of kernels that it fills as wanted."""
 
@@ -178,6 +182,8 @@ class Sweep:
         while (status := code.reverse(self.address)) != layout.DONE:
             if status == layout.MET_FREED:
                 raise FreedError
+            if status == layout.MET_CHANGED:
+                raise ChangedError
             try:
                 code.want(status, frame)
             except BaseException:

@@ -6,6 +6,7 @@ Row numbers never move. When rows or bytes have doubled since the last look, wha
 reaches is let go, chunk by chunk.
 """
 
+import collections
 import functools
 import sys
 import weakref
@@ -197,6 +198,17 @@ def _make_inputs() -> None:
     _free_inputs.extend(range(base + layout.ROWS - 1, base - 1, -1))
 
 
+def renew_input(tensor) -> tuple[int, int]:
+    """Another row for an input that is about to be written; rows that read the old one are stale."""
+    number = tensor._id
+    memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
+    at = _ROWS_AT + position * layout.ROW_BYTES
+    memory[at : at + 4].view(np.int32)[0] = layout.CHANGED
+    leaves.pop(number, None)
+    _retired.add(number)
+    return new_input(tensor._array)
+
+
 def watch(tensor, number: int) -> None:
     """Let the input go some time after its tensor dies."""
 
@@ -210,9 +222,13 @@ def watch(tensor, number: int) -> None:
 def _recycle_inputs(marks: np.ndarray) -> int:
     """Free the inputs that no row and no view needs; returns the bytes let go."""
     given = 0
+    entries = collections.Counter(id(array) for array in _arrays.values())
+    owners = collections.Counter(id(t._array) for ref in leaves.values() if (t := ref()) is not None)
     for number in list(_retired):
-        viewed = sys.getrefcount(_arrays[number]) > 2
+        ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
+        viewed = sys.getrefcount(_arrays[number]) > ours + 1
         if not marks[number] and not viewed:
+            entries[id(_arrays[number])] -= 1
             given += _arrays.pop(number).nbytes
             _retired.remove(number)
             _free_inputs.append(number)

@@ -14,7 +14,7 @@ from ..sweep import kernels
 from . import memory
 from . import runtime as rt
 from .linking import in_dtype, unlisted
-from .values import FLOATS, is_tensor, name_of, records, scalar_of, shape_of, value_of, wrap
+from .values import FLOATS, is_tensor, name_of, records, scalar_of, value_of, wrap
 
 assert _declarations
 
@@ -122,7 +122,7 @@ def apply(name: str, *operands):
     op = TABLE[name]
     check_dtype(name, out)
     if len(operands) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
-        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(operands, values)]
+        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(operands, values, strict=True)]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return record_array(op, np.asarray(out, order="C"), operands)
 
@@ -137,16 +137,24 @@ def check_dtype(name: str, out) -> None:
 
 def record_array(op: Pointwise, out: np.ndarray, operands):
     """Append the row of an array operation whose value is known."""
-    return rt.row(ARRAY + op.code, out, *[operand_for(o, out.dtype) for o in operands])
+    read = op.used
+    return rt.row(
+        ARRAY + op.code,
+        out,
+        *[operand_for(o, out.dtype, read >> k & 1) for k, o in enumerate(operands)],
+    )
 
 
-def operand_for(operand, dtype):
-    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype."""
+def operand_for(operand, dtype, read):
+    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype.
+
+    A constant array whose values the slopes `read` is copied, since the caller may write to it.
+    """
     if type(operand) is rt.Scalar:
         return operand
     if isinstance(operand, (bool, int, float, np.generic)):
         return float(operand)
-    return in_dtype(operand, dtype)
-
-
-assert shape_of
+    made = in_dtype(operand, dtype)
+    if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):
+        return memory.copy_of(made)
+    return made

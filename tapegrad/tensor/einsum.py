@@ -18,7 +18,7 @@ from .apply import apply, check_dtype, check_operand
 from .linking import in_dtype, pack, unlisted, view_like
 from .namespace import function
 from .reductions import sum as sum_of
-from .values import is_tensor, records, scalar_of, shape_of, value_of, wrap
+from .values import is_recorded, is_tensor, records, scalar_of, shape_of, value_of, wrap
 
 assert _declarations
 CONTRACT = ARRAY + TABLE["contract"].code
@@ -92,9 +92,15 @@ def record(out, left, right, whole, batch: int, inner: int):
             f"tapegrad.matmul: operands of shapes {shape_of(left)} and {shape_of(right)} have "
             f"more than {_LARGEST} elements, which BLAS cannot count; split them"
         )
+    left, right = _kept(left), _kept(right)
     if out.ndim == 0 and out.dtype == np.float64:
         return rt.row(CONTRACT, float(out), left, right, whole, batch, inner)
     return rt.row(CONTRACT, out, left, right, whole, batch, inner)
+
+
+def _kept(operand):
+    """A constant operand as a copy, since the caller may write to it."""
+    return operand if is_recorded(operand) else np.array(value_of(operand))
 
 
 def _without_ones(a, labels, others, shape):

@@ -7,6 +7,7 @@ import numpy as np
 from ..codegen.layout import ARRAY, CONSTANT
 from ..ops import indexing as _declarations
 from ..ops.table import TABLE
+from ..tape import store
 from . import runtime as rt
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .values import (
@@ -198,6 +199,9 @@ def _write_unrecorded(tensor, key, value) -> None:
     meta = meta_of(tensor)
     if type(meta) is Leaf:
         meta.version += 1
+        number, chunk = store.renew_input(tensor)
+        rt.attach(tensor, number, chunk)
+        store.watch(tensor, number)
     elif tensor._id >= 0 and rt.is_recording() is False:
         raise RuntimeError(
             "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "

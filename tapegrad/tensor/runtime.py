@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from typing import Any
 
 from ..codegen import layout
 from ..tape import native, store
@@ -26,9 +27,17 @@ class Tensor:
     __array_priority__ = 1000.0
 
 
-Scalar: type = type("Scalar", (), {})
-Array: type = type("Array", (), {})
-row = view = wrap = attach = scalar_leaf = scalar_at = load = same_place = fits_whole = None
+Scalar: Any = type("Scalar", (), {})
+Array: Any = type("Array", (), {})
+row: Any = None
+view: Any = None
+wrap: Any = None
+attach: Any = None
+scalar_leaf: Any = None
+scalar_at: Any = None
+load: Any = None
+same_place: Any = None
+fits_whole: Any = None
 started = False
 _lock = threading.RLock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
