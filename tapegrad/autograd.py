@@ -115,8 +115,9 @@ def _set_grad(self, value):
     meta.grad = value
 
 
-rt.Tensor.backward = backward
-rt.Tensor.grad = property(_get_grad, _set_grad)
+METHODS = {"backward": backward, "grad": property(_get_grad, _set_grad)}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
 
 
 class _Mode:

@@ -7,6 +7,7 @@ it serves derivatives of derivatives only.
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Differentiation:
     def base(self, number: int):
         """The array of a row, None for a scalar row."""
         references = self.reader.references(number) if self.is_array(number) else ()
-        last = references[-1] if len(references) else None
+        last: Any = references[-1] if len(references) else None
         if last is None or int(last["tag"]) != layout.TAG_ARRAY:
             return None
         return array_at(last["what"])

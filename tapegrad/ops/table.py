@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from typing import Any
 
 #: Every operation, by name; a code is a position in this table and is never stored on disk.
-TABLE: dict[str, Pointwise | Structural] = {}
+TABLE: dict[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,17 @@ class ChangedError(RuntimeError):
 
 class _Compiled:
     """The sweep's functions, by name, and the tables of kernels that it fills as wanted."""
+
+    begin: Any
+    reverse: Any
+    redo: Any
+    end: Any
+    cell_of: Any
+    mirror_of: Any
+    free_memory: Any
+    plant_scalar: Any
+    read_scalar: Any
+    adopt: Any
 
     def __init__(self):
         text = reverse.source()
@@ -192,4 +204,5 @@ class Sweep:
 
 
 def _words(address: int, count: int) -> np.ndarray:
-    return np.frombuffer((ctypes.c_int64 * count).from_address(address), np.int64)
+    memory: Any = (ctypes.c_int64 * count).from_address(address)
+    return np.frombuffer(memory, np.int64)

@@ -105,26 +105,26 @@ def check_operand(name: str, operand) -> None:
 
 def apply(name: str, *operands):
     """Compute an element-wise operation and record it if a derivative may be wanted."""
-    operands = [unlisted(operand) for operand in operands]
+    items = [unlisted(operand) for operand in operands]
     plain = True
-    for operand in operands:
+    for operand in items:
         if is_tensor(operand):
             plain = False
         else:
             check_operand(name, operand)
     if plain:
-        return compute(name, operands)
-    if not records(*operands):
-        return wrap(compute(name, [value_of(operand) for operand in operands]))
-    operands = [scalar_of(operand) for operand in operands]
-    values = [value_of(operand) for operand in operands]
+        return compute(name, items)
+    if not records(*items):
+        return wrap(compute(name, [value_of(operand) for operand in items]))
+    items = [scalar_of(operand) for operand in items]
+    values = [value_of(operand) for operand in items]
     out = compute(name, values)
     op = TABLE[name]
     check_dtype(name, out)
-    if len(operands) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
-        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(operands, values, strict=True)]
+    if len(items) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
+        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
-    return record_array(op, np.asarray(out, order="C"), operands)
+    return record_array(op, np.asarray(out, order="C"), items)
 
 
 def check_dtype(name: str, out) -> None:

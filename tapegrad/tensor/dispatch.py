@@ -7,7 +7,6 @@ import difflib
 import numpy as np
 
 from . import runtime as rt
-from .apply import apply
 from .indexing import set_item
 from .namespace import OF_NUMPY, PUBLIC
 from .values import is_recorded, is_tensor, value_of, wrap
@@ -140,6 +139,6 @@ def array_function(self, function, types, args, kwargs):
     raise unsupported(function.__name__)
 
 
-rt.Tensor.__array_ufunc__ = array_ufunc
-rt.Tensor.__array_function__ = array_function
-assert apply
+PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+for _name, _method in PROTOCOLS.items():
+    setattr(rt.Tensor, _name, _method)
