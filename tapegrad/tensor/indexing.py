@@ -7,6 +7,7 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import indexing as _declarations
 from ..ops.table import TABLE
+from ..tape import store
 from . import runtime as rt
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .values import (
@@ -154,9 +155,15 @@ def _fitting(value, target):
     return value
 
 
+def _leaf_of(tensor) -> Leaf | None:
+    """What the input holds that a tensor is, or is a view of."""
+    known = store.leaves.get(tensor._id)
+    owner = known() if known else None
+    return None if owner is None else owner._meta
+
+
 def _check_not_leaf(tensor) -> None:
-    meta = meta_of(tensor)
-    if type(meta) is Leaf:
+    if _leaf_of(tensor) is not None:
         raise RuntimeError(
             "tapegrad.setitem: an input that requires grad cannot be written in place while "
             "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
@@ -180,9 +187,9 @@ def _source(value, dtype):
 
 
 def _write_unrecorded(tensor, key, value) -> None:
-    meta = meta_of(tensor)
-    if type(meta) is Leaf:
-        meta.version += 1
+    leaf = _leaf_of(tensor)
+    if leaf is not None:
+        leaf.version += 1
     elif tensor._id >= 0 and rt.is_recording() is False:
         raise RuntimeError(
             "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
