@@ -170,9 +170,14 @@ def _fitting(value, target):
     return value
 
 
+def _owner_of(tensor):
+    """The input that a tensor is, or is a view of; None if it is neither."""
+    known = store.leaves.get(tensor._id)
+    return known() if known else None
+
+
 def _check_not_leaf(tensor) -> None:
-    meta = meta_of(tensor)
-    if type(meta) is Leaf:
+    if _owner_of(tensor) is not None:
         raise RuntimeError(
             "tapegrad.setitem: an input that requires grad cannot be written in place while "
             "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
@@ -196,12 +201,14 @@ def _source(value, dtype):
 
 
 def _write_unrecorded(tensor, key, value) -> None:
-    meta = meta_of(tensor)
-    if type(meta) is Leaf:
-        meta.version += 1
-        number, chunk = store.renew_input(tensor)
-        rt.attach(tensor, number, chunk)
-        store.watch(tensor, number)
+    owner = _owner_of(tensor)
+    if owner is not None:
+        owner._meta.version += 1
+        number, chunk = store.renew_input(owner)
+        rt.attach(owner, number, chunk)
+        store.watch(owner, number)
+        if tensor is not owner:
+            rt.attach(tensor, number, chunk)
     elif tensor._id >= 0 and rt.is_recording() is False:
         raise RuntimeError(
             "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "

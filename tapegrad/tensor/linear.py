@@ -249,8 +249,6 @@ def _operator(name, function_of_two):
     return method
 
 
-rt.Tensor.__matmul__ = _operator("__matmul__", matmul)
-rt.Tensor.__rmatmul__ = _operator("__rmatmul__", lambda x, y: matmul(y, x))
 
 
 def _matmul_in_place(self, other):
@@ -258,7 +256,13 @@ def _matmul_in_place(self, other):
     return self
 
 
-rt.Tensor.__imatmul__ = _matmul_in_place
+METHODS = {
+    "__matmul__": _operator("__matmul__", matmul),
+    "__rmatmul__": _operator("__rmatmul__", lambda x, y: matmul(y, x)),
+    "__imatmul__": _matmul_in_place,
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
 
 
 # --- trace and norms --------------------------------------------------------------------------
