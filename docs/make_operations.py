@@ -1,7 +1,4 @@
-"""Writes docs/operations.md from the table of operations.
-
-    python docs/make_operations.py
-"""
+"""Writes docs/operations.md from the table of operations."""
 
 from __future__ import annotations
 
@@ -25,16 +22,17 @@ it: change the declaration and run the command.
 ## Element-wise operations
 
 `x`, `y`, `z` are the inputs, `out` is the value, `select(condition, a, b)` is `a` where the
-condition holds, else `b`. There is one slope per input, in order. A row's adjoint times the slope is
-added to the input's adjoint. An adjoint that is exactly 0 adds 0 whatever the slope is, also where
-the slope is infinite or NaN. The domain is where the tests compare; the operation takes any number.
+condition holds, else `b`. There is one slope per input, in order. A row's adjoint times the slope
+is added to the input's adjoint. An adjoint that is exactly 0 adds 0 whatever the slope is, also
+where the slope is infinite or NaN. The domain is where the tests compare; the operation takes any
+number.
 """
 
 STRUCTURAL = """
 ## Operations on whole arrays
 
-Their rules are compiled functions in the file named. Many public functions record one of these rows:
-`link` serves `reshape` of a strided array, `concatenate`, `sum` along an axis and others.
+Their rules are compiled functions in the file named. Several public functions may record the same
+op: `link` serves `concatenate`, `sum` along an axis, `copy` and others.
 """
 
 FUNCTIONS = """
