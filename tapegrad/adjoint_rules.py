@@ -1,4 +1,4 @@
-"""Floor 5: adjoints of structural operations as recorded operations, for derivatives of derivatives.
+"""Floor 5: adjoints of structural operations as recorded operations, for higher derivatives.
 
 Each rule gets the walk (see `differentiate`), the number of the row and its adjoint.
 """

@@ -1,5 +1,8 @@
 """Products of matrices, einsum and norms: values and gradients against PyTorch and NumPy."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -117,6 +120,33 @@ def test_reversed_operand():
         a,
         b,
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_strided_vectors(dtype):
+    a, b = normal(40, 30, dtype=dtype), normal(30, 40, dtype=dtype)
+    rtol = 1e-12 if dtype == np.float64 else 2e-5
+    for ours in (
+        lambda x, y: x @ y[:, 3],
+        lambda x, y: x[:, 2] @ transposed(y),
+        lambda x, y: x[:, 2] @ y[5],
+        lambda x, y: x[5, ::3] @ y[::3, ::2],
+        lambda x, y: transposed(x)[:, :10] @ y[:10, 1],
+    ):
+        compare(ours, ours, a, b, rtol=rtol)
+
+
+def test_scipy_is_loaded_when_a_kernel_needs_it():
+    code = (
+        "import sys, numpy as np, tapegrad as tg\n"
+        "assert not {'scipy.special.cython_special', 'scipy.linalg'} & set(sys.modules)\n"
+        "assert tg.grad(lambda x: np.sum(x @ x))(np.eye(2)).tolist() == [[2.0, 2.0], [2.0, 2.0]]\n"
+        "assert 'scipy.linalg.cython_blas' in sys.modules\n"
+        "slope = tg.grad(lambda x: np.sum(tg.gammaln(x)))(np.ones(2))\n"
+        "assert abs(slope + 0.5772156649015329).max() < 1e-15\n"
+    )
+    for _ in range(2):  # the second process takes the kernels from the cache
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_same_tensor_twice():

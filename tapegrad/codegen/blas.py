@@ -1,17 +1,20 @@
-"""BLAS for structural kernels: SciPy's `dgemm` and `sgemm`, all arguments addresses (Fortran)."""
+"""BLAS for structural kernels: SciPy's products; all arguments are addresses, as in Fortran."""
 
 from numba import types
 
 from .memory import c_function
 from .symbols import from_capsule
 
-_GEMM = types.none(*[types.int64] * 13)
 _MODULE = "scipy.linalg.cython_blas"
 
-blas_dgemm = c_function("tapegrad_dgemm", _GEMM)
-blas_sgemm = c_function("tapegrad_sgemm", _GEMM)
-from_capsule("blas_dgemm", "tapegrad_dgemm", _MODULE, "dgemm")
-from_capsule("blas_sgemm", "tapegrad_sgemm", _MODULE, "sgemm")
+
+def _named(name: str, arity: int):
+    from_capsule(f"blas_{name}", f"tapegrad_{name}", _MODULE, name)
+    return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
+
+
+blas_dgemm, blas_sgemm = _named("dgemm", 13), _named("sgemm", 13)
+blas_dgemv, blas_sgemv = _named("dgemv", 11), _named("sgemv", 11)
 
 #: A matrix of a batch, in words: rows, columns, their strides in bytes, address, and the packed
 #: copy if the strides do not suit BLAS (0: none; the address is then that of the original).

@@ -119,7 +119,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_STATUS,
     FRAME_MET_FREED,
     FRAME_POINTWISE,
-) = range(0, 8 * 25, 8)
+    FRAME_POOL,
+) = range(0, 8 * 26, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back
@@ -130,6 +131,10 @@ REVERSE, REDO = 0, 1
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
+#: Mirrors that a sweep has given back and the next may use: how many, of what least and greatest
+#: size in bytes each, as (address, bytes) pairs.
+POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
+POOL_BYTES = POOL * 16
 #: Results of this many bytes get memory that is used again (see tensor.memory).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.

@@ -18,7 +18,9 @@ from tapegrad.codegen.blas import (
     ROW_STRIDE,
     WORK_BYTES,
     blas_dgemm,
+    blas_dgemv,
     blas_sgemm,
+    blas_sgemv,
 )
 from tapegrad.codegen.frame import (
     add_block,
@@ -143,18 +145,43 @@ def drop_matrix(matrix):
 
 
 @helper
-def small_product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width):
-    """c += a·b by plain loops; the strides are in bytes."""
+def add_scaled64(c, cc, x, b, bc, n):
+    """c += x·b for lines of n elements."""
+    if cc == 8 and bc == 8:
+        t, s = f64s(c), f64s(b)
+        for j in range(n):
+            t[j] += x * s[j]
+    else:
+        for j in range(n):
+            f64s(c + j * cc)[0] += x * f64s(b + j * bc)[0]
+
+
+@helper
+def add_scaled32(c, cc, x, b, bc, n):
+    """c += x·b for lines of n elements."""
+    if cc == 4 and bc == 4:
+        t, s = f32s(c), f32s(b)
+        for j in range(n):
+            t[j] += x * s[j]
+    else:
+        for j in range(n):
+            f32s(c + j * cc)[0] += x * f32s(b + j * bc)[0]
+
+
+@helper
+def product_by_lines(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width):
+    """c += a·b by loops along lines; the strides are in bytes."""
+    if n == 1 or (m > 1 and cr == width):
+        # the longer or contiguous axis of c is the inner one
+        a, ar, ac, b, br, bc = b, bc, br, a, ac, ar
+        cr, cc, m, n = cc, cr, n, m
     for i in range(m):
         for p in range(k):
+            at = a + i * ar + p * ac
             if width == 8:
-                x = f64s(a + i * ar + p * ac)[0]
-                for j in range(n):
-                    f64s(c + i * cr + j * cc)[0] += x * f64s(b + p * br + j * bc)[0]
+                add_scaled64(c + i * cr, cc, f64s(at)[0], b + p * br, bc, n)
             else:
-                y = f32s(a + i * ar + p * ac)[0]
-                for j in range(n):
-                    f32s(c + i * cr + j * cc)[0] += y * f32s(b + p * br + j * bc)[0]
+                add_scaled32(c + i * cr, cc, f32s(at)[0], b + p * br, bc, n)
 
 
 @helper
@@ -164,18 +191,40 @@ def leading(n, n_across, stride_across, width):
 
 
 @helper
+def product_with_vector(a, ar, ac, b, br, c, cr, m, k, width, at):
+    """c += a·b for a vector b; `at` is where the arguments of BLAS go."""
+    plain = suits(m, ar, k, ac, width)
+    store_i64(at, 0, 78 if plain else 84)  # "N" or "T"
+    store_i64(at, 8, m if plain else k)
+    store_i64(at, 16, k if plain else m)
+    store_i64(at, 24, leading(m, k, ac, width) if plain else leading(k, m, ar, width))
+    store_i64(at, 32, leading(1, k, br, width))
+    store_i64(at, 40, leading(1, m, cr, width))
+    one = at + 64
+    if width == 8:
+        store_f64(one, 0, 1.0)
+        blas_dgemv(at, at + 8, at + 16, one, a, at + 24, b, at + 32, one, c, at + 40)
+    else:
+        f32s(one)[0] = 1.0
+        blas_sgemv(at, at + 8, at + 16, one, a, at + 24, b, at + 32, one, c, at + 40)
+
+
+@helper
 def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width, work):
     """c += a·b for matrices of m × k, k × n and m × n elements; the strides are in bytes."""
-    if m * n * k <= FEW:
-        small_product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width)
+    if k == 1 or m * n * k <= FEW:
+        product_by_lines(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width)
         return
-    if not suits(m, cr, n, cc, width):
+    if m == 1 or (n > 1 and not suits(m, cr, n, cc, width)):
         # BLAS writes columns: where c has rows, its transpose is written
         a, ar, ac, b, br, bc = b, bc, br, a, ac, ar
         cr, cc, m, n = cc, cr, n, m
     at = work + ARGUMENTS
+    if n == 1:
+        product_with_vector(a, ar, ac, b, br, c, cr, m, k, width, at)
+        return
     plain_a, plain_b = suits(m, ar, k, ac, width), suits(k, br, n, bc, width)
-    store_i64(at, 0, 78 if plain_a else 84)  # "N" or "T"
+    store_i64(at, 0, 78 if plain_a else 84)
     store_i64(at, 8, 78 if plain_b else 84)
     store_i64(at, 16, m)
     store_i64(at, 24, n)
@@ -183,13 +232,17 @@ def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width, work):
     store_i64(at, 40, leading(m, k, ac, width) if plain_a else leading(k, m, ar, width))
     store_i64(at, 48, leading(k, n, bc, width) if plain_b else leading(n, k, br, width))
     store_i64(at, 56, leading(m, n, cc, width))
-    p = at + 64
+    one = at + 64
     if width == 8:
-        store_f64(p, 0, 1.0)
-        blas_dgemm(at, at + 8, at + 16, at + 24, at + 32, p, a, at + 40, b, at + 48, p, c, at + 56)
+        store_f64(one, 0, 1.0)
+        blas_dgemm(
+            at, at + 8, at + 16, at + 24, at + 32, one, a, at + 40, b, at + 48, one, c, at + 56
+        )
     else:
-        f32s(p)[0] = 1.0
-        blas_sgemm(at, at + 8, at + 16, at + 24, at + 32, p, a, at + 40, b, at + 48, p, c, at + 56)
+        f32s(one)[0] = 1.0
+        blas_sgemm(
+            at, at + 8, at + 16, at + 24, at + 32, one, a, at + 40, b, at + 48, one, c, at + 56
+        )
 
 
 @helper
@@ -278,8 +331,11 @@ structural(
         matrix_at,
         load_matrix,
         drop_matrix,
-        small_product,
+        add_scaled64,
+        add_scaled32,
+        product_by_lines,
         leading,
+        product_with_vector,
         product,
         add_products,
         pass_back,

@@ -77,6 +77,7 @@ class _Work:
         self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
         self.address = self.frame.ctypes.data
         self.scratch = np.empty(SCRATCH_BYTES, np.uint8)
+        self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
         self.version = -1
         self.set(
             FRAME_KERNELS64=code.kernels[8].ctypes.data,
@@ -85,6 +86,7 @@ class _Work:
             FRAME_POINTWISE=code.pointwise,
             FRAME_USED=store.used_table().ctypes.data,
             FRAME_SCRATCH=self.scratch.ctypes.data,
+            FRAME_POOL=self.pool.ctypes.data,
             FRAME_FLOAT32=id(np.dtype(np.float32)),
             FRAME_FLOAT64=id(np.dtype(np.float64)),
         )

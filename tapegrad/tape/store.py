@@ -158,7 +158,7 @@ def _give_back(slot: int) -> None:
 
 # --- inputs -----------------------------------------------------------------------------------
 # The tensors that a user makes with `requires_grad=True` live in chunks of their own, so that a
-# parameter that stays for the whole program keeps no rows alive. Input k of a chunk has reference k.
+# parameter that stays for the whole program keeps no rows alive. Input k has reference k.
 
 _free_inputs: list[int] = []
 _retired: set[int] = set()  # inputs whose tensor is gone
@@ -199,7 +199,7 @@ def _make_inputs() -> None:
 
 
 def renew_input(tensor) -> tuple[int, int]:
-    """Another row for an input that is about to be written; rows that read the old one are stale."""
+    """Another row for an input that is about to be written: rows that read the old one are stale."""
     number = tensor._id
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
@@ -223,7 +223,9 @@ def _recycle_inputs(marks: np.ndarray) -> int:
     """Free the inputs that no row and no view needs; returns the bytes let go."""
     given = 0
     entries = collections.Counter(id(array) for array in _arrays.values())
-    owners = collections.Counter(id(t._array) for ref in leaves.values() if (t := ref()) is not None)
+    owners = collections.Counter(
+        id(t._array) for ref in leaves.values() if (t := ref()) is not None
+    )
     for number in list(_retired):
         ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
         viewed = sys.getrefcount(_arrays[number]) > ours + 1

@@ -248,9 +248,17 @@ class Tape:
 
 
 def _inside(view: np.ndarray, base: np.ndarray) -> bool:
-    low, high = np.lib.array_utils.byte_bounds(view)
-    base_low, base_high = np.lib.array_utils.byte_bounds(base)
+    low, high = _bounds(view)
+    base_low, base_high = _bounds(base)
     return view.size == 0 or (base_low <= low and high <= base_high)
+
+
+def _bounds(array: np.ndarray) -> tuple[int, int]:
+    """Addresses of the first byte of an array and of the byte after its last."""
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    start = array.__array_interface__["data"][0]
+    low = start + sum(step for step in steps if step < 0)
+    return low, start + sum(step for step in steps if step > 0) + array.itemsize
 
 
 def _operand_text(operand) -> str:

@@ -122,7 +122,9 @@ def apply(name: str, *operands):
     op = TABLE[name]
     check_dtype(name, out)
     if len(items) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
-        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)]
+        numbers = [
+            o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)
+        ]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return record_array(op, np.asarray(out, order="C"), items)
 

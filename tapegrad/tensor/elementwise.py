@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.table import TABLE, Pointwise
-from .apply import apply, ufunc_of
+from .apply import apply
 from .namespace import OF_NUMPY, PUBLIC, function
 from .operators import power
 from .values import value_of, wrap
@@ -31,20 +31,20 @@ def _make(op: Pointwise):
 
 #: Operations whose NumPy name differs from ours, and those of which NumPy has no ufunc.
 _OTHER_NAMES = {"absolute": ("abs", "fabs"), "power": ("float_power",), "where": (), "clip": ()}
-_SPECIAL = {"sigmoid", "erf", "erfc", "gammaln", "digamma", "polygamma"}
 
 for _op in list(TABLE.values()):
     if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
         continue
     _function = _make(_op)
     PUBLIC[_op.name] = _function
-    OF_NUMPY[_op.name if _op.name in _SPECIAL else getattr(np, _op.name)] = _function
+    _module, _, _name = _op.numpy.rpartition(".")
+    OF_NUMPY[getattr(np, _name) if _module == "numpy" else _name] = _function
 
 PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
 OF_NUMPY[np.fabs] = PUBLIC["absolute"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power", "float_power")(power)
-OF_NUMPY["expit"] = PUBLIC["expit"] = PUBLIC["sigmoid"]
+PUBLIC["expit"] = PUBLIC["sigmoid"]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
 
 
@@ -96,5 +96,3 @@ def _flag(name):
 
 for _name in ("isnan", "isinf", "isfinite", "signbit", "logical_not"):
     _flag(_name)
-
-assert ufunc_of

@@ -17,7 +17,7 @@ from .reductions import sum as sum_of
 from .values import FLOATS, is_tensor, records, scalar_of, shape_of, value_of, wrap
 
 
-def _plain(numpy_function, *operands, **kwargs):
+def _unrecorded(numpy_function, *operands, **kwargs):
     """A function of NumPy's on operands that are not recorded."""
     value = numpy_function(*map(value_of, operands), **kwargs)
     return wrap(value) if any(is_tensor(operand) for operand in operands) else value
@@ -35,7 +35,7 @@ def _pair(name, numpy_function, a, b):
     if records(a, b):
         return as_tensor(name, a), as_tensor(name, b)
     try:
-        return None, _plain(numpy_function, a, b)
+        return None, _unrecorded(numpy_function, a, b)
     except ValueError as error:
         raise _unequal(name, a, b, str(error)) from error
 
@@ -43,10 +43,18 @@ def _pair(name, numpy_function, a, b):
 # --- products ---------------------------------------------------------------------------------
 
 
-def _is_matrix(operand) -> bool:
-    kind = type(operand)
-    value = operand if kind is np.ndarray else operand._array if kind is rt.Array else None
-    return value is not None and value.ndim == 2
+def _simple(x, y):
+    """The product of two matrices or vectors of one dtype, recorded; None for anything else."""
+    kinds = (rt.Array, np.ndarray)
+    if type(x) not in kinds or type(y) not in kinds or not records(x, y):
+        return None
+    a, b = value_of(x), value_of(y)
+    if not (0 < a.ndim <= 2 and 0 < b.ndim <= 2) or a.dtype != b.dtype or a.dtype not in FLOATS:
+        return None
+    if a.shape[-1] != b.shape[0]:
+        return None
+    out = np.asarray(np.matmul(a, b))
+    return record(out, x, y, out, 0, 1)
 
 
 @function("matmul", "linalg.matmul")
@@ -61,11 +69,9 @@ def matmul(x, y):
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ [1.0, 10.0]
     tensor([21., 43.])
     """
-    if _is_matrix(x) and _is_matrix(y) and records(x, y):
-        a, b = value_of(x), value_of(y)
-        if a.dtype == b.dtype and a.dtype in FLOATS and a.shape[1] == b.shape[0]:
-            out = np.matmul(a, b)
-            return record(out, x, y, out, 0, 1)
+    simple = _simple(x, y)
+    if simple is not None:
+        return simple
     a, b = _pair("matmul", np.matmul, x, y)
     if a is None:
         return b
@@ -100,6 +106,9 @@ def dot(a, b):
 
     Vectors: the inner product; matrices: `matmul`; a number: multiplication.
     """
+    simple = _simple(a, b)
+    if simple is not None:
+        return simple
     a, b = _pair("dot", np.dot, a, b)
     if a is None:
         return b
@@ -178,7 +187,7 @@ def tensordot(a, b, axes=2):
     """
     a, b = unlisted(a), unlisted(b)
     if not records(a, b):
-        return _plain(np.tensordot, a, b, axes=axes)
+        return _unrecorded(np.tensordot, a, b, axes=axes)
     a, b = as_tensor("tensordot", a), as_tensor("tensordot", b)
     m, n = len(shape_of(a)), len(shape_of(b))
     if isinstance(axes, (int, np.integer)):
@@ -247,8 +256,6 @@ def _operator(name, function_of_two):
 
     method.__name__ = name
     return method
-
-
 
 
 def _matmul_in_place(self, other):
