@@ -7,7 +7,6 @@ it serves derivatives of derivatives only.
 from __future__ import annotations
 
 import types
-from typing import Any
 
 import numpy as np
 
@@ -64,11 +63,12 @@ class Differentiation:
 
     def base(self, number: int):
         """The array of a row, None for a scalar row."""
-        references = self.reader.references(number) if self.is_array(number) else ()
-        last: Any = references[-1] if len(references) else None
-        if last is None or int(last["tag"]) != layout.TAG_ARRAY:
+        if not self.is_array(number):
             return None
-        return array_at(last["what"])
+        for last in self.reader.references(number)[-1:]:
+            if int(last["tag"]) == layout.TAG_ARRAY:
+                return array_at(last["what"])
+        return None
 
     def is_array(self, number: int) -> bool:
         op = int(self.reader.row(number)["op"])

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
@@ -93,12 +94,12 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
         path = cache_folder() / f"k_{digest}.py"
         if not path.exists():
             _write(path, source)
-        spec = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
+        spec: Any = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # Numba looks the module of a cached function up by name
         spec.loader.exec_module(module)
         load_symbols(source)
-        addresses = {}
+        addresses: dict[str, Any] = {}
         with _exports_only(exports):
             for name, signature in exports.items():
                 compiled = numba.cfunc(signature, error_model="numpy", cache=True)

@@ -175,8 +175,8 @@ def give_back(frame, found):
 def mirror(frame, id):
     """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none.
 
-    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python owns
-    the memory) and the parts.
+    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
+    owns the memory) and the parts.
     """
     address = cell(frame, id)
     found = load_i64(address, 0)

@@ -56,7 +56,7 @@ class Structural:
 
 
 def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):
-    """Declare an element-wise operation; `domain` holds one (low, high) per input, for the tests."""
+    """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input."""
     names = tuple(inputs.split())
     if len(slopes) != len(names):
         raise ValueError(f"{name}: {len(names)} inputs, {len(slopes)} slopes")

@@ -110,7 +110,8 @@ def release_rows(chunk, marks, base):
         if holds and load_u8(marks, base + position) == 0:
             at = references(chunk, row)
             for k in range(load_i32(row, 8)):
-                tag, what = load_i32(at, k * REFERENCE_BYTES + 12), load_i64(at, k * REFERENCE_BYTES)
+                what = load_i64(at, k * REFERENCE_BYTES)
+                tag = load_i32(at, k * REFERENCE_BYTES + 12)
                 if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
                     if tag == TAG_ARRAY and k == load_i32(row, 8) - 1:
                         given += bytes_of(what)

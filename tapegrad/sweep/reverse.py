@@ -308,7 +308,8 @@ def mirror_of(frame, id):
 def plant_scalar(self, arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    seed, value = int_as_word(load_i64(arguments, 16)), load_f64(load_i64(arguments, 24), FLOAT_VALUE)
+    seed = int_as_word(load_i64(arguments, 16))
+    value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
     id = load_i64(tensor, SCALAR_ID)
     touch_cell(frame, id)
     add_to_cell(frame, id, seed, value)
@@ -358,7 +359,8 @@ EXPORTS = {"reverse": 1, "redo": 1, "begin": 4, "cell_of": 2, "mirror_of": 2, "f
 
 def _case(op: Pointwise) -> str:
     lines = []
-    for kind, (variable, slope) in zip((2, 1), zip(("sx", "sy"), op.slopes), strict=False):
+    places = zip((2, 1), ("sx", "sy"), op.slopes, strict=False)
+    for kind, variable, slope in places:
         if slope == "0.0":
             continue
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""

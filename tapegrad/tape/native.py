@@ -13,7 +13,6 @@ import numpy as np
 
 from ..codegen import layout
 from ..sweep import recorder
-from ..sweep.recorder import FUNCTIONS
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)

@@ -13,9 +13,9 @@ import weakref
 
 import numpy as np
 
+from ..codegen import layout
 from ..codegen.factory import functions
 from ..ops.table import TABLE, Pointwise
-from ..codegen import layout
 from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
@@ -199,7 +199,7 @@ def _make_inputs() -> None:
 
 
 def renew_input(tensor) -> tuple[int, int]:
-    """Another row for an input that is about to be written: rows that read the old one are stale."""
+    """Another row for an input about to be written: what has read the old one is stale."""
     number = tensor._id
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES

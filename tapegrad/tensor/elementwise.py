@@ -21,16 +21,13 @@ def _make(op: Pointwise):
     shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
     operation.__doc__ = (
         f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
-        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when all\n"
-        f"are). Slopes: {'; '.join(op.slopes)}."
+        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when\n"
+        f"all are). Slopes: {'; '.join(op.slopes)}."
         + (f" Awkward points: {op.awkward}." if op.awkward else "")
         + "\nRaises ValueError for shapes that do not broadcast, TypeError for other types."
     )
     return operation
 
-
-#: Operations whose NumPy name differs from ours, and those of which NumPy has no ufunc.
-_OTHER_NAMES = {"absolute": ("abs", "fabs"), "power": ("float_power",), "where": (), "clip": ()}
 
 for _op in list(TABLE.values()):
     if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):

@@ -39,8 +39,8 @@ def _plain_key(key):
     value = array_of(key)
     if value.dtype.kind not in "biu":
         raise IndexError(
-            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or booleans: "
-            "convert it with astype(int)"
+            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or "
+            "booleans: convert it with astype(int)"
         )
     return value
 

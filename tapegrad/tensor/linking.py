@@ -1,4 +1,4 @@
-"""Rows of linked views: the one road of sums, copies, joins, pads; and lists of tensors as arrays."""
+"""Rows of linked views: the one road of sums, copies, joins and pads; lists as arrays."""
 
 from __future__ import annotations
 

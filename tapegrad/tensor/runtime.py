@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from ..codegen import layout
+from ..sweep.recorder import FUNCTIONS
 from ..tape import native, store
 
 
@@ -66,7 +67,7 @@ def start() -> None:
         order = ["add", "subtract", "multiply", "divide", "power", "item", "negative"]
         made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
         Scalar, Array = made["scalar"], made["array"]
-        globals().update({name: made[name] for name in native.FUNCTIONS})
+        globals().update({name: made[name] for name in FUNCTIONS})
         native.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)
         store.new_chunk()
         for prepare in on_start:
