@@ -76,6 +76,7 @@ AWKWARD = {
     "sign": [((0.0,), (0.0,))],
     "floor": [((1.0,), (0.0,))],
     "rint": [((0.5,), (0.0,))],
+    "sinc": [((0.0,), (0.0,)), ((1.0,), (-1.0,))],
 }
 AWKWARD_CASES = [(name, *case) for name, cases in AWKWARD.items() for case in cases]
 
