@@ -30,20 +30,21 @@ def references(chunk, row):
 
 @helper
 def mark_operands(chunk, row, op, marks):
+    """Mark the operands of a row; returns how many were not marked."""
+    new = 0
     if op > ARRAY:
         at = references(chunk, row)
         for k in range(load_i32(row, 8)):
-            mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
+            new += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
     elif op == LOAD:
-        mark(marks, load_i32(row, 4))
+        new += mark(marks, load_i32(row, 4))
     elif op == STORE:
-        if load_i32(row, 4) >= 0:
-            mark(marks, load_i32(row, 4))
-        mark(marks, load_i32(row, 8))
+        new += mark(marks, load_i32(row, 4)) + mark(marks, load_i32(row, 8))
     elif op >= 4 * FIRST_CODE:
-        mark(marks, load_i32(row, 4))
-        if op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
-            mark(marks, load_i32(row, 8))
+        new += mark(marks, load_i32(row, 4))
+        if op & 3 == ROW_ROW:
+            new += mark(marks, load_i32(row, 8))
+    return new
 
 
 @helper
@@ -60,7 +61,7 @@ def reach(chunks, sequence, length, marks, used, current):
     """Mark what is needed among the chunks in order of time; `current` is the slot in use."""
     again = True
     while again:
-        again = False
+        new, skipped = 0, False
         for back in range(length):
             slot = load_i64(sequence, (length - 1 - back) * 8)
             chunk = load_i64(chunks, slot * 8)
@@ -73,16 +74,17 @@ def reach(chunks, sequence, length, marks, used, current):
                 row = chunk + HEADER_BYTES + position * ROW_BYTES
                 op = load_i32(row, 0)
                 if live:
-                    mark(marks, base + position)
-                if writes:
+                    new += mark(marks, base + position)
+                elif writes:
                     buffer = written_buffer(chunk, row, op, used)
                     if buffer >= 0:
                         if load_u8(marks, buffer) == 0:
+                            skipped = True
                             continue
-                        if mark(marks, base + position):
-                            again = True
+                        new += mark(marks, base + position)
                 if load_u8(marks, base + position) != 0:
-                    mark_operands(chunk, row, op, marks)
+                    new += mark_operands(chunk, row, op, marks)
+        again = skipped and new > 0
     return 0
 
 

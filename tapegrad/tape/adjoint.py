@@ -40,6 +40,7 @@ class Sweep:
     """Memory and state of one reverse sweep with `seeds` right-hand sides at once."""
 
     def __init__(self, seeds: int = 1, retain: bool = False):
+        store.sweeping.add(id(self))
         store.seal()
         self.seeds = seeds
         self.retain = retain
@@ -127,6 +128,7 @@ class Sweep:
 
     def close(self) -> None:
         """Give back the memory."""
+        store.sweeping.discard(id(self))
         _compiled()["end"](self.address, len(self.adjoints))
         _scratches.append(self.scratch)
 
