@@ -1,6 +1,8 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .program import record
+from .tape.tape import Tape
 from .tensor import PUBLIC as _public
 from .tensor.runtime import Tensor
 from .transforms import elementwise_grad, grad, jacobian, value_and_grad, vjp
@@ -8,6 +10,7 @@ from .transforms import elementwise_grad, grad, jacobian, value_and_grad, vjp
 __version__ = "0.1.0"
 
 __all__ = [
+    "Tape",
     "Tensor",
     "elementwise_grad",
     "enable_grad",
@@ -15,6 +18,7 @@ __all__ = [
     "is_grad_enabled",
     "jacobian",
     "no_grad",
+    "record",
     "set_grad_enabled",
     "value_and_grad",
     "vjp",

@@ -7,13 +7,18 @@ import functools
 import numpy as np
 
 from .tape import store
-from .tape.adjoint import FreedError, Sweep
+from .tape.adjoint import ChangedError, FreedError, Sweep
 from .tensor import runtime as rt
-from .tensor.values import Leaf, current, is_recorded, meta_of, value_of, wrap
+from .tensor.values import Leaf, is_recorded, meta_of, value_of, wrap
 
 _AGAIN = (
     "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
     "first one with retain_graph=True to pass through them again"
+)
+
+_CHANGED = (
+    "tapegrad.backward: an input was written in place, inside no_grad(), after the rows that read "
+    "it were recorded; call backward() before the write, or compute the output again"
 )
 
 
@@ -38,15 +43,10 @@ def seed_of(name: str, tensor, gradient):
 
 def plant(sweep: Sweep, tensor, seeds: np.ndarray) -> None:
     """Add `seeds`, of shape (number of seeds, …), to the adjoint of a recorded tensor."""
-    if type(tensor) is rt.Scalar:
-        cells = sweep.cells(tensor._id)
-        cells += seeds
-        cells += 0.0
-    else:
-        try:
-            sweep.mirror(tensor._id, tensor._array)[...] += seeds
-        except FreedError:
-            raise RuntimeError(_AGAIN) from None
+    try:
+        sweep.plant(tensor, seeds)
+    except FreedError:
+        raise RuntimeError(_AGAIN) from None
 
 
 def run(sweep: Sweep) -> None:
@@ -55,6 +55,8 @@ def run(sweep: Sweep) -> None:
         sweep.run()
     except FreedError:
         raise RuntimeError(_AGAIN) from None
+    except ChangedError:
+        raise RuntimeError(_CHANGED) from None
 
 
 def backward(self, gradient=None, retain_graph=False):
@@ -80,7 +82,8 @@ def backward(self, gradient=None, retain_graph=False):
         plant(sweep, self, seed[None])
         run(sweep)
         for number in sweep.touched_inputs():
-            leaf = store.leaves[number]()
+            reference = store.leaves.get(number)
+            leaf = reference() if reference else None
             if leaf is None:
                 continue
             adjoint = sweep.take(number, leaf._array)[0]
@@ -112,8 +115,9 @@ def _set_grad(self, value):
     meta.grad = value
 
 
-rt.Tensor.backward = backward
-rt.Tensor.grad = property(_get_grad, _set_grad)
+METHODS = {"backward": backward, "grad": property(_get_grad, _set_grad)}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
 
 
 class _Mode:
@@ -178,6 +182,3 @@ class set_grad_enabled(_Mode):
 def is_grad_enabled() -> bool:
     """Whether operations of this thread are recorded."""
     return rt.is_recording()
-
-
-assert current

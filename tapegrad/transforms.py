@@ -7,91 +7,14 @@ import functools
 import numpy as np
 
 from .autograd import plant, run
-from .codegen.layout import LEAF
+from .differentiate import depends_on_others, recorded_adjoints
+from .inputs import Inputs, plain, tree_build, tree_leaves
+from .tape import store
 from .tape.adjoint import Sweep
+from .tensor import PUBLIC
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
 from .tensor.values import is_recorded, is_tensor, value_of
-
-
-def tree_leaves(tree, path="") -> list:
-    """Values in nested tuples, lists and dicts, each with its place."""
-    if isinstance(tree, dict):
-        return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
-    if isinstance(tree, (tuple, list)):
-        return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
-    return [(path, tree)]
-
-
-def tree_build(tree, values):
-    """A tree of the same structure with values taken from an iterator."""
-    if isinstance(tree, dict):
-        return {key: tree_build(item, values) for key, item in tree.items()}
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[tree_build(item, values) for item in tree])
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(tree_build(item, values) for item in tree)
-    return next(values)
-
-
-class Inputs:
-    """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
-
-    def __init__(self, name: str, args, argnums):
-        self.single = isinstance(argnums, (int, np.integer))
-        numbers = (argnums,) if self.single else tuple(argnums)
-        for number in numbers:
-            if not -len(args) <= number < len(args):
-                raise ValueError(
-                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
-                    f"{len(args)} positional arguments"
-                )
-        self.trees = [args[number] for number in numbers]
-        self.tensors: list = []
-        made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
-        replaced = list(args)
-        for number, tree in zip(numbers, made, strict=True):
-            replaced[number] = tree
-        self.args = tuple(replaced)
-
-    def _record(self, name, tree):
-        return [self._input(name, place, value) for place, value in tree_leaves(tree)]
-
-    def _input(self, name, place, value):
-        rt.start()
-        if is_recorded(value):
-            tensor = rt.again(value)
-        elif isinstance(value, (float, int)) and not isinstance(value, bool):
-            tensor = rt.scalar_leaf(float(value))
-        else:
-            array = np.array(value_of(value), order="C")
-            if array.dtype.kind in "iu":
-                array = array.astype(np.float64)
-            if array.dtype not in (np.float64, np.float32):
-                raise TypeError(
-                    f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold "
-                    "real numbers (float64 or float32)"
-                )
-            if array.ndim == 0 and array.dtype == np.float64:
-                tensor = rt.scalar_leaf(float(array))
-            else:
-                tensor = rt.row(LEAF, array)
-        self.tensors.append(tensor)
-        return tensor
-
-    def gradients(self, sweep: Sweep, shape_values) -> tuple:
-        """Derivatives in the structure of the arguments; `shape_values(array)` finishes each."""
-        tensors = iter(self.tensors)
-        results = []
-        for tree in self.trees:
-            values = iter([shape_values(sweep.read(next(tensors))) for _ in tree_leaves(tree)])
-            results.append(tree_build(tree, values))
-        return results[0] if self.single else tuple(results)
-
-
-def plain(value):
-    """A result as the caller expects it: a float for a scalar, else an array."""
-    value = np.asarray(value)
-    return value.item() if value.ndim == 0 else value
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -116,15 +39,37 @@ def value_and_grad(f, argnums=0, has_aux=False):
             out = f(*inputs.args, **kwargs)
             out, aux = out if has_aux else (out, None)
             value = scalar_output("grad", out)
-            with Sweep() as sweep:
-                if is_recorded(out):
-                    plant(sweep, out, np.ones((1, *value.shape), value.dtype))
-                    run(sweep)
-                gradients = inputs.gradients(sweep, lambda adjoint: plain(adjoint[0]))
-        value = plain(value.reshape(()))
+            if must_record([out], inputs):
+                found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
+                value, gradients = out, inputs.build(iter(found))
+            else:
+                gradients = first_order(out, value, inputs)
+                value = plain(value.reshape(()))
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
     return evaluate
+
+
+def first_order(out, value, inputs):
+    """Gradients as plain values, by the compiled sweep."""
+    with Sweep() as sweep:
+        inputs.prepare(sweep)
+        if is_recorded(out):
+            plant(sweep, out, np.ones((1, *value.shape), value.dtype))
+            run(sweep)
+        return inputs.gradients(sweep)
+
+
+def must_record(outs, inputs) -> bool:
+    """Whether derivatives of these results must themselves be recorded.
+
+    They must when the results depend on an input of somebody else: of a transform around this one,
+    or a tensor made with `requires_grad=True`.
+    """
+    recorded = [out for out in outs if is_recorded(out)]
+    if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
+        return False
+    return inputs.nested or depends_on_others(recorded, inputs.tensors)
 
 
 def scalar_output(name, out) -> np.ndarray:
@@ -187,8 +132,9 @@ def vjp(f, *primals):
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
         out = f(*inputs.args)
-    outs = [value for _, value in tree_leaves(out)]
-    value = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+    value = out if nested else tree_build(out, iter([plain(value_of(o)) for o in outs]))
 
     def back(adjoint):
         adjoints = [a for _, a in tree_leaves(adjoint)]
@@ -196,7 +142,12 @@ def vjp(f, *primals):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
             )
+        if nested:
+            seeds = [seed for one, seed in zip(outs, adjoints, strict=True) if is_recorded(one)]
+            recorded = [one for one in outs if is_recorded(one)]
+            return inputs.build(iter(recorded_adjoints(recorded, seeds, inputs.tensors)))
         with Sweep(retain=True) as sweep:
+            inputs.prepare(sweep)
             for one, seed in zip(outs, adjoints, strict=True):
                 shape, given = np.shape(value_of(one)), np.asarray(value_of(seed))
                 if given.shape != shape:
@@ -206,7 +157,7 @@ def vjp(f, *primals):
                 if is_recorded(one):
                     plant(sweep, one, given[None].astype(np.asarray(value_of(one)).dtype))
             run(sweep)
-            return inputs.gradients(sweep, lambda a: plain(a[0]))
+            return inputs.gradients(sweep)
 
     return value, back
 
@@ -233,15 +184,27 @@ def jacobian(f, argnums=0):
             inputs = Inputs("jacobian", args, argnums)
             out = f(*inputs.args, **kwargs)
             if not is_tensor(out):
-                out = np.asarray(out)
+                out = unlisted(out) if isinstance(out, (list, tuple)) else np.asarray(out)
             shape = np.shape(value_of(out))
-            parts = [_rows(inputs, out, start) for start in range(0, max(1, np.size(value_of(out))), SEEDS)]
+            if must_record([out], inputs):
+                return _recorded_jacobian(inputs, out, shape)
+            size = max(1, np.size(value_of(out)))
+            parts = [_rows(inputs, out, start) for start in range(0, size, SEEDS)]
         joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
-        values = iter([plain(j.reshape(shape + j.shape[1:])) for j in joined])
-        results = [tree_build(tree, values) for tree in inputs.trees]
-        return results[0] if inputs.single else tuple(results)
+        return inputs.build(iter([plain(j.reshape(shape + j.shape[1:])) for j in joined]))
 
     return evaluate
+
+
+def _recorded_jacobian(inputs, out, shape):
+    """The Jacobian as recorded tensors, one row after the other."""
+    rows = []
+    for index in np.ndindex(shape):
+        seed = np.zeros(shape)
+        seed[index] = 1.0
+        rows.append(recorded_adjoints([out], [seed], inputs.tensors))
+    stacked = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+    return inputs.build(iter([PUBLIC["reshape"](s, shape + s.shape[1:]) for s in stacked]))
 
 
 def _rows(inputs, out, start):
@@ -251,7 +214,8 @@ def _rows(inputs, out, start):
     seeds = np.zeros((count, value.size), value.dtype)
     seeds[np.arange(count), start + np.arange(count)] = 1.0
     with Sweep(seeds=max(count, 1), retain=True) as sweep:
+        inputs.prepare(sweep)
         if is_recorded(out) and count:
             plant(sweep, out, seeds.reshape(count, *value.shape))
             run(sweep)
-        return [np.array(sweep.read(tensor)[:count]) for tensor in inputs.tensors]
+        return [adjoint[:count] for adjoint in inputs.read(sweep)]

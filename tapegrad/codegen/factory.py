@@ -16,10 +16,13 @@ import tempfile
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
+
+from .symbols import load_symbols
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _lock = threading.RLock()
@@ -91,11 +94,12 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
         path = cache_folder() / f"k_{digest}.py"
         if not path.exists():
             _write(path, source)
-        spec = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
+        spec: Any = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module  # Numba looks the module of a cached function up by name
         spec.loader.exec_module(module)
-        addresses = {}
+        load_symbols(source)
+        addresses: dict[str, Any] = {}
         with _exports_only(exports):
             for name, signature in exports.items():
                 compiled = numba.cfunc(signature, error_model="numpy", cache=True)
@@ -120,25 +124,38 @@ def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
 
 @contextlib.contextmanager
 def _exports_only(names):
-    """Let Numba optimise exported functions only, not the helpers that they include.
+    """Let Numba optimise and emit exported functions only, not the helpers that they include.
 
-    Numba optimises every helper by itself and again in each of its callers, which takes a third
-    of the time. With a Numba that is built otherwise this does nothing.
+    Numba makes machine code of every helper by itself, which nobody calls, and optimises it again
+    in each of its callers; that is half of the time. With a Numba that is built otherwise this
+    does nothing.
     """
-    library = numba.core.codegen.CPUCodeLibrary
-    optimize = getattr(library, "_optimize_final_module", None)
+    library, context = numba.core.codegen.CPUCodeLibrary, numba.core.cpu.CPUContext
+    steps = [
+        (library, "_optimize_final_module", lambda self: None),
+        (library, "_finalize_final_module", lambda self: setattr(self, "_finalized", True)),
+        # Numba wants a builtin, each time another one, as the function's way in from Python
+        (context, "get_executable", lambda self, code, *_: [].append),
+    ]
+    if not all(hasattr(owner, step) for owner, step, _ in steps):
+        yield
+        return
 
-    def optimize_exports(self):
-        if self.name.rpartition(".")[2] in names:
-            optimize(self)
+    def only_exports(usual, otherwise, position):
+        def step(*args):
+            name = args[position].name.rpartition(".")[2]
+            return (usual if name in names else otherwise)(*args)
 
-    if optimize:
-        library._optimize_final_module = optimize_exports
+        return step
+
+    before = [(owner, step, getattr(owner, step)) for owner, step, _ in steps]
+    for (owner, step, usual), (_, _, otherwise) in zip(before, steps, strict=True):
+        setattr(owner, step, only_exports(usual, otherwise, 1 if owner is context else 0))
     try:
         yield
     finally:
-        if optimize:
-            library._optimize_final_module = optimize
+        for owner, step, usual in before:
+            setattr(owner, step, usual)
 
 
 #: Compiled functions stay alive for as long as the process.

@@ -17,6 +17,7 @@ from tapegrad.codegen.memory import (
     load_i32,
     load_i64,
     malloc,
+    memset,
     store_f64,
     store_i64,
 )
@@ -27,6 +28,7 @@ from .layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
+    CHANGED,
     DEAD,
     FRAME_ADJOINTS,
     FRAME_CHUNKS,
@@ -35,11 +37,17 @@ from .layout import (
     FRAME_LOWEST,
     FRAME_MET_FREED,
     FRAME_ORDER,
+    FRAME_POOL,
     FRAME_SCRATCH,
     FRAME_SEEDS,
     FREED,
     FREED_ARRAY,
     HEADER_BYTES,
+    MET_CHANGED,
+    MET_FREED,
+    POOL,
+    POOL_LEAST,
+    POOL_MOST,
     REFERENCE_BYTES,
     ROW_BYTES,
     ROWS,
@@ -132,14 +140,43 @@ def base_of(frame, id):
     return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
 
 
-MIRROR_HEADER = 16
+MIRROR_HEADER = 32
+
+
+@helper
+def zeroed(frame, size):
+    """Zeroed memory for a mirror: large ones from the pool, so that their pages stay ours."""
+    pool = load_i64(frame, FRAME_POOL)
+    if size >= POOL_LEAST:
+        for k in range(POOL):
+            if load_i64(pool, k * 16 + 8) == size:
+                found = load_i64(pool, k * 16)
+                store_i64(pool, k * 16 + 8, 0)
+                memset(found, 0, size)
+                return found
+    return calloc(size, 1)
+
+
+@helper
+def give_back(frame, found):
+    """Put a mirror in the pool if there is room, else free it."""
+    size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
+    pool = load_i64(frame, FRAME_POOL)
+    if size >= POOL_LEAST and size <= POOL_MOST:
+        for k in range(POOL):
+            if load_i64(pool, k * 16 + 8) == 0:
+                store_i64(pool, k * 16, found)
+                store_i64(pool, k * 16 + 8, size)
+                return
+    free(found)
 
 
 @helper
 def mirror(frame, id):
-    """Address of the mirror of the buffer of row `id`, made of zeros on first touch; 0 if dead.
+    """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none.
 
-    A mirror is a header (bytes of one seed's part, lowest address of the buffer) and the parts.
+    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
+    owns the memory) and the parts.
     """
     address = cell(frame, id)
     found = load_i64(address, 0)
@@ -149,7 +186,10 @@ def mirror(frame, id):
     if op == DEAD:
         return 0
     if op == FREED or op == FREED_ARRAY:
-        store_i64(frame, FRAME_MET_FREED, 1)
+        store_i64(frame, FRAME_MET_FREED, MET_FREED)
+        return 0
+    if op == CHANGED:
+        store_i64(frame, FRAME_MET_FREED, MET_CHANGED)
         return 0
     array = base_of(frame, id)
     low = load_i64(array, ARRAY_DATA)
@@ -162,7 +202,7 @@ def mirror(frame, id):
         elif n > 0:
             high += (n - 1) * stride
     span = ((high - low) + 15) & -16
-    made = calloc(MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), 1)
+    made = zeroed(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS))
     store_i64(made, 0, span)
     store_i64(made, 8, low)
     store_i64(address, 0, made)
@@ -179,7 +219,7 @@ def mirrored(found, data, seed):
 def forget(frame, id):
     """Give back the mirror of a row that has been swept."""
     address = cell(frame, id)
-    free(load_i64(address, 0))
+    give_back(frame, load_i64(address, 0))
     store_i64(address, 0, UNTOUCHED)
 
 

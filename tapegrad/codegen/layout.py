@@ -35,9 +35,9 @@ LEAF = 1  # an input; reference `a` holds its array, if it is one
 FREED = 2  # used up by a backward pass
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
-STORE = 5  # a cell written: a = scalar row or -1, b = id of the buffer, c = offset; keeps the old
-CONSTANT = 6  # an array that is not an input; reference `a` holds it
-FREED_ARRAY = 7  # an array row used up, its references not yet released
+CONSTANT = 5  # an array that is not an input; reference `a` holds it
+CHANGED = 7  # an input written since; another row stands for it now
+FREED_ARRAY = 6  # an array row used up, its references not yet released
 FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
 
@@ -47,8 +47,15 @@ TAG_ARRAY, TAG_SCALAR, TAG_CONSTANT, TAG_INT, TAG_OBJECT = 0, 1, 2, 3, 4
 # CPython and NumPy: fields of their objects, byte offsets (checked when compiled code starts)
 OBJECT_TYPE = 8
 FLOAT_VALUE = 16
-ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 40, 56, 64
-C_CONTIGUOUS = 1
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, ARRAY_DTYPE, ARRAY_FLAGS = (
+    16,
+    24,
+    32,
+    40,
+    56,
+    64,
+)
+C_CONTIGUOUS, WRITEABLE = 1, 0x400
 
 # our own objects
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
@@ -80,7 +87,9 @@ TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
     STATE_BOOL_TYPE,
     STATE_FLOAT32,
     STATE_NONE,
-) = range(0, 8 * 24, 8)
+    STATE_TRUE,
+    STATE_FALSE,
+) = range(0, 8 * 26, 8)
 STATE_BYTES_TOTAL = 8 * 32
 
 # the frame of one sweep, words
@@ -110,17 +119,24 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_STATUS,
     FRAME_MET_FREED,
     FRAME_POINTWISE,
-) = range(0, 8 * 25, 8)
+    FRAME_POOL,
+) = range(0, 8 * 26, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, NO_MEMORY = 0, 1, 2, 3, 4
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED = 0, 1, 2, 3, 4
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
+#: Mirrors that a sweep has given back and the next may use: how many, of what least and greatest
+#: size in bytes each, as (address, bytes) pairs.
+POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
+POOL_BYTES = POOL * 16
+#: Results of this many bytes get memory that is used again (see tensor.memory).
+LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
 OPERANDS, RUN = 4, 64
 #: Most dimensions of an array (NumPy's own limit is 64).

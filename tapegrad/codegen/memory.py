@@ -8,6 +8,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+
 def helper(function):
     """A function of generated code that compiled functions call.
 

@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .memory import c_function, helper
+from .symbols import from_capsule
 
 _LANES = 4
 _VECTOR = (
@@ -72,9 +73,9 @@ def _mangled(c_name, arity):
     return f"_ZGVdN{_LANES}{'v' * arity}_{c_name}"
 
 
-_VARIANTS = [
-    (_mangled(_C_NAME.get(n, n), 1), 1) for n in _VECTOR if _has(_C_NAME.get(n, n), 1)
-] + [(_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)]
+_VARIANTS = [(_mangled(_C_NAME.get(n, n), 1), 1) for n in _VECTOR if _has(_C_NAME.get(n, n), 1)] + [
+    (_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)
+]
 
 
 def _emit(builder, c_name, args):
@@ -228,18 +229,10 @@ def polygamma(order, x):
     return total * factorial if n % 2 == 1 else -total * factorial
 
 
-def _digamma():
-    """SciPy's digamma, by the address in its capsule."""
-    import scipy.special.cython_special as special
-
-    capsule = special.__pyx_capi__["__pyx_fuse_1psi"]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    llvm.add_symbol("tapegrad_digamma", pointer(capsule, name(capsule)))
-    function = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
-    return helper(lambda x: function(x, 0))
+from_capsule("digamma", "tapegrad_digamma", "scipy.special.cython_special", "__pyx_fuse_1psi")
+_psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
 
 
-digamma = _digamma()
+@helper
+def digamma(x):
+    return _psi(x, 0)

@@ -66,6 +66,27 @@ def gather_adjoint(frame, id, refs, task):
                 f32s(at)[0] += f32s(adjoint)[k]
 
 
+def deposit_adjoint(frame, id, refs, task):
+    """References: the operand, positions in the output, the output; the transpose of a gather."""
+    source, array = load_i32(refs, 8), load_i64(refs, 0)
+    picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, source)
+    if found == 0:
+        return
+    own = load_i64(cell(frame, id), 0)
+    wide = item_bytes(frame, array) == 8
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+        adjoint = mirrored(own, load_i64(out, ARRAY_DATA), seed)
+        for k in range(count_of(array)):
+            at = target + element_offset(array, k)
+            if wide:
+                f64s(at)[0] += load_f64(adjoint, picked[k] * 8)
+            else:
+                f32s(at)[0] += f32s(adjoint)[picked[k]]
+
+
 @helper
 def swap_picked(frame, array, kept, picked, task):
     """Exchange picked elements with kept ones; undo goes last to first, redo first to last."""
@@ -146,6 +167,12 @@ structural(
     gather_adjoint,
     helpers=(element_offset,),
     doc="elements picked by index arrays or masks; repeated ones accumulate",
+)
+structural(
+    "deposit",
+    deposit_adjoint,
+    helpers=(element_offset,),
+    doc="elements added at positions of an array of zeros: the transpose of gather",
 )
 structural(
     "scatter",

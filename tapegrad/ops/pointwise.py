@@ -84,6 +84,17 @@ pointwise("sin", "x", "np.sin(x)", "np.cos(x)", doc="sine of x in radians")
 pointwise("cos", "x", "np.cos(x)", "-np.sin(x)", doc="cosine of x in radians")
 pointwise("tan", "x", "np.tan(x)", "1.0 + out * out", doc="tangent", domain=(-1.2, 1.2))
 pointwise(
+    "sinc",
+    "x",
+    "select(x == 0.0, 1.0, np.sin(3.141592653589793 * x) / "
+    "(3.141592653589793 * select(x == 0.0, 1.0, x)))",
+    "select(np.absolute(x) < 0.1, x * (-3.289868133696453 + x * x * (3.246969701133414 + x * x * "
+    "(-1.144510944732505 + x * x * (0.20918278254123832 - x * x * 0.023460810354558225)))), "
+    "(np.cos(3.141592653589793 * x) - out) / select(x == 0.0, 1.0, x))",
+    doc="sin(πx) / (πx)",
+    awkward="1 at 0, with slope 0; near 0 the slope is a series, since cos(πx) − out cancels",
+)
+pointwise(
     "arcsin", "x", "np.arcsin(x)", "1.0 / np.sqrt(1.0 - x * x)", doc="inverse sine", domain=UNIT
 )
 pointwise(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
+from typing import Any
 
 #: Every operation, by name; a code is a position in this table and is never stored on disk.
-TABLE: dict[str, Pointwise | Structural] = {}
+TABLE: dict[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Structural:
 
 
 def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):
-    """Declare an element-wise operation; `domain` holds one (low, high) per input, for the tests."""
+    """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input."""
     names = tuple(inputs.split())
     if len(slopes) != len(names):
         raise ValueError(f"{name}: {len(names)} inputs, {len(slopes)} slopes")

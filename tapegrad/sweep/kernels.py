@@ -66,6 +66,8 @@ def compile_value(op: Pointwise, width: int) -> int:
 
 
 _STRUCTURAL_HEAD = """
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.blas import *
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *

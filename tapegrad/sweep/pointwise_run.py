@@ -7,17 +7,6 @@ and never travel to main memory. Operands that are broadcast, strided or scalars
 contiguous block first, so that one kernel per operation serves all of them.
 """
 
-from tapegrad.codegen.memory import (
-    call_address,
-    f32s,
-    f64s,
-    helper,
-    load_i32,
-    load_i64,
-    memset,
-    store_i32,
-    store_i64,
-)
 from numba import types
 
 from tapegrad.codegen.frame import (
@@ -64,6 +53,17 @@ from tapegrad.codegen.layout import (
     TAG_ARRAY,
     TAG_SCALAR,
     UNTOUCHED,
+)
+from tapegrad.codegen.memory import (
+    call_address,
+    f32s,
+    f64s,
+    helper,
+    load_i32,
+    load_i64,
+    memset,
+    store_i32,
+    store_i64,
 )
 
 # A row of the run, as words: its id, references, number of inputs, mask of the inputs that want a
@@ -333,9 +333,7 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
         return
     scratch = load_i64(frame, FRAME_SCRATCH)
     strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
-    data = mirrored(
-        load_i64(entry, WHERE + j * 8), load_i64(load_i64(ref, 0), ARRAY_DATA), seed
-    )
+    data = mirrored(load_i64(entry, WHERE + j * 8), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
     shape = load_i64(out, ARRAY_SHAPE)
     add_block(frame, data, strides, shape, load_i32(out, ARRAY_NDIM), start, n, block, width)
 
@@ -425,7 +423,7 @@ def undo_inside(frame, n):
 
 @helper
 def pointwise_run(frame, id):
-    """Sweep the run that ends at row `id`; returns the next id to look at, or `id` to ask for a kernel."""
+    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for a kernel."""
     n, low, wanting = collect(frame, id)
     if wanting:
         undo_inside(frame, n)

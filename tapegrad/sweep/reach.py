@@ -30,61 +30,66 @@ def references(chunk, row):
 
 @helper
 def mark_operands(chunk, row, op, marks):
-    """Mark the operands of a row; returns how many were not marked."""
-    new = 0
+    """Mark the operands of a row; returns how many were not marked before."""
+    count = 0
     if op > ARRAY:
         at = references(chunk, row)
         for k in range(load_i32(row, 8)):
-            new += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
+            count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
     elif op == LOAD:
-        new += mark(marks, load_i32(row, 4))
-    elif op == STORE:
-        new += mark(marks, load_i32(row, 4)) + mark(marks, load_i32(row, 8))
+        count += mark(marks, load_i32(row, 4))
     elif op >= 4 * FIRST_CODE:
-        new += mark(marks, load_i32(row, 4))
+        count += mark(marks, load_i32(row, 4))
         if op & 3 == ROW_ROW:
-            new += mark(marks, load_i32(row, 8))
-    return new
+            count += mark(marks, load_i32(row, 8))
+    return count
 
 
 @helper
 def written_buffer(chunk, row, op, used):
     """Id of the buffer that a row writes in place, -1 if it is no such row."""
-    if op == STORE:
-        return load_i32(row, 8)
     if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
         return load_i32(references(chunk, row), 8)
     return -1
 
 
-def reach(chunks, sequence, length, marks, used, current):
-    """Mark what is needed among the chunks in order of time; `current` is the slot in use."""
+@helper
+def reach_chunk(chunk, base, live, marks, used):
+    """Mark what the needed rows of one chunk need; returns how many rows were new."""
+    rows = load_i64(chunk, USED_ROWS)
+    count = 0
+    for up in range(rows):
+        position = rows - 1 - up
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        op = load_i32(row, 0)
+        buffer = written_buffer(chunk, row, op, used)
+        if live:
+            count += mark(marks, base + position)
+        elif buffer >= 0:
+            if load_u8(marks, buffer) != 0:
+                count += mark(marks, base + position)
+        if load_u8(marks, base + position) != 0:
+            count += mark_operands(chunk, row, op, marks)
+    return count
+
+
+def reach(chunks, sequence, length, marks, used):
+    """Mark what is needed among the chunks in order of time.
+
+    A write is older news than its buffer's own row, so passes go on until nothing is new.
+    """
+    writes = 0
+    for k in range(length):
+        writes += load_i64(load_i64(chunks, load_i64(sequence, k * 8) * 8), WRITES)
     again = True
     while again:
-        new, skipped = 0, False
+        count = 0
         for back in range(length):
             slot = load_i64(sequence, (length - 1 - back) * 8)
             chunk = load_i64(chunks, slot * 8)
-            base = slot << ROWS_BITS
-            live = slot == current or load_i64(chunk, LIVE) > 0
-            rows = load_i64(chunk, USED_ROWS)
-            writes = load_i64(chunk, WRITES) > 0
-            for up in range(rows):
-                position = rows - 1 - up
-                row = chunk + HEADER_BYTES + position * ROW_BYTES
-                op = load_i32(row, 0)
-                if live:
-                    new += mark(marks, base + position)
-                elif writes:
-                    buffer = written_buffer(chunk, row, op, used)
-                    if buffer >= 0:
-                        if load_u8(marks, buffer) == 0:
-                            skipped = True
-                            continue
-                        new += mark(marks, base + position)
-                if load_u8(marks, base + position) != 0:
-                    new += mark_operands(chunk, row, op, marks)
-        again = skipped and new > 0
+            live = load_i64(chunk, LIVE) > 0
+            count += reach_chunk(chunk, slot << ROWS_BITS, live, marks, used)
+        again = writes > 0 and count > 0
     return 0
 
 
@@ -95,25 +100,24 @@ def any_mark(marks, base, rows):
     return 0
 
 
-def release_rows(chunk, marks, base, only_freed):
-    """Let go of the arrays of rows: all used up (`only_freed`), or all that are not marked."""
+def release_rows(chunk, marks, base):
+    """Let go of the arrays of rows that are not marked; returns their bytes."""
     given = 0
     for position in range(load_i64(chunk, USED_ROWS)):
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
-        gone = False
-        if only_freed == 0 and (op > ARRAY or op == LEAF or op == CONSTANT):
-            gone = load_u8(marks, base + position) == 0
-        if gone or op == FREED_ARRAY:
+        holds = op > ARRAY or op == LEAF or op == CONSTANT or op == FREED_ARRAY
+        if holds and load_u8(marks, base + position) == 0:
             at = references(chunk, row)
             for k in range(load_i32(row, 8)):
-                tag, what = load_i32(at, k * REFERENCE_BYTES + 12), load_i64(at, k * REFERENCE_BYTES)
+                what = load_i64(at, k * REFERENCE_BYTES)
+                tag = load_i32(at, k * REFERENCE_BYTES + 12)
                 if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
                     if tag == TAG_ARRAY and k == load_i32(row, 8) - 1:
                         given += bytes_of(what)
                     store_i64(at, k * REFERENCE_BYTES, 0)
                     decref(what)
-            store_i32(row, 0, FREED if op == FREED_ARRAY else NOTHING)
+            store_i32(row, 0, NOTHING)
     return given
 
 
@@ -128,4 +132,4 @@ def bytes_of(array):
     return total
 '''
 
-EXPORTS = {"reach": 6, "any_mark": 3, "release_rows": 4}
+EXPORTS = {"reach": 5, "any_mark": 3, "release_rows": 3}

@@ -137,6 +137,12 @@ def is_plain(array):
 
 
 @helper
+def is_small(array):
+    """Whether a result of this size is left to NumPy's own memory (see tensor.memory)."""
+    return bytes_of(array) < LARGE
+
+
+@helper
 def bytes_of(array):
     total = 8
     for axis in range(load_i32(array, ARRAY_NDIM)):
@@ -165,17 +171,20 @@ def free_tensor(self):
 
 
 @helper
-def array_operand(operand):
-    """What NumPy's operator gets for an operand: a borrowed array or number, 0 if not simple."""
+def array_operand(operand, constants):
+    """What NumPy's operator gets for an operand: a borrowed array or number, 0 if not simple.
+
+    Constant arrays are simple only if the slopes do not read them: else they have to be copied.
+    """
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
     if kind == load_i64(S, STATE_ARRAY_TYPE):
         if load_i64(operand, TENSOR_ID) < 0:
             return 0
         array = load_i64(operand, TENSOR_ARRAY)
-        return array if is_plain(array) else 0
-    if kind == load_i64(S, STATE_NDARRAY_TYPE):
-        return operand if is_plain(operand) else 0
+        return array if is_plain(array) and is_small(array) else 0
+    if kind == load_i64(S, STATE_NDARRAY_TYPE) and constants:
+        return operand if is_plain(operand) and is_small(operand) else 0
     if is_number(kind) or kind == load_i64(S, STATE_INT_TYPE):
         return operand
     return 0
@@ -323,7 +332,7 @@ def tensor_item(self, key):
     return slow(self, key, GET_ITEM)
 '''
 
-_BINARY = '''
+_BINARY = """
 
 def binary_{name}(a, b):
     S = state()
@@ -380,11 +389,11 @@ def binary_{name}(a, b):
             if ta == scalar:
                 x = owned = float_from(load_f64(a, SCALAR_VALUE))
             else:
-                x = array_operand(a)
+                x = array_operand(a, {constants})
             if tb == scalar:
                 y = owned = float_from(load_f64(b, SCALAR_VALUE))
             else:
-                y = array_operand(b)
+                y = array_operand(b, {constants})
             if x != 0 and y != 0:
                 {square}
                 array = {number}
@@ -399,7 +408,7 @@ def binary_{name}(a, b):
             elif owned != 0:
                 decref(owned)
     return slow(a, b, {operator})
-'''
+"""
 
 _SPECIAL_POWER = """if kind == ROW_CONSTANT and y == 2.0:
                     value = x * x
@@ -439,7 +448,7 @@ def negative(a):
             store_i32(row, 8, -1)
             store_f64(row, 16, value)
             return new_scalar(value, row_done(row))
-        x = array_operand(a)
+        x = array_operand(a, 0)
         if x != 0:
             array = number_negative(x)
             if array != 0:
@@ -555,6 +564,17 @@ def view(self, arguments, count):
     return new_tensor(array, load_i64(tensor, TENSOR_ID), load_i64(tensor, TENSOR_CHUNK))
 
 
+def scalar_at(self, arguments, count):
+    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there."""
+    S = state()
+    before = load_i64(S, STATE_CHUNK)
+    store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))
+    value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    made = new_scalar(value, int_as_word(load_i64(arguments, 8)))
+    store_i64(S, STATE_CHUNK, before)
+    return made
+
+
 def load(self, arguments, count):
     """`load(tensor)`: the scalar that reads the one element of a float64 tensor without axes."""
     tensor = load_i64(arguments, 0)
@@ -571,6 +591,46 @@ def load(self, arguments, count):
         store_f64(row, 16, value)
         return new_scalar(value, row_done(row))
     return made
+
+
+@helper
+def truth(value):
+    S = state()
+    made = load_i64(S, STATE_TRUE) if value else load_i64(S, STATE_FALSE)
+    incref(made)
+    return made
+
+
+def same_place(self, arguments, count):
+    """`same_place(a, b)`: whether two arrays are the same elements in the same order."""
+    a, b = load_i64(arguments, 0), load_i64(arguments, 8)
+    same = load_i64(a, ARRAY_DATA) == load_i64(b, ARRAY_DATA)
+    same = same and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    if same:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            for table in (ARRAY_SHAPE, ARRAY_STRIDES):
+                first, second = load_i64(a, table), load_i64(b, table)
+                same = same and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(same)
+
+
+def fits_whole(self, arguments, count):
+    """`fits_whole(tensor, value)`: whether all of `tensor` can be written with `value` as it is.
+
+    Both are recorded, of one shape and dtype, the first can be written, and they are apart.
+    """
+    t, v = load_i64(arguments, 0), load_i64(arguments, 8)
+    fits = load_i64(t, TENSOR_ID) >= 0 and load_i64(v, TENSOR_ID) >= 0
+    a, b = load_i64(t, TENSOR_ARRAY), load_i64(v, TENSOR_ARRAY)
+    fits = fits and load_i64(t, TENSOR_ID) != load_i64(v, TENSOR_ID)
+    fits = fits and load_i64(a, ARRAY_DTYPE) == load_i64(b, ARRAY_DTYPE)
+    fits = fits and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    fits = fits and (load_i32(a, ARRAY_FLAGS) & WRITEABLE) != 0
+    if fits:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            first, second = load_i64(a, ARRAY_SHAPE), load_i64(b, ARRAY_SHAPE)
+            fits = fits and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(fits)
 
 
 def wrap(self, arguments, count):
@@ -595,27 +655,6 @@ def attach(self, arguments, count):
     return tensor
 
 
-def store_cell(self, arguments, count):
-    """`store_cell(tensor, offset, source, old)`: the row of a written cell; source may be None."""
-    S = state()
-    tensor, source = load_i64(arguments, 0), load_i64(arguments, 16)
-    at = next_row(0, 0)
-    if at == 0:
-        return 0
-    store_i32(at, 0, STORE)
-    store_i32(at, 4, -1)
-    if load_i64(source, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
-        store_i32(at, 4, load_i64(source, SCALAR_ID))
-    store_i32(at, 8, load_i64(tensor, TENSOR_ID))
-    store_i32(at, 12, int_as_word(load_i64(arguments, 8)))
-    store_f64(at, 16, load_f64(load_i64(arguments, 24), FLOAT_VALUE))
-    chunk = load_i64(S, STATE_CHUNK)
-    store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
-    row_done(at)
-    incref(tensor)
-    return tensor
-
-
 def scalar_leaf(self, arguments, count):
     """`scalar_leaf(value)`: a scalar tensor that is an input."""
     at = next_row(0, 0)
@@ -630,7 +669,17 @@ def scalar_leaf(self, arguments, count):
 '''
 
 #: Functions for Python, each called as `f(*arguments)`.
-FUNCTIONS = ("row", "view", "wrap", "attach", "store_cell", "scalar_leaf", "load")
+FUNCTIONS = (
+    "row",
+    "view",
+    "wrap",
+    "attach",
+    "scalar_leaf",
+    "load",
+    "same_place",
+    "fits_whole",
+    "scalar_at",
+)
 
 
 def source(none: str = "NONE") -> str:
@@ -647,11 +696,14 @@ def source(none: str = "NONE") -> str:
             code=op.code,
             number=call.replace("NONE", "load_i64(S, STATE_NONE)"),
             operator=number,
+            constants=int(op.used == 0),
             special=_SPECIAL_POWER.format(square_op=4 * (square + 1)) if power else "",
             square=_SQUARE_ARRAY.format(square_code=square, operator=number) if power else "",
         )
     negative = TABLE["negative"].code
-    text += _NEGATIVE.format(op=4 * (negative + 1), code=negative).replace("NEGATIVE", str(NEGATIVE))
+    text += _NEGATIVE.format(op=4 * (negative + 1), code=negative).replace(
+        "NEGATIVE", str(NEGATIVE)
+    )
     return text + _ROW
 
 

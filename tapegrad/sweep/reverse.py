@@ -27,40 +27,12 @@ from numba import types
 run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 WRITE_BIT = 1 << 17
-
-
-@helper
-def swap_cell(frame, row):
-    """Exchange a written cell with the value that the row keeps."""
-    where = load_i64(base_of(frame, load_i32(row, 8)), ARRAY_DATA) + load_i32(row, 12) * 4
-    kept = load_f64(row, 16)
-    store_f64(row, 16, load_f64(where, 0))
-    store_f64(where, 0, kept)
-
-
-@helper
-def sweep_store(frame, row):
-    """Reverse of a written cell: its adjoint goes to what was written, then it is zero."""
-    swap_cell(frame, row)
-    buffer = load_i32(row, 8)
-    adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
-    if adjoints == 0:
-        return False
-    found = load_i64(adjoints, (buffer & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS))
-    if found == UNTOUCHED:
-        return False
-    source = load_i32(row, 4)
-    if source == -2:
-        return True
-    data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 12) * 4
-    for seed in range(load_i64(frame, FRAME_SEEDS)):
-        where = mirrored(found, data, seed)
-        if source >= 0:
-            add_to_cell(frame, source, seed, load_f64(where, 0))
-        store_f64(where, 0, 0.0)
-    if not load_i64(frame, FRAME_RETAIN):
-        store_i32(row, 4, -2 if source >= 0 else -1)
-    return False
+word = types.int64
+global_state = global_address("tapegrad_state")
+decref = c_function("Py_DecRef", types.none(word))
+incref = c_function("Py_IncRef", types.none(word))
+float_from = c_function("PyFloat_FromDouble", word(types.float64))
+int_as_word = c_function("PyLong_AsLongLong", word(word))
 
 
 @helper
@@ -167,10 +139,7 @@ def sweep_chunk(frame, slot, position):
             if status != DONE:
                 return position, status
             continue
-        if op == STORE:
-            if sweep_store(frame, row):
-                return position, MET_FREED
-        elif touched:
+        if touched:
             if op == FREED or op == FREED_ARRAY:
                 return position, MET_FREED
             if op >= 4 * FIRST_CODE:
@@ -187,7 +156,8 @@ def sweep_chunk(frame, slot, position):
     return position, DONE
 
 
-def reverse(frame):
+@helper
+def sweep_back(frame):
     """Sweep from where the frame says; returns why it stopped."""
     order = load_i64(frame, FRAME_AT_ORDER)
     position = load_i64(frame, FRAME_AT_POSITION)
@@ -202,10 +172,19 @@ def reverse(frame):
         position = ROWS - 1
     store_i64(frame, FRAME_AT_ORDER, order)
     store_i64(frame, FRAME_AT_POSITION, -1)
-    return MET_FREED if load_i64(frame, FRAME_MET_FREED) else DONE
+    return load_i64(frame, FRAME_MET_FREED)
 
 
-def redo(frame):
+def reverse(frame):
+    """Sweep, and when it is over write again what it has undone; returns why it stopped."""
+    status = sweep_back(frame)
+    if status == DONE or status == MET_FREED or status == MET_CHANGED:
+        redo_writes(frame)
+    return status
+
+
+@helper
+def redo_writes(frame):
     """Write again, oldest first, what the sweep has undone."""
     order = load_i64(frame, FRAME_AT_ORDER)
     position = load_i64(frame, FRAME_AT_POSITION) + 1
@@ -222,9 +201,7 @@ def redo(frame):
             while position <= last:
                 row = chunk + HEADER_BYTES + position * ROW_BYTES
                 op = load_i32(row, 0)
-                if op == STORE:
-                    swap_cell(frame, row)
-                elif op >= ARRAY:
+                if op > ARRAY:
                     if load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
                         kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
                         id = (slot << ROWS_BITS) + position
@@ -233,16 +210,88 @@ def redo(frame):
                 position += 1
         order += 1
         position = 0
+
+
+def redo(frame):
+    redo_writes(frame)
     return 0
 
 
-def end(frame, slots):
-    """Give back the cells (mirrors of inputs are read and freed by the caller)."""
-    adjoints = load_i64(frame, FRAME_ADJOINTS)
-    for slot in range(slots):
-        if load_i64(adjoints, slot * 8) != 0:
-            free(load_i64(adjoints, slot * 8))
-            store_i64(adjoints, slot * 8, 0)
+def begin(frame, length, seeds, retain):
+    """Set the frame for a sweep over `length` chunks that starts at the newest row."""
+    S = global_state()
+    chunk = load_i64(S, STATE_CHUNK)
+    rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
+    store_i64(chunk, USED_ROWS, rows)
+    store_i64(frame, FRAME_SEEDS, seeds)
+    store_i64(frame, FRAME_RETAIN, retain)
+    store_i64(frame, FRAME_FIRST, length)
+    store_i64(frame, FRAME_MET_FREED, 0)
+    store_i64(frame, FRAME_AT_ORDER, length - 1)
+    store_i64(frame, FRAME_AT_POSITION, rows - 1)
+    store_i64(frame, FRAME_START_ORDER, length - 1)
+    store_i64(frame, FRAME_START_POSITION, rows - 1)
+    return 0
+
+
+@helper
+def release_row(chunk, row):
+    """Let go of the objects that a used-up array row refers to; returns the output's bytes."""
+    given = 0
+    last = load_i32(row, 8) - 1
+    at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + load_i32(row, 4) * REFERENCE_BYTES
+    for k in range(last + 1):
+        tag, what = load_i32(at, k * REFERENCE_BYTES + 12), load_i64(at, k * REFERENCE_BYTES)
+        if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
+            if tag == TAG_ARRAY and k == last:
+                given += 8 * count_of(what)
+            store_i64(at, k * REFERENCE_BYTES, 0)
+            decref(what)
+    store_i32(row, 0, FREED)
+    return given
+
+
+@helper
+def leave_mirror(frame, chunk, row, address):
+    """Free the mirror of an array row that the sweep has left.
+
+    A mirror that Python owns is an input of a transform, which is over: its array goes.
+    """
+    op = load_i32(row, 0)
+    if op > ARRAY or op == LEAF or op == CONSTANT:
+        last = load_i32(row, 4) + load_i32(row, 8) - 1
+        at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + last * REFERENCE_BYTES
+        if load_i32(row, 8) > 0 and load_i32(at, 12) == TAG_ARRAY:
+            found = load_i64(address, 0)
+            if found > 0:
+                if load_i64(found, 16) == 0:
+                    free(found)
+                elif not load_i64(frame, FRAME_RETAIN):
+                    return release_row(chunk, row)
+    return 0
+
+
+def end(frame):
+    """Give back the cells and what used-up rows keep alive (with the interpreter lock held)."""
+    adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
+    given = 0
+    for order in range(load_i64(frame, FRAME_FIRST), load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        cells = load_i64(adjoints, slot * 8)
+        if cells == 0:
+            continue
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
+            row = chunk + HEADER_BYTES + position * ROW_BYTES
+            if load_i32(row, 0) == FREED_ARRAY:
+                given += release_row(chunk, row)
+            else:
+                address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+                given += leave_mirror(frame, chunk, row, address)
+        free(cells)
+        store_i64(adjoints, slot * 8, 0)
+    S = global_state()
+    store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
     return 0
 
 
@@ -256,18 +305,62 @@ def mirror_of(frame, id):
     return mirror(frame, id)
 
 
+def plant_scalar(self, arguments, count):
+    """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    seed = int_as_word(load_i64(arguments, 16))
+    value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
+    id = load_i64(tensor, SCALAR_ID)
+    touch_cell(frame, id)
+    add_to_cell(frame, id, seed, value)
+    incref(tensor)
+    return tensor
+
+
+def read_scalar(self, arguments, count):
+    """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
+    value = 0.0
+    if cells != 0:
+        at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
+        if load_i64(at, 0) != UNTOUCHED:
+            value = load_f64(at, seed * 8)
+    return float_from(value)
+
+
+def adopt(self, arguments, count):
+    """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
+    data = load_i64(memory, ARRAY_DATA)
+    span = load_i64(load_i64(memory, ARRAY_SHAPE), 0) - MIRROR_HEADER
+    store_i64(data, 0, span // load_i64(frame, FRAME_SEEDS))
+    store_i64(data, 8, load_i64(array, ARRAY_DATA))
+    store_i64(data, 16, 1)
+    store_i64(cell(frame, load_i64(tensor, TENSOR_ID)), 0, data)
+    incref(tensor)
+    return tensor
+
+
 def free_memory(address):
     """Give back the mirror of an input that has been read."""
     free(address)
     return 0
 '''
 
-EXPORTS = {"reverse": 1, "redo": 1, "end": 2, "cell_of": 2, "mirror_of": 2, "free_memory": 1}
+#: Called with the interpreter lock held.
+LOCKED = {"end": 1}
+#: Called with CPython's fast convention.
+BUILTINS = ("plant_scalar", "read_scalar", "adopt")
+EXPORTS = {"reverse": 1, "redo": 1, "begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}
 
 
 def _case(op: Pointwise) -> str:
     lines = []
-    for kind, (variable, slope) in zip((2, 1), zip(("sx", "sy"), op.slopes), strict=False):
+    places = zip((2, 1), ("sx", "sy"), op.slopes, strict=False)
+    for kind, variable, slope in places:
         if slope == "0.0":
             continue
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""

@@ -8,9 +8,11 @@ import ctypes
 import sys
 import threading
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from ..codegen import layout
+from ..sweep import recorder
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
@@ -100,7 +102,7 @@ def _make_type(name, size, flags, slots, members, bases):
     return make(ctypes.addressof(spec), bases)
 
 
-def _builtin(name: str, address: int):
+def builtin(name: str, address: int):
     """A compiled function with CPython's fast calling convention, as a builtin function."""
     method = _Method(name.encode(), address, _FAST_CALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -149,6 +151,8 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_FLOAT64: id(np.dtype(np.float64)),
         layout.STATE_FLOAT32: id(np.dtype(np.float32)),
         layout.STATE_NONE: id(None),
+        layout.STATE_TRUE: id(True),
+        layout.STATE_FALSE: id(False),
         layout.STATE_SLOW: table.ctypes.data,
         layout.STATE_NEW_CHUNK: id(new_chunk),
     }
@@ -172,17 +176,11 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
     (in the order of `recorder.BINARY`, then item, negative), `new_chunk` makes room on the tape.
     Returns the types under "scalar" and "array" and the recorder's functions by name.
     """
-    import llvmlite.binding as llvm
-
-    from ..sweep import recorder
-
     with _lock:
         _check_layout()
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
-        operators = {
-            slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()
-        }
+        operators = {slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()}
         operators["nb_negative"] = address["negative"]
         scalar = _make_type(
             "tapegrad.Scalar",
@@ -210,5 +208,5 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         )
         made = {"scalar": scalar, "array": make_array(native)}
         _set_state(made, slow, new_chunk)
-        made |= {name: _builtin(name, address[name]) for name in recorder.FUNCTIONS}
+        made |= {name: builtin(name, address[name]) for name in recorder.FUNCTIONS}
         return made

@@ -6,21 +6,21 @@ Row numbers never move. When rows or bytes have doubled since the last look, wha
 reaches is let go, chunk by chunk.
 """
 
+import collections
 import functools
 import sys
-import threading
 import weakref
 
 import numpy as np
 
+from ..codegen import layout
 from ..codegen.factory import functions
 from ..ops.table import TABLE, Pointwise
-from ..codegen import layout
 from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
-FEWEST_CHUNKS, FEWEST_BYTES = 16, 64 << 20
+FEWEST_CHUNKS, FEWEST_BYTES = 64, 256 << 20
 _ROWS_AT = layout.HEADER_BYTES
 _REFERENCES_AT = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
 
@@ -31,10 +31,8 @@ input_slots: list[int] = []  # slots of chunks of inputs
 _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
-#: Sweeps under way, by identity: they run without the interpreter lock, and nothing may go then.
-sweeping: set[int] = set()
-_lock = threading.RLock()
 looks = 0  # how often the store has looked for what can go
+version = 0  # counts changes of the list of chunks
 
 
 def word(slot: int, offset: int) -> int:
@@ -48,7 +46,8 @@ def set_header(slot: int, offset: int, value: int) -> None:
 
 def _new_slot() -> int:
     """A slot with zeroed memory."""
-    global table
+    global table, version
+    version += 1
     slot = _free_slots.pop() if _free_slots else len(chunks)
     if slot == len(table):
         table = np.concatenate((table, np.zeros_like(table)))
@@ -81,14 +80,10 @@ def seal() -> None:
 
 def new_chunk() -> None:
     """Close the current chunk and open another; called by the recorder when there is no room."""
-    with _lock:
-        _new_chunk()
-
-
-def _new_chunk() -> None:
     seal()
-    grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
-    if (grown or len(order) >= _limits["chunks"]) and not sweeping:
+    if len(order) >= _limits["chunks"] or get_word(layout.STATE_BYTES) > get_word(
+        layout.STATE_BYTES_LIMIT
+    ):
         look()
     slot = _new_slot()
     order.append(slot)
@@ -120,10 +115,9 @@ def _reach() -> dict:
 
 
 def look() -> None:
-    """Let go of what no live tensor reaches; the chunk that is being written stays."""
+    """Let go of what no live tensor reaches."""
     global looks
     looks += 1
-    current = order[-1] if order else -1
     compiled = _reach()
     sequence = np.array(input_slots + order, np.int64)
     marks = np.zeros(max(chunks) + 1 << layout.ROWS_BITS, np.uint8)
@@ -133,14 +127,13 @@ def look() -> None:
         len(sequence),
         marks.ctypes.data,
         used_table().ctypes.data,
-        current,
     )
     given = 0
     for slot in list(order):
         base, rows = slot << layout.ROWS_BITS, word(slot, layout.USED_ROWS)
         address = int(table[slot])
-        given += compiled["release_rows"](address, marks.ctypes.data, base, 0)
-        if slot != current and not compiled["any_mark"](marks.ctypes.data, base, rows):
+        given += compiled["release_rows"](address, marks.ctypes.data, base)
+        if not compiled["any_mark"](marks.ctypes.data, base, rows):
             order.remove(slot)
             _give_back(slot)
     given += _recycle_inputs(marks)
@@ -151,6 +144,8 @@ def look() -> None:
 
 
 def _give_back(slot: int) -> None:
+    global version
+    version += 1
     memory = chunks[slot]
     table[slot] = 0
     chunks[slot] = memory[:0]
@@ -161,16 +156,9 @@ def _give_back(slot: int) -> None:
         mortal(memory)
 
 
-def release_freed(slots) -> None:
-    """Let go of the arrays of the rows that a backward pass has used up."""
-    release = _reach()["release_rows"]
-    given = sum(release(int(table[slot]), 0, 0, 1) for slot in slots)
-    set_word(layout.STATE_BYTES, max(0, get_word(layout.STATE_BYTES) - given))
-
-
 # --- inputs -----------------------------------------------------------------------------------
 # The tensors that a user makes with `requires_grad=True` live in chunks of their own, so that a
-# parameter that stays for the whole program keeps no rows alive. Input k of a chunk has reference k.
+# parameter that stays for the whole program keeps no rows alive. Input k has reference k.
 
 _free_inputs: list[int] = []
 _retired: set[int] = set()  # inputs whose tensor is gone
@@ -183,10 +171,9 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
 
     `array` must be the owner that views of it name as their base.
     """
-    with _lock:
-        if not _free_inputs:
-            _make_inputs()
-        number = _free_inputs.pop()
+    if not _free_inputs:
+        _make_inputs()
+    number = _free_inputs.pop()
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
@@ -199,7 +186,7 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
 
 
 def _make_inputs() -> None:
-    if _retired and not sweeping:
+    if _retired:
         seal()
         look()
         if _free_inputs:
@@ -209,6 +196,17 @@ def _make_inputs() -> None:
     set_header(slot, layout.USED_ROWS, layout.ROWS)
     base = slot << layout.ROWS_BITS
     _free_inputs.extend(range(base + layout.ROWS - 1, base - 1, -1))
+
+
+def renew_input(tensor) -> tuple[int, int]:
+    """Another row for an input about to be written: what has read the old one is stale."""
+    number = tensor._id
+    memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
+    at = _ROWS_AT + position * layout.ROW_BYTES
+    memory[at : at + 4].view(np.int32)[0] = layout.CHANGED
+    leaves.pop(number, None)
+    _retired.add(number)
+    return new_input(tensor._array)
 
 
 def watch(tensor, number: int) -> None:
@@ -224,9 +222,15 @@ def watch(tensor, number: int) -> None:
 def _recycle_inputs(marks: np.ndarray) -> int:
     """Free the inputs that no row and no view needs; returns the bytes let go."""
     given = 0
+    entries = collections.Counter(id(array) for array in _arrays.values())
+    owners = collections.Counter(
+        id(t._array) for ref in leaves.values() if (t := ref()) is not None
+    )
     for number in list(_retired):
-        viewed = sys.getrefcount(_arrays[number]) > 2
+        ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
+        viewed = sys.getrefcount(_arrays[number]) > ours + 1
         if not marks[number] and not viewed:
+            entries[id(_arrays[number])] -= 1
             given += _arrays.pop(number).nbytes
             _retired.remove(number)
             _free_inputs.append(number)
@@ -244,4 +248,3 @@ def statistics() -> dict[str, int]:
         "inputs": sum(1 for _ in leaves),
         "looks": looks,
     }
-

@@ -1,6 +1,31 @@
 """Floor 4: the recorded value. Operators, NumPy's functions, views and in-place writes."""
 
-from . import creation, dispatch, elementwise, operators, reductions
+from . import (
+    creation,
+    dispatch,
+    einsum,
+    elementwise,
+    extremes,
+    joining,
+    linear,
+    operators,
+    reductions,
+    scans,
+    shaping,
+)
 from .namespace import PUBLIC
 
-__all__ = ["PUBLIC", "creation", "dispatch", "elementwise", "operators", "reductions"]
+__all__ = [
+    "PUBLIC",
+    "creation",
+    "dispatch",
+    "einsum",
+    "elementwise",
+    "extremes",
+    "joining",
+    "linear",
+    "operators",
+    "reductions",
+    "scans",
+    "shaping",
+]

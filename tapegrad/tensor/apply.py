@@ -11,9 +11,10 @@ from ..codegen.layout import ARRAY, BLOCK
 from ..ops import pointwise as _declarations
 from ..ops.table import TABLE, Pointwise
 from ..sweep import kernels
+from . import memory
 from . import runtime as rt
 from .linking import in_dtype, unlisted
-from .values import FLOATS, is_tensor, name_of, records, scalar_of, shape_of, value_of, wrap
+from .values import FLOATS, is_tensor, name_of, records, scalar_of, value_of, wrap
 
 assert _declarations
 
@@ -26,11 +27,17 @@ def ufunc_of(name: str):
 
 
 #: Operations whose compiled loop is faster than NumPy's: they call a function per element.
-COMPILED = frozenset(name for name, op in TABLE.items() if isinstance(op, Pointwise) and (
-    "np." in op.value and len(op.inputs) == 1 and name not in (
-        "sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma"
+COMPILED = frozenset(
+    name
+    for name, op in TABLE.items()
+    if isinstance(op, Pointwise)
+    and (
+        "np." in op.value
+        and len(op.inputs) == 1
+        and name
+        not in ("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma")
     )
-))
+)
 
 
 @functools.cache
@@ -46,8 +53,12 @@ def compute(name: str, values):
             (x,) = values
             if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
                 return compiled_value(name, x)
+        function = ufunc_of(name)
         with np.errstate(all="ignore"):
-            return ufunc_of(name)(*values)
+            if is_large(values) and isinstance(function, np.ufunc):
+                shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+                return function(*values, out=memory.empty(shape))
+            return function(*values)
     except ValueError as error:
         shapes = " and ".join(str(np.shape(value)) for value in values)
         raise ValueError(
@@ -62,10 +73,23 @@ def compute(name: str, values):
         ) from error
 
 
+def is_large(values) -> bool:
+    """Whether the result is float64 and worth memory that is used again."""
+    large = False
+    for value in values:
+        if type(value) is np.ndarray:
+            if value.dtype != np.float64:
+                return False
+            large = large or value.nbytes >= memory.LARGE
+        elif not isinstance(value, float):
+            return False
+    return large
+
+
 def compiled_value(name: str, x: np.ndarray) -> np.ndarray:
     """The value of a unary operation by its compiled loop."""
     x = np.ascontiguousarray(x)
-    out = np.empty(x.shape)
+    out = memory.empty(x.shape)
     addresses = np.array([x.ctypes.data, out.ctypes.data], np.int64)
     value_kernel(name)(x.size, addresses.ctypes.data)
     return out
@@ -81,26 +105,28 @@ def check_operand(name: str, operand) -> None:
 
 def apply(name: str, *operands):
     """Compute an element-wise operation and record it if a derivative may be wanted."""
-    operands = [unlisted(operand) for operand in operands]
+    items = [unlisted(operand) for operand in operands]
     plain = True
-    for operand in operands:
+    for operand in items:
         if is_tensor(operand):
             plain = False
         else:
             check_operand(name, operand)
     if plain:
-        return compute(name, operands)
-    if not records(*operands):
-        return wrap(compute(name, [value_of(operand) for operand in operands]))
-    operands = [scalar_of(operand) for operand in operands]
-    values = [value_of(operand) for operand in operands]
+        return compute(name, items)
+    if not records(*items):
+        return wrap(compute(name, [value_of(operand) for operand in items]))
+    items = [scalar_of(operand) for operand in items]
+    values = [value_of(operand) for operand in items]
     out = compute(name, values)
     op = TABLE[name]
     check_dtype(name, out)
-    if len(operands) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
-        numbers = [o if type(o) is rt.Scalar else float(v) for o, v in zip(operands, values)]
+    if len(items) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
+        numbers = [
+            o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)
+        ]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
-    return record_array(op, np.asarray(out, order="C"), operands)
+    return record_array(op, np.asarray(out, order="C"), items)
 
 
 def check_dtype(name: str, out) -> None:
@@ -113,16 +139,24 @@ def check_dtype(name: str, out) -> None:
 
 def record_array(op: Pointwise, out: np.ndarray, operands):
     """Append the row of an array operation whose value is known."""
-    return rt.row(ARRAY + op.code, out, *[operand_for(o, out.dtype) for o in operands])
+    read = op.used
+    return rt.row(
+        ARRAY + op.code,
+        out,
+        *[operand_for(o, out.dtype, read >> k & 1) for k, o in enumerate(operands)],
+    )
 
 
-def operand_for(operand, dtype):
-    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype."""
+def operand_for(operand, dtype, read):
+    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype.
+
+    A constant array whose values the slopes `read` is copied, since the caller may write to it.
+    """
     if type(operand) is rt.Scalar:
         return operand
     if isinstance(operand, (bool, int, float, np.generic)):
         return float(operand)
-    return in_dtype(operand, dtype)
-
-
-assert shape_of
+    made = in_dtype(operand, dtype)
+    if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):
+        return memory.copy_of(made)
+    return made

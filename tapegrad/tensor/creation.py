@@ -269,4 +269,5 @@ def copy(x):
     return copy_tensor(unlisted(x))
 
 
-rt.Tensor.clone = copy
+for _name, _method in {"clone": copy}.items():
+    setattr(rt.Tensor, _name, _method)

@@ -7,7 +7,6 @@ import difflib
 import numpy as np
 
 from . import runtime as rt
-from .apply import apply
 from .indexing import set_item
 from .namespace import OF_NUMPY, PUBLIC
 from .values import is_recorded, is_tensor, value_of, wrap
@@ -49,7 +48,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
         set_item(target, key, target[key] + value)
         return None
     if method == "reduce":
-        return _reduce(name, *inputs, **kwargs)
+        if out is not None:
+            kwargs["out"] = out[0]
+        if where is not True:
+            kwargs["where"] = where
+        return _reduce(name, *inputs, **{k: v for k, v in kwargs.items() if v is not None})
     if method == "outer" and len(inputs) == 2:
         a, b = (np.asarray(i) if not is_tensor(i) else i for i in inputs)
         a = a[(...,) + (None,) * np.ndim(value_of(b))]
@@ -99,7 +102,7 @@ _REDUCTIONS = {
 
 def _reduce(name, x, axis=0, keepdims=False, **kwargs):
     if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
-        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims)
+        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims, **kwargs)
     if name in ("logical_and", "logical_or"):
         function = getattr(np, name).reduce
         return wrap(function(value_of(x), axis=axis, keepdims=keepdims))
@@ -130,14 +133,12 @@ def array_function(self, function, types, args, kwargs):
                 f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
             ) from None
     if function in _PLAIN:
-        result = function(
-            *[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()}
-        )
+        result = function(*[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()})
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
     raise unsupported(function.__name__)
 
 
-rt.Tensor.__array_ufunc__ = array_ufunc
-rt.Tensor.__array_function__ = array_function
-assert apply
+PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
+for _name, _method in PROTOCOLS.items():
+    setattr(rt.Tensor, _name, _method)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.table import TABLE, Pointwise
-from .apply import apply, ufunc_of
+from .apply import apply
 from .namespace import OF_NUMPY, PUBLIC, function
 from .operators import power
 from .values import value_of, wrap
@@ -21,30 +21,27 @@ def _make(op: Pointwise):
     shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
     operation.__doc__ = (
         f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
-        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when all\n"
-        f"are). Slopes: {'; '.join(op.slopes)}."
+        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when\n"
+        f"all are). Slopes: {'; '.join(op.slopes)}."
         + (f" Awkward points: {op.awkward}." if op.awkward else "")
         + "\nRaises ValueError for shapes that do not broadcast, TypeError for other types."
     )
     return operation
 
 
-#: Operations whose NumPy name differs from ours, and those of which NumPy has no ufunc.
-_OTHER_NAMES = {"absolute": ("abs", "fabs"), "power": ("float_power",), "where": (), "clip": ()}
-_SPECIAL = {"sigmoid", "erf", "erfc", "gammaln", "digamma", "polygamma"}
-
 for _op in list(TABLE.values()):
     if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
         continue
     _function = _make(_op)
     PUBLIC[_op.name] = _function
-    OF_NUMPY[_op.name if _op.name in _SPECIAL else getattr(np, _op.name)] = _function
+    _module, _, _name = _op.numpy.rpartition(".")
+    OF_NUMPY[getattr(np, _name) if _module == "numpy" else _name] = _function
 
 PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
 OF_NUMPY[np.fabs] = PUBLIC["absolute"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power", "float_power")(power)
-OF_NUMPY["expit"] = PUBLIC["expit"] = PUBLIC["sigmoid"]
+PUBLIC["expit"] = PUBLIC["sigmoid"]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
 
 
@@ -96,5 +93,3 @@ def _flag(name):
 
 for _name in ("isnan", "isinf", "isfinite", "signbit", "logical_not"):
     _flag(_name)
-
-assert ufunc_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
+from ..codegen.layout import ARRAY, CONSTANT
 from ..ops import indexing as _declarations
 from ..ops.table import TABLE
 from ..tape import store
@@ -24,7 +24,9 @@ from .values import (
 )
 
 assert _declarations
-GATHER, SCATTER, WRITE = (ARRAY + TABLE[n].code for n in ("gather", "scatter", "write"))
+GATHER, SCATTER, WRITE, DEPOSIT = (
+    ARRAY + TABLE[name].code for name in ("gather", "scatter", "write", "deposit")
+)
 
 
 def _plain_key(key):
@@ -37,14 +39,16 @@ def _plain_key(key):
     value = array_of(key)
     if value.dtype.kind not in "biu":
         raise IndexError(
-            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or booleans: "
-            "convert it with astype(int)"
+            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or "
+            "booleans: convert it with astype(int)"
         )
     return value
 
 
 def is_basic(key) -> bool:
     """Whether NumPy answers this key with a view."""
+    if type(key) is slice:
+        return True
     parts = key if isinstance(key, tuple) else (key,)
     return all(
         part is None
@@ -93,8 +97,19 @@ def get_item(tensor, key):
     return scalar_of(made)
 
 
+def deposit(x, picked, size: int):
+    """An array of `size` zeros to which the elements of `x` are added at positions."""
+    out = np.zeros(size, array_of(x).dtype)
+    np.add.at(out, picked.ravel(), array_of(x).ravel())
+    return rt.row(DEPOSIT, out, x, picked) if records(x) else wrap(out)
+
+
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
+        part = tensor._array[key if type(key) is slice else _with_rest(key)]
+        if rt.same_place(value._array, part):
+            return  # `t[i] += x` ends with t[i] = t[i]
     key, value = _plain_key(key), unlisted(value)
     tensor = current(tensor)
     array = tensor._array
@@ -116,8 +131,6 @@ def set_item(tensor, key, value) -> None:
         )
     value = _source(value, array.dtype)
     if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
-        if is_basic(key) and _same_memory(value._array, target):
-            return  # `t[i] += x` ends with t[i] = t[i]
         value = copy_tensor(value)
     if is_basic(key):
         view = rt.view(tensor, target)
@@ -126,12 +139,14 @@ def set_item(tensor, key, value) -> None:
         _write_picked(tensor, key, target, value)
 
 
-def _same_memory(a, b) -> bool:
-    return (
-        a.shape == b.shape
-        and a.strides == b.strides
-        and a.__array_interface__["data"] == b.__array_interface__["data"]
-    )
+def write_whole(tensor, value) -> bool:
+    """Write a recorded value over all of a recorded tensor if nothing has to be looked at."""
+    if not rt.fits_whole(tensor, value) or type(meta_of(tensor)) is Leaf or not rt.is_recording():
+        return False
+    array = tensor._array
+    rt.row(WRITE, None, tensor, array.copy(order="C"), value)
+    array[...] = value._array
+    return True
 
 
 def _with_rest(key):
@@ -155,15 +170,14 @@ def _fitting(value, target):
     return value
 
 
-def _leaf_of(tensor) -> Leaf | None:
-    """What the input holds that a tensor is, or is a view of."""
+def _owner_of(tensor):
+    """The input that a tensor is, or is a view of; None if it is neither."""
     known = store.leaves.get(tensor._id)
-    owner = known() if known else None
-    return None if owner is None else owner._meta
+    return known() if known else None
 
 
 def _check_not_leaf(tensor) -> None:
-    if _leaf_of(tensor) is not None:
+    if _owner_of(tensor) is not None:
         raise RuntimeError(
             "tapegrad.setitem: an input that requires grad cannot be written in place while "
             "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
@@ -175,7 +189,7 @@ def become_row(tensor) -> None:
     storage = meta_of(tensor)
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
-    storage.tensor = rt.row(6, storage.owner)
+    storage.tensor = rt.row(CONSTANT, storage.owner)
     current(tensor)
 
 
@@ -187,9 +201,14 @@ def _source(value, dtype):
 
 
 def _write_unrecorded(tensor, key, value) -> None:
-    leaf = _leaf_of(tensor)
-    if leaf is not None:
-        leaf.version += 1
+    owner = _owner_of(tensor)
+    if owner is not None:
+        owner._meta.version += 1
+        number, chunk = store.renew_input(owner)
+        rt.attach(owner, number, chunk)
+        store.watch(owner, number)
+        if tensor is not owner:
+            rt.attach(tensor, number, chunk)
     elif tensor._id >= 0 and rt.is_recording() is False:
         raise RuntimeError(
             "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "

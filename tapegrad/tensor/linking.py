@@ -1,4 +1,4 @@
-"""Rows of linked views: the one road of sums, copies, joins, pads; and lists of tensors as arrays."""
+"""Rows of linked views: the one road of sums, copies, joins and pads; lists as arrays."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from .values import (
     value_of,
 )
 
-LINK, SUM, PACK, CONVERT = (
-    ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert")
-)
+LINK, SUM, PACK, CONVERT = (ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert"))
 assert _declarations
 
 
@@ -126,4 +124,5 @@ def stack_equal(items):
     out = np.stack(arrays)
     if not records(*items):
         return rt.wrap(out)
+    items = [pack(item) if type(item) is rt.Scalar else item for item in items]
     return link(out, [(in_dtype(item, out.dtype), out[k]) for k, item in enumerate(items)])

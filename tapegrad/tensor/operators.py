@@ -8,7 +8,7 @@ import numpy as np
 
 from . import runtime as rt
 from .apply import apply
-from .indexing import get_item, set_item
+from .indexing import get_item, set_item, write_whole
 from .linking import unlisted
 from .values import value_of, wrap
 
@@ -110,7 +110,8 @@ def _in_place(function):
         changed = function(self, other)
         if changed is NotImplemented:
             return NotImplemented
-        set_item(self, ..., changed)
+        if type(changed) is not rt.Array or not write_whole(self, changed):
+            set_item(self, ..., changed)
         return self
 
     return method

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from typing import Any
 
 from ..codegen import layout
+from ..sweep.recorder import FUNCTIONS
 from ..tape import native, store
 
 
@@ -26,9 +28,17 @@ class Tensor:
     __array_priority__ = 1000.0
 
 
-Scalar: type = type("Scalar", (), {})
-Array: type = type("Array", (), {})
-row = view = wrap = attach = store_cell = scalar_leaf = load = None
+Scalar: Any = type("Scalar", (), {})
+Array: Any = type("Array", (), {})
+row: Any = None
+view: Any = None
+wrap: Any = None
+attach: Any = None
+scalar_leaf: Any = None
+scalar_at: Any = None
+load: Any = None
+same_place: Any = None
+fits_whole: Any = None
 started = False
 _lock = threading.RLock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
@@ -50,15 +60,14 @@ def _make_array(native_array: type) -> type:
 
 def start() -> None:
     """Compile, or load, what tensors need; the first tensor does it."""
-    global Scalar, Array, row, view, wrap, attach, store_cell, scalar_leaf, load, started
+    global Scalar, Array, started
     with _lock:
         if started:
             return
         order = ["add", "subtract", "multiply", "divide", "power", "item", "negative"]
         made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
         Scalar, Array = made["scalar"], made["array"]
-        row, view, wrap, attach = made["row"], made["view"], made["wrap"], made["attach"]
-        store_cell, scalar_leaf, load = made["store_cell"], made["scalar_leaf"], made["load"]
+        globals().update({name: made[name] for name in FUNCTIONS})
         native.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)
         store.new_chunk()
         for prepare in on_start:
@@ -75,6 +84,7 @@ on_start: list = []
 
 class _Mode(threading.local):
     recording = True
+    depth = 0  # of transforms inside one another
 
 
 _mode = _Mode()
@@ -106,7 +116,14 @@ def set_recording(on: bool) -> bool:
 def recording():
     """Record whatever the thread's mode: inside a transform."""
     before = set_recording(True)
+    _mode.depth += 1
     try:
         yield
     finally:
+        _mode.depth -= 1
         set_recording(before)
+
+
+def is_nested() -> bool:
+    """Whether a transform runs inside another."""
+    return _mode.depth > 1

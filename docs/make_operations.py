@@ -1,0 +1,134 @@
+"""Writes docs/operations.md from the table of operations."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+
+import tapegrad as tg
+from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad.tensor import runtime
+from tapegrad.tensor.namespace import OF_NUMPY
+
+PAGE = Path(__file__).resolve().parent / "operations.md"
+
+HEAD = """# Operations
+
+This page is made by `python docs/make_operations.py` from the table in `tapegrad/ops/`. Do not edit
+it: change the declaration and run the command.
+
+## Element-wise operations
+
+`x`, `y`, `z` are the inputs, `out` is the value, `select(condition, a, b)` is `a` where the
+condition holds, else `b`. There is one slope per input, in order. A row's adjoint times the slope
+is added to the input's adjoint. An adjoint that is exactly 0 adds 0 whatever the slope is, also
+where the slope is infinite or NaN. The domain is where the tests compare; the operation takes any
+number.
+"""
+
+STRUCTURAL = """
+## Operations on whole arrays
+
+Their rules are compiled functions in the file named. Several public functions may record the same
+op: `link` serves `concatenate`, `sum` along an axis, `copy` and others.
+"""
+
+FUNCTIONS = """
+## Public functions
+
+A function is reached as `tg.name`, as NumPy's function on a tensor, and as a method where one is
+named. A string in the NumPy column without `np.` is a ufunc of `scipy.special`.
+"""
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def code(text: str) -> str:
+    return f"`{cell(text)}`"
+
+
+def table(heads, rows) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def interval(op: Pointwise) -> str:
+    """Domains of the inputs, named once if they are equal."""
+    texts = [f"{low:g} … {high:g}" for low, high in op.domain]
+    if len(set(texts)) == 1:
+        return texts[0]
+    return ", ".join(f"{n}: {t}" for n, t in zip(op.inputs, texts, strict=True))
+
+
+def pointwise_rows():
+    for op in TABLE.values():
+        if isinstance(op, Pointwise):
+            slopes = "; ".join(code(slope) for slope in op.slopes)
+            name = f"{op.name}({', '.join(op.inputs)})"
+            yield code(name), cell(op.doc), slopes, interval(op), cell(op.awkward)
+
+
+def structural_rows():
+    for op in TABLE.values():
+        if not isinstance(op, Pointwise):
+            file = Path(inspect.getsourcefile(op.adjoint)).name
+            yield code(op.name), cell(op.doc), cell(op.awkward), code(f"ops/{file}")
+
+
+def numpy_name(function) -> str:
+    """How NumPy or SciPy calls a function."""
+    if isinstance(function, str):
+        return function
+    for prefix, module in (("np.", np), ("np.linalg.", np.linalg)):
+        if getattr(module, function.__name__, None) is function:
+            return prefix + function.__name__
+    return function.__name__
+
+
+def method_names() -> dict:
+    """Methods and properties of tensors, by the function behind them."""
+    found: dict = {}
+    for name in sorted(vars(runtime.Tensor)):
+        value = vars(runtime.Tensor)[name]
+        value = value.fget if isinstance(value, property) else value
+        if inspect.isfunction(value) and not name.startswith("_"):
+            found.setdefault(value, []).append(name)
+    return found
+
+
+def function_rows():
+    methods = method_names()
+    names: dict = {}
+    for theirs, ours in OF_NUMPY.items():
+        names.setdefault(ours, set()).add(numpy_name(theirs))
+    for name in sorted(tg.__all__):
+        ours = getattr(tg, name)
+        if inspect.isclass(ours) and name != "set_grad_enabled":
+            continue
+        numpy_names = ", ".join(code(n) for n in sorted(names.get(ours, ())))
+        own = ", ".join(code(f".{m}") for m in methods.get(ours, ()))
+        text = (inspect.getdoc(ours) or "").split("\n\n")[0]
+        yield code(f"tg.{name}"), numpy_names, own, cell(text)
+
+
+def text() -> str:
+    """The whole page."""
+    return (
+        HEAD
+        + "\n"
+        + table(("op", "value", "slopes", "domain", "awkward points"), pointwise_rows())
+        + STRUCTURAL
+        + "\n"
+        + table(("op", "what", "awkward points", "file"), structural_rows())
+        + FUNCTIONS
+        + "\n"
+        + table(("function", "NumPy", "method", "what"), function_rows())
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text(), encoding="utf-8")

@@ -1,0 +1,274 @@
+"""Floor 5: derivatives that are themselves recorded, by writing the adjoint of each row as rows.
+
+The rules are those that the compiled sweep uses, called with tensors. It costs Python per row, so
+it serves derivatives of derivatives only.
+"""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+
+from .adjoint_rules import RULES as STRUCTURAL
+from .adjoint_rules import same_part, seen_as
+from .codegen import layout
+from .ops.table import TABLE, Pointwise
+from .tape import store
+from .tape.tape import Reader, array_at, constant_of, name_of_row, needed
+from .tensor import PUBLIC
+from .tensor import runtime as rt
+from .tensor.indexing import deposit
+from .tensor.linking import link, pack
+from .tensor.values import records, value_of
+
+
+def _select(condition, x, y):
+    """The rule's `select`: by value where the condition is one, else recorded."""
+    if isinstance(condition, (bool, np.bool_)):
+        return x if condition else y
+    return PUBLIC["where"](condition, x, y)
+
+
+_NAMES = {"np": types.SimpleNamespace(**PUBLIC), "select": _select}
+
+
+def tensor_at(number: int, array=None, value: float = 0.0):
+    """A tensor on a recorded row: its scalar, or a view of its buffer."""
+    chunk = int(store.table[number >> layout.ROWS_BITS])
+    if array is None:
+        return rt.scalar_at(value, number, chunk)
+    return rt.attach(rt.wrap(array), number, chunk)
+
+
+def unbroadcast(adjoint, shape):
+    """Sum an adjoint over the axes along which an operand of `shape` was repeated."""
+    own = np.shape(value_of(adjoint))
+    extra = len(own) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        extra + k for k, n in enumerate(shape) if n == 1 and own[extra + k] != 1
+    )
+    if axes:
+        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
+    return PUBLIC["reshape"](adjoint, shape) if extra else adjoint
+
+
+class Differentiation:
+    """The adjoints of rows, as tensors, while the rows are walked backwards."""
+
+    def __init__(self, stops):
+        self.reader = Reader()
+        self.stops = set(stops)
+        self.adjoints: dict = {}
+
+    def base(self, number: int):
+        """The array of a row, None for a scalar row."""
+        if not self.is_array(number):
+            return None
+        for last in self.reader.references(number)[-1:]:
+            if int(last["tag"]) == layout.TAG_ARRAY:
+                return array_at(last["what"])
+        return None
+
+    def is_array(self, number: int) -> bool:
+        op = int(self.reader.row(number)["op"])
+        return op > layout.ARRAY or op in (layout.LEAF, layout.CONSTANT)
+
+    def add(self, number: int, view, adjoint) -> None:
+        """Add to the adjoint of a row, or of the part of its buffer that `view` is."""
+        base = self.base(number)
+        if base is not None and view is not None and not rt.same_place(view, base):
+            adjoint = _in_zeros(base, view, adjoint)
+        before = self.adjoints.get(number)
+        self.adjoints[number] = adjoint if before is None else before + adjoint
+
+    def run(self, outputs) -> None:
+        """Walk back from `outputs`, whose adjoints are given."""
+        numbers = needed(self.reader, outputs, self.stops)
+        for number in reversed(numbers):
+            if number in self.stops or number not in self.adjoints:
+                continue
+            name = name_of_row(self.reader, number)
+            if name in ("input", "constant"):
+                continue
+            if name not in RULES and not isinstance(TABLE.get(name), Pointwise):
+                raise NotImplementedError(
+                    f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
+                    "write the function without it, or take first derivatives only"
+                )
+            rule = RULES.get(name, pointwise_rule)
+            rule(self, number, self.adjoints[number])
+        for number in numbers:
+            self.refuse_writes(number)
+
+    def refuse_writes(self, number: int) -> None:
+        if self.reader.buffer_written(number) >= 0:
+            raise NotImplementedError(
+                "tapegrad: a derivative of a derivative through an in-place write is not supported "
+                "yet; build the array with concatenate, stack or where instead"
+            )
+
+    def output(self, number: int):
+        """The value of a row as a tensor on it."""
+        return tensor_at(number, self.base(number), float(self.reader.row(number)["value"]))
+
+    def operands(self, number: int) -> list:
+        """Operands of an array row: (id, tensor) for what is recorded, (−1, constant) otherwise."""
+        found = []
+        for what, source, tag in self.reader.references(number):
+            source, tag = int(source), int(tag)
+            if tag == layout.TAG_ARRAY:
+                array = array_at(what)
+                found.append((source, tensor_at(source, array) if source >= 0 else array))
+            elif tag == layout.TAG_SCALAR:
+                value = float(self.reader.row(source)["value"])
+                found.append((source, tensor_at(source, None, value)))
+            elif tag == layout.TAG_CONSTANT:
+                found.append((-1, float(np.int64(what).view(np.float64))))
+            else:
+                found.append((-1, int(what)))
+        return found
+
+
+def _in_zeros(base, view, adjoint):
+    """The adjoint of a view of a buffer as one of the buffer."""
+    repeated = tuple(k for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
+    if repeated:
+        adjoint = PUBLIC["sum"](adjoint, axis=repeated, keepdims=True)
+        view = view[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(view.ndim))]
+    out = np.zeros(base.shape, base.dtype)
+    part = same_part(out, base, view)
+    adjoint = PUBLIC["broadcast_to"](adjoint, view.shape)
+    part[...] = value_of(adjoint)
+    adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
+    return link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
+
+
+def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
+    """Adjoint times slope, for each operand."""
+    row = walk.reader.row(number)
+    op = int(row["op"])
+    if op > layout.ARRAY:
+        *operands, (_, out) = walk.operands(number)
+        declaration = TABLE[name_of_row(walk.reader, number)]
+    else:
+        operands, out = scalar_operands(walk, number, row)
+        declaration = TABLE[name_of_row(walk.reader, number)]
+    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
+    for (source, tensor), slope in zip(operands, declaration.slopes, strict=True):
+        if source < 0 or slope == "0.0":
+            continue
+        value = eval(slope, _NAMES, {**names, "out": out})
+        part = _product(adjoint, value)
+        view = tensor._array if type(tensor) is rt.Array else None
+        shape = np.shape(value_of(tensor))
+        part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
+        walk.add(source, view, part)
+
+
+def _product(adjoint, slope):
+    """Adjoint times slope, 0 where the adjoint is exactly 0 whatever the slope."""
+    if np.all(np.isfinite(value_of(slope))):
+        return adjoint * slope
+    zero = np.asarray(value_of(adjoint)) == 0.0
+    return PUBLIC["where"](zero, 0.0, adjoint * PUBLIC["where"](zero, 0.0, slope))
+
+
+def scalar_operands(walk, number, row):
+    """Operands and output of a scalar row."""
+    kind = int(row["op"]) & 3
+    first = int(row["a"])
+    operands = [(first, tensor_at(first, None, float(walk.reader.row(first)["value"])))]
+    if kind == layout.ROW_ROW and row["b"] >= 0:
+        second = int(row["b"])
+        value = float(walk.reader.row(second)["value"])
+        operands.append((second, tensor_at(second, None, value)))
+    elif kind == layout.ROW_CONSTANT:
+        operands.append((-1, constant_of(row)))
+    elif kind == layout.CONSTANT_ROW:
+        operands.insert(0, (-1, constant_of(row)))
+    return operands, tensor_at(number, None, float(row["value"]))
+
+
+def load_rule(walk, number, adjoint):
+    row = walk.reader.row(number)
+    source = int(row["a"])
+    base = walk.base(source)
+    cell = np.ndarray((), base.dtype, base, int(row["b"]) * 4)
+    walk.add(source, cell, adjoint)
+
+
+def sum_rule(walk, number, adjoint):
+    (source, tensor), *_ = walk.operands(number)
+    walk.add(source, tensor._array, PUBLIC["broadcast_to"](adjoint, tensor.shape))
+
+
+def link_rule(walk, number, adjoint):
+    *pairs, (_, out) = walk.operands(number)
+    base = walk.base(number)
+    for (source, tensor), (_, target) in zip(pairs[::2], pairs[1::2], strict=True):
+        walk.add(source, tensor._array, seen_as(adjoint, base, target))
+
+
+def pack_rule(walk, number, adjoint):
+    *operands, _ = walk.operands(number)
+    flat = PUBLIC["reshape"](adjoint, (-1,))
+    for k, (source, _) in enumerate(operands):
+        if source >= 0:
+            walk.add(source, None, flat[k])
+
+
+def deposit_rule(walk, number, adjoint):
+    (source, tensor), (_, picked), _ = walk.operands(number)
+    walk.add(source, tensor._array, adjoint[picked])
+
+
+def convert_rule(walk, number, adjoint):
+    (source, tensor), _ = walk.operands(number)
+    walk.add(source, tensor._array, adjoint.astype(tensor._array.dtype))
+
+
+def gather_rule(walk, number, adjoint):
+    (source, tensor), (_, picked), _ = walk.operands(number)
+    shape = tensor._array.shape
+    size = int(np.prod(shape, dtype=np.int64))
+    spread = deposit(adjoint, picked, size)
+    walk.add(source, tensor._array, PUBLIC["reshape"](spread, shape))
+
+
+RULES = {
+    **STRUCTURAL,
+    "load": load_rule,
+    "sum": sum_rule,
+    "link": link_rule,
+    "pack": pack_rule,
+    "convert": convert_rule,
+    "gather": gather_rule,
+    "deposit": deposit_rule,
+}
+
+
+def recorded_adjoints(outputs, seeds, inputs) -> list:
+    """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
+    walk = Differentiation([tensor._id for tensor in inputs])
+    for output, seed in zip(outputs, seeds, strict=True):
+        view = output._array if type(output) is rt.Array else None
+        walk.add(output._id, view, seed)
+    walk.run([output._id for output in outputs])
+    found = []
+    for tensor in inputs:
+        adjoint = walk.adjoints.get(tensor._id)
+        if adjoint is None:
+            adjoint = PUBLIC["zeros"](np.shape(value_of(tensor)))
+        found.append(adjoint)
+    return found
+
+
+def depends_on_others(outputs, inputs) -> bool:
+    """Whether the outputs depend on an input that is not among `inputs`."""
+    reader = Reader()
+    stops = {tensor._id for tensor in inputs}
+    for number in needed(reader, [output._id for output in outputs], stops):
+        if number not in stops and name_of_row(reader, number) == "input":
+            return True
+    return False

@@ -1,0 +1,119 @@
+"""Floor 5: arguments of a function made inputs of the tape, in whatever structure they come."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .codegen.layout import LEAF
+from .tape.adjoint import Sweep
+from .tensor import memory
+from .tensor import runtime as rt
+from .tensor.apply import apply
+from .tensor.values import FLOATS, is_recorded, value_of
+
+
+def tree_leaves(tree, path="") -> list:
+    """Values in nested tuples, lists and dicts, each with its place."""
+    if isinstance(tree, dict):
+        return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
+    if isinstance(tree, (tuple, list)):
+        return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
+    return [(path, tree)]
+
+
+def tree_build(tree, values):
+    """A tree of the same structure with values taken from an iterator."""
+    if isinstance(tree, dict):
+        return {key: tree_build(item, values) for key, item in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[tree_build(item, values) for item in tree])
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(tree_build(item, values) for item in tree)
+    return next(values)
+
+
+class Inputs:
+    """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
+
+    def __init__(self, name: str, args, argnums):
+        self.single = isinstance(argnums, (int, np.integer))
+        numbers = (argnums,) if self.single else tuple(argnums)
+        for number in numbers:
+            if not -len(args) <= number < len(args):
+                raise ValueError(
+                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
+                    f"{len(args)} positional arguments"
+                )
+        self.trees = [args[number] for number in numbers]
+        self.tensors: list = []
+        self.nested = False  # whether an argument is itself recorded
+        made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
+        replaced = list(args)
+        for number, tree in zip(numbers, made, strict=True):
+            replaced[number] = tree
+        self.args = tuple(replaced)
+
+    def _record(self, name, tree):
+        if isinstance(tree, (np.ndarray, float)):
+            return [self._input(name, "", tree)]
+        return [self._input(name, place, value) for place, value in tree_leaves(tree)]
+
+    def _input(self, name, place, value):
+        rt.start()
+        if is_recorded(value):
+            tensor = apply("multiply", value, 1.0)
+            self.nested = True
+        elif isinstance(value, (float, int)) and not isinstance(value, bool):
+            tensor = rt.scalar_leaf(float(value))
+        else:
+            tensor = array_input(name, place, memory.copy_of(np.asarray(value_of(value))))
+        self.tensors.append(tensor)
+        return tensor
+
+    def prepare(self, sweep: Sweep) -> None:
+        """Let the sweep write the adjoints of arrays where they are returned from."""
+        self.adjoints = [
+            None if type(tensor) is rt.Scalar else sweep.adopt(tensor) for tensor in self.tensors
+        ]
+
+    def read(self, sweep: Sweep) -> list[np.ndarray]:
+        """Adjoints of the inputs, each of shape (seeds, …)."""
+        return [
+            np.array([sweep.scalar(tensor, k) for k in range(sweep.seeds)]) if a is None else a
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+    def gradients(self, sweep: Sweep):
+        """Derivatives for the one seed, in the structure of the arguments."""
+        found = iter(
+            [
+                sweep.scalar(tensor) if a is None else plain(a[0])
+                for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+            ]
+        )
+        return self.build(found)
+
+    def build(self, values):
+        """Values in the structure of the arguments."""
+        results = [tree_build(tree, values) for tree in self.trees]
+        return results[0] if self.single else tuple(results)
+
+
+def array_input(name, place, array):
+    """An array argument, which is ours, as an input."""
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold real "
+            "numbers (float64 or float32)"
+        )
+    if array.ndim == 0 and array.dtype == np.float64:
+        return rt.scalar_leaf(float(array))
+    return rt.row(LEAF, array)
+
+
+def plain(value):
+    """A result as the caller expects it: a float for a scalar, else an array."""
+    value = np.asarray(value)
+    return value.item() if value.ndim == 0 else value

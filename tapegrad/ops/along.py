@@ -1,0 +1,298 @@
+"""Rows that work along axes: extremes, products, running sums and products, softmax and its kin.
+
+The operand is referred to through a view that has the axes in question last; what is reduced
+together, a group, is then a number of whole lines, and that number is the reference after it.
+Groups are copied to a block of doubles, so that one kernel serves both dtypes and all strides.
+"""
+
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.frame import (
+    cell,
+    item_bytes,
+    line_of,
+    line_offset,
+    lines_of,
+    mirror,
+    mirrored,
+    row_of,
+)
+from tapegrad.codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES, TAG_SCALAR
+from tapegrad.codegen.memory import (
+    f32s,
+    f64s,
+    free,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+)
+
+from .table import structural
+
+
+@helper
+def read_group(array, data, group, lines, block, wide):
+    """Copy the lines of a group of an array, whose elements lie from `data`, to a block."""
+    n, stride = line_of(array)
+    to = f64s(block)
+    for line in range(lines):
+        at = data + line_offset(array, group * lines + line)
+        if wide:
+            for i in range(n):
+                to[line * n + i] = load_f64(at, i * stride)
+        else:
+            for i in range(n):
+                to[line * n + i] = f32s(at + i * stride)[0]
+
+
+@helper
+def add_group(array, data, group, lines, block, factor, wide):
+    """Add `factor` times a block to the lines of a group of a mirror that lies from `data`."""
+    n, stride = line_of(array)
+    of = f64s(block)
+    for line in range(lines):
+        at = data + line_offset(array, group * lines + line)
+        if wide and stride == 8:
+            to = f64s(at)
+            for i in range(n):
+                to[i] += factor * of[line * n + i]
+        elif wide:
+            for i in range(n):
+                f64s(at + i * stride)[0] += factor * of[line * n + i]
+        else:
+            for i in range(n):
+                f32s(at + i * stride)[0] += factor * of[line * n + i]
+
+
+@helper
+def reduced_value(frame, id, out, group, wide):
+    """Value of element `group` of the output of a reduction: `out` is its reference."""
+    if load_i32(out, 12) == TAG_SCALAR:
+        return load_f64(row_of(frame, id), 16)
+    data = load_i64(load_i64(out, 0), ARRAY_DATA)
+    if wide:
+        return load_f64(data, group * 8)
+    return f32s(data)[group] * 1.0
+
+
+@helper
+def add_slopes(frame, id, refs, group, lines, found, slopes):
+    """Add output adjoint × slope to the elements of a group of the operand, for every seed."""
+    array, out = load_i64(refs, 0), refs + 2 * REFERENCE_BYTES
+    own = cell(frame, id)
+    wide = item_bytes(frame, array) == 8
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        if load_i32(out, 12) == TAG_SCALAR:
+            g = load_f64(own, seed * 8)
+        else:
+            at = mirrored(load_i64(own, 0), load_i64(load_i64(out, 0), ARRAY_DATA), seed)
+            g = load_f64(at, group * 8) if wide else f32s(at)[group] * 1.0
+        if g != 0.0:
+            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+            add_group(array, data, group, lines, slopes, g, wide)
+
+
+def extreme_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output. What is tied shares evenly."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        best = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
+        tied = 0
+        for i in range(n):
+            same = (x[i] == best) | ((x[i] != x[i]) & (best != best))
+            x[i] = 1.0 if same else 0.0
+            tied += same
+        for i in range(n):
+            x[i] /= tied
+        add_slopes(frame, id, refs, group, lines, found, block)
+    free(block)
+
+
+def prod_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output. A slope is the product of the rest."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 16)
+    x, slope = f64s(block), f64s(block + n * 8)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        before = 1.0
+        for i in range(n):
+            slope[i] = before
+            before *= x[i]
+        after = 1.0
+        for i in range(n - 1, -1, -1):
+            slope[i] *= after
+            after *= x[i]
+        add_slopes(frame, id, refs, group, lines, found, block + n * 8)
+    free(block)
+
+
+def logsumexp_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output. The slopes are the softmax."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        total = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
+        for i in range(n):
+            x[i] = np.exp(x[i] - total)
+        add_slopes(frame, id, refs, group, lines, found, block)
+    free(block)
+
+
+@helper
+def read_adjoint(frame, id, view, group, lines, block, seed, wide):
+    """Copy the adjoint of a group of the output, given the output's view, to a block."""
+    data = mirrored(load_i64(cell(frame, id), 0), load_i64(view, ARRAY_DATA), seed)
+    read_group(view, data, group, lines, block, wide)
+
+
+def softmax_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output as seen from it, the output."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 16)
+    y, g = f64s(block), f64s(block + n * 8)
+    for group in range(lines_of(array) // lines):
+        read_group(out, load_i64(out, ARRAY_DATA), group, lines, block, wide)
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, lines, block + n * 8, seed, wide)
+            total = 0.0
+            for i in range(n):
+                total += g[i] * y[i] if g[i] != 0.0 else 0.0
+            for i in range(n):
+                g[i] = y[i] * (g[i] - total)
+            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+            add_group(array, data, group, lines, block + n * 8, 1.0, wide)
+    free(block)
+
+
+def log_softmax_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output as seen from it, the output."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 16)
+    y, g = f64s(block), f64s(block + n * 8)
+    for group in range(lines_of(array) // lines):
+        read_group(out, load_i64(out, ARRAY_DATA), group, lines, block, wide)
+        for i in range(n):
+            y[i] = np.exp(y[i])
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, lines, block + n * 8, seed, wide)
+            total = 0.0
+            for i in range(n):
+                total += g[i]
+            if total != 0.0:
+                for i in range(n):
+                    g[i] -= total * y[i]
+            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+            add_group(array, data, group, lines, block + n * 8, 1.0, wide)
+    free(block)
+
+
+def cumsum_adjoint(frame, id, refs, task):
+    """References: the operand, 1, the output as seen from it, the output."""
+    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0]
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 8)
+    g = f64s(block)
+    for group in range(lines_of(array)):
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, 1, block, seed, wide)
+            for i in range(n - 2, -1, -1):
+                g[i] += g[i + 1]
+            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+            add_group(array, data, group, 1, block, 1.0, wide)
+    free(block)
+
+
+def cumprod_adjoint(frame, id, refs, task):
+    """References: the operand, 1, the output as seen from it, the output.
+
+    x[i] has adjoint before[i]·s[i], where s[i] = g[i] + x[i+1]·s[i+1]: no division, right at 0.
+    """
+    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0]
+    if found == 0 or n == 0:
+        return
+    wide = item_bytes(frame, array) == 8
+    block = malloc(n * 24)
+    x, before, g = f64s(block), f64s(block + n * 8), f64s(block + n * 16)
+    for group in range(lines_of(array)):
+        read_group(array, load_i64(array, ARRAY_DATA), group, 1, block, wide)
+        before[0] = 1.0
+        for i in range(1, n):
+            before[i] = before[i - 1] * x[i - 1]
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, 1, block + n * 16, seed, wide)
+            for i in range(n - 2, -1, -1):
+                g[i] += x[i + 1] * g[i + 1] if g[i + 1] != 0.0 else 0.0
+            for i in range(n):
+                g[i] = g[i] * before[i] if g[i] != 0.0 else 0.0
+            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+            add_group(array, data, group, 1, block + n * 16, 1.0, wide)
+    free(block)
+
+
+_REDUCE = (read_group, add_group, reduced_value, add_slopes)
+_KEEP = (read_group, add_group, read_adjoint)
+
+structural(
+    "extreme",
+    extreme_adjoint,
+    helpers=_REDUCE,
+    doc="largest or smallest along axes",
+    awkward="elements tied for the extreme share the adjoint evenly",
+)
+structural("prod", prod_adjoint, helpers=_REDUCE, doc="product along axes, right with zeros")
+structural(
+    "logsumexp",
+    logsumexp_adjoint,
+    helpers=_REDUCE,
+    doc="logarithm of the sum of exponentials along axes",
+    awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
+)
+structural("softmax", softmax_adjoint, helpers=_KEEP, doc="exponentials divided by their sum")
+structural("log_softmax", log_softmax_adjoint, helpers=_KEEP, doc="logarithm of softmax")
+structural("cumsum", cumsum_adjoint, helpers=_KEEP, doc="running sums along an axis")
+structural(
+    "cumprod",
+    cumprod_adjoint,
+    helpers=_KEEP,
+    doc="running products along an axis, right with zeros",
+)

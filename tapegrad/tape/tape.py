@@ -1,0 +1,289 @@
+"""A recording that can be looked at: the rows that an output needs, renumbered from 0.
+
+`extract` copies them out of the store, oldest first, so that the store may go on. A tape prints
+itself one row a line, tells its size, and checks that it is legal.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+
+import numpy as np
+
+from ..codegen import layout
+from ..ops.table import TABLE, Pointwise
+from . import store
+
+ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
+REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
+_BY_CODE = {op.code: op.name for op in TABLE.values()}
+
+
+@dataclasses.dataclass
+class Row:
+    """One row: the operation, its operands, and its value.
+
+    An operand is (row number, view or None), a constant number, or a constant array; `view` is the
+    part of that row's array which the operation reads.
+    """
+
+    op: str
+    operands: list
+    value: np.ndarray | float | None
+
+    @property
+    def inputs(self) -> list[int]:
+        """Numbers of the rows that this one reads."""
+        return [operand[0] for operand in self.operands if isinstance(operand, tuple)]
+
+
+def array_at(address: int) -> np.ndarray:
+    return ctypes.cast(int(address), ctypes.py_object).value
+
+
+class Reader:
+    """Rows of the store, by id."""
+
+    def __init__(self):
+        store.seal()
+        self.place = {slot: k for k, slot in enumerate(store.input_slots + store.order)}
+        self._rows: dict[int, np.ndarray] = {}
+        self._references: dict[int, np.ndarray] = {}
+
+    def time(self, number: int) -> int:
+        """Position in time."""
+        slot = number >> layout.ROWS_BITS
+        return (self.place[slot] << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
+
+    def row(self, number: int):
+        slot = number >> layout.ROWS_BITS
+        if slot not in self._rows:
+            memory = store.chunks[slot]
+            rows = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
+            self._rows[slot] = memory[layout.HEADER_BYTES : rows].view(ROW)
+            self._references[slot] = memory[rows:].view(REFERENCE)
+        return self._rows[slot][number & (layout.ROWS - 1)]
+
+    def references(self, number: int):
+        row = self.row(number)
+        first, count = int(row["a"]), int(row["b"])
+        return self._references[number >> layout.ROWS_BITS][first : first + count]
+
+    def operands(self, number: int) -> list[int]:
+        """Ids of the rows that row `number` reads."""
+        row = self.row(number)
+        op = int(row["op"])
+        if op > layout.ARRAY:
+            found = [int(i) for i in self.references(number)["id"]]
+            return [i for i in found if i >= 0 and i != number]
+        if op == layout.LOAD:
+            return [int(row["a"])]
+        if op >= 4 * layout.FIRST_CODE:
+            both = op & 3 == layout.ROW_ROW and row["b"] >= 0
+            return [int(row["a"])] + ([int(row["b"])] if both else [])
+        return []
+
+    def buffer_written(self, number: int) -> int:
+        """The buffer that the row writes in place, −1 if none."""
+        row = self.row(number)
+        op = int(row["op"])
+        if op > layout.ARRAY:
+            name = _BY_CODE[op - layout.ARRAY]
+            if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
+                return int(self.references(number)["id"][0])
+        return -1
+
+
+def constant_of(row) -> float:
+    return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
+
+
+def name_of_row(reader: Reader, number: int) -> str:
+    """Name of a row's operation."""
+    op = int(reader.row(number)["op"])
+    if op > layout.ARRAY:
+        return _BY_CODE[op - layout.ARRAY]
+    if op >= 4 * layout.FIRST_CODE:
+        return _BY_CODE[op // 4 - 1]
+    names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
+    if op not in names:
+        raise RuntimeError(
+            "tapegrad: a row that is needed was used up by a backward pass; call it with "
+            "retain_graph=True"
+        )
+    return names[op]
+
+
+def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
+    """Ids of all rows that the outputs need, in order of time; writes of their buffers included.
+
+    What only the rows in `stops` need is left out.
+    """
+    writes: dict[int, list[int]] = {}
+    for slot in store.order:
+        if store.word(slot, layout.WRITES):
+            base = slot << layout.ROWS_BITS
+            for position in range(store.word(slot, layout.USED_ROWS)):
+                buffer = reader.buffer_written(base + position)
+                if buffer >= 0:
+                    writes.setdefault(buffer, []).append(base + position)
+    found, waiting = set(), list(outputs)
+    while waiting:
+        number = waiting.pop()
+        if number in found:
+            continue
+        found.add(number)
+        if number in stops:
+            continue
+        waiting.extend(reader.operands(number))
+        waiting.extend(writes.get(number, ()))
+    return sorted(found, key=reader.time)
+
+
+def _scalar_row(reader, number, row, numbers) -> Row:
+    op = int(row["op"])
+    first = (numbers[int(row["a"])], None)
+    kind = op & 3
+    operands: list = [first]
+    if kind == layout.ROW_CONSTANT:
+        operands.append(constant_of(row))
+    elif kind == layout.CONSTANT_ROW:
+        operands.insert(0, constant_of(row))
+    elif row["b"] >= 0:
+        operands.append((numbers[int(row["b"])], None))
+    return Row(_BY_CODE[op // 4 - 1], operands, float(row["value"]))
+
+
+def _array_row(reader, number, row, numbers) -> Row:
+    operands: list = []
+    value: np.ndarray | float | None = None
+    for what, source, tag in reader.references(number):
+        source, tag = int(source), int(tag)
+        if source == number:
+            value = array_at(what) if tag == layout.TAG_ARRAY else float(row["value"])
+        elif tag == layout.TAG_ARRAY:
+            array = array_at(what)
+            operands.append((numbers[source], array) if source >= 0 else array)
+        elif tag == layout.TAG_SCALAR:
+            operands.append((numbers[source], None))
+        elif tag == layout.TAG_CONSTANT:
+            operands.append(float(np.int64(what).view(np.float64)))
+        else:
+            operands.append(int(what))
+    return Row(_BY_CODE[int(row["op"]) - layout.ARRAY], operands, value)
+
+
+def _read(reader, number, numbers) -> Row:
+    row = reader.row(number)
+    op = int(row["op"])
+    if op > layout.ARRAY:
+        return _array_row(reader, number, row, numbers)
+    if op >= 4 * layout.FIRST_CODE:
+        return _scalar_row(reader, number, row, numbers)
+    if op == layout.LOAD:
+        offset = int(row["b"]) * 4
+        return Row("load", [(numbers[int(row["a"])], None), offset], float(row["value"]))
+    if op in (layout.LEAF, layout.CONSTANT):
+        name = "input" if op == layout.LEAF else "constant"
+        references = reader.references(number)
+        array = array_at(references["what"][0]) if len(references) else float(row["value"])
+        return Row(name, [], array)
+    raise AssertionError(name_of_row(reader, number))
+
+
+class Tape:
+    """Rows of a recorded computation, oldest first; made by `tg.record`.
+
+    `rows` is a list of `Row`, `outputs` the numbers of the rows of the results.
+    """
+
+    def __init__(self, rows: list[Row], outputs: list[int]):
+        self.rows = rows
+        self.outputs = outputs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, their references and the arrays that they keep."""
+        held = {id(r.value): r.value.nbytes for r in self.rows if isinstance(r.value, np.ndarray)}
+        references = sum(len(row.operands) + 1 for row in self.rows)
+        return (
+            len(self.rows) * layout.ROW_BYTES
+            + references * layout.REFERENCE_BYTES
+            + sum(held.values())
+        )
+
+    def check(self) -> None:
+        """Raise ValueError unless every row reads only rows before it and views that fit."""
+        for number, row in enumerate(self.rows):
+            if row.op not in TABLE and row.op not in ("input", "constant", "load"):
+                raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
+            for source in row.inputs:
+                if not 0 <= source < number:
+                    raise ValueError(
+                        f"tapegrad.Tape: row {number} ({row.op}) reads row {source}, which is not "
+                        "before it"
+                    )
+            for operand in row.operands:
+                if isinstance(operand, tuple) and operand[1] is not None:
+                    base = self.rows[operand[0]].value
+                    if not isinstance(base, np.ndarray) or not _inside(operand[1], base):
+                        raise ValueError(
+                            f"tapegrad.Tape: row {number} ({row.op}) reads outside the buffer of "
+                            f"row {operand[0]}"
+                        )
+        for output in self.outputs:
+            if not 0 <= output < len(self.rows):
+                raise ValueError(f"tapegrad.Tape: there is no row {output}, which is an output")
+
+    def __str__(self) -> str:
+        lines = [f"tape of {len(self)} rows, {self.nbytes} bytes"]
+        lines += [f"{k:5d}  {_line(row, k in self.outputs)}" for k, row in enumerate(self.rows)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _inside(view: np.ndarray, base: np.ndarray) -> bool:
+    low, high = _bounds(view)
+    base_low, base_high = _bounds(base)
+    return view.size == 0 or (base_low <= low and high <= base_high)
+
+
+def _bounds(array: np.ndarray) -> tuple[int, int]:
+    """Addresses of the first byte of an array and of the byte after its last."""
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    start = array.__array_interface__["data"][0]
+    low = start + sum(step for step in steps if step < 0)
+    return low, start + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def _operand_text(operand) -> str:
+    if isinstance(operand, tuple):
+        number, view = operand
+        return f"%{number}" if view is None else f"%{number}{list(view.shape)}"
+    if isinstance(operand, np.ndarray):
+        return f"array{list(operand.shape)}"
+    return f"{operand:.6g}" if isinstance(operand, float) else str(operand)
+
+
+def _line(row: Row, is_output: bool) -> str:
+    if isinstance(row.value, np.ndarray):
+        value = f"{row.value.dtype}{list(row.value.shape)}"
+    else:
+        value = "" if row.value is None else f"{row.value:.6g}"
+    operands = " ".join(_operand_text(operand) for operand in row.operands)
+    end = "  output" if is_output else ""
+    return f"{row.op:12s} {operands:32s} {value}{end}".rstrip()
+
+
+def extract(outputs: list[int]) -> Tape:
+    """The tape of the rows that the rows `outputs` need."""
+    reader = Reader()
+    found = needed(reader, outputs)
+    numbers = {number: k for k, number in enumerate(found)}
+    rows = [_read(reader, number, numbers) for number in found]
+    return Tape(rows, [numbers[number] for number in outputs])

@@ -1,0 +1,71 @@
+"""Memory for large results, used again once nothing refers to it.
+
+A recorded program keeps its intermediate arrays alive and lets them all go after the sweep; fresh
+pages from the system for each of them would cost more than the arithmetic.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+
+from ..codegen.layout import LARGE
+
+#: Most bytes that are kept without being in use.
+KEPT = 512 << 20
+
+_lock = threading.Lock()
+_blocks: dict[int, list[np.ndarray]] = {}  # bytes → memory, in use or not
+_total = 0
+
+
+def _is_idle(blocks, k) -> bool:
+    """Whether nothing but the list refers to a block."""
+    return sys.getrefcount(blocks[k]) == 2
+
+
+def empty(shape, dtype=np.float64) -> np.ndarray:
+    """An uninitialised array in C order, like np.empty."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size < LARGE:
+        return np.empty(shape, dtype)
+    with _lock:
+        block = _take(size)
+    return block.view(dtype).reshape(shape)
+
+
+def _take(size: int) -> np.ndarray:
+    global _total
+    blocks = _blocks.setdefault(size, [])
+    for k in range(len(blocks)):
+        if _is_idle(blocks, k):
+            return blocks[k]
+    if _total + size > KEPT:
+        _drop_idle()
+    block = np.empty(size, np.uint8)
+    if _total + size <= KEPT:
+        blocks.append(block)
+        _total += size
+    return block
+
+
+def _drop_idle() -> None:
+    """Forget blocks that are not in use; the system gets their memory back."""
+    global _total
+    for size, blocks in list(_blocks.items()):
+        for k in reversed(range(len(blocks))):
+            if _is_idle(blocks, k):
+                del blocks[k]
+                _total -= size
+        if not blocks:
+            del _blocks[size]
+
+
+def copy_of(array: np.ndarray) -> np.ndarray:
+    """A copy in C order."""
+    made = empty(array.shape, array.dtype)
+    made[...] = array
+    return made

@@ -1,0 +1,38 @@
+"""The documentation agrees with the code: generated pages, links, the list of files, the diff."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "tapegrad" / "README.md"]
+
+
+def test_the_page_of_operations_is_what_the_table_gives():
+    made = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))["text"]()
+    committed = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert committed == made, "run `python docs/make_operations.py`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_core_page_names_every_module():
+    text = (ROOT / "tapegrad" / "README.md").read_text(encoding="utf-8")
+    modules = (ROOT / "tapegrad").rglob("*.py")
+    missing = [m.name for m in modules if m.name != "__init__.py" and f"`{m.name}`" not in text]
+    assert not missing
+
+
+def test_the_diff_in_contributing_is_in_the_source():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (diff,) = re.findall(r"```diff\n(.*?)```", text, re.DOTALL)
+    added = [line[1:] for line in diff.splitlines() if re.match(r"\+(?!\+\+)", line)]
+    source = (ROOT / "tapegrad" / "ops" / "pointwise.py").read_text(encoding="utf-8")
+    assert added and "\n".join(added) in source
