@@ -40,21 +40,27 @@ number_negative = c_function("PyNumber_Negative", word(word))
 
 
 @helper
+def no_room(references):
+    S = state()
+    left = load_i64(S, STATE_REFERENCE_END) - load_i64(S, STATE_REFERENCE)
+    full = load_i64(S, STATE_ROW) == load_i64(S, STATE_ROW_END)
+    return full or references * REFERENCE_BYTES > left
+
+
+@helper
 def next_row(references, size):
     """Address of the next row, with room for its references; `size` bytes are kept alive."""
     S = state()
     held = load_i64(S, STATE_BYTES) + size
     store_i64(S, STATE_BYTES, held)
-    row = load_i64(S, STATE_ROW)
-    left = load_i64(S, STATE_REFERENCE_END) - load_i64(S, STATE_REFERENCE)
-    full = row == load_i64(S, STATE_ROW_END) or references * REFERENCE_BYTES > left
-    if full or held > load_i64(S, STATE_BYTES_LIMIT):
+    full = held > load_i64(S, STATE_BYTES_LIMIT)
+    while full or no_room(references):  # another thread may fill the new chunk first
         made = call_none(load_i64(S, STATE_NEW_CHUNK))
         if made == 0:
             return 0
         decref(made)
-        row = load_i64(S, STATE_ROW)
-    return row
+        full = False
+    return load_i64(S, STATE_ROW)
 
 
 @helper
