@@ -34,6 +34,7 @@ from .layout import (
     FRAME_CHUNKS,
     FRAME_FIRST,
     FRAME_FLOAT32,
+    FRAME_INPUTS,
     FRAME_LOWEST,
     FRAME_MET_FREED,
     FRAME_ORDER,
@@ -85,7 +86,8 @@ def new_cells(frame, slot):
     store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, address)
     store_i64(load_i64(frame, FRAME_LOWEST), slot * 8, ROWS)
     order = load_i64(load_i64(frame, FRAME_ORDER), slot * 8)
-    if order < load_i64(frame, FRAME_FIRST):
+    inputs = load_i64(frame, FRAME_INPUTS)  # their chunks come first and hold nothing to sweep
+    if inputs <= order < load_i64(frame, FRAME_FIRST):
         store_i64(frame, FRAME_FIRST, order)
     return address
 

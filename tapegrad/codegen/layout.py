@@ -120,7 +120,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_MET_FREED,
     FRAME_POINTWISE,
     FRAME_POOL,
-) = range(0, 8 * 26, 8)
+    FRAME_INPUTS,
+) = range(0, 8 * 27, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back

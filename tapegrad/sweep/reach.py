@@ -73,8 +73,8 @@ def reach_chunk(chunk, base, live, marks, used):
     return count
 
 
-def reach(chunks, sequence, length, marks, used):
-    """Mark what is needed among the chunks in order of time.
+def reach(chunks, sequence, length, marks, used, current):
+    """Mark what is needed among the chunks in order of time; `current` is being written.
 
     A write is older news than its buffer's own row, so passes go on until nothing is new.
     """
@@ -87,7 +87,7 @@ def reach(chunks, sequence, length, marks, used):
         for back in range(length):
             slot = load_i64(sequence, (length - 1 - back) * 8)
             chunk = load_i64(chunks, slot * 8)
-            live = load_i64(chunk, LIVE) > 0
+            live = slot == current or load_i64(chunk, LIVE) > 0
             count += reach_chunk(chunk, slot << ROWS_BITS, live, marks, used)
         again = writes > 0 and count > 0
     return 0
@@ -132,4 +132,4 @@ def bytes_of(array):
     return total
 '''
 
-EXPORTS = {"reach": 5, "any_mark": 3, "release_rows": 3}
+EXPORTS = {"reach": 6, "any_mark": 3, "release_rows": 3}

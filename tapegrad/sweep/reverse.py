@@ -218,7 +218,7 @@ def redo(frame):
 
 
 def begin(frame, length, seeds, retain):
-    """Set the frame for a sweep over `length` chunks that starts at the newest row."""
+    """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
     S = global_state()
     chunk = load_i64(S, STATE_CHUNK)
     rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
@@ -231,7 +231,11 @@ def begin(frame, length, seeds, retain):
     store_i64(frame, FRAME_AT_POSITION, rows - 1)
     store_i64(frame, FRAME_START_ORDER, length - 1)
     store_i64(frame, FRAME_START_POSITION, rows - 1)
-    return 0
+    writes = 0
+    for order in range(length):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
+    return writes
 
 
 @helper
@@ -275,7 +279,10 @@ def end(frame):
     """Give back the cells and what used-up rows keep alive (with the interpreter lock held)."""
     adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
     given = 0
-    for order in range(load_i64(frame, FRAME_FIRST), load_i64(frame, FRAME_START_ORDER) + 1):
+    inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        if inputs <= order < first:
+            continue
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
         cells = load_i64(adjoints, slot * 8)
         if cells == 0:

@@ -30,6 +30,7 @@ class _Compiled:
 
     begin: Any
     reverse: Any
+    reverse_alone: Any
     redo: Any
     end: Any
     cell_of: Any
@@ -46,6 +47,8 @@ class _Compiled:
         self.__dict__.update({n: native.builtin(n, a) for n, a in builtins.items()})
         self.__dict__.update(functions(text, reverse.EXPORTS, keep_lock=False))
         self.__dict__.update(functions(text, reverse.LOCKED, keep_lock=True))
+        address = ctypes.cast(self.reverse, ctypes.c_void_p).value
+        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
         signature = {"pointwise": "int64(int64, int64)"}
         self.pointwise = compile_source(reverse.POINTWISE_SOURCE, signature)["pointwise"]
         count = len(TABLE) + 2
@@ -105,6 +108,7 @@ class _Work:
         self.lowest = np.zeros(slots, np.int64)
         self.table = store.table.copy()
         self.length = len(self.sequence)
+        self.set(FRAME_INPUTS=len(store.input_slots))
         self.set(
             FRAME_CHUNKS=self.table.ctypes.data,
             FRAME_ADJOINTS=self.adjoints.ctypes.data,
@@ -123,18 +127,21 @@ class Sweep:
 
     def __init__(self, seeds: int = 1, retain: bool = False):
         self.seeds = seeds
-        self.work = _works.pop() if _works else _Work()
-        if self.work.version != store.version:
-            self.work.follow()
-        self.address = self.work.address
         self.code = compiled()
-        self.code.begin(self.address, self.work.length, seeds, retain)
+        store.sweeping.add(id(self))
+        with store.lock:
+            self.work = _works.pop() if _works else _Work()
+            if self.work.version != store.version:
+                self.work.follow()
+            self.address = self.work.address
+            self.writes = self.code.begin(self.address, self.work.length, seeds, retain) > 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.code.end(self.address)
+        store.sweeping.discard(id(self))
         _works.append(self.work)
 
     def plant(self, tensor, seeds) -> None:
@@ -193,7 +200,9 @@ class Sweep:
     def run(self) -> None:
         """Sweep from the newest row to the oldest one that is reached."""
         code, frame = self.code, self.work.frame
-        while (status := code.reverse(self.address)) != layout.DONE:
+        # While writes are undone no other thread may look at what they wrote.
+        reverse = code.reverse_alone if self.writes else code.reverse
+        while (status := reverse(self.address)) != layout.DONE:
             if status == layout.MET_FREED:
                 raise FreedError
             if status == layout.MET_CHANGED:

@@ -9,6 +9,7 @@ reaches is let go, chunk by chunk.
 import collections
 import functools
 import sys
+import threading
 import weakref
 
 import numpy as np
@@ -31,6 +32,9 @@ input_slots: list[int] = []  # slots of chunks of inputs
 _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
+#: Sweeps under way, by identity: they run without the interpreter lock, and nothing may go then.
+sweeping: set[int] = set()
+lock = threading.RLock()  # of the list of chunks
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
 
@@ -80,10 +84,14 @@ def seal() -> None:
 
 def new_chunk() -> None:
     """Close the current chunk and open another; called by the recorder when there is no room."""
+    with lock:
+        _new_chunk()
+
+
+def _new_chunk() -> None:
     seal()
-    if len(order) >= _limits["chunks"] or get_word(layout.STATE_BYTES) > get_word(
-        layout.STATE_BYTES_LIMIT
-    ):
+    grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
+    if (grown or len(order) >= _limits["chunks"]) and not sweeping:
         look()
     slot = _new_slot()
     order.append(slot)
@@ -115,9 +123,10 @@ def _reach() -> dict:
 
 
 def look() -> None:
-    """Let go of what no live tensor reaches."""
+    """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
+    current = order[-1] if order else -1
     compiled = _reach()
     sequence = np.array(input_slots + order, np.int64)
     marks = np.zeros(max(chunks) + 1 << layout.ROWS_BITS, np.uint8)
@@ -127,13 +136,14 @@ def look() -> None:
         len(sequence),
         marks.ctypes.data,
         used_table().ctypes.data,
+        current,
     )
     given = 0
     for slot in list(order):
         base, rows = slot << layout.ROWS_BITS, word(slot, layout.USED_ROWS)
         address = int(table[slot])
         given += compiled["release_rows"](address, marks.ctypes.data, base)
-        if not compiled["any_mark"](marks.ctypes.data, base, rows):
+        if slot != current and not compiled["any_mark"](marks.ctypes.data, base, rows):
             order.remove(slot)
             _give_back(slot)
     given += _recycle_inputs(marks)
@@ -171,9 +181,10 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
 
     `array` must be the owner that views of it name as their base.
     """
-    if not _free_inputs:
-        _make_inputs()
-    number = _free_inputs.pop()
+    with lock:
+        if not _free_inputs:
+            _make_inputs()
+        number = _free_inputs.pop()
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
@@ -186,7 +197,7 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
 
 
 def _make_inputs() -> None:
-    if _retired:
+    if _retired and not sweeping:
         seal()
         look()
         if _free_inputs:
