@@ -63,7 +63,7 @@ def run_flat(once, count):
     assert after["bytes"] <= max(2 * before["bytes"], 2**24)
     assert after["array_bytes"] <= 2 * store.FEWEST_BYTES
     assert after["inputs"] <= before["inputs"] + 1
-    assert resident() - memory < 2**26  # chunks up to the first look
+    assert resident() - memory < 2**26
 
 
 def test_flat_without_backward():
@@ -208,7 +208,8 @@ def test_an_input_dies_while_a_view_lives():
 
 def test_inputs_are_used_again():
     number = [tg.tensor([1.0], requires_grad=True)._id for _ in range(20_000)]
-    assert len(set(number)) <= 4 * 4096
+    # two chunks of inputs, and one more for what the rows of the chunk in use still read
+    assert len(set(number)) <= 3 * 4096 + 8
     kept = [tg.tensor([float(k)], requires_grad=True) for k in range(10_000)]
     assert len({x._id for x in kept}) == 10_000
     sum((x * x for x in kept[::100]), tg.tensor(0.0)).sum().backward()

@@ -21,7 +21,7 @@ from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
-FEWEST_CHUNKS, FEWEST_BYTES = 64, 256 << 20
+FEWEST_CHUNKS, FEWEST_BYTES = 48, 128 << 20
 _ROWS_AT = layout.HEADER_BYTES
 _REFERENCES_AT = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
 
