@@ -193,7 +193,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         native = _make_type(
             "tapegrad.NativeArray",
             layout.TENSOR_BYTES,
-            _BASE_TYPE,
+            _BASE_TYPE | _NOT_CALLABLE,
             {
                 **operators,
                 "mp_subscript": address["tensor_item"],

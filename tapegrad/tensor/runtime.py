@@ -27,6 +27,9 @@ class Tensor:
     #: Before ndarray in binary operations.
     __array_priority__ = 1000.0
 
+    def __new__(cls, *_, **__):
+        raise TypeError("tapegrad.Tensor: tensors are made by tg.tensor(data)")
+
 
 Scalar: Any = type("Scalar", (), {})
 Array: Any = type("Array", (), {})
