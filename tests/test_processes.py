@@ -1,0 +1,172 @@
+"""Several processes and one cache of kernels: pools by fork and spawn, races, no place to write."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+ROOT = Path(__file__).resolve().parent.parent
+#: Scalars, element-wise and structural kernels, a write; prints a gradient.
+PROGRAM = """
+import numpy as np, warnings
+import tapegrad as tg
+def f(x):
+    g = x * 2.0
+    g[1:] = np.sin(x[:-1])
+    return np.sum(g * g) + x[0] * x[1] + np.sum(x[[0, 0]])
+print(tg.grad(f)(np.array([0.1, 0.2, 0.3])).tolist())
+"""
+
+
+def f(x):
+    g = x * 2.0
+    g[1:] = np.sin(x[:-1])
+    return np.sum(g * g) + x[0] * x[1] + np.sum(x[[0, 0]])
+
+
+AT = np.array([0.1, 0.2, 0.3])
+WANTED = np.array([8 * 0.1 + np.sin(0.2) + 0.2 + 2.0, np.sin(0.4) + 0.1, 0.0])
+
+
+def gradient(_=None):
+    """What a worker of a pool does."""
+    return tg.grad(f)(AT)
+
+
+def environment(cache):
+    return {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT)}
+
+
+def start(cache, program=PROGRAM):
+    return subprocess.Popen(
+        [sys.executable, "-W", "always", "-c", program],
+        env=environment(cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, error = process.communicate(timeout=180)
+    assert process.returncode == 0, error
+    return out, error
+
+
+def check(text):
+    np.testing.assert_allclose(np.array(eval(text)), WANTED, rtol=1e-13)
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory):
+    """A cache that two processes have filled at the same time, and what they said."""
+    cache = tmp_path_factory.mktemp("cache")
+    processes = [start(cache) for _ in range(2)]
+    return cache, [finish(process) for process in processes]
+
+
+def test_two_processes_compile_the_same_kernels_at_once(cold):
+    _, said = cold
+    for out, error in said:
+        check(out)
+        assert "Warning" not in error
+
+
+def test_a_warm_cache_is_used(cold):
+    """Nothing is compiled, hence nothing written."""
+    cache, _ = cold
+    before = {p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()}
+    assert any(p.suffix == ".nbc" for p in before) and not any(p.suffix == ".tmp" for p in before)
+    check(finish(start(cache))[0])
+    after = {p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()}
+    machine_code = {p for p in before if p.suffix in (".nbc", ".nbi")}
+    assert {p: after[p] for p in machine_code} == {p: before[p] for p in machine_code}
+    assert {p for p in after if p.suffix == ".nbc"} == {p for p in before if p.suffix == ".nbc"}
+
+
+POOL = """
+import multiprocessing, sys
+sys.path.insert(0, {tests!r})
+import test_processes as t
+if __name__ == "__main__":
+    if {first}:
+        t.check(repr(t.gradient().tolist()))
+    with multiprocessing.get_context({method!r}).Pool(3) as pool:
+        for found in pool.map(t.gradient, range(6)):
+            t.check(repr(found.tolist()))
+    print("done")
+"""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["after-use", "before-use"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_pools_on_a_warm_cache(cold, tmp_path, method, first):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    script = tmp_path / "pool.py"
+    script.write_text(POOL.format(tests=str(ROOT / "tests"), method=method, first=first))
+    done = subprocess.run(
+        [sys.executable, script],
+        env=environment(cold[0]),
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr
+
+
+def test_a_forked_pool_on_a_cold_cache(tmp_path):
+    """Three workers race for the first compilation."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("no fork here")
+    script = tmp_path / "pool.py"
+    script.write_text(POOL.format(tests=str(ROOT / "tests"), method="fork", first=False))
+    done = subprocess.run(
+        [sys.executable, script],
+        env=environment(tmp_path / "cache"),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), done.stderr
+
+
+def test_a_fork_while_a_tape_is_alive():
+    """The child records and sweeps on its copy; the parent's tape is as it was."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        pytest.skip("no fork here")
+    x = tg.tensor(AT, requires_grad=True)
+    loss = f(x)
+    loss.backward(retain_graph=True)
+    first = x.grad.numpy().copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            loss.backward()
+            right = np.allclose(x.grad.numpy(), 2 * first, rtol=1e-14)
+            status = 0 if right and np.allclose(gradient(), WANTED) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    loss.backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * first, rtol=1e-14)
+
+
+def test_a_cache_folder_that_cannot_be_written(tmp_path):
+    """It works all the same and says so once. A file in the way stops any user, root too."""
+    blocked = tmp_path / "file"
+    blocked.write_text("no folder")
+    out, error = finish(start(blocked))
+    check(out)
+    assert error.count("cannot be written") == 1
+    assert "Set NUMBA_CACHE_DIR to a folder that can be written to keep them." in error
