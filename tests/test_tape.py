@@ -34,7 +34,7 @@ def test_rows_computed_again_with_new_inputs(op, rng):
         second[0] = first[0]
     tape = tg.record(f, *first)
     tape.check()
-    (found,) = again(tape, *second)
+    (found,) = again(tape, *second[op.name == "where" :])
     np.testing.assert_allclose(found, rows.value(op, *second), rtol=1e-13)
     scalars = [value[0] for value in second]
     if len(scalars) < 3:
