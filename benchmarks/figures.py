@@ -45,6 +45,7 @@ def scalar(system):
 
 def record(x, operations):
     """Return the end of a chain of products and sums; where x is 1, so is every adjoint in it."""
+    x = x * 1.0  # a result, as most operands are, and not an input
     y = x
     for _ in repeat(None, operations // 2):
         y = y * x

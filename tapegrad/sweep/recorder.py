@@ -311,6 +311,25 @@ def load_cell(self, array, offset):
     return new_scalar(value, row_done(row))
 
 
+@helper
+def cell_scalar(operand, kind):
+    """A recorded float64 tensor without axes as a new scalar; 0 for everything else."""
+    if kind != load_i64(state(), STATE_ARRAY_TYPE):
+        return 0
+    array = load_i64(operand, TENSOR_ARRAY)
+    if load_i64(operand, TENSOR_ID) < 0 or load_i32(array, ARRAY_NDIM) != 0:
+        return 0
+    if load_i64(array, ARRAY_DTYPE) != load_i64(state(), STATE_FLOAT64):
+        return 0
+    return load_cell(operand, array, 0)
+
+
+@helper
+def let_go(made):
+    if made != 0:
+        decref(made)
+
+
 def tensor_item(self, key):
     """`tensor[key]`: cells and slices here, everything else in Python."""
     S = state()
@@ -407,6 +426,14 @@ def binary_{name}(a, b):
                     decref(array)
             elif owned != 0:
                 decref(owned)
+            first, second = cell_scalar(a, ta), cell_scalar(b, tb)
+            if first != 0 or second != 0:
+                x = first if first != 0 else a
+                y = second if second != 0 else b
+                made = {number}
+                let_go(first)
+                let_go(second)
+                return made
     return slow(a, b, {operator})
 """
 
