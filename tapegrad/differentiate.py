@@ -265,10 +265,14 @@ def recorded_adjoints(outputs, seeds, inputs) -> list:
 
 
 def depends_on_others(outputs, inputs) -> bool:
-    """Whether the outputs depend on an input that is not among `inputs`."""
+    """Whether the outputs depend on an input that is not among `inputs`.
+
+    Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
+    inputs of a transform that is over are constants by now.
+    """
     reader = Reader()
     stops = {tensor._id for tensor in inputs}
-    for number in needed(reader, [output._id for output in outputs], stops):
-        if number not in stops and name_of_row(reader, number) == "input":
-            return True
-    return False
+    others = set(rt.noted_inputs()) - stops
+    owned = set(store.input_slots)
+    found = needed(reader, [output._id for output in outputs], stops)
+    return any(k in others or k >> layout.ROWS_BITS in owned for k in found)

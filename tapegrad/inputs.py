@@ -68,6 +68,7 @@ class Inputs:
         else:
             tensor = array_input(name, place, memory.copy_of(np.asarray(value_of(value))))
         self.tensors.append(tensor)
+        rt.note_input(tensor._id)
         return tensor
 
     def prepare(self, sweep: Sweep) -> None:

@@ -144,3 +144,12 @@ def test_second_derivative_through_a_write_is_refused():
 
     with pytest.raises(NotImplementedError, match="through an in-place write is not supported"):
         tg.jacobian(tg.grad(f))(np.array([1.0, 2.0]))
+
+
+def test_inputs_of_a_finished_transform_are_constants():
+    """Also while a tensor that requires grad is alive: the result depends on neither."""
+    w = tg.tensor(3.0, requires_grad=True)
+    mixed = tg.grad(tg.grad(lambda x, y: x * x / y, 0), 1)
+    assert mixed(3.0, 2.0) == -1.5
+    assert type(mixed(3.0, 2.0)) is float
+    assert w.grad is None

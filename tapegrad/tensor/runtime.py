@@ -89,6 +89,9 @@ class _Mode(threading.local):
     recording = True
     depth = 0  # of transforms inside one another
 
+    def __init__(self):
+        self.inputs = []  # ids of the rows that are inputs of the transforms under way
+
 
 _mode = _Mode()
 _count_lock = threading.Lock()
@@ -118,13 +121,24 @@ def set_recording(on: bool) -> bool:
 @contextlib.contextmanager
 def recording():
     """Record whatever the thread's mode: inside a transform."""
-    before = set_recording(True)
+    before, inputs = set_recording(True), len(_mode.inputs)
     _mode.depth += 1
     try:
         yield
     finally:
         _mode.depth -= 1
+        del _mode.inputs[inputs:]
         set_recording(before)
+
+
+def note_input(number: int) -> None:
+    """Remember that a row is an input of the innermost transform under way."""
+    _mode.inputs.append(number)
+
+
+def noted_inputs() -> list[int]:
+    """Rows that are inputs of the transforms under way, outermost first."""
+    return list(_mode.inputs)
 
 
 def is_nested() -> bool:
