@@ -1,6 +1,8 @@
 """What happens around a reverse sweep: its beginning and end, seeds and results."""
 
-SOURCE = '''
+from .recorder import called_by_number
+
+_TEXT = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
@@ -106,7 +108,8 @@ def mirror_of(frame, id):
     return mirror(frame, id)
 
 
-def plant_scalar(self, arguments, count):
+@helper
+def plant_scalar(arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     seed = int_as_word(load_i64(arguments, 16))
@@ -118,7 +121,8 @@ def plant_scalar(self, arguments, count):
     return tensor
 
 
-def read_scalar(self, arguments, count):
+@helper
+def read_scalar(arguments, count):
     """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
@@ -131,7 +135,8 @@ def read_scalar(self, arguments, count):
     return float_from(value)
 
 
-def adopt(self, arguments, count):
+@helper
+def adopt(arguments, count):
     """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
@@ -153,6 +158,7 @@ def free_memory(address):
 
 #: Called with the interpreter lock held.
 LOCKED = {"end": 1}
-#: Called with CPython's fast convention.
+#: Called with CPython's fast convention, all through `call`.
 BUILTINS = ("plant_scalar", "read_scalar", "adopt")
+SOURCE = _TEXT + called_by_number(list(BUILTINS))
 EXPORTS = {"begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}

@@ -83,7 +83,7 @@ def add_operand(operand):
 
 
 @helper
-def row(self, arguments, count):
+def row(arguments, count):
     """Append one row: `row(op, out, *operands)`, from Python.
 
     `out` is an array (the result is a tensor on it), a float (a scalar) or None (no result).
@@ -138,7 +138,7 @@ def scalars_row(arguments, count, op, value):
 
 
 @helper
-def view(self, arguments, count):
+def view(arguments, count):
     """`view(tensor, array)`: a tensor on `array`, which lies in the buffer of `tensor`."""
     tensor, array = load_i64(arguments, 0), load_i64(arguments, 8)
     incref(array)
@@ -146,7 +146,7 @@ def view(self, arguments, count):
 
 
 @helper
-def scalar_at(self, arguments, count):
+def scalar_at(arguments, count):
     """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there."""
     S = state()
     before = load_i64(S, STATE_CHUNK)
@@ -158,7 +158,7 @@ def scalar_at(self, arguments, count):
 
 
 @helper
-def load(self, arguments, count):
+def load(arguments, count):
     """`load(tensor)`: the scalar that reads the one element of a float64 tensor without axes."""
     tensor = load_i64(arguments, 0)
     array = load_i64(tensor, TENSOR_ARRAY)
@@ -178,7 +178,7 @@ def truth(value):
 
 
 @helper
-def same_place(self, arguments, count):
+def same_place(arguments, count):
     """`same_place(a, b)`: whether two arrays are the same elements in the same order."""
     a, b = load_i64(arguments, 0), load_i64(arguments, 8)
     same = load_i64(a, ARRAY_DATA) == load_i64(b, ARRAY_DATA)
@@ -192,7 +192,7 @@ def same_place(self, arguments, count):
 
 
 @helper
-def fits_whole(self, arguments, count):
+def fits_whole(arguments, count):
     """`fits_whole(tensor, value)`: whether all of `tensor` can be written with `value` as it is.
 
     Both are recorded, of one shape and dtype, the first can be written, and they are apart.
@@ -212,7 +212,7 @@ def fits_whole(self, arguments, count):
 
 
 @helper
-def wrap(self, arguments, count):
+def wrap(arguments, count):
     """`wrap(array)`: a tensor that is not recorded."""
     array = load_i64(arguments, 0)
     incref(array)
@@ -220,7 +220,7 @@ def wrap(self, arguments, count):
 
 
 @helper
-def attach(self, arguments, count):
+def attach(arguments, count):
     """`attach(tensor, id, chunk)`: make `tensor` the owner or a view of the buffer of row `id`."""
     tensor = load_i64(arguments, 0)
     chunk = int_as_word(load_i64(arguments, 16))
@@ -236,7 +236,7 @@ def attach(self, arguments, count):
 
 
 @helper
-def scalar_leaf(self, arguments, count):
+def scalar_leaf(arguments, count):
     """`scalar_leaf(value)`: a scalar tensor that is an input."""
     made = scalar_row(LEAF, 0, 0, 0.0, load_f64(load_i64(arguments, 0), FLOAT_VALUE))
     if made != 0:

@@ -14,6 +14,7 @@ _HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
+from tapegrad.codegen.python import int_as_word
 from tapegrad.codegen.vmath import select
 from tapegrad.sweep import arrays, calls, rows
 from tapegrad.sweep.rows import constant_of, scalar_row, state
@@ -90,7 +91,15 @@ _SHARED = {
     "tensor_item": ("arrays.tensor_item", 2),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
-} | {name: (f"calls.{name}", 3) for name in FUNCTIONS}
+}
+
+
+def called_by_number(functions: list[str]) -> str:
+    """The text of `call`, which serves builtins that give their number as self."""
+    text = "\n\ndef call(self, arguments, count):\n    number = int_as_word(self)\n"
+    for number, function in enumerate(functions):
+        text += f"    if number == {number}:\n        return {function}(arguments, count)\n"
+    return text + "    return 0\n"
 
 
 def _binary(name: str) -> str:
@@ -121,13 +130,13 @@ def source() -> str:
     for name, (function, count) in _SHARED.items():
         arguments = ", ".join("abcdef"[:count])
         text += f"\n\ndef {name}({arguments}):\n    return {function}({arguments})\n"
-    return text
+    return text + called_by_number([f"calls.{name}" for name in FUNCTIONS])
 
 
 def compile_recorder() -> dict[str, int]:
     """Addresses of the slots and functions of the recorder."""
     counts = {name: 2 for name in SLOTS} | {"power": 3, "negative": 1}
-    counts |= {name: count for name, (_, count) in _SHARED.items()}
+    counts |= {name: count for name, (_, count) in _SHARED.items()} | {"call": 3}
     result = {"free_scalar": "void", "free_tensor": "void"}
     return compile_source(
         source(),
