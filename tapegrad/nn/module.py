@@ -126,7 +126,7 @@ class Module:
         self._register("_parameters", name, param)
 
     def register_buffer(self, name: str, tensor, persistent: bool = True) -> None:
-        """Make a tensor that is not a parameter an attribute, kept in `state_dict` if persistent."""
+        """Make a tensor that is not trained an attribute, in `state_dict` if persistent."""
         if tensor is not None and not is_tensor(tensor):
             raise TypeError(
                 f"tapegrad.nn: the buffer {name!r} is a {type(tensor).__name__}; make it a tensor "
