@@ -22,13 +22,15 @@ class _BatchNorm(Module):
         affine=True,
         track_running_stats=True,
         dtype=np.float64,
+        *,
+        bias=True,
     ):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         one, zero = np.ones(num_features, dtype), np.zeros(num_features, dtype)
         self.register_parameter("weight", Parameter(one) if affine else None)
-        self.register_parameter("bias", Parameter(zero) if affine else None)
+        self.register_parameter("bias", Parameter(zero) if affine and bias else None)
         start = (tensor(zero), tensor(one), tensor(0)) if track_running_stats else (None,) * 3
         names = ("running_mean", "running_var", "num_batches_tracked")
         for name, statistic in zip(names, start, strict=True):
@@ -61,7 +63,8 @@ class _BatchNorm(Module):
     def extra_repr(self) -> str:
         """The settings."""
         return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
             f"track_running_stats={self.track_running_stats}"
         )
 
