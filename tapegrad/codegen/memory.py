@@ -109,6 +109,23 @@ def double_of(typingctx, bits):
     return types.float64(types.int64), codegen
 
 
+@intrinsic
+def prefetch(typingctx, address):
+    """Ask for the memory at `address` early: it is about to be read and written."""
+
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(32)
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
+        name = "llvm.prefetch.p0"
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        where = builder.inttoptr(args[0], pointer)
+        builder.call(function, [where, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.none(types.int64), codegen
+
+
 def c_function(name, signature):
     """A function of the process, found by its symbol; `signature` is a Numba signature."""
     result, arity = signature.return_type, len(signature.args)
