@@ -6,6 +6,8 @@ of them in its one place.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ...tensor.shaping import sliding_window_view
@@ -26,26 +28,36 @@ def pair(name: str, argument: str, value, least: int = 1) -> Pair:
     return both
 
 
-def padded(input, ends, mode="constant"):
+def padded(input, ends, mode="constant", **options):
     """An image with cells added at its ends, ((top, bottom), (left, right))."""
     if not any(map(any, ends)):
         return input
     before = [(0, 0)] * (len(np.shape(input)) - 2)
-    return np.pad(input, [*before, *ends], mode)
+    return np.pad(input, [*before, *ends], mode, **options)
 
 
-def windows(name: str, input, kernel: Pair, stride: Pair, dilation: Pair):
-    """All windows of the last two axes, (…, H, W, height, width); a view."""
-    span = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    size = np.shape(input)[-2:]
-    if any(n < s for n, s in zip(size, span, strict=True)):
+def check_fits(name: str, size, kernel: Pair, dilation: Pair) -> None:
+    """Refuse a kernel that reaches farther than the image with its padding."""
+    down, right = (d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    if size[0] < down or size[1] < right:
         raise ValueError(
             f"tapegrad.{name}: the input with its padding is {size[0]} by {size[1]}, the kernel "
-            f"spans {span[0]} by {span[1]}; it must fit"
+            f"spans {down} by {right}; it must fit"
         )
+
+
+def windows(input, kernel: Pair, stride: Pair, dilation: Pair):
+    """All windows of the last two axes, (…, H, W, height, width); a view."""
+    span = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     (down, right), (apart, across) = stride, dilation
     every = sliding_window_view(input, span, (-2, -1))
     return every[..., ::down, ::right, ::apart, ::across]
+
+
+def cells(input, kernel: Pair, stride: Pair, dilation: Pair = (1, 1)) -> list:
+    """The first cells of all windows, the second ones, …; views."""
+    seen = windows(input, kernel, stride, dilation)
+    return [seen[..., i, j] for i, j in np.ndindex(kernel)]
 
 
 def check_image(name: str, input) -> tuple[int, ...]:
@@ -94,7 +106,9 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     ends = ends_of("conv2d", padding, kernel[2:], stride, dilation)
     images = 1 if len(shape) == 3 else shape[0]
     image = np.reshape(input, (images, groups, kernel[1], *shape[-2:]))
-    seen = windows("conv2d", padded(image, ends), kernel[2:], stride, dilation)
+    image = padded(image, ends)
+    check_fits("conv2d", np.shape(image)[-2:], kernel[2:], dilation)
+    seen = windows(image, kernel[2:], stride, dilation)
     weights = np.reshape(weight, (groups, kernel[0] // groups, *kernel[1:]))
     weights = np.broadcast_to(weights, (images, *np.shape(weights)))
     out = np.einsum("ngocij,ngchwij->ngohw", weights, seen)
@@ -124,7 +138,7 @@ class _Pool:
     """Where the windows of a pooling lie."""
 
     def __init__(self, name, input, kernel, stride, padding, dilation, ceil_mode):
-        self.name, self.size = name, check_image(name, input)[-2:]
+        self.size = check_image(name, input)[-2:]
         self.kernel = pair(name, "kernel_size", kernel)
         self.stride = self.kernel if stride is None else pair(name, "stride", stride)
         self.padding = pair(name, "padding", padding, 0)
@@ -136,11 +150,20 @@ class _Pool:
             )
         lines = zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True)
         self.ends = [_ends(*line, ceil_mode) for line in lines]
+        size = [n + sum(ends) for n, ends in zip(self.size, self.ends, strict=True)]
+        check_fits(name, size, self.kernel, self.dilation)
 
-    def windows(self, image):
-        """Windows of an image that is padded already, the axes of a window first: a view."""
-        seen = windows(self.name, image, self.kernel, self.stride, self.dilation)
-        return np.moveaxis(seen, (-2, -1), (0, 1))
+    def first_of(self, values, wanted) -> np.ndarray:
+        """Position in its image of each window's first cell whose value is the one wanted."""
+        places = np.arange(self.size[0] * self.size[1]).reshape(self.size)
+        places = padded(places, self.ends, constant_values=-1)
+        places = np.stack(cells(places, self.kernel, self.stride, self.dilation))
+        before, found = np.zeros(wanted.shape, np.int32), np.zeros(wanted.shape, bool)
+        for value, place in zip(values, places, strict=True):
+            found |= ((value == wanted) | np.isnan(value)) & (place >= 0)
+            before += ~found
+        count = places[0].size
+        return np.take(places, before * count + np.arange(count).reshape(places[0].shape))
 
     def counts(self, include_pad: bool) -> np.ndarray:
         """How many cells of each window count: those added by ceil_mode never do."""
@@ -188,7 +211,9 @@ def avg_pool2d(
     pool = _Pool("avg_pool2d", input, kernel_size, stride, padding, 1, ceil_mode)
     if divisor_override == 0:
         raise ValueError("tapegrad.avg_pool2d: divisor_override is 0; it must be another number")
-    total = np.sum(pool.windows(padded(input, pool.ends)), axis=(0, 1))
+    total, (height, width), (down, right) = padded(input, pool.ends), pool.kernel, pool.stride
+    for kernel, steps in (((1, width), (1, right)), ((height, 1), (down, 1))):
+        total = functools.reduce(np.add, cells(total, kernel, steps))
     if divisor_override is not None:
         return total / divisor_override
     counts = pool.counts(count_include_pad)
@@ -212,13 +237,8 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     pool = _Pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)
     array = array_of(input)
     array = array if array.dtype.kind == "f" else array.astype(np.float64)
-    ends = [*[(0, 0)] * (array.ndim - 2), *pool.ends]
-    values = pool.windows(np.pad(array, ends, constant_values=-np.inf))
-    places = np.arange(array.size).reshape(array.shape)
-    places = pool.windows(np.pad(places, ends, constant_values=-1))
-    best, picked = values[0, 0], places[0, 0]
-    for k in range(1, pool.kernel[0] * pool.kernel[1]):
-        at = divmod(k, pool.kernel[1])
-        better = (values[at] > best) | np.isnan(values[at]) | (picked < 0)
-        best, picked = np.where(better, values[at], best), np.where(better, places[at], picked)
-    return np.take(input, picked)
+    image = padded(array, pool.ends, constant_values=-np.inf)
+    values = cells(image, pool.kernel, pool.stride, pool.dilation)
+    picked = pool.first_of(values, functools.reduce(np.maximum, values))
+    images = np.arange(int(np.prod(array.shape[:-2]))).reshape(*array.shape[:-2], 1, 1)
+    return np.take(input, picked + images * (pool.size[0] * pool.size[1]))
