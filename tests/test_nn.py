@@ -43,7 +43,8 @@ def test_parameters_buffers_and_modules_are_registered():
         "second.0.weight",
     ]
     assert names(block.named_parameters("net", recurse=False)) == ["net.scale"]
-    assert all(a is b for a, (_, b) in zip(block.parameters(), block.named_parameters()))
+    pairs = zip(block.parameters(), block.named_parameters(), strict=True)
+    assert all(parameter is named for parameter, (_, named) in pairs)
     assert names(block.named_buffers()) == ["offset", "scratch"]
     assert [b.shape for b in block.buffers()] == [(1,), (2,)]
     assert names(block.named_children()) == ["first", "second"]

@@ -112,7 +112,8 @@ class Module:
                 self.__dict__.pop(name, None)
             if hasattr(type(self), name):
                 raise KeyError(
-                    f"tapegrad.nn: {type(self).__name__} already has an attribute {name!r}"
+                    f"tapegrad.nn: {type(self).__name__} has an attribute {name!r} of its class; "
+                    "take another name"
                 )
         registered[name] = value
 

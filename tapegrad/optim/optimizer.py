@@ -76,7 +76,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with no_grad(), np.errstate(all="ignore"):
             for group in self.param_groups:
                 for parameter in group["params"]:
                     if parameter.grad is not None:
