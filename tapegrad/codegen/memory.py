@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .pipeline import Pipeline
+
 
 def helper(function):
     """A function of generated code that compiled functions call.
@@ -15,7 +17,9 @@ def helper(function):
     Literal arguments are taken as plain integers: one specialisation per function, not one per
     constant it is called with.
     """
-    dispatcher = njit(error_model="numpy", no_cpython_wrapper=True)(function)
+    dispatcher = njit(error_model="numpy", no_cpython_wrapper=True, pipeline_class=Pipeline)(
+        function
+    )
     template = dispatcher.get_call_template
 
     def get_call_template(args, kws):
