@@ -178,6 +178,27 @@ def test_gradients_are_dropped_or_set_to_zero():
     assert all(p.grad is None for p in block.parameters())
 
 
+def test_parameters_can_be_frozen():
+    block, x = Block(), np.ones((2, 3))
+    optimizer = tg.optim.SGD(block.parameters(), lr=0.1)
+    before = np.sum(block(x))
+    assert block.first.requires_grad_(False) is block.first
+    frozen = block.first.state_dict()
+    before.backward()  # what was recorded before goes on to the others
+    assert block.first.weight.grad is None and block.scale.grad is not None
+    block.zero_grad()
+    np.sum(block(x)).backward()
+    optimizer.step()
+    assert not block.first.weight.requires_grad and block.first.weight.grad is None
+    np.testing.assert_array_equal(block.first.weight.numpy(), frozen["weight"])
+    assert isinstance(block.first.weight, nn.Parameter) and block.scale.grad is not None
+    block.requires_grad_()
+    np.sum(block(x)).backward()
+    assert block.first.weight.grad is not None
+    fixed = nn.Parameter([1.0], requires_grad=False)
+    tg.optim.SGD([fixed]).zero_grad()
+
+
 def test_modes_reach_every_module():
     block = Block()
     assert block.eval() is block

@@ -308,7 +308,6 @@ class Module:
 
 def clear_grad(parameter, set_to_none: bool) -> None:
     """Drop a gradient, or fill it with zeros."""
-    if set_to_none:
-        parameter.grad = None
-    elif parameter.grad is not None:
-        parameter.grad = np.zeros(parameter.shape, parameter.dtype)
+    if parameter.grad is not None:
+        empty = None if set_to_none else np.zeros(parameter.shape, parameter.dtype)
+        parameter.grad = empty
