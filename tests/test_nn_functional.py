@@ -212,6 +212,18 @@ def test_dropout(rng):
     assert F.dropout(single, 0.3).dtype == np.float32
 
 
+def test_jacobians_of_windows(rng):
+    """Several seeds in one sweep through views that overlap."""
+    x, w = rng.normal(size=(2, 2, 4, 4)), rng.normal(size=(3, 2, 2, 2))
+    for ours, theirs in (
+        (lambda x: F.avg_pool2d(x, 2), lambda x: TF.avg_pool2d(x, 2)),
+        (lambda x: F.max_pool2d(x, 3, 1, 1), lambda x: TF.max_pool2d(x, 3, 1, 1)),
+        (lambda x: F.conv2d(x, w), lambda x: TF.conv2d(x, torch.tensor(w))),
+    ):
+        wanted = torch.autograd.functional.jacobian(theirs, torch.tensor(x))
+        close(tg.jacobian(ours)(x), wanted)
+
+
 # --- losses -----------------------------------------------------------------------------------
 
 SHAPES = [(5,), (6, 5), (3, 5, 2, 4)]
