@@ -1,6 +1,8 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
+from . import nn, optim
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .nn.random import manual_seed
 from .program import record
 from .tape.tape import Tape
 from .tensor import PUBLIC as _public
@@ -17,7 +19,10 @@ __all__ = [
     "grad",
     "is_grad_enabled",
     "jacobian",
+    "manual_seed",
+    "nn",
     "no_grad",
+    "optim",
     "record",
     "set_grad_enabled",
     "value_and_grad",

@@ -11,7 +11,7 @@ import tapegrad as tg
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tapegrad"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4}
+FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4, "nn": 7, "optim": 7}
 MODULES = {"transforms": 6, "__init__": 7}
 OTHERS = 5
 LINES, FUNCTION_LINES = 400, 40
