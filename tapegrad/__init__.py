@@ -1,11 +1,12 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .jacobians import jacobian
 from .program import record
 from .tape.tape import Tape
 from .tensor import PUBLIC as _public
 from .tensor.runtime import Tensor
-from .transforms import elementwise_grad, grad, jacobian, value_and_grad, vjp
+from .transforms import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
@@ -16,7 +17,9 @@ __all__ = [
     "enable_grad",
     "grad",
     "is_grad_enabled",
+    "hvp",
     "jacobian",
+    "jvp",
     "no_grad",
     "record",
     "set_grad_enabled",
