@@ -1,7 +1,8 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from .jacobians import jacobian
+from .jacobians import hessian, jacobian
+from .mapping import vmap
 from .program import record
 from .tape.tape import Tape
 from .tensor import PUBLIC as _public
@@ -16,6 +17,7 @@ __all__ = [
     "elementwise_grad",
     "enable_grad",
     "grad",
+    "hessian",
     "is_grad_enabled",
     "hvp",
     "jacobian",
@@ -25,6 +27,7 @@ __all__ = [
     "set_grad_enabled",
     "value_and_grad",
     "vjp",
+    "vmap",
     *_public,
 ]
 globals().update(_public)

@@ -142,24 +142,46 @@ def vjp(f, *primals):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
             )
-        if nested:
-            seeds = [seed for one, seed in zip(outs, adjoints, strict=True) if is_recorded(one)]
-            recorded = [one for one in outs if is_recorded(one)]
-            return inputs.build(iter(recorded_adjoints(recorded, seeds, inputs.tensors)))
-        with Sweep(retain=True) as sweep:
-            inputs.prepare(sweep)
-            for one, seed in zip(outs, adjoints, strict=True):
-                shape, given = np.shape(value_of(one)), np.asarray(value_of(seed))
-                if given.shape != shape:
-                    raise ValueError(
-                        f"tapegrad.vjp: an adjoint has shape {given.shape}, the result {shape}"
-                    )
-                if is_recorded(one):
-                    plant(sweep, one, given[None].astype(np.asarray(value_of(one)).dtype))
-            run(sweep)
-            return inputs.gradients(sweep)
+        for one, seed in zip(outs, adjoints, strict=True):
+            shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
+            if given != shape:
+                raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+        return inputs.build(iter(pulled(outs, inputs, adjoints, nested)))
 
     return value, back
+
+
+def pulled(outs, inputs, seeds, nested) -> list:
+    """Adjoints of the inputs for those of results: recorded, or by the compiled sweep.
+
+    A seed of None is one of zeros.
+    """
+    pairs = [
+        (out, seed)
+        for out, seed in zip(outs, seeds, strict=True)
+        if is_recorded(out) and seed is not None
+    ]
+    if nested:
+        return recorded_adjoints([o for o, _ in pairs], [s for _, s in pairs], inputs.tensors)
+    with Sweep(retain=True) as sweep:
+        inputs.prepare(sweep)
+        for out, seed in pairs:
+            seed = np.asarray(value_of(seed), np.asarray(value_of(out)).dtype)
+            plant(sweep, out, seed[None])
+        run(sweep)
+        return inputs.flat(sweep)
+
+
+def pushed(outs, inputs, seeds, nested) -> list:
+    """Tangents of results for those of inputs; both have an axis of directions first."""
+    found = iter(
+        tangents_of([out for out in outs if is_recorded(out)], inputs.tensors, seeds, nested)
+    )
+    count = len(value_of(seeds[0])) if seeds else 1
+    return [
+        next(found) if is_recorded(out) else rt.wrap(np.zeros((count, *np.shape(value_of(out)))))
+        for out in outs
+    ]
 
 
 def jvp(f, primals, tangents):
@@ -215,17 +237,6 @@ def directions(name, inputs, primals, tangents) -> list:
         seed = tangent if is_tensor(tangent) else rt.wrap(np.array(tangent, tensor.dtype))
         seeds.append(PUBLIC["reshape"](seed, (1, *own)))
     return seeds
-
-
-def pushed(outs, inputs, seeds, nested) -> list:
-    """Tangents of results, an axis of directions first; zeros where nothing depends on inputs."""
-    recorded = [out for out in outs if is_recorded(out)]
-    found = iter(tangents_of(recorded, inputs.tensors, seeds, nested))
-    count = len(value_of(seeds[0])) if seeds else 1
-    return [
-        next(found) if is_recorded(out) else rt.wrap(np.zeros((count, *np.shape(value_of(out)))))
-        for out in outs
-    ]
 
 
 def hvp(f):
