@@ -1,9 +1,12 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
+from . import autograd, functional
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .jacobians import hessian, jacobian
 from .mapping import vmap
 from .program import record
+from .projections import check_grads
 from .tape.tape import Tape
 from .tensor import PUBLIC as _public
 from .tensor.runtime import Tensor
@@ -14,12 +17,14 @@ __version__ = "0.1.0"
 __all__ = [
     "Tape",
     "Tensor",
+    "autograd",
+    "check_grads",
     "elementwise_grad",
     "enable_grad",
     "grad",
     "hessian",
-    "is_grad_enabled",
     "hvp",
+    "is_grad_enabled",
     "jacobian",
     "jvp",
     "no_grad",
@@ -31,3 +36,10 @@ __all__ = [
     *_public,
 ]
 globals().update(_public)
+# The front of PyTorch's name is of several floors.
+vars(autograd).update(
+    functional=functional,
+    gradcheck=gradcheck,
+    gradgradcheck=gradgradcheck,
+    GradcheckError=GradcheckError,
+)

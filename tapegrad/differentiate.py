@@ -18,7 +18,7 @@ from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
 from .tensor.linking import link, pack
-from .tensor.values import records, value_of
+from .tensor.values import is_recorded, records, value_of
 from .walk import Walk, evaluate, placed
 
 
@@ -200,3 +200,12 @@ def depends_on_others(outputs, inputs) -> bool:
     owned = set(store.input_slots)
     found = needed(reader, [output._id for output in outputs], stops)
     return any(k in others or k >> layout.ROWS_BITS in owned for k in found)
+
+
+def reached(output, inputs) -> list[bool]:
+    """For each input, whether an output depends on it through recorded operations."""
+    if not is_recorded(output):
+        return [False for _ in inputs]
+    stops = {tensor._id for tensor in inputs}
+    found = set(needed(Reader(), [output._id], stops))
+    return [tensor._id in found for tensor in inputs]
