@@ -197,7 +197,7 @@ class _Check:
         vs = [self.unit(array_of(out)) for out in self.outs]
         us = [self.unit(point) for point in self.points]
         for j, u in enumerate(us):
-            ahead = self.along(j, u) if forward else None
+            ahead = self.along(j, u) if forward else []
             for i, wanted in enumerate(self.difference(j, self.eps * u)):
                 v = vs[i].reshape(-1)
                 if forward:

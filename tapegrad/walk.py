@@ -13,7 +13,7 @@ import numpy as np
 
 from .codegen import layout
 from .tape import store
-from .tape.tape import Reader, array_at, bounds, constant_of
+from .tape.tape import USED_UP, Reader, array_at, bounds, constant_of
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 
@@ -110,6 +110,8 @@ class Walk:
     @staticmethod
     def _referred(what, source, tag):
         source, tag = int(source), int(tag)
+        if source < -1:  # what a write has written, once a sweep has passed it
+            raise RuntimeError(USED_UP)
         if tag == layout.TAG_ARRAY:
             return source, array_at(what)
         if tag == layout.TAG_SCALAR:

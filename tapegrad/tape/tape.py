@@ -17,6 +17,9 @@ from . import store
 
 ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
 REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
+USED_UP = (
+    "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
+)
 _BY_CODE = {op.code: op.name for op in TABLE.values()}
 
 
@@ -108,10 +111,7 @@ def name_of_row(reader: Reader, number: int) -> str:
         return _BY_CODE[op // 4 - 1]
     names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
     if op not in names:
-        raise RuntimeError(
-            "tapegrad: a row that is needed was used up by a backward pass; call it with "
-            "retain_graph=True"
-        )
+        raise RuntimeError(USED_UP)
     return names[op]
 
 
