@@ -60,38 +60,40 @@ def gradcheck(
     >>> tg.autograd.gradcheck(lambda x: x**3, (x,))
     True
     """
-    if not (check_forward_ad or check_backward_ad):
-        raise ValueError(
-            "tapegrad.autograd.gradcheck: check_forward_ad and check_backward_ad are both false; "
-            "one of them must be true"
-        )
-    if (check_batched_grad and not check_backward_ad) or (
-        check_batched_forward_grad and not check_forward_ad
-    ):
-        raise ValueError(
-            "tapegrad.autograd.gradcheck: check_batched_grad needs check_backward_ad, and "
-            "check_batched_forward_grad needs check_forward_ad"
-        )
+    _check_ways(check_forward_ad, check_batched_forward_grad, check_backward_ad, check_batched_grad)
     check = _Check(func, inputs, eps, atol, rtol)
     compare = check.projections if fast_mode else check.jacobians
+    rules = [
+        (check_forward_ad, lambda: compare(forward=True)),
+        (check_batched_forward_grad, check.batched_forward),
+        (check_backward_ad, lambda: compare(forward=False)),
+        (check_backward_ad, lambda: check.reentrant(nondet_tol)),
+        (check_backward_ad, lambda: check.zeros(check_grad_dtypes)),
+        (check_backward_ad and check_undefined_grad, check.undefined),
+        (check_batched_grad, check.batched),
+    ]
     try:
-        if check_forward_ad:
-            compare(forward=True)
-        if check_batched_forward_grad:
-            check.batched_forward()
-        if check_backward_ad:
-            compare(forward=False)
-            check.reentrant(nondet_tol)
-            check.zeros(check_grad_dtypes)
-        if check_undefined_grad and check_backward_ad:
-            check.undefined()
-        if check_batched_grad:
-            check.batched()
+        for wanted, rule in rules:
+            if wanted:
+                rule()
     except GradcheckError:
         if raise_exception:
             raise
         return False
     return True
+
+
+def _check_ways(forward, batched_forward, backward, batched_backward) -> None:
+    if not (forward or backward):
+        raise ValueError(
+            "tapegrad.autograd.gradcheck: check_forward_ad and check_backward_ad are both false; "
+            "one of them must be true"
+        )
+    if (batched_backward and not backward) or (batched_forward and not forward):
+        raise ValueError(
+            "tapegrad.autograd.gradcheck: check_batched_grad needs check_backward_ad, and "
+            "check_batched_forward_grad needs check_forward_ad"
+        )
 
 
 def _as_tuple(given) -> tuple:

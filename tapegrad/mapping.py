@@ -50,17 +50,21 @@ def _spread(name: str, axes, tree) -> list:
     """The axis of each leaf of a tree, where `axes` may stop at a node for all below it."""
     if axes is None or isinstance(axes, (int, np.integer)):
         return [axes for _ in tree_leaves(tree)]
-    same = isinstance(axes, dict) == isinstance(tree, dict) and isinstance(
-        tree, (tuple, list, dict)
-    )
-    if not same or not isinstance(axes, (tuple, list, dict)) or len(axes) != len(tree):
-        what = f"{type(tree).__name__} of {len(tree)}" if same else type(tree).__name__
+    keys, own = _keys(tree), _keys(axes)
+    if own is None or keys is None or set(keys) != set(own):
+        size = "" if keys is None else f" of {len(keys)}"
         raise ValueError(
-            f"tapegrad.vmap: {name} is {axes!r}, which does not fit a {what}; give an int, or one "
-            "entry for each"
+            f"tapegrad.vmap: {name} has {axes!r} for a {type(tree).__name__}{size}; give an int, "
+            "or one entry for each"
         )
-    keys = tree if isinstance(tree, dict) else range(len(tree))
     return [axis for key in keys for axis in _spread(name, axes[key], tree[key])]
+
+
+def _keys(tree):
+    """The keys or positions in a node of a tree, None for a leaf."""
+    if isinstance(tree, dict):
+        return list(tree)
+    return list(range(len(tree))) if isinstance(tree, (tuple, list)) else None
 
 
 def _count(leaves, axes) -> int:

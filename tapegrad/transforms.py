@@ -14,7 +14,7 @@ from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.values import is_recorded, is_tensor, value_of
+from .tensor.values import is_recorded, is_tensor, records, value_of
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -146,7 +146,8 @@ def vjp(f, *primals):
             shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
             if given != shape:
                 raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
-        return inputs.build(iter(pulled(outs, inputs, adjoints, nested)))
+        recorded = nested or records(*adjoints)
+        return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return value, back
 

@@ -14,7 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4}
 MODULES = {
     **dict.fromkeys(("transforms", "jacobians", "mapping", "functional"), 6),
-    **dict.fromkeys(("gradcheck", "__init__"), 7),
+    **dict.fromkeys(("gradcheck", "projections", "__init__"), 7),
 }
 OTHERS = 5
 LINES, FUNCTION_LINES = 400, 40
