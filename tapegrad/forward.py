@@ -2,7 +2,8 @@
 
 Each row's tangent is computed from those of its operands, in several directions at once: a tangent
 has the shape of the row's array with an axis of directions before it. The rules are called with
-tensors, so that tangents are recorded whenever somebody around wants their derivative.
+tensors where somebody around wants the derivative of tangents, which are recorded then, else with
+arrays.
 
 Rows read buffers as they were at their time. Without recording, the walk starts from copies of
 the written buffers with their oldest values and does the writes again as it meets them. What is
@@ -14,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from .ops.table import TABLE, Pointwise
-from .tangent_rules import RULES, aligned, pointwise_rule
+from .tangent_rules import RULES, aligned, copy, pointwise_rule
 from .tape.tape import bounds, name_of_row, needed
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.linking import copy_tensor, view_like
-from .tensor.values import array_of, value_of
+from .tensor.einsum import shown
+from .tensor.values import array_of, is_tensor, value_of
 from .walk import Walk, placed
 
 
@@ -46,7 +47,7 @@ class Forward(Walk):
             return self.tensor(source, what)
         if what is None:
             return self.number(source)
-        return rt.wrap(self._now(source, what))
+        return self._now(source, what)
 
     def _now(self, source: int, view: np.ndarray) -> np.ndarray:
         """A view of a buffer as it is at the time of the walk."""
@@ -103,7 +104,7 @@ class Forward(Walk):
         base = self.base(source)
         if rt.same_place(view, base) and base.flags.c_contiguous:
             return found
-        return view_like(found, placed(found._array, base, view, self.directions))
+        return shown(found, placed(array_of(found), base, view, self.directions))
 
     def set(self, number: int, tangent) -> None:
         """Give a row its tangent, or one that broadcasts to it."""
@@ -115,21 +116,23 @@ class Forward(Walk):
         if tangent.dtype != dtype:
             tangent = tangent.astype(dtype)
         if number in self.written or not array_of(tangent).flags.c_contiguous:
-            tangent = copy_tensor(tangent)  # in a buffer of its own, laid out as the row's
+            tangent = copy(tangent)  # in a buffer of its own, laid out as the row's
         self.tangents[number] = tangent
 
     def start(self, number: int, seed) -> None:
         """Give an input its tangent, a copy of what the caller has."""
-        self.set(number, copy_tensor(seed))
+        self.set(number, copy(seed))
 
     def begin(self, buffer: int) -> None:
-        """Give a buffer that is written its tangent, zero so far, if it has none."""
-        if buffer not in self.tangents:
+        """Give a buffer that is written its tangent, zero so far, if it has none: a tensor."""
+        found = self.tangents.get(buffer)
+        if found is None:
             base = self.base(buffer)
             low, high = bounds(base)
             size = (high - low) // base.itemsize if base.size else 0
             shape = base.shape if base.flags.c_contiguous else (size,)
-            self.tangents[buffer] = rt.wrap(np.zeros((self.directions, *shape), base.dtype))
+            found = np.zeros((self.directions, *shape), base.dtype)
+        self.tangents[buffer] = found if is_tensor(found) else rt.wrap(found)
 
     def run(self, outputs) -> None:
         """Walk from the oldest row that `outputs` need to the newest."""
@@ -161,8 +164,9 @@ class Forward(Walk):
 def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     """Tangents of recorded tensors for those of the inputs, an axis of directions first.
 
-    `seeds` have that axis too. With `recorded` the values of rows are taken as tensors, so that the
-    tangents can be differentiated with respect to whatever the values depend on.
+    `seeds` have that axis too; tangents are arrays where they are not recorded. With `recorded` the
+    values of rows are taken as tensors, so that the tangents can be differentiated with respect to
+    whatever the values depend on.
     """
     directions = len(value_of(seeds[0])) if seeds else 1
     walk = Forward([tensor._id for tensor in inputs], directions, recorded)
@@ -175,6 +179,6 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
         tangent = walk.tangent(output._id, view)
         if tangent is None:
             value = array_of(output)
-            tangent = rt.wrap(np.zeros((directions, *value.shape), value.dtype))
+            tangent = np.zeros((directions, *value.shape), value.dtype)
         found.append(tangent)
     return found

@@ -159,8 +159,8 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def _direction(v, x):
-    """A tangent as a tensor with an axis of one direction first."""
-    v = v if is_tensor(v) else wrap(np.asarray(v, x.dtype))
+    """A tangent with an axis of one direction first."""
+    v = v if is_tensor(v) else np.asarray(v, x.dtype)
     return v.reshape(1, *x.shape)
 
 

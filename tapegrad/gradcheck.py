@@ -226,7 +226,7 @@ class _Check:
         """Tangents of the outputs for one of input j."""
         seeds = [np.zeros_like(point) for point in self.points]
         seeds[j] = direction
-        made = [wrap(np.asarray(seed)[None]) for seed in seeds]
+        made = [np.asarray(seed)[None] for seed in seeds]
         return [array_of(t)[0] for t in pushed(self.outs, self.inputs, made, False)]
 
     # --- other rules --------------------------------------------------------------------------
@@ -329,32 +329,10 @@ def gradgradcheck(
     >>> tg.autograd.gradgradcheck(lambda x: x**3, (x,))
     True
     """
-    inputs = _as_tuple(inputs)
-    moving = [k for k, x in enumerate(inputs) if is_tensor(x) and x.requires_grad]
-    if grad_outputs is None:
-        rng = np.random.default_rng(0)
-        outs = [array_of(out) for out in _as_tuple(func(*inputs))]
-        grad_outputs = [
-            tensor(np.asarray(rng.uniform(-1, 1, out.shape), out.dtype), requires_grad=True)
-            for out in outs
-            if out.dtype.kind == "f"
-        ]
-    grad_outputs = _as_tuple(grad_outputs)
-
-    def first(*arguments):
-        given, seeds = list(arguments[: len(inputs)]), arguments[len(inputs) :]
-
-        def of_moving(*tensors):
-            for k, x in zip(moving, tensors, strict=True):
-                given[k] = x
-            return tuple(o for o in _as_tuple(func(*given)) if array_of(o).dtype.kind == "f")
-
-        _, back = vjp(of_moving, *[given[k] for k in moving])
-        return back(seeds)
-
+    first, arguments = _first_derivatives(func, _as_tuple(inputs), grad_outputs)
     return gradcheck(
         first,
-        (*inputs, *grad_outputs),
+        arguments,
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -367,3 +345,28 @@ def gradgradcheck(
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
+
+
+def _first_derivatives(func, inputs, grad_outputs):
+    """The gradients of a function as a function of its inputs and of the outputs' gradients."""
+    moving = [k for k, x in enumerate(inputs) if is_tensor(x) and x.requires_grad]
+    if grad_outputs is None:
+        rng = np.random.default_rng(0)
+        outs = [array_of(out) for out in _as_tuple(func(*inputs))]
+        seeds = [
+            np.asarray(rng.uniform(-1, 1, o.shape), o.dtype) for o in outs if o.dtype.kind == "f"
+        ]
+        grad_outputs = [tensor(seed, requires_grad=True) for seed in seeds]
+
+    def first(*arguments):
+        given, seeds = list(arguments[: len(inputs)]), arguments[len(inputs) :]
+
+        def of_moving(*tensors):
+            for k, x in zip(moving, tensors, strict=True):
+                given[k] = x
+            return tuple(o for o in _as_tuple(func(*given)) if array_of(o).dtype.kind == "f")
+
+        _, back = vjp(of_moving, *[given[k] for k in moving])
+        return back(seeds)
+
+    return first, (*inputs, *_as_tuple(grad_outputs))

@@ -116,7 +116,7 @@ def columns_of(outs, inputs, recorded: bool) -> list[list]:
     for tensor, size in zip(inputs.tensors, sizes, strict=True):
         seed = np.zeros((sum(sizes), *tensor.shape), array_of(tensor).dtype)
         seed[start : start + size] = _units(tensor)
-        seeds.append(rt.wrap(seed))
+        seeds.append(seed)
         start += size
     blocks = []
     for tangent in pushed(outs, inputs, seeds, recorded):

@@ -12,7 +12,6 @@ import numpy as np
 from .adjoint_rules import grouped_axes
 from .ops.table import TABLE
 from .tape.tape import bounds, name_of_row
-from .tensor import runtime as rt
 from .tensor.apply import apply
 from .tensor.einsum import einsum
 from .tensor.elementwise import where
@@ -22,22 +21,29 @@ from .tensor.linking import copy_tensor, link
 from .tensor.reductions import sum as sum_of
 from .tensor.scans import cumprod, cumsum
 from .tensor.shaping import reshape
-from .tensor.values import array_of, records, value_of
+from .tensor.values import array_of, is_tensor, records, value_of
 from .walk import evaluate, placed
 
 
 def aligned(tangent, ndim: int):
     """A tangent of fewer axes than `ndim`, after that of directions, ready to be broadcast."""
-    count, *rest = np.shape(value_of(tangent))
+    count, *rest = tangent.shape
+    if len(rest) == ndim:
+        return tangent
     return reshape(tangent, (count, *[1] * (ndim - len(rest)), *rest))
+
+
+def copy(tangent):
+    """The same in memory of its own, in C order."""
+    return copy_tensor(tangent) if is_tensor(tangent) else np.array(tangent, order="C")
 
 
 def product(tangent, slope):
     """Tangent times slope, 0 where either is exactly 0 whatever the other is."""
-    t, s = array_of(tangent), array_of(slope)
-    if np.isfinite(s).all() and np.isfinite(t).all():
-        return tangent * slope
-    zero = (t == 0.0) | (s == 0.0)
+    made = tangent * slope
+    if np.isfinite(array_of(made)).all():
+        return made
+    zero = (array_of(tangent) == 0.0) | (array_of(slope) == 0.0)
     return where(zero, 0.0, where(zero, 0.0, tangent) * where(zero, 0.0, slope))
 
 
@@ -84,7 +90,7 @@ def joined(walk, number, pairs):
             place = place[tuple(key)]
         place += array_of(tangent)
         linked.append((tangent, place))
-    return link(out, linked) if records(*[t for t, _ in linked]) else rt.wrap(out)
+    return link(out, linked) if records(*[t for t, _ in linked]) else out
 
 
 def link_rule(walk, number):
@@ -111,7 +117,7 @@ def load_rule(walk, number):
     address = base.__array_interface__["data"][0] + 4 * steps
     tangent = walk.tangents[source]
     place = (address - bounds(base)[0]) // base.itemsize
-    return copy_tensor(reshape(tangent, (walk.directions, -1))[:, place])
+    return copy(reshape(tangent, (walk.directions, -1))[:, place])
 
 
 def sum_rule(walk, number):

@@ -14,7 +14,7 @@ from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.values import is_recorded, is_tensor, records, value_of
+from .tensor.values import is_recorded, records, value_of
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -180,7 +180,7 @@ def pushed(outs, inputs, seeds, nested) -> list:
     )
     count = len(value_of(seeds[0])) if seeds else 1
     return [
-        next(found) if is_recorded(out) else rt.wrap(np.zeros((count, *np.shape(value_of(out)))))
+        next(found) if is_recorded(out) else np.zeros((count, *np.shape(value_of(out))))
         for out in outs
     ]
 
@@ -220,7 +220,7 @@ def jvp(f, primals, tangents):
 
 
 def directions(name, inputs, primals, tangents) -> list:
-    """The tangents of inputs as tensors, each with an axis of one direction first."""
+    """The tangents of inputs, each with an axis of one direction first."""
     wanted, given = tree_leaves(primals), tree_leaves(tangents)
     if [place for place, _ in wanted] != [place for place, _ in given]:
         raise ValueError(
@@ -235,7 +235,7 @@ def directions(name, inputs, primals, tangents) -> list:
                 f"tapegrad.{name}: tangents{place} has shape {shape}, the primal {own}; they must "
                 "be equal"
             )
-        seed = tangent if is_tensor(tangent) else rt.wrap(np.array(tangent, tensor.dtype))
+        seed = tangent if is_recorded(tangent) else np.array(value_of(tangent), tensor.dtype)
         seeds.append(PUBLIC["reshape"](seed, (1, *own)))
     return seeds
 
