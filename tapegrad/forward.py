@@ -110,7 +110,7 @@ class Forward(Walk):
         """Give a row its tangent, or one that broadcasts to it."""
         base = self.base(number)
         dtype = np.dtype(np.float64) if base is None else base.dtype
-        shape = (self.directions, *self.shape(number))
+        shape = (self.directions, *(() if base is None else base.shape))
         if tangent.shape != shape:
             tangent = PUBLIC["broadcast_to"](aligned(tangent, len(shape) - 1), shape)
         if tangent.dtype != dtype:
