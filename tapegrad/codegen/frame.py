@@ -31,6 +31,7 @@ from .layout import (
     CHANGED,
     DEAD,
     FRAME_ADJOINTS,
+    FRAME_CELLS,
     FRAME_CHUNKS,
     FRAME_FIRST,
     FRAME_FLOAT32,
@@ -44,6 +45,7 @@ from .layout import (
     FREED,
     FREED_ARRAY,
     HEADER_BYTES,
+    KEPT_CELLS,
     MET_CHANGED,
     MET_FREED,
     POOL,
@@ -78,10 +80,14 @@ def reference_of(frame, id, number):
 @helper
 def new_cells(frame, slot):
     """A table of untouched cells for a chunk that the sweep reaches for the first time."""
-    count = ROWS * load_i64(frame, FRAME_SEEDS)
-    address = malloc(count * 8)
+    seeds = load_i64(frame, FRAME_SEEDS)
+    address = load_i64(frame, FRAME_CELLS)
+    if seeds == 1 and address != 0:
+        store_i64(frame, FRAME_CELLS, load_i64(address, 0))
+    else:
+        address = malloc(ROWS * seeds * 8)
     cells = i64s(address)
-    for k in range(count):
+    for k in range(ROWS * seeds):
         cells[k] = UNTOUCHED
     store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, address)
     store_i64(load_i64(frame, FRAME_LOWEST), slot * 8, ROWS)
@@ -90,6 +96,33 @@ def new_cells(frame, slot):
     if inputs <= order < load_i64(frame, FRAME_FIRST):
         store_i64(frame, FRAME_FIRST, order)
     return address
+
+
+@helper
+def free_cells(frame, slot):
+    """Put a chunk's table of cells where the next one is taken from, if it is of one seed."""
+    address = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, 0)
+    if load_i64(frame, FRAME_SEEDS) == 1:
+        store_i64(address, 0, load_i64(frame, FRAME_CELLS))
+        store_i64(frame, FRAME_CELLS, address)
+    else:
+        free(address)
+
+
+@helper
+def trim_cells(frame):
+    """Keep some free tables of cells for the next sweep, and no more."""
+    address = load_i64(frame, FRAME_CELLS)
+    kept = 0
+    while address != 0:
+        kept += 1
+        following = load_i64(address, 0)
+        if kept == KEPT_CELLS:
+            store_i64(address, 0, 0)
+        elif kept > KEPT_CELLS:
+            free(address)
+        address = following
 
 
 @helper

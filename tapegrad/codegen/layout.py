@@ -18,11 +18,10 @@ REFERENCE_BYTES = 16
 
 # header words of a chunk, byte offsets
 LIVE = 0  # tensors that point into this chunk
-SLOT = 8  # number of the chunk in the table of chunks
-USED_ROWS = 16
-USED_REFERENCES = 24
-WRITES = 32  # in-place writes among the rows
-HELD = 40  # bytes of the arrays that its rows keep alive
+USED_ROWS = 8
+USED_REFERENCES = 16
+WRITES = 24  # in-place writes among the rows
+LEAVES = 32  # scalar inputs among the rows
 HEADER_BYTES = 64
 CHUNK_BYTES = HEADER_BYTES + ROWS * ROW_BYTES + REFERENCES * REFERENCE_BYTES
 
@@ -121,11 +120,14 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_POINTWISE,
     FRAME_POOL,
     FRAME_INPUTS,
-) = range(0, 8 * 27, 8)
+    FRAME_CELLS,
+    FRAME_STOPS,
+    FRAME_STOP,
+) = range(0, 8 * 30, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED = 0, 1, 2, 3, 4
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1
@@ -136,6 +138,8 @@ BLOCK = 1024
 #: size in bytes each, as (address, bytes) pairs.
 POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
 POOL_BYTES = POOL * 16
+#: Tables of cells, of one seed, that a sweep leaves for the next.
+KEPT_CELLS = 16
 #: Results of this many bytes get memory that is used again (see tensor.memory).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.

@@ -41,6 +41,7 @@ from tapegrad.codegen.layout import (
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
+    FRAME_STOP,
     FRAME_USED,
     FRAME_WANTED,
     FRAME_WANTED_DTYPE,
@@ -141,6 +142,9 @@ def collect(frame, id):
     width = item_bytes(frame, first)
     chunk_start = id & ~(ROWS - 1)
     barrier = chunk_start - 1
+    stop = load_i64(frame, FRAME_STOP)
+    if stop >= chunk_start and stop < id:
+        barrier = stop
     n = 0
     at = id
     while at > barrier and n < RUN:

@@ -688,6 +688,8 @@ def scalar_leaf(self, arguments, count):
     if at == 0:
         return 0
     value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    chunk = load_i64(state(), STATE_CHUNK)
+    store_i64(chunk, LEAVES, load_i64(chunk, LEAVES) + 1)
     store_i32(at, 0, LEAF)
     store_i32(at, 4, 0)
     store_i32(at, 8, 0)

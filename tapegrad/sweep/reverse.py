@@ -27,12 +27,7 @@ from numba import types
 run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 WRITE_BIT = 1 << 17
-word = types.int64
-global_state = global_address("tapegrad_state")
-decref = c_function("Py_DecRef", types.none(word))
-incref = c_function("Py_IncRef", types.none(word))
-float_from = c_function("PyFloat_FromDouble", word(types.float64))
-int_as_word = c_function("PyLong_AsLongLong", word(word))
+AHEAD = 2048
 
 
 @helper
@@ -49,10 +44,18 @@ def sweep_load(frame, row, address):
 
 
 @helper
-def slopes_of(frame, code, kind, x, y, out):
-    """Slopes of a scalar operation to its operands."""
+def slopes_of(code, kind, x, y, out):
+    """Slopes of a scalar operation to its operands.
+
+    Those of sums and products are picked without a jump, which would often be foreseen wrongly.
+    """
     sx = 0.0
     sy = 0.0
+    bit = 1 << code if code < 63 else 0
+    if bit & PLAIN:
+        sx = y if bit & X_IS_Y else (-1.0 if bit & X_IS_LESS else 1.0)
+        sy = x if bit & Y_IS_X else (-1.0 if bit & Y_IS_LESS else 1.0)
+        return sx, sy
 '''
 
 _TAIL = '''
@@ -60,28 +63,81 @@ _TAIL = '''
 
 
 @helper
-def sweep_scalar(frame, row, op, address):
-    code, kind = op >> 2, op & 3
-    a = load_i32(row, 4)
-    out = load_f64(row, 16)
-    x = load_f64(row_of(frame, a), 16)
-    y = 0.0
-    b = -1
-    if kind == ROW_ROW:
-        b = load_i32(row, 8)
-        if b >= 0:
-            y = load_f64(row_of(frame, b), 16)
-    else:
-        y = load_f64(row, 8)
-        if kind == CONSTANT_ROW:
+def sweep_scalars(frame, slot, position, stop):
+    """Sweep scalar rows of a chunk from `position` down to a row of another kind, to `stop` or
+    to the lowest row reached; returns (position, status).
+
+    Most operands lie in the chunk being swept, where cells and values are found without tables.
+    """
+    first_row = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    lowest = load_i64(frame, FRAME_LOWEST) + slot * 8
+    seeds, retain = load_i64(frame, FRAME_SEEDS), load_i64(frame, FRAME_RETAIN)
+    stride, base = seeds * 8, slot << ROWS_BITS
+    low = load_i64(lowest, 0)
+    while position >= low and position != stop:
+        row = first_row + position * ROW_BYTES
+        prefetch(row - AHEAD)
+        op = load_i32(row, 0)
+        if op > ARRAY:
+            break
+        address = cells + position * stride
+        position -= 1
+        if load_i64(address, 0) == UNTOUCHED:
+            continue
+        if op < 4 * FIRST_CODE:
+            store_i64(lowest, 0, low)
+            status = sweep_other(frame, base + position + 1, row, op, address)
+            if status != DONE:
+                return position + 1, status
+            low = load_i64(lowest, 0)
+            continue
+        kind = op & 3
+        a, b = load_i32(row, 4), -1
+        if a >> ROWS_BITS == slot:
+            x = load_f64(first_row + (a - base) * ROW_BYTES, 16)
+            to_a = cells + (a - base) * stride
+            low = min(low, a - base)
+        else:
+            x, to_a = load_f64(row_of(frame, a), 16), cell(frame, a)
+        y, to_b = load_f64(row, 8), 0
+        if kind == ROW_ROW:
+            b = load_i32(row, 8)
+            if b >> ROWS_BITS == slot:
+                y = load_f64(first_row + (b - base) * ROW_BYTES, 16)
+                to_b = cells + (b - base) * stride
+                low = min(low, b - base)
+            elif b >= 0:
+                y, to_b = load_f64(row_of(frame, b), 16), cell(frame, b)
+        elif kind == CONSTANT_ROW:
             x, y = y, x
-    sx, sy = slopes_of(frame, code, kind, x, y, out)
-    for seed in range(load_i64(frame, FRAME_SEEDS)):
-        g = load_f64(address, seed * 8)
+        sx, sy = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
         first = sy if kind == CONSTANT_ROW else sx
-        add_to_cell(frame, a, seed, 0.0 if g == 0.0 else g * first)
-        if b >= 0:
-            add_to_cell(frame, b, seed, 0.0 if g == 0.0 else g * sy)
+        for seed in range(seeds):
+            g = load_f64(address, seed * 8)
+            part = 0.0 if g == 0.0 else g * first + 0.0
+            store_f64(to_a, seed * 8, load_f64(to_a, seed * 8) + part)
+            if to_b != 0:
+                part = 0.0 if g == 0.0 else g * sy + 0.0
+                store_f64(to_b, seed * 8, load_f64(to_b, seed * 8) + part)
+        if not retain:
+            store_i32(row, 0, FREED)
+    store_i64(lowest, 0, low)
+    return position, DONE
+
+
+@helper
+def sweep_other(frame, id, row, op, address):
+    """Reverse of a touched row that is neither an operation on scalars nor on arrays."""
+    if op == LOAD:
+        sweep_load(frame, row, address)
+        if not load_i64(frame, FRAME_RETAIN):
+            store_i32(row, 0, FREED)
+    elif op == FREED or op == FREED_ARRAY:
+        return MET_FREED
+    elif op == CONSTANT:
+        forget(frame, id)
+    return DONE
 
 
 @helper
@@ -113,47 +169,67 @@ def sweep_array(frame, id, row, op, touched):
 
 
 @helper
-def sweep_chunk(frame, slot, position):
+def is_touched(frame, slot, position):
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0:
+        return False
+    return load_i64(cells, position * 8 * load_i64(frame, FRAME_SEEDS)) != UNTOUCHED
+
+
+@helper
+def next_stop(frame, order, position):
+    """Where in this chunk, at `position` or below, the sweep has to stop next; -1 for nowhere."""
+    at = load_i64(frame, FRAME_STOPS)
+    while load_i64(at, 0) > (order << ROWS_BITS) + position:
+        at += 8
+    store_i64(frame, FRAME_STOPS, at)
+    stop = load_i64(at, 0) - (order << ROWS_BITS)
+    slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+    store_i64(frame, FRAME_STOP, (slot << ROWS_BITS) + stop if stop >= 0 else -1)
+    return stop if stop >= 0 else -1
+
+
+@helper
+def sweep_chunk(frame, order, position):
     """Sweep one chunk from `position` down; returns (position, status)."""
+    slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
     chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-    first_row = chunk + HEADER_BYTES
     writes = load_i64(chunk, WRITES)
-    seeds = load_i64(frame, FRAME_SEEDS)
-    retain = load_i64(frame, FRAME_RETAIN)
     adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
     base = slot << ROWS_BITS
+    stop = next_stop(frame, order, position)
     while position >= 0:
-        cells = load_i64(adjoints, slot * 8)
-        if not writes:
-            if cells == 0 or position < load_i64(lowest, slot * 8):
-                break
-        address = cells + position * 8 * seeds
-        touched = False
-        if cells != 0:
-            touched = load_i64(address, 0) != UNTOUCHED
-        row = first_row + position * ROW_BYTES
+        reached = load_i64(adjoints, slot * 8) != 0 and position >= load_i64(lowest, slot * 8)
+        if not reached and not writes:
+            break
+        if position == stop:
+            if is_touched(frame, slot, position):
+                return position, STOPPED
+            stop = next_stop(frame, order, position - 1)
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
+        status = DONE
         if op > ARRAY:
+            touched = is_touched(frame, slot, position)
             below, status = sweep_array(frame, base + position, row, op, touched)
             position = below - base
-            if status != DONE:
-                return position, status
-            continue
-        if touched:
-            if op == FREED or op == FREED_ARRAY:
-                return position, MET_FREED
-            if op >= 4 * FIRST_CODE:
-                sweep_scalar(frame, row, op, address)
-                if not retain:
-                    store_i32(row, 0, FREED)
-            elif op == LOAD:
-                sweep_load(frame, row, address)
-                if not retain:
-                    store_i32(row, 0, FREED)
-            elif op == CONSTANT:
-                forget(frame, base + position)
-        position -= 1
+        elif reached:
+            position, status = sweep_scalars(frame, slot, position, stop)
+        else:
+            position -= 1
+        if status != DONE:
+            return position, status
     return position, DONE
+
+
+@helper
+def leave_chunk(frame, order):
+    """Use the cells of a chunk again where nobody reads them: scalar rows without inputs."""
+    slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+    chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells != 0 and load_i64(chunk, USED_REFERENCES) == 0 and load_i64(chunk, LEAVES) == 0:
+        free_cells(frame, slot)
 
 
 @helper
@@ -162,12 +238,12 @@ def sweep_back(frame):
     order = load_i64(frame, FRAME_AT_ORDER)
     position = load_i64(frame, FRAME_AT_POSITION)
     while order >= load_i64(frame, FRAME_FIRST):
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        position, status = sweep_chunk(frame, slot, position)
+        position, status = sweep_chunk(frame, order, position)
         if status != DONE:
             store_i64(frame, FRAME_AT_ORDER, order)
             store_i64(frame, FRAME_AT_POSITION, position)
             return status
+        leave_chunk(frame, order)
         order -= 1
         position = ROWS - 1
     store_i64(frame, FRAME_AT_ORDER, order)
@@ -215,153 +291,9 @@ def redo_writes(frame):
 def redo(frame):
     redo_writes(frame)
     return 0
-
-
-def begin(frame, length, seeds, retain):
-    """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
-    S = global_state()
-    chunk = load_i64(S, STATE_CHUNK)
-    rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
-    store_i64(chunk, USED_ROWS, rows)
-    store_i64(frame, FRAME_SEEDS, seeds)
-    store_i64(frame, FRAME_RETAIN, retain)
-    store_i64(frame, FRAME_FIRST, length)
-    store_i64(frame, FRAME_MET_FREED, 0)
-    store_i64(frame, FRAME_AT_ORDER, length - 1)
-    store_i64(frame, FRAME_AT_POSITION, rows - 1)
-    store_i64(frame, FRAME_START_ORDER, length - 1)
-    store_i64(frame, FRAME_START_POSITION, rows - 1)
-    writes = 0
-    for order in range(length):
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
-    return writes
-
-
-@helper
-def release_row(chunk, row):
-    """Let go of the objects that a used-up array row refers to; returns the output's bytes."""
-    given = 0
-    last = load_i32(row, 8) - 1
-    at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + load_i32(row, 4) * REFERENCE_BYTES
-    for k in range(last + 1):
-        tag, what = load_i32(at, k * REFERENCE_BYTES + 12), load_i64(at, k * REFERENCE_BYTES)
-        if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
-            if tag == TAG_ARRAY and k == last:
-                given += 8 * count_of(what)
-            store_i64(at, k * REFERENCE_BYTES, 0)
-            decref(what)
-    store_i32(row, 0, FREED)
-    return given
-
-
-@helper
-def leave_mirror(frame, chunk, row, address):
-    """Free the mirror of an array row that the sweep has left.
-
-    A mirror that Python owns is an input of a transform, which is over: its array goes.
-    """
-    op = load_i32(row, 0)
-    if op > ARRAY or op == LEAF or op == CONSTANT:
-        last = load_i32(row, 4) + load_i32(row, 8) - 1
-        at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + last * REFERENCE_BYTES
-        if load_i32(row, 8) > 0 and load_i32(at, 12) == TAG_ARRAY:
-            found = load_i64(address, 0)
-            if found > 0:
-                if load_i64(found, 16) == 0:
-                    free(found)
-                elif not load_i64(frame, FRAME_RETAIN):
-                    return release_row(chunk, row)
-    return 0
-
-
-def end(frame):
-    """Give back the cells and what used-up rows keep alive (with the interpreter lock held)."""
-    adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
-    given = 0
-    inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
-    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
-        if inputs <= order < first:
-            continue
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        cells = load_i64(adjoints, slot * 8)
-        if cells == 0:
-            continue
-        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-        for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
-            row = chunk + HEADER_BYTES + position * ROW_BYTES
-            if load_i32(row, 0) == FREED_ARRAY:
-                given += release_row(chunk, row)
-            else:
-                address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-                given += leave_mirror(frame, chunk, row, address)
-        free(cells)
-        store_i64(adjoints, slot * 8, 0)
-    S = global_state()
-    store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
-    return 0
-
-
-def cell_of(frame, id):
-    """Address of a row's cell, for the seed and for reading results."""
-    return cell(frame, id)
-
-
-def mirror_of(frame, id):
-    """Address of a buffer's mirror, for the seed and for reading results."""
-    return mirror(frame, id)
-
-
-def plant_scalar(self, arguments, count):
-    """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    seed = int_as_word(load_i64(arguments, 16))
-    value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
-    id = load_i64(tensor, SCALAR_ID)
-    touch_cell(frame, id)
-    add_to_cell(frame, id, seed, value)
-    incref(tensor)
-    return tensor
-
-
-def read_scalar(self, arguments, count):
-    """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
-    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
-    value = 0.0
-    if cells != 0:
-        at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
-        if load_i64(at, 0) != UNTOUCHED:
-            value = load_f64(at, seed * 8)
-    return float_from(value)
-
-
-def adopt(self, arguments, count):
-    """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
-    data = load_i64(memory, ARRAY_DATA)
-    span = load_i64(load_i64(memory, ARRAY_SHAPE), 0) - MIRROR_HEADER
-    store_i64(data, 0, span // load_i64(frame, FRAME_SEEDS))
-    store_i64(data, 8, load_i64(array, ARRAY_DATA))
-    store_i64(data, 16, 1)
-    store_i64(cell(frame, load_i64(tensor, TENSOR_ID)), 0, data)
-    incref(tensor)
-    return tensor
-
-
-def free_memory(address):
-    """Give back the mirror of an input that has been read."""
-    free(address)
-    return 0
 '''
 
-#: Called with the interpreter lock held.
-LOCKED = {"end": 1}
-#: Called with CPython's fast convention.
-BUILTINS = ("plant_scalar", "read_scalar", "adopt")
-EXPORTS = {"reverse": 1, "redo": 1, "begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}
+EXPORTS = {"reverse": 1, "redo": 1}
 
 
 def _case(op: Pointwise) -> str:
@@ -376,9 +308,26 @@ def _case(op: Pointwise) -> str:
     return f"if code == {op.code + 1}:\n        {body}"
 
 
+def _plain() -> dict[str, int]:
+    """Bits of the operations whose slopes are 1, −1 or the other operand, and which they are."""
+    bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
+    named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
+    for op in TABLE.values():
+        pairs = list(zip("XY", getattr(op, "slopes", ()), (("y",), ("x",)), strict=False))
+        plain = [slope in ("1.0", "-1.0", *other) for _, slope, other in pairs]
+        if not plain or not all(plain) or len(op.inputs) > 2 or op.code > 61:
+            continue
+        bits["PLAIN"] |= 2 << op.code
+        for place, slope, _ in pairs:
+            if slope in named:
+                bits[f"{place}_{named[slope]}"] |= 2 << op.code
+    return bits
+
+
 def source() -> str:
     """The text of the sweep's module: the switch holds every operation of up to two inputs."""
+    constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
     cases = [
         _case(op) for op in TABLE.values() if isinstance(op, Pointwise) and len(op.inputs) <= 2
     ]
-    return _HEAD + "    " + "\n    el".join(cases) + _TAIL
+    return constants + _HEAD + "    " + "\n    el".join(cases) + _TAIL

@@ -12,7 +12,7 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import TABLE
-from ..sweep import kernels, reverse
+from ..sweep import around, kernels, reverse
 from ..sweep.pointwise_run import SCRATCH_BYTES
 from . import native, store
 
@@ -41,12 +41,12 @@ class _Compiled:
     adopt: Any
 
     def __init__(self):
-        text = reverse.source()
         word = "int64(int64, int64, int64)"
-        builtins = compile_source(text, dict.fromkeys(reverse.BUILTINS, word))
+        builtins = compile_source(around.SOURCE, dict.fromkeys(around.BUILTINS, word))
         self.__dict__.update({n: native.builtin(n, a) for n, a in builtins.items()})
-        self.__dict__.update(functions(text, reverse.EXPORTS, keep_lock=False))
-        self.__dict__.update(functions(text, reverse.LOCKED, keep_lock=True))
+        self.__dict__.update(functions(around.SOURCE, around.EXPORTS, keep_lock=False))
+        self.__dict__.update(functions(around.SOURCE, around.LOCKED, keep_lock=True))
+        self.__dict__.update(functions(reverse.source(), reverse.EXPORTS, keep_lock=False))
         address = ctypes.cast(self.reverse, ctypes.c_void_p).value
         self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
         signature = {"pointwise": "int64(int64, int64)"}
@@ -120,6 +120,8 @@ class _Work:
 
 
 _works: list[_Work] = []
+_NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
+_word = ctypes.c_int64.from_address
 
 
 class Sweep:
@@ -143,6 +145,11 @@ class Sweep:
         self.code.end(self.address)
         store.sweeping.discard(id(self))
         _works.append(self.work)
+
+    def _key(self, number: int) -> int:
+        """Where a row stands in the order of time."""
+        place = int(self.work.places[number >> layout.ROWS_BITS])
+        return (place << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
 
     def plant(self, tensor, seeds) -> None:
         """Add `seeds`, one per right-hand side, to the adjoint of a recorded tensor."""
@@ -173,8 +180,8 @@ class Sweep:
         found = self.code.mirror_of(self.address, number)
         if found == 0:
             raise FreedError
-        span, low = _words(found, 2).tolist()
-        memory = (ctypes.c_char * (span * self.seeds)).from_address(found + MIRROR_HEADER)
+        span, low = _word(found).value, _word(found + 8).value
+        memory: Any = (ctypes.c_char * (span * self.seeds)).from_address(found + MIRROR_HEADER)
         offset = array.__array_interface__["data"][0] - low
         strides = (span, *array.strides)
         return np.ndarray((self.seeds, *array.shape), array.dtype, memory, offset, strides)
@@ -182,8 +189,9 @@ class Sweep:
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input as an array of its own; gives back the mirror."""
         result = self.mirror(number, array).copy()
-        self.code.free_memory(self.code.mirror_of(self.address, number))
-        _words(self.code.cell_of(self.address, number), 1)[0] = layout.UNTOUCHED
+        cell = _word(self.code.cell_of(self.address, number))
+        self.code.free_memory(cell.value)
+        cell.value = layout.UNTOUCHED
         return result
 
     def touched_inputs(self) -> list[int]:
@@ -192,14 +200,23 @@ class Sweep:
         for slot in store.input_slots:
             address = int(self.work.adjoints[slot])
             if address:
-                cells = _words(address, layout.ROWS * self.seeds)[:: self.seeds]
-                hits = np.flatnonzero(cells != layout.UNTOUCHED)
-                found.extend((hits + (slot << layout.ROWS_BITS)).tolist())
+                rows = _word(int(self.work.table[slot]) + layout.USED_ROWS).value
+                cells: Any = (ctypes.c_int64 * (rows * self.seeds)).from_address(address)
+                hits = np.frombuffer(cells, np.int64)[:: self.seeds] != layout.UNTOUCHED
+                base = slot << layout.ROWS_BITS
+                found.extend(base + k for k in hits.nonzero()[0].tolist())
         return found
 
-    def run(self) -> None:
-        """Sweep from the newest row to the oldest one that is reached."""
+    def run(self, stops: dict[int, Any] | None = None) -> None:
+        """Sweep from the newest row to the oldest one that is reached.
+
+        `stops` names rows at which the sweep pauses, if it reaches them, with the function called
+        there: every contribution to the row's adjoint is in, and none has been passed on.
+        """
         code, frame = self.code, self.work.frame
+        named = {self._key(number): stop for number, stop in stops.items()} if stops else {}
+        keys = np.array([*sorted(named, reverse=True), -1], np.int64) if stops else _NOWHERE
+        frame[layout.FRAME_STOPS // 8] = keys.ctypes.data
         # While writes are undone no other thread may look at what they wrote.
         reverse = code.reverse_alone if self.writes else code.reverse
         while (status := reverse(self.address)) != layout.DONE:
@@ -208,12 +225,11 @@ class Sweep:
             if status == layout.MET_CHANGED:
                 raise ChangedError
             try:
-                code.want(status, frame)
+                if status == layout.STOPPED:
+                    named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
+                    frame[layout.FRAME_STOPS // 8] += 8
+                else:
+                    code.want(status, frame)
             except BaseException:
                 code.redo(self.address)
                 raise
-
-
-def _words(address: int, count: int) -> np.ndarray:
-    memory: Any = (ctypes.c_int64 * count).from_address(address)
-    return np.frombuffer(memory, np.int64)

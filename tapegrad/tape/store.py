@@ -49,7 +49,7 @@ def set_header(slot: int, offset: int, value: int) -> None:
 
 
 def _new_slot() -> int:
-    """A slot with zeroed memory."""
+    """A slot with a zeroed header."""
     global table, version
     version += 1
     slot = _free_slots.pop() if _free_slots else len(chunks)
@@ -59,13 +59,12 @@ def _new_slot() -> int:
         raise MemoryError("tapegrad: more than 2^31 rows are alive at once")
     if _spare:
         memory = _spare.pop()
-        memory[:_REFERENCES_AT] = 0
     else:
-        memory = np.zeros(layout.CHUNK_BYTES, np.uint8)
+        memory = np.empty(layout.CHUNK_BYTES, np.uint8)
         immortal(memory)
+    memory[:_ROWS_AT] = 0  # and no more: pages take no memory until rows are written
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
-    set_header(slot, layout.SLOT, slot)
     return slot
 
 
@@ -160,7 +159,7 @@ def _give_back(slot: int) -> None:
     table[slot] = 0
     chunks[slot] = memory[:0]
     _free_slots.append(slot)
-    if len(_spare) < FEWEST_CHUNKS:
+    if len(_spare) < max(FEWEST_CHUNKS, len(order)):
         _spare.append(memory)
     else:
         mortal(memory)
@@ -188,6 +187,8 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
+    slot = number >> layout.ROWS_BITS
+    set_header(slot, layout.USED_ROWS, max(position + 1, word(slot, layout.USED_ROWS)))
     at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
     memory[at : at + 8].view(np.int64)[0] = id(array)
     memory[at + 8 : at + 16].view(np.int32)[:] = number, layout.TAG_ARRAY
@@ -204,7 +205,7 @@ def _make_inputs() -> None:
             return
     slot = _new_slot()
     input_slots.append(slot)
-    set_header(slot, layout.USED_ROWS, layout.ROWS)
+    chunks[slot][:_REFERENCES_AT] = 0
     base = slot << layout.ROWS_BITS
     _free_inputs.extend(range(base + layout.ROWS - 1, base - 1, -1))
 

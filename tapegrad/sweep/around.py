@@ -1,0 +1,164 @@
+"""What happens around a reverse sweep: its beginning and end, seeds and results."""
+
+SOURCE = '''
+from tapegrad.codegen.frame import *
+from tapegrad.codegen.layout import *
+from tapegrad.codegen.memory import *
+from numba import types
+
+word = types.int64
+global_state = global_address("tapegrad_state")
+decref = c_function("Py_DecRef", types.none(word))
+incref = c_function("Py_IncRef", types.none(word))
+float_from = c_function("PyFloat_FromDouble", word(types.float64))
+int_as_word = c_function("PyLong_AsLongLong", word(word))
+
+
+def begin(frame, length, seeds, retain):
+    """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
+    store_i64(frame, FRAME_STOP, -1)
+    S = global_state()
+    chunk = load_i64(S, STATE_CHUNK)
+    rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
+    store_i64(chunk, USED_ROWS, rows)
+    used = load_i64(S, STATE_REFERENCE) - chunk - HEADER_BYTES - ROWS * ROW_BYTES
+    store_i64(chunk, USED_REFERENCES, used // REFERENCE_BYTES)
+    store_i64(frame, FRAME_SEEDS, seeds)
+    store_i64(frame, FRAME_RETAIN, retain)
+    store_i64(frame, FRAME_FIRST, length)
+    store_i64(frame, FRAME_MET_FREED, 0)
+    store_i64(frame, FRAME_AT_ORDER, length - 1)
+    store_i64(frame, FRAME_AT_POSITION, rows - 1)
+    store_i64(frame, FRAME_START_ORDER, length - 1)
+    store_i64(frame, FRAME_START_POSITION, rows - 1)
+    writes = 0
+    for order in range(length):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
+    return writes
+
+
+@helper
+def release_row(chunk, row):
+    """Let go of the objects that a used-up array row refers to; returns the output's bytes."""
+    given = 0
+    last = load_i32(row, 8) - 1
+    at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + load_i32(row, 4) * REFERENCE_BYTES
+    for k in range(last + 1):
+        tag, what = load_i32(at, k * REFERENCE_BYTES + 12), load_i64(at, k * REFERENCE_BYTES)
+        if (tag == TAG_ARRAY or tag == TAG_OBJECT) and what != 0:
+            if tag == TAG_ARRAY and k == last:
+                given += 8 * count_of(what)
+            store_i64(at, k * REFERENCE_BYTES, 0)
+            decref(what)
+    store_i32(row, 0, FREED)
+    return given
+
+
+@helper
+def leave_mirror(frame, chunk, row, address):
+    """Free the mirror of an array row that the sweep has left.
+
+    A mirror that Python owns is an input of a transform, which is over: its array goes.
+    """
+    op = load_i32(row, 0)
+    if op > ARRAY or op == LEAF or op == CONSTANT:
+        last = load_i32(row, 4) + load_i32(row, 8) - 1
+        at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + last * REFERENCE_BYTES
+        if load_i32(row, 8) > 0 and load_i32(at, 12) == TAG_ARRAY:
+            found = load_i64(address, 0)
+            if found > 0:
+                if load_i64(found, 16) == 0:
+                    free(found)
+                elif not load_i64(frame, FRAME_RETAIN):
+                    return release_row(chunk, row)
+    return 0
+
+
+def end(frame):
+    """Give back the cells and what used-up rows keep alive (with the interpreter lock held)."""
+    adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
+    given = 0
+    inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        if inputs <= order < first:
+            continue
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        cells = load_i64(adjoints, slot * 8)
+        if cells == 0:
+            continue
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
+            row = chunk + HEADER_BYTES + position * ROW_BYTES
+            if load_i32(row, 0) == FREED_ARRAY:
+                given += release_row(chunk, row)
+            else:
+                address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+                given += leave_mirror(frame, chunk, row, address)
+        free_cells(frame, slot)
+    trim_cells(frame)
+    S = global_state()
+    store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
+    return 0
+
+
+def cell_of(frame, id):
+    """Address of a row's cell, for the seed and for reading results."""
+    return cell(frame, id)
+
+
+def mirror_of(frame, id):
+    """Address of a buffer's mirror, for the seed and for reading results."""
+    return mirror(frame, id)
+
+
+def plant_scalar(self, arguments, count):
+    """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    seed = int_as_word(load_i64(arguments, 16))
+    value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
+    id = load_i64(tensor, SCALAR_ID)
+    touch_cell(frame, id)
+    add_to_cell(frame, id, seed, value)
+    incref(tensor)
+    return tensor
+
+
+def read_scalar(self, arguments, count):
+    """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
+    value = 0.0
+    if cells != 0:
+        at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
+        if load_i64(at, 0) != UNTOUCHED:
+            value = load_f64(at, seed * 8)
+    return float_from(value)
+
+
+def adopt(self, arguments, count):
+    """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
+    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
+    data = load_i64(memory, ARRAY_DATA)
+    span = load_i64(load_i64(memory, ARRAY_SHAPE), 0) - MIRROR_HEADER
+    store_i64(data, 0, span // load_i64(frame, FRAME_SEEDS))
+    store_i64(data, 8, load_i64(array, ARRAY_DATA))
+    store_i64(data, 16, 1)
+    store_i64(cell(frame, load_i64(tensor, TENSOR_ID)), 0, data)
+    incref(tensor)
+    return tensor
+
+
+def free_memory(address):
+    """Give back the mirror of an input that has been read."""
+    free(address)
+    return 0
+'''
+
+#: Called with the interpreter lock held.
+LOCKED = {"end": 1}
+#: Called with CPython's fast convention.
+BUILTINS = ("plant_scalar", "read_scalar", "adopt")
+EXPORTS = {"begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}
