@@ -25,7 +25,7 @@ from .walk import Walk, placed
 
 
 class Forward(Walk):
-    """The tangents of rows, as tensors, while the rows are walked forwards."""
+    """The tangents of rows while the rows are walked forwards."""
 
     def __init__(self, stops, directions: int, recorded: bool):
         super().__init__(stops)
@@ -91,8 +91,7 @@ class Forward(Walk):
 
     def _write_again(self, number: int) -> None:
         buffer, view = self.read(number)[0]
-        if number in self._after:
-            self._now(buffer, view)[self.key(number, view)] = self._after.pop(number)
+        self._now(buffer, view)[self.key(number, view)] = self._after[number]
 
     # --- tangents -----------------------------------------------------------------------------
 
@@ -147,7 +146,8 @@ class Forward(Walk):
                     tangent = self._rule(name)(self, number)
                     if tangent is not None:
                         self.set(number, tangent)
-                self._write_again(number)
+                if number in self._after:
+                    self._write_again(number)
 
     @staticmethod
     def _rule(name: str):

@@ -25,7 +25,7 @@ _STRATEGIES = ("forward-mode", "reverse-mode")
 class _Call:
     """A function called with its inputs recorded: what it returned, and how results are given."""
 
-    def __init__(self, name, func, inputs, create_graph, strict, what="output"):
+    def __init__(self, name, func, inputs, create_graph, strict):
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.many, given = self.tensors("inputs", inputs)
         if not create_graph:
@@ -34,7 +34,6 @@ class _Call:
         self.outputs_many, self.outs = self.tensors(
             "outputs of the function", func(*self.inputs.args)
         )
-        self.check_reached(self.outs, what)
 
     def error(self, kind, text):
         return kind(f"tapegrad.autograd.functional.{self.name}: {text}")
@@ -65,7 +64,8 @@ class _Call:
         _, v = self.tensors("entries of v", v)
         if len(v) != len(like):
             raise self.error(
-                RuntimeError, f"v has {len(v)} entries, the function {len(like)} of {whose}"
+                RuntimeError,
+                f"v has {len(v)} entries; it needs one for each {whose}, which are {len(like)}",
             )
         for k, (one, other) in enumerate(zip(v, like, strict=True)):
             if shape_of(one) != shape_of(other):
@@ -77,15 +77,27 @@ class _Call:
                 )
         return list(v) if self.create_graph else [value_of(one) for one in v]
 
-    def check_reached(self, results, what):
-        """In strict mode: each of the results depends on every input."""
-        for k, result in enumerate(results if self.strict else ()):
-            for j, found in enumerate(reached(result, self.inputs.tensors)):
-                if not found:
-                    raise self.error(
-                        RuntimeError,
-                        f"{what} {k} is independent of input {j}, which strict=True does not allow",
-                    )
+    def check_dependence(self, results, what, inputs=True, pairs=False):
+        """In strict mode: each result depends on some input, or in `pairs` on each of them.
+
+        With `inputs` each input must have a result that depends on it.
+        """
+        if not self.strict:
+            return
+        table = np.array([reached(result, self.inputs.tensors) for result in results])
+        for k, row in enumerate(table):
+            if not row.any() or (pairs and not row.all()):
+                input = np.flatnonzero(~row)[0]
+                raise self.error(
+                    RuntimeError,
+                    f"{what} {k} is independent of input {input}, which strict=True does not allow",
+                )
+        if inputs and not table.any(0).all():
+            raise self.error(
+                RuntimeError,
+                f"every {what} is independent of input {np.flatnonzero(~table.any(0))[0]}, which "
+                "strict=True does not allow",
+            )
 
     def scalar_gradient(self):
         """The gradient of the only result, recorded."""
@@ -130,10 +142,11 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """
     with rt.recording():
         call = _Call("vjp", func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
         v = call.vector(v, call.outs, call.outputs_many, "output")
         found = pulled(call.outs, call.inputs, v, create_graph)
         if create_graph:
-            call.check_reached(found, "the product with respect to input")
+            call.check_dependence(found, "the product by input", inputs=False)
         return call.value(), call.results(found, call.many)
 
 
@@ -150,11 +163,12 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """
     with rt.recording():
         call = _Call("jvp", func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
         seeds = [_direction(one, x) for one, x in zip(v, call.inputs.tensors, strict=True)]
         found = [tangent[0] for tangent in pushed(call.outs, call.inputs, seeds, create_graph)]
         if create_graph:
-            call.check_reached(found, "the product for output")
+            call.check_dependence(found, "the product of output", inputs=False)
         return call.value(), call.results(found, call.outputs_many)
 
 
@@ -189,14 +203,15 @@ def jacobian(
 
 def _jacobian(name, func, inputs, create_graph, strict, strategy):
     what = "output" if name == "jacobian" else "the gradient by input"
-    call = _Call(name, func, inputs, create_graph, strict, what)
+    call = _Call(name, func, inputs, create_graph, strict)
+    call.check_dependence(call.outs, what, pairs=True)
     if strategy == "forward-mode":
         blocks = columns_of(call.outs, call.inputs, create_graph)
     else:
         blocks = [rows_of(out, call.inputs, create_graph) for out in call.outs]
     if create_graph:
         for row in blocks:
-            call.check_reached(row, "the Jacobian by input")
+            call.check_dependence(row, "the Jacobian by input", inputs=False)
     found = tuple(call.results(row, call.many) for row in blocks)
     return found if call.outputs_many else found[0]
 
@@ -265,10 +280,11 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
 def _product(name, func, inputs, v, create_graph, strict):
     with rt.recording():
         call = _Call(name, func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
         gradient = call.scalar_gradient()
-        call.check_reached(gradient, "the gradient by input")
+        call.check_dependence(gradient, "the gradient by input")
         found = pulled(gradient, call.inputs, v, create_graph)
         if create_graph:
-            call.check_reached(found, "the product with respect to input")
+            call.check_dependence(found, "the product by input", inputs=False)
         return call.value(), call.results(found, call.many)

@@ -243,8 +243,16 @@ def both(x, y):
         (lambda m: m.vjp(lambda x: x * x, X2), RuntimeError, "v can be None only for"),
         (lambda m: m.jvp(total, X2), RuntimeError, "v can be None only for"),
         (lambda m: m.hvp(total, X2), RuntimeError, "v can be None only for"),
-        (lambda m: m.vjp(both, TWO, X2), RuntimeError, "v has 1 entries, the function 2"),
-        (lambda m: m.jvp(total, X2, TWO), RuntimeError, "v has 2 entries, the function 1"),
+        (
+            lambda m: m.vjp(both, TWO, X2),
+            RuntimeError,
+            "v has 1 entries; it needs one for each output, which are 2",
+        ),
+        (
+            lambda m: m.jvp(total, X2, TWO),
+            RuntimeError,
+            "v has 2 entries; it needs one for each input, which are 1",
+        ),
         (lambda m: m.jvp(both, TWO, (X2, total(X2))), RuntimeError, r"entry 1 of v has shape \(\)"),
         (
             lambda m: m.vhp(total, X2, total(X2)),
@@ -271,8 +279,11 @@ def test_errors(call, kind, text):
     [
         (lambda m: m.vjp(lambda x: X2, X2, X2, strict=True), "output 0 is independent of input 0"),
         (lambda m: m.jacobian(lambda x, y: x * 1, TWO, strict=True), "independent of input 1"),
-        (lambda m: m.vjp(lambda x, y: x * 1, TWO, X2, strict=True), "independent of input 1"),
-        (lambda m: m.jvp(lambda x, y: x * 1, TWO, TWO, strict=True), "independent of input 1"),
+        (
+            lambda m: m.vjp(lambda x, y: x * 1, TWO, X2, strict=True),
+            "every output is independent of",
+        ),
+        (lambda m: m.jvp(lambda x, y: x * 1, TWO, TWO, strict=True), "every output is independent"),
         (
             lambda m: m.hessian(lambda x: x.sum(), X2, strict=True),
             "the gradient by input 0 is independent of input 0",
@@ -284,13 +295,28 @@ def test_errors(call, kind, text):
         ),
         (
             lambda m: m.vhp(lambda x: (x * x).sum(), X2, X2, create_graph=True, strict=True),
-            "the product with respect to input 0 is independent of input 0",
+            "the product by input 0 is independent of input 0",
         ),
     ],
 )
 def test_strict(call, text):
     with pytest.raises(RuntimeError, match=text):
         call(ours)
+
+
+def test_strict_raises_where_pytorch_raises():
+    """Two outputs of which each depends on one input: enough for products, not for Jacobians."""
+    f = lambda x, y: (x * x, y * y)  # noqa: E731
+    g = lambda x, y: (x * x).sum() + (y * y).sum()  # noqa: E731
+    for module, one in ((ours, tg.tensor([1.0, 2.0])), (theirs, torch.tensor([1.0, 2.0]))):
+        two = (one, one)
+        module.vjp(f, two, two, strict=True)
+        module.jvp(f, two, two, strict=True)
+        module.hvp(g, two, two, strict=True)
+        with pytest.raises(RuntimeError, match="independent of input 1"):
+            module.jacobian(f, two, strict=True)
+        with pytest.raises(RuntimeError, match="independent of input 1"):
+            module.hessian(g, two, strict=True)
 
 
 def test_strict_allows_what_depends():
