@@ -4,20 +4,14 @@ SOURCE = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from numba import types
-
-word = types.int64
-global_state = global_address("tapegrad_state")
-decref = c_function("Py_DecRef", types.none(word))
-incref = c_function("Py_IncRef", types.none(word))
-float_from = c_function("PyFloat_FromDouble", word(types.float64))
-int_as_word = c_function("PyLong_AsLongLong", word(word))
+from tapegrad.codegen.python import decref, float_from, incref, int_as_word
+from tapegrad.sweep.rows import state
 
 
 def begin(frame, length, seeds, retain):
     """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
     store_i64(frame, FRAME_STOP, -1)
-    S = global_state()
+    S = state()
     chunk = load_i64(S, STATE_CHUNK)
     rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
     store_i64(chunk, USED_ROWS, rows)
@@ -97,7 +91,7 @@ def end(frame):
                 given += leave_mirror(frame, chunk, row, address)
         free_cells(frame, slot)
     trim_cells(frame)
-    S = global_state()
+    S = state()
     store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
     return 0
 

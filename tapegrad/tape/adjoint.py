@@ -13,7 +13,7 @@ from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import TABLE
 from ..sweep import around, kernels, reverse
-from ..sweep.pointwise_run import SCRATCH_BYTES
+from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
 
 

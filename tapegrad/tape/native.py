@@ -173,15 +173,15 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
 
     `base` is the Python class both derive from, `make_array(native)` derives the class of array
     tensors from the compiled one, `slow` are the functions for what compiled slots do not cover
-    (in the order of `recorder.BINARY`, then item, negative), `new_chunk` makes room on the tape.
+    (in the order of `layout.OPERATORS`), `new_chunk` makes room on the tape.
     Returns the types under "scalar" and "array" and the recorder's functions by name.
     """
     with _lock:
         _check_layout()
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
-        operators = {slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()}
-        operators["nb_negative"] = address["negative"]
+        operators = {slot: address[name] for name, slot in recorder.SLOTS.items()}
+        set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
         scalar = _make_type(
             "tapegrad.Scalar",
             layout.SCALAR_BYTES,
