@@ -184,3 +184,23 @@ def test_vmap_passes_keyword_arguments():
 def test_vmap_errors(call, text):
     with pytest.raises(ValueError, match=f"tapegrad.vmap: .*{text}"):
         call(np.arange(3.0))
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+
+def test_transforms_record_inside_no_grad():
+    x = np.array([1.0, 2.0])
+    with tg.no_grad():
+        assert tg.jvp(np.sin, (0.0,), (1.0,)) == (0.0, 1.0)
+        close(tg.hvp(lambda x: np.sum(x**3))(x, x), 6 * x * x)
+        close(tg.hessian(lambda x: np.sum(x**3))(x), np.diag(6 * x))
+        found = tg.autograd.functional.hessian(lambda x: (x**3).sum(), tg.tensor(x))
+    close(found.numpy(), np.diag(6 * x))
+
+
+def test_a_tensor_that_requires_grad_is_differentiated_through():
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    _, tangent = tg.jvp(lambda x: x * w, (w,), (w,))
+    tangent.sum().backward()
+    close(w.grad.numpy(), [2.0, 4.0])
