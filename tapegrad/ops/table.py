@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,7 @@ class Pointwise:
     numpy: str
     code: int
 
-    @property
+    @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the slopes read: inputs in order, then the output."""
         text = " ".join(self.slopes)
