@@ -16,21 +16,6 @@ MODULES = {"transforms": 6, "__init__": 7}
 OTHERS = 5
 LINES, FUNCTION_LINES = 400, 40
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
-#: Files to be divided; a strict mark, so that each goes from here when it is.
-TOO_LONG = {"codegen/frame.py", "sweep/pointwise_run.py", "sweep/recorder.py"}
-LONG_FUNCTIONS = {"sweep/pointwise_run.py"}
-
-
-def except_for(some):
-    """All files; those in `some` are known to break the rule."""
-    mark = pytest.mark.xfail(strict=True, reason="to be divided")
-    marked = [
-        pytest.param(path, id=name, marks=mark if name in some else ())
-        for path, name in zip(FILES, names, strict=True)
-    ]
-    return pytest.mark.parametrize("path", marked)
-
-
 every_file = pytest.mark.parametrize("path", FILES, ids=names)
 
 
@@ -108,7 +93,7 @@ def test_the_compiler_is_named_on_its_floors_only(path):
             assert allowed, f"{path}:{line} imports {module}"
 
 
-@except_for(TOO_LONG)
+@every_file
 def test_files_are_short(path):
     assert len(path.read_text().splitlines()) <= LINES
 
@@ -117,7 +102,7 @@ def is_docstring(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-@except_for(LONG_FUNCTIONS)
+@every_file
 def test_functions_are_short(path):
     """A docstring does not count."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -5,7 +5,6 @@ with, so that a stale result can never be loaded; Numba compiles each export onc
 machine code beside the file.
 """
 
-import contextlib
 import ctypes
 import functools
 import hashlib
@@ -22,6 +21,7 @@ import llvmlite
 import numba
 import numpy as np
 
+from .pipeline import Pipeline, plain_code
 from .symbols import load_symbols
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -100,9 +100,11 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
         spec.loader.exec_module(module)
         load_symbols(source)
         addresses: dict[str, Any] = {}
-        with _exports_only(exports):
+        with plain_code(exports):
             for name, signature in exports.items():
-                compiled = numba.cfunc(signature, error_model="numpy", cache=True)
+                compiled = numba.cfunc(
+                    signature, error_model="numpy", cache=True, pipeline_class=Pipeline
+                )
                 function = compiled(getattr(module, name))
                 _keep.append(function)
                 addresses[name] = function.address
@@ -120,42 +122,6 @@ def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
     signatures = {name: f"int64({', '.join(['int64'] * n)})" for name, n in exports.items()}
     address = compile_source(source, signatures)
     return {name: prototype(word, *[word] * n)(address[name]) for name, n in exports.items()}
-
-
-@contextlib.contextmanager
-def _exports_only(names):
-    """Let Numba optimise and emit exported functions only, not the helpers that they include.
-
-    Numba makes machine code of every helper by itself, which nobody calls, and optimises it again
-    in each of its callers; that is half of the time. With a Numba that is built otherwise this
-    does nothing.
-    """
-    library, context = numba.core.codegen.CPUCodeLibrary, numba.core.cpu.CPUContext
-    steps = [
-        (library, "_optimize_final_module", lambda self: None),
-        (library, "_finalize_final_module", lambda self: setattr(self, "_finalized", True)),
-        # Numba wants a builtin, each time another one, as the function's way in from Python
-        (context, "get_executable", lambda self, code, *_: [].append),
-    ]
-    if not all(hasattr(owner, step) for owner, step, _ in steps):
-        yield
-        return
-
-    def only_exports(usual, otherwise, position):
-        def step(*args):
-            name = args[position].name.rpartition(".")[2]
-            return (usual if name in names else otherwise)(*args)
-
-        return step
-
-    before = [(owner, step, getattr(owner, step)) for owner, step, _ in steps]
-    for (owner, step, usual), (_, _, otherwise) in zip(before, steps, strict=True):
-        setattr(owner, step, only_exports(usual, otherwise, 1 if owner is context else 0))
-    try:
-        yield
-    finally:
-        for owner, step, usual in before:
-            setattr(owner, step, usual)
 
 
 #: Compiled functions stay alive for as long as the process.

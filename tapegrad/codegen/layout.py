@@ -60,6 +60,10 @@ C_CONTIGUOUS, WRITEABLE = 1, 0x400
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
 
+# operators of tensors, in the order of the table of Python functions for what is not compiled
+ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE = range(7)
+OPERATORS = ("add", "subtract", "multiply", "divide", "power", "item", "negative")
+
 # the recorder's state, words
 (
     STATE_ROW,
@@ -80,7 +84,7 @@ TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
     STATE_NUMPY_FLOAT_TYPE,
     STATE_BYTES,
     STATE_BYTES_LIMIT,
-    STATE_BINARY,
+    STATE_ARRAY_OPERATOR,
     STATE_SLICE_TYPE,
     STATE_TUPLE_TYPE,
     STATE_BOOL_TYPE,

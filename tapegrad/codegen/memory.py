@@ -8,21 +8,13 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from .pipeline import Pipeline
+
 
 def helper(function):
-    """A function of generated code that compiled functions call.
-
-    Literal arguments are taken as plain integers: one specialisation per function, not one per
-    constant it is called with.
-    """
-    dispatcher = njit(error_model="numpy", no_cpython_wrapper=True)(function)
-    template = dispatcher.get_call_template
-
-    def get_call_template(args, kws):
-        return template(tuple(types.unliteral(a) for a in args), kws)
-
-    dispatcher.get_call_template = get_call_template
-    return dispatcher
+    """A function of generated code that compiled functions call."""
+    options = {"error_model": "numpy", "no_cpython_wrapper": True, "pipeline_class": Pipeline}
+    return njit(**options)(function)
 
 
 _KINDS = {
@@ -107,23 +99,6 @@ def double_of(typingctx, bits):
         return builder.bitcast(args[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen
-
-
-@intrinsic
-def prefetch(typingctx, address):
-    """Ask for the memory at `address` early: it is about to be read and written."""
-
-    def codegen(context, builder, signature, args):
-        word = ir.IntType(32)
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
-        name = "llvm.prefetch.p0"
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        where = builder.inttoptr(args[0], pointer)
-        builder.call(function, [where, word(1), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.none(types.int64), codegen
 
 
 def c_function(name, signature):

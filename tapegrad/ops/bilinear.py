@@ -22,15 +22,7 @@ from tapegrad.codegen.blas import (
     blas_sgemm,
     blas_sgemv,
 )
-from tapegrad.codegen.frame import (
-    add_block,
-    block_of,
-    cell,
-    count_of,
-    item_bytes,
-    mirror,
-    mirrored,
-)
+from tapegrad.codegen.frame import cell, count_of, item_bytes, mirror, mirrored
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
     ARRAY_NDIM,
@@ -52,6 +44,7 @@ from tapegrad.codegen.memory import (
     store_f64,
     store_i64,
 )
+from tapegrad.codegen.strided import add_block, block_of
 
 from .table import structural
 

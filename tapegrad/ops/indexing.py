@@ -5,8 +5,6 @@ from tapegrad.codegen.frame import (
     cell,
     count_of,
     item_bytes,
-    line_of,
-    line_offset,
     mirror,
     mirrored,
     touch_cell,
@@ -33,6 +31,7 @@ from tapegrad.codegen.memory import (
     store_i32,
     store_i64,
 )
+from tapegrad.codegen.strided import line_of, line_offset
 
 from .linking import found_mirror
 from .table import structural

@@ -10,13 +10,9 @@ from tapegrad.codegen.frame import (
     add_to_cell,
     cell,
     item_bytes,
-    line_of,
-    line_offset,
-    lines_of,
     mirror,
     mirrored,
     row_of,
-    strided_add,
     touch_cell,
 )
 from tapegrad.codegen.layout import (
@@ -49,6 +45,7 @@ from tapegrad.codegen.memory import (
     store_i32,
     store_i64,
 )
+from tapegrad.codegen.strided import line_of, line_offset, lines_of, strided_add
 
 from .table import structural
 

@@ -1,23 +1,19 @@
 """What happens around a reverse sweep: its beginning and end, seeds and results."""
 
-SOURCE = '''
+from .recorder import called_by_number
+
+_TEXT = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from numba import types
-
-word = types.int64
-global_state = global_address("tapegrad_state")
-decref = c_function("Py_DecRef", types.none(word))
-incref = c_function("Py_IncRef", types.none(word))
-float_from = c_function("PyFloat_FromDouble", word(types.float64))
-int_as_word = c_function("PyLong_AsLongLong", word(word))
+from tapegrad.codegen.python import decref, float_from, incref, int_as_word
+from tapegrad.sweep.rows import state
 
 
 def begin(frame, length, seeds, retain):
     """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
     store_i64(frame, FRAME_STOP, -1)
-    S = global_state()
+    S = state()
     chunk = load_i64(S, STATE_CHUNK)
     rows = (load_i64(S, STATE_ROW) - chunk - HEADER_BYTES) // ROW_BYTES
     store_i64(chunk, USED_ROWS, rows)
@@ -97,7 +93,7 @@ def end(frame):
                 given += leave_mirror(frame, chunk, row, address)
         free_cells(frame, slot)
     trim_cells(frame)
-    S = global_state()
+    S = state()
     store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
     return 0
 
@@ -112,7 +108,8 @@ def mirror_of(frame, id):
     return mirror(frame, id)
 
 
-def plant_scalar(self, arguments, count):
+@helper
+def plant_scalar(arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     seed = int_as_word(load_i64(arguments, 16))
@@ -124,7 +121,8 @@ def plant_scalar(self, arguments, count):
     return tensor
 
 
-def read_scalar(self, arguments, count):
+@helper
+def read_scalar(arguments, count):
     """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
@@ -137,7 +135,8 @@ def read_scalar(self, arguments, count):
     return float_from(value)
 
 
-def adopt(self, arguments, count):
+@helper
+def adopt(arguments, count):
     """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
     frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
     array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
@@ -159,6 +158,7 @@ def free_memory(address):
 
 #: Called with the interpreter lock held.
 LOCKED = {"end": 1}
-#: Called with CPython's fast convention.
+#: Called with CPython's fast convention, all through `call`.
 BUILTINS = ("plant_scalar", "read_scalar", "adopt")
+SOURCE = _TEXT + called_by_number(list(BUILTINS))
 EXPORTS = {"begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}

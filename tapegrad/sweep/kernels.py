@@ -69,6 +69,7 @@ _STRUCTURAL_HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.blas import *
 from tapegrad.codegen.frame import *
+from tapegrad.codegen.strided import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
 from numba import types

@@ -21,13 +21,12 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
-from tapegrad.sweep.pointwise_run import is_pointwise
+from tapegrad.sweep.runs import is_pointwise
 from numba import types
 
 run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 WRITE_BIT = 1 << 17
-AHEAD = 2048
 
 
 @helper
@@ -63,65 +62,74 @@ _TAIL = '''
 
 
 @helper
+def operand_of(frame, id, slot, first_row, cells, stride):
+    """Value of a scalar operand, address of its cell, and its position in the chunk being swept.
+
+    Most operands lie there and are found without tables; the position of others counts as ROWS.
+    """
+    if id >> ROWS_BITS == slot:
+        position = id & (ROWS - 1)
+        return load_f64(first_row + position * ROW_BYTES, 16), cells + position * stride, position
+    return load_f64(row_of(frame, id), 16), cell(frame, id), ROWS
+
+
+@helper
+def pass_on(address, seeds, slope, target):
+    """Add a row's adjoint times a slope to an operand's; an adjoint of exactly 0 gives 0."""
+    for seed in range(seeds):
+        g = load_f64(address, seed * 8)
+        part = 0.0 if g == 0.0 else g * slope
+        store_f64(target, seed * 8, load_f64(target, seed * 8) + (part + 0.0))
+
+
+@helper
+def sweep_scalar(frame, slot, first_row, cells, row, op, address):
+    """Reverse of a touched scalar row; returns the lowest position of its operands in the chunk."""
+    seeds = load_i64(frame, FRAME_SEEDS)
+    kind, out = op & 3, load_f64(row, 16)
+    x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, seeds * 8)
+    if kind == CONSTANT_ROW:
+        _, slope = slopes_of(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on(address, seeds, slope, to_x)
+    elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
+        slope, _ = slopes_of(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on(address, seeds, slope, to_x)
+    else:
+        y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, seeds * 8)
+        first, second = slopes_of(op >> 2, kind, x, y, out)
+        pass_on(address, seeds, first, to_x)
+        pass_on(address, seeds, second, to_y)
+        at = min(at, other)
+    return at
+
+
+@helper
 def sweep_scalars(frame, slot, position, stop):
     """Sweep scalar rows of a chunk from `position` down to a row of another kind, to `stop` or
-    to the lowest row reached; returns (position, status).
-
-    Most operands lie in the chunk being swept, where cells and values are found without tables.
-    """
+    to the lowest row reached; returns (position, status)."""
     first_row = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
     cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
     lowest = load_i64(frame, FRAME_LOWEST) + slot * 8
-    seeds, retain = load_i64(frame, FRAME_SEEDS), load_i64(frame, FRAME_RETAIN)
-    stride, base = seeds * 8, slot << ROWS_BITS
+    stride, retain = load_i64(frame, FRAME_SEEDS) * 8, load_i64(frame, FRAME_RETAIN)
     low = load_i64(lowest, 0)
     while position >= low and position != stop:
         row = first_row + position * ROW_BYTES
-        prefetch(row - AHEAD)
         op = load_i32(row, 0)
         if op > ARRAY:
             break
         address = cells + position * stride
-        position -= 1
-        if load_i64(address, 0) == UNTOUCHED:
-            continue
-        if op < 4 * FIRST_CODE:
+        touched = load_i64(address, 0) != UNTOUCHED
+        if touched and op < 4 * FIRST_CODE:
             store_i64(lowest, 0, low)
-            status = sweep_other(frame, base + position + 1, row, op, address)
+            status = sweep_other(frame, (slot << ROWS_BITS) + position, row, op, address)
             if status != DONE:
-                return position + 1, status
+                return position, status
             low = load_i64(lowest, 0)
-            continue
-        kind = op & 3
-        a, b = load_i32(row, 4), -1
-        if a >> ROWS_BITS == slot:
-            x = load_f64(first_row + (a - base) * ROW_BYTES, 16)
-            to_a = cells + (a - base) * stride
-            low = min(low, a - base)
-        else:
-            x, to_a = load_f64(row_of(frame, a), 16), cell(frame, a)
-        y, to_b = load_f64(row, 8), 0
-        if kind == ROW_ROW:
-            b = load_i32(row, 8)
-            if b >> ROWS_BITS == slot:
-                y = load_f64(first_row + (b - base) * ROW_BYTES, 16)
-                to_b = cells + (b - base) * stride
-                low = min(low, b - base)
-            elif b >= 0:
-                y, to_b = load_f64(row_of(frame, b), 16), cell(frame, b)
-        elif kind == CONSTANT_ROW:
-            x, y = y, x
-        sx, sy = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
-        first = sy if kind == CONSTANT_ROW else sx
-        for seed in range(seeds):
-            g = load_f64(address, seed * 8)
-            part = 0.0 if g == 0.0 else g * first + 0.0
-            store_f64(to_a, seed * 8, load_f64(to_a, seed * 8) + part)
-            if to_b != 0:
-                part = 0.0 if g == 0.0 else g * sy + 0.0
-                store_f64(to_b, seed * 8, load_f64(to_b, seed * 8) + part)
-        if not retain:
-            store_i32(row, 0, FREED)
+        elif touched:
+            low = min(low, sweep_scalar(frame, slot, first_row, cells, row, op, address))
+            if not retain:
+                store_i32(row, 0, FREED)
+        position -= 1
     store_i64(lowest, 0, low)
     return position, DONE
 

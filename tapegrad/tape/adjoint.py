@@ -13,7 +13,7 @@ from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import TABLE
 from ..sweep import around, kernels, reverse
-from ..sweep.pointwise_run import SCRATCH_BYTES
+from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
 
 
@@ -41,9 +41,8 @@ class _Compiled:
     adopt: Any
 
     def __init__(self):
-        word = "int64(int64, int64, int64)"
-        builtins = compile_source(around.SOURCE, dict.fromkeys(around.BUILTINS, word))
-        self.__dict__.update({n: native.builtin(n, a) for n, a in builtins.items()})
+        call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
+        self.__dict__.update(native.builtins(around.BUILTINS, call))
         self.__dict__.update(functions(around.SOURCE, around.EXPORTS, keep_lock=False))
         self.__dict__.update(functions(around.SOURCE, around.LOCKED, keep_lock=True))
         self.__dict__.update(functions(reverse.source(), reverse.EXPORTS, keep_lock=False))

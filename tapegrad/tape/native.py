@@ -102,13 +102,22 @@ def _make_type(name, size, flags, slots, members, bases):
     return make(ctypes.addressof(spec), bases)
 
 
-def builtin(name: str, address: int):
-    """A compiled function with CPython's fast calling convention, as a builtin function."""
-    method = _Method(name.encode(), address, _FAST_CALL, None)
+def builtins(names: tuple[str, ...], address: int) -> dict:
+    """Builtin functions with CPython's fast calling convention, by name.
+
+    They share one compiled function, which is given the number of the one that is called as self.
+    """
     make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
-    _keep.append(method)
-    return make(ctypes.addressof(method), None, None)
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
+    )
+    made = {}
+    for number, name in enumerate(names):
+        method = _Method(name.encode(), address, _FAST_CALL, None)
+        _keep.append(method)
+        made[name] = make(ctypes.addressof(method), number, None)
+    return made
 
 
 def _check_layout() -> None:
@@ -173,15 +182,15 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
 
     `base` is the Python class both derive from, `make_array(native)` derives the class of array
     tensors from the compiled one, `slow` are the functions for what compiled slots do not cover
-    (in the order of `recorder.BINARY`, then item, negative), `new_chunk` makes room on the tape.
+    (in the order of `layout.OPERATORS`), `new_chunk` makes room on the tape.
     Returns the types under "scalar" and "array" and the recorder's functions by name.
     """
     with _lock:
         _check_layout()
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
-        operators = {slot: address[f"binary_{name}"] for name, (_, slot) in recorder.BINARY.items()}
-        operators["nb_negative"] = address["negative"]
+        operators = {slot: address[name] for name, slot in recorder.SLOTS.items()}
+        set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
         scalar = _make_type(
             "tapegrad.Scalar",
             layout.SCALAR_BYTES,
@@ -208,5 +217,4 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         )
         made = {"scalar": scalar, "array": make_array(native)}
         _set_state(made, slow, new_chunk)
-        made |= {name: builtin(name, address[name]) for name in recorder.FUNCTIONS}
-        return made
+        return made | builtins(recorder.FUNCTIONS, address["call"])

@@ -67,8 +67,8 @@ def start() -> None:
     with _lock:
         if started:
             return
-        order = ["add", "subtract", "multiply", "divide", "power", "item", "negative"]
-        made = native.build(Tensor, _make_array, [slow[name] for name in order], store.new_chunk)
+        python = [slow[name] for name in layout.OPERATORS]
+        made = native.build(Tensor, _make_array, python, store.new_chunk)
         Scalar, Array = made["scalar"], made["array"]
         globals().update({name: made[name] for name in FUNCTIONS})
         native.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)

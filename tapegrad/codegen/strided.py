@@ -1,0 +1,184 @@
+"""Strided memory for adjoint kernels: sums into it, blocks and lines of it.
+
+An odometer counts through a shape; the inner loop runs along the last axis.
+"""
+
+from .layout import ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, FRAME_SCRATCH
+from .memory import f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, store_f64
+
+
+@helper
+def add_run64(target, target_stride, source, source_stride, n):
+    if target_stride == 8 and source_stride == 8:
+        t, s = f64s(target), f64s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 0:
+        total = 0.0
+        for i in range(n):
+            total += load_f64(source, i * source_stride)
+        store_f64(target, 0, load_f64(target, 0) + total)
+    else:
+        for i in range(n):
+            at = i * target_stride
+            store_f64(target, at, load_f64(target, at) + load_f64(source, i * source_stride))
+
+
+@helper
+def add_run32(target, target_stride, source, source_stride, n):
+    if target_stride == 4 and source_stride == 4:
+        t, s = f32s(target), f32s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 0:
+        t = f32s(target)
+        total = 0.0
+        for i in range(n):
+            total += f32s(source + i * source_stride)[0]
+        t[0] += total
+    else:
+        for i in range(n):
+            f32s(target + i * target_stride)[0] += f32s(source + i * source_stride)[0]
+
+
+@helper
+def strided_add(frame, target, target_strides, source, source_strides, shape, ndim, width):
+    """target[...] += source[...] over `shape`; strides are addresses of int64 lists, in bytes."""
+    rows = 1
+    for axis in range(ndim - 1):
+        rows *= load_i64(shape, axis * 8)
+    n, step, from_step = 1, 0, 0
+    if ndim > 0:
+        n = load_i64(shape, (ndim - 1) * 8)
+        step = load_i64(target_strides, (ndim - 1) * 8)
+        from_step = load_i64(source_strides, (ndim - 1) * 8)
+    if n == 0:
+        return
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    for axis in range(ndim):
+        index[axis] = 0
+    for _ in range(rows):
+        if width == 8:
+            add_run64(target, step, source, from_step, n)
+        else:
+            add_run32(target, step, source, from_step, n)
+        axis = ndim - 2
+        while axis >= 0:
+            index[axis] += 1
+            target += load_i64(target_strides, axis * 8)
+            source += load_i64(source_strides, axis * 8)
+            size = load_i64(shape, axis * 8)
+            if index[axis] < size:
+                break
+            index[axis] = 0
+            target -= size * load_i64(target_strides, axis * 8)
+            source -= size * load_i64(source_strides, axis * 8)
+            axis -= 1
+
+
+@helper
+def start_of_block(index, strides, shape, ndim, start):
+    """Set the odometer to linear position `start`; returns the byte offset of that element."""
+    offset = 0
+    for back in range(ndim):
+        axis = ndim - 1 - back
+        size = load_i64(shape, axis * 8)
+        index[axis] = start % size
+        start //= size
+        offset += index[axis] * load_i64(strides, axis * 8)
+    return offset
+
+
+@helper
+def next_run(index, strides, shape, ndim):
+    """Move the odometer to the start of the next line; returns the change of the byte offset."""
+    axis = ndim - 1
+    offset = -index[axis] * load_i64(strides, axis * 8)
+    index[axis] = 0
+    axis -= 1
+    while axis >= 0:
+        index[axis] += 1
+        offset += load_i64(strides, axis * 8)
+        size = load_i64(shape, axis * 8)
+        if index[axis] < size:
+            break
+        index[axis] = 0
+        offset -= size * load_i64(strides, axis * 8)
+        axis -= 1
+    return offset
+
+
+@helper
+def block_of(frame, data, strides, shape, ndim, start, n, block, width):
+    """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    at = data + start_of_block(index, strides, shape, ndim, start)
+    last = ndim - 1
+    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    done = 0
+    while done < n:
+        run = 1
+        if ndim > 0:
+            run = min(n - done, load_i64(shape, last * 8) - index[last])
+        if width == 8:
+            b64 = f64s(block + done * 8)
+            for i in range(run):
+                b64[i] = load_f64(at, i * step)
+        else:
+            b32 = f32s(block + done * 4)
+            for i in range(run):
+                b32[i] = f32s(at + i * step)[0]
+        done += run
+        if done < n:
+            at += next_run(index, strides, shape, ndim)
+
+
+@helper
+def add_block(frame, data, strides, shape, ndim, start, n, block, width):
+    """Add a contiguous block to elements start … start+n of a strided array, in C order."""
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    at = data + start_of_block(index, strides, shape, ndim, start)
+    last = ndim - 1
+    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    done = 0
+    while done < n:
+        run = 1
+        if ndim > 0:
+            run = min(n - done, load_i64(shape, last * 8) - index[last])
+        if width == 8:
+            add_run64(at, step, block + done * 8, 8, run)
+        else:
+            add_run32(at, step, block + done * 4, 4, run)
+        done += run
+        if done < n:
+            at += next_run(index, strides, shape, ndim)
+
+
+@helper
+def lines_of(array):
+    """How many lines along the last axis an array has."""
+    lines = 1
+    for axis in range(load_i32(array, ARRAY_NDIM) - 1):
+        lines *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return lines
+
+
+@helper
+def line_of(array):
+    """Length and stride in bytes of a line along the last axis."""
+    last = load_i32(array, ARRAY_NDIM) - 1
+    if last < 0:
+        return 1, 0
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    return load_i64(shape, last * 8), load_i64(strides, last * 8)
+
+
+@helper
+def line_offset(array, line):
+    """Byte offset of the first element of a line, counted in C order."""
+    offset = 0
+    for axis in range(load_i32(array, ARRAY_NDIM) - 2, -1, -1):
+        size = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        offset += (line % size) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        line //= size
+    return offset

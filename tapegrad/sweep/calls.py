@@ -1,0 +1,245 @@
+"""What Python calls to make rows and tensors, each as `f(*arguments)` with arguments in memory."""
+
+from ..codegen.layout import (
+    ARRAY,
+    ARRAY_DATA,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    CONSTANT_ROW,
+    FIRST_CODE,
+    FLOAT_VALUE,
+    LEAF,
+    LEAVES,
+    LIVE,
+    LOAD,
+    OBJECT_TYPE,
+    ROW_CONSTANT,
+    SCALAR_CHUNK,
+    SCALAR_ID,
+    STATE_ARRAY_TYPE,
+    STATE_CHUNK,
+    STATE_FALSE,
+    STATE_FLOAT_TYPE,
+    STATE_INT_TYPE,
+    STATE_NDARRAY_TYPE,
+    STATE_SCALAR_TYPE,
+    STATE_TRUE,
+    TAG_ARRAY,
+    TAG_CONSTANT,
+    TAG_INT,
+    TAG_SCALAR,
+    TENSOR_ARRAY,
+    TENSOR_CHUNK,
+    TENSOR_ID,
+    WRITEABLE,
+    WRITES,
+)
+from ..codegen.memory import (
+    bits_of,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+from ..codegen.python import error_occurred, incref, int_as_word
+from .arrays import load_cell
+from .rows import (
+    add_reference,
+    bytes_of,
+    first_reference,
+    new_scalar,
+    new_tensor,
+    next_row,
+    row_done,
+    scalar_row,
+    state,
+)
+
+
+@helper
+def add_operand(operand):
+    """Write the reference of an operand: a tensor, a scalar, an array, an int or a float."""
+    S = state()
+    kind = load_i64(operand, OBJECT_TYPE)
+    if kind == load_i64(S, STATE_ARRAY_TYPE):
+        array = load_i64(operand, TENSOR_ARRAY)
+        incref(array)
+        add_reference(array, load_i64(operand, TENSOR_ID), TAG_ARRAY)
+    elif kind == load_i64(S, STATE_SCALAR_TYPE):
+        add_reference(0, load_i64(operand, SCALAR_ID), TAG_SCALAR)
+    elif kind == load_i64(S, STATE_NDARRAY_TYPE):
+        incref(operand)
+        add_reference(operand, -1, TAG_ARRAY)
+    elif kind == load_i64(S, STATE_INT_TYPE):
+        add_reference(int_as_word(operand), -1, TAG_INT)
+    else:
+        add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
+
+
+@helper
+def row(arguments, count):
+    """Append one row: `row(op, out, *operands)`, from Python.
+
+    `out` is an array (the result is a tensor on it), a float (a scalar) or None (no result).
+    Operands: tensors, scalars, arrays, floats, ints.
+    """
+    S = state()
+    op, out = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    if op < ARRAY and op >= 4 * FIRST_CODE:
+        return scalars_row(arguments, count, op, load_f64(out, FLOAT_VALUE))
+    kind = load_i64(out, OBJECT_TYPE)
+    is_array = kind == load_i64(S, STATE_NDARRAY_TYPE)
+    is_scalar = kind == load_i64(S, STATE_FLOAT_TYPE)
+    at = next_row(count, bytes_of(out) if is_array else 0)
+    if at == 0:
+        return 0
+    chunk = load_i64(S, STATE_CHUNK)
+    store_i32(at, 0, op)
+    store_i32(at, 4, first_reference(chunk))
+    store_i32(at, 8, count - 1 if is_array or is_scalar else count - 2)
+    for k in range(2, count):
+        add_operand(load_i64(arguments, k * 8))
+    id = row_done(at)
+    if is_array:
+        incref(out)  # once for the row, once for the tensor
+        incref(out)
+        add_reference(out, id, TAG_ARRAY)
+        return new_tensor(out, id, chunk)
+    if is_scalar:
+        add_reference(0, id, TAG_SCALAR)
+        store_f64(at, 16, load_f64(out, FLOAT_VALUE))
+        return new_scalar(load_f64(out, FLOAT_VALUE), id)
+    store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
+    incref(out)
+    return out
+
+
+@helper
+def scalars_row(arguments, count, op, value):
+    """A row of scalar operands, at most one of them a constant."""
+    scalar = load_i64(state(), STATE_SCALAR_TYPE)
+    a = load_i64(arguments, 16)
+    if count == 3:
+        return scalar_row(op, load_i64(a, SCALAR_ID), -1, 0.0, value)
+    b = load_i64(arguments, 24)
+    if load_i64(a, OBJECT_TYPE) != scalar:
+        constant = load_f64(a, FLOAT_VALUE)
+        return scalar_row(op + CONSTANT_ROW, load_i64(b, SCALAR_ID), -1, constant, value)
+    if load_i64(b, OBJECT_TYPE) != scalar:
+        constant = load_f64(b, FLOAT_VALUE)
+        return scalar_row(op + ROW_CONSTANT, load_i64(a, SCALAR_ID), -1, constant, value)
+    return scalar_row(op, load_i64(a, SCALAR_ID), load_i64(b, SCALAR_ID), 0.0, value)
+
+
+@helper
+def view(arguments, count):
+    """`view(tensor, array)`: a tensor on `array`, which lies in the buffer of `tensor`."""
+    tensor, array = load_i64(arguments, 0), load_i64(arguments, 8)
+    incref(array)
+    return new_tensor(array, load_i64(tensor, TENSOR_ID), load_i64(tensor, TENSOR_CHUNK))
+
+
+@helper
+def scalar_at(arguments, count):
+    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there."""
+    S = state()
+    before = load_i64(S, STATE_CHUNK)
+    store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))
+    value = load_f64(load_i64(arguments, 0), FLOAT_VALUE)
+    made = new_scalar(value, int_as_word(load_i64(arguments, 8)))
+    store_i64(S, STATE_CHUNK, before)
+    return made
+
+
+@helper
+def load(arguments, count):
+    """`load(tensor)`: the scalar that reads the one element of a float64 tensor without axes."""
+    tensor = load_i64(arguments, 0)
+    array = load_i64(tensor, TENSOR_ARRAY)
+    made = load_cell(tensor, array, 0)
+    if made == 0 and error_occurred() == 0:
+        value = load_f64(load_i64(array, ARRAY_DATA), 0)
+        return scalar_row(LOAD, load_i64(tensor, TENSOR_ID), 0, 0.0, value)
+    return made
+
+
+@helper
+def truth(value):
+    S = state()
+    made = load_i64(S, STATE_TRUE) if value else load_i64(S, STATE_FALSE)
+    incref(made)
+    return made
+
+
+@helper
+def same_place(arguments, count):
+    """`same_place(a, b)`: whether two arrays are the same elements in the same order."""
+    a, b = load_i64(arguments, 0), load_i64(arguments, 8)
+    same = load_i64(a, ARRAY_DATA) == load_i64(b, ARRAY_DATA)
+    same = same and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    if same:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            for table in (ARRAY_SHAPE, ARRAY_STRIDES):
+                first, second = load_i64(a, table), load_i64(b, table)
+                same = same and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(same)
+
+
+@helper
+def fits_whole(arguments, count):
+    """`fits_whole(tensor, value)`: whether all of `tensor` can be written with `value` as it is.
+
+    Both are recorded, of one shape and dtype, the first can be written, and they are apart.
+    """
+    t, v = load_i64(arguments, 0), load_i64(arguments, 8)
+    fits = load_i64(t, TENSOR_ID) >= 0 and load_i64(v, TENSOR_ID) >= 0
+    a, b = load_i64(t, TENSOR_ARRAY), load_i64(v, TENSOR_ARRAY)
+    fits = fits and load_i64(t, TENSOR_ID) != load_i64(v, TENSOR_ID)
+    fits = fits and load_i64(a, ARRAY_DTYPE) == load_i64(b, ARRAY_DTYPE)
+    fits = fits and load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
+    fits = fits and (load_i32(a, ARRAY_FLAGS) & WRITEABLE) != 0
+    if fits:
+        for axis in range(load_i32(a, ARRAY_NDIM)):
+            first, second = load_i64(a, ARRAY_SHAPE), load_i64(b, ARRAY_SHAPE)
+            fits = fits and load_i64(first, axis * 8) == load_i64(second, axis * 8)
+    return truth(fits)
+
+
+@helper
+def wrap(arguments, count):
+    """`wrap(array)`: a tensor that is not recorded."""
+    array = load_i64(arguments, 0)
+    incref(array)
+    return new_tensor(array, -1, 0)
+
+
+@helper
+def attach(arguments, count):
+    """`attach(tensor, id, chunk)`: make `tensor` the owner or a view of the buffer of row `id`."""
+    tensor = load_i64(arguments, 0)
+    chunk = int_as_word(load_i64(arguments, 16))
+    before = load_i64(tensor, TENSOR_CHUNK)
+    if before != 0:
+        store_i64(before, LIVE, load_i64(before, LIVE) - 1)
+    store_i64(tensor, TENSOR_ID, int_as_word(load_i64(arguments, 8)))
+    store_i64(tensor, TENSOR_CHUNK, chunk)
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    incref(tensor)
+    return tensor
+
+
+@helper
+def scalar_leaf(arguments, count):
+    """`scalar_leaf(value)`: a scalar tensor that is an input."""
+    made = scalar_row(LEAF, 0, 0, 0.0, load_f64(load_i64(arguments, 0), FLOAT_VALUE))
+    if made != 0:
+        chunk = load_i64(made, SCALAR_CHUNK)
+        store_i64(chunk, LEAVES, load_i64(chunk, LEAVES) + 1)
+    return made

@@ -1,0 +1,232 @@
+"""Rows and tensors made by compiled code: room on the tape, references, two kinds of objects."""
+
+from ..codegen.layout import (
+    ARRAY_DTYPE,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    FIRST_CODE,
+    FLOAT_VALUE,
+    HEADER_BYTES,
+    LARGE,
+    LIVE,
+    OBJECT_TYPE,
+    REFERENCE_BYTES,
+    ROW_BYTES,
+    ROW_ROW,
+    ROWS,
+    SCALAR_BYTES,
+    SCALAR_CHUNK,
+    SCALAR_ID,
+    SCALAR_VALUE,
+    STATE_ARRAY_TYPE,
+    STATE_BYTES,
+    STATE_BYTES_LIMIT,
+    STATE_CHUNK,
+    STATE_FLOAT64,
+    STATE_FLOAT_TYPE,
+    STATE_ID,
+    STATE_INT_TYPE,
+    STATE_NEW_CHUNK,
+    STATE_NUMPY_FLOAT_TYPE,
+    STATE_REFERENCE,
+    STATE_REFERENCE_END,
+    STATE_ROW,
+    STATE_ROW_END,
+    STATE_SCALAR_TYPE,
+    STATE_SLOW,
+    TENSOR_ARRAY,
+    TENSOR_CHUNK,
+    TENSOR_ID,
+)
+from ..codegen.memory import (
+    global_address,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+from ..codegen.python import (
+    call_none,
+    call_two,
+    decref,
+    error_clear,
+    error_occurred,
+    gc_free,
+    generic_alloc,
+    int_as_double,
+    object_free,
+    object_malloc,
+)
+
+state = global_address("tapegrad_state")
+
+
+@helper
+def no_room(references):
+    S = state()
+    left = load_i64(S, STATE_REFERENCE_END) - load_i64(S, STATE_REFERENCE)
+    full = load_i64(S, STATE_ROW) == load_i64(S, STATE_ROW_END)
+    return full or references * REFERENCE_BYTES > left
+
+
+@helper
+def next_row(references, size):
+    """Address of the next row, with room for its references; `size` bytes are kept alive."""
+    S = state()
+    held = load_i64(S, STATE_BYTES) + size
+    store_i64(S, STATE_BYTES, held)
+    full = held > load_i64(S, STATE_BYTES_LIMIT)
+    while full or no_room(references):  # another thread may fill the new chunk first
+        made = call_none(load_i64(S, STATE_NEW_CHUNK))
+        if made == 0:
+            return 0
+        decref(made)
+        full = False
+    return load_i64(S, STATE_ROW)
+
+
+@helper
+def row_done(row):
+    """Count the row that has been written; returns its id."""
+    S = state()
+    store_i64(S, STATE_ROW, row + ROW_BYTES)
+    id = load_i64(S, STATE_ID)
+    store_i64(S, STATE_ID, id + 1)
+    return id
+
+
+@helper
+def new_scalar(value, id):
+    S = state()
+    made = object_malloc(SCALAR_BYTES)
+    if made == 0:
+        return 0
+    chunk = load_i64(S, STATE_CHUNK)
+    store_i64(made, 0, 1)
+    store_i64(made, OBJECT_TYPE, load_i64(S, STATE_SCALAR_TYPE))
+    store_f64(made, SCALAR_VALUE, value)
+    store_i64(made, SCALAR_ID, id)
+    store_i64(made, SCALAR_CHUNK, chunk)
+    store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    return made
+
+
+@helper
+def scalar_row(op, a, b, constant, value):
+    """Append a row of scalars and make its tensor: the other operand is row `b` or a constant."""
+    row = next_row(0, 0)
+    if row == 0:
+        return 0
+    store_i32(row, 0, op)
+    store_i32(row, 4, a)
+    if op & 3 == ROW_ROW or op < 4 * FIRST_CODE:
+        store_i32(row, 8, b)
+    else:
+        store_f64(row, 8, constant)
+    store_f64(row, 16, value)
+    return new_scalar(value, row_done(row))
+
+
+@helper
+def new_tensor(array, id, chunk):
+    """A tensor on `array`, whose reference it takes over."""
+    made = generic_alloc(load_i64(state(), STATE_ARRAY_TYPE), 0)
+    if made == 0:
+        decref(array)
+        return 0
+    store_i64(made, TENSOR_ARRAY, array)
+    store_i64(made, TENSOR_ID, id)
+    store_i64(made, TENSOR_CHUNK, chunk)
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    return made
+
+
+@helper
+def add_reference(what, id, tag):
+    S = state()
+    at = load_i64(S, STATE_REFERENCE)
+    store_i64(at, 0, what)
+    store_i32(at, 8, id)
+    store_i32(at, 12, tag)
+    store_i64(S, STATE_REFERENCE, at + REFERENCE_BYTES)
+
+
+@helper
+def first_reference(chunk):
+    """Number in the chunk of the reference to be written next."""
+    start = chunk + HEADER_BYTES + ROWS * ROW_BYTES
+    return (load_i64(state(), STATE_REFERENCE) - start) // REFERENCE_BYTES
+
+
+@helper
+def is_number(kind):
+    """Whether an object of this type holds a double at the place of a float."""
+    S = state()
+    return kind == load_i64(S, STATE_FLOAT_TYPE) or kind == load_i64(S, STATE_NUMPY_FLOAT_TYPE)
+
+
+@helper
+def constant_of(operand):
+    """Whether an operand is a float, np.float64 or int that a double holds; and its value."""
+    kind = load_i64(operand, OBJECT_TYPE)
+    if is_number(kind):
+        return True, load_f64(operand, FLOAT_VALUE)
+    if kind == load_i64(state(), STATE_INT_TYPE):
+        value = int_as_double(operand)
+        if value != -1.0 or error_occurred() == 0:
+            return True, value
+        error_clear()
+    return False, 0.0
+
+
+@helper
+def is_plain(array):
+    """Whether an array is float64 with at least one axis."""
+    if load_i64(array, ARRAY_DTYPE) != load_i64(state(), STATE_FLOAT64):
+        return False
+    return load_i32(array, ARRAY_NDIM) > 0
+
+
+@helper
+def bytes_of(array):
+    total = 8
+    for axis in range(load_i32(array, ARRAY_NDIM)):
+        total *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return total
+
+
+@helper
+def is_small(array):
+    """Whether a result of this size is left to NumPy's own memory (see tensor.memory)."""
+    return bytes_of(array) < LARGE
+
+
+@helper
+def slow(a, b, operator):
+    table = load_i64(state(), STATE_SLOW)
+    return call_two(load_i64(table, operator * 8), a, b, 0)
+
+
+@helper
+def release_scalar(self):
+    """What happens when a scalar tensor dies."""
+    chunk = load_i64(self, SCALAR_CHUNK)
+    store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
+    object_free(self)
+
+
+@helper
+def release_tensor(self):
+    """What happens when an array tensor dies."""
+    kind = load_i64(self, OBJECT_TYPE)
+    array, chunk = load_i64(self, TENSOR_ARRAY), load_i64(self, TENSOR_CHUNK)
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
+    if array != 0:
+        decref(array)
+    gc_free(self)
+    decref(kind)

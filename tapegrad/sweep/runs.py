@@ -1,0 +1,248 @@
+"""Runs of element-wise rows: which rows the sweep takes together, and where their adjoints go."""
+
+from ..codegen.frame import cell, is_scalar, item_bytes, mirror, reference_of, row_of, touch_cell
+from ..codegen.layout import (
+    ARRAY,
+    ARRAY_DTYPE,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    BLOCK,
+    C_CONTIGUOUS,
+    DIMENSIONS,
+    FRAME_KERNELS32,
+    FRAME_KERNELS64,
+    FRAME_SCRATCH,
+    FRAME_STOP,
+    FRAME_USED,
+    FRAME_WANTED,
+    FRAME_WANTED_DTYPE,
+    FRAME_WANTED_MASK,
+    OPERANDS,
+    REFERENCE_BYTES,
+    ROWS,
+    RUN,
+    TAG_ARRAY,
+    TAG_SCALAR,
+    UNTOUCHED,
+)
+from ..codegen.memory import helper, load_i32, load_i64, store_i64
+
+# A row of the run, as words: its id, references, number of inputs, mask of the inputs that want a
+# derivative, kernel, and per input how its values and its adjoint are reached.
+ID, REFS, INPUTS, MASK, KERNEL, HOW, WHERE, STRIDES = 0, 8, 16, 24, 32, 40, 72, 104
+ENTRY = 104 + OPERANDS * 8
+#: How an input is reached.
+ALIGNED, STRIDED, SINGLE = 0, 1, 2
+#: Cells of rows whose adjoint may live inside the run: wanted by it, then their place in it.
+PENDING = UNTOUCHED + 1
+INSIDE = UNTOUCHED + 2
+
+# scratch memory: odometer, kernel arguments, entries, effective strides, blocks
+AT_ARGUMENTS = DIMENSIONS * 8
+AT_ENTRIES = AT_ARGUMENTS + 16 * 8
+AT_STRIDES = AT_ENTRIES + RUN * ENTRY
+AT_VALUES = AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8
+AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK * 8
+AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK * 8
+SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK * 8
+
+POINTWISE_BIT, FLAT_SHIFT = 1 << 16, 8
+
+
+@helper
+def same_shape(a, b):
+    if load_i32(a, ARRAY_NDIM) != load_i32(b, ARRAY_NDIM):
+        return False
+    for axis in range(load_i32(a, ARRAY_NDIM)):
+        at = axis * 8
+        if load_i64(load_i64(a, ARRAY_SHAPE), at) != load_i64(load_i64(b, ARRAY_SHAPE), at):
+            return False
+    return True
+
+
+@helper
+def is_aligned(array, out):
+    """Whether element i of `array` in memory is what meets element i of `out`."""
+    return (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0 and same_shape(array, out)
+
+
+@helper
+def active_mask(refs, inputs):
+    """Bits of the inputs that have an adjoint."""
+    mask = 0
+    for j in range(inputs):
+        ref = refs + j * REFERENCE_BYTES
+        tag = load_i32(ref, 12)
+        if tag == TAG_SCALAR or (tag == TAG_ARRAY and load_i32(ref, 8) >= 0):
+            mask |= 1 << j
+    return mask
+
+
+@helper
+def kernel_of(frame, code, mask, width):
+    table = load_i64(frame, FRAME_KERNELS64 if width == 8 else FRAME_KERNELS32)
+    return load_i64(table, (code * 8 + mask) * 8)
+
+
+@helper
+def is_pointwise(frame, op):
+    return op > ARRAY and (load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & POINTWISE_BIT)
+
+
+@helper
+def output_of(frame, id):
+    """The array that a row has made."""
+    row = row_of(frame, id)
+    return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
+
+
+@helper
+def wanted_kernel(frame, code, mask, width):
+    """The kernel for inputs that have an adjoint, 0 if no slope is wanted; and if it is missing."""
+    flat = (load_i64(load_i64(frame, FRAME_USED), code * 8) >> FLAT_SHIFT) & 7
+    kernel = 0
+    if mask & ~flat:
+        kernel = kernel_of(frame, code, mask & ~flat, width)
+        if kernel == 0:
+            store_i64(frame, FRAME_WANTED, code)
+            store_i64(frame, FRAME_WANTED_MASK, mask & ~flat)
+            store_i64(frame, FRAME_WANTED_DTYPE, width)
+            return 0, True
+    return kernel, False
+
+
+@helper
+def enter_inputs(frame, entry, at, first, barrier):
+    """Note how the inputs of a row of the run are reached; returns the row that it must not pass.
+
+    What is read element by element may live inside the run. What is read otherwise must be
+    complete before its own row is swept.
+    """
+    refs, mask = load_i64(entry, REFS), load_i64(entry, MASK)
+    for j in range(load_i64(entry, INPUTS)):
+        ref = refs + j * REFERENCE_BYTES
+        how = SINGLE
+        if not is_scalar(ref):
+            how = ALIGNED if is_aligned(load_i64(ref, 0), first) else STRIDED
+            if mask & (1 << j):
+                source = load_i32(ref, 8)
+                address = cell(frame, source)
+                if how == ALIGNED and load_i64(address, 0) == UNTOUCHED:
+                    store_i64(address, 0, PENDING)
+                if how == STRIDED and source > barrier and source < at:
+                    barrier = source
+        store_i64(entry, HOW + j * 8, how)
+    return barrier
+
+
+@helper
+def barrier_of(frame, id):
+    """The row that a run ending at row `id` must not reach: outside the chunk, or a stop."""
+    start = id & ~(ROWS - 1)
+    stop = load_i64(frame, FRAME_STOP)
+    return stop if stop >= start and stop < id else start - 1
+
+
+@helper
+def collect(frame, id):
+    """Collect the run that ends at row `id`; returns (entries, lowest id looked at, status)."""
+    entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
+    first = output_of(frame, id)
+    barrier = barrier_of(frame, id)
+    n = 0
+    at = id
+    while at > barrier and n < RUN:
+        row = row_of(frame, at)
+        op = load_i32(row, 0)
+        if not is_pointwise(frame, op):
+            break
+        out = output_of(frame, at)
+        if load_i64(out, ARRAY_DTYPE) != load_i64(first, ARRAY_DTYPE):
+            break
+        if not same_shape(out, first):
+            break
+        own = cell(frame, at)
+        if load_i64(own, 0) != UNTOUCHED:
+            entry = entries + n * ENTRY
+            inputs = load_i32(row, 8) - 1
+            refs = reference_of(frame, at, load_i32(row, 4))
+            mask = active_mask(refs, inputs)
+            kernel, missing = wanted_kernel(frame, op - ARRAY, mask, item_bytes(frame, first))
+            if missing:
+                return n, at, True
+            if load_i64(own, 0) == PENDING:
+                store_i64(own, 0, INSIDE + n)
+            store_i64(entry, ID, at)
+            store_i64(entry, REFS, refs)
+            store_i64(entry, INPUTS, inputs)
+            store_i64(entry, MASK, mask)
+            store_i64(entry, KERNEL, kernel)
+            barrier = enter_inputs(frame, entry, at, first, barrier)
+            n += 1
+        at -= 1
+    return n, at + 1, False
+
+
+@helper
+def release_pending(frame, n):
+    """Turn what the run wants from outside into mirrors (or, for the dead, into nothing)."""
+    entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
+    for e in range(n):
+        entry = entries + e * ENTRY
+        refs = load_i64(entry, REFS)
+        for j in range(load_i64(entry, INPUTS)):
+            ref = refs + j * REFERENCE_BYTES
+            if load_i32(ref, 12) == TAG_ARRAY and load_i32(ref, 8) >= 0:
+                address = cell(frame, load_i32(ref, 8))
+                if load_i64(address, 0) == PENDING:
+                    store_i64(address, 0, UNTOUCHED)
+
+
+@helper
+def broadcast_strides(array, ndim, target):
+    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
+    own = load_i32(array, ARRAY_NDIM)
+    for axis in range(ndim):
+        back = own - ndim + axis
+        stride = 0
+        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
+            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
+        store_i64(target, axis * 8, stride)
+
+
+@helper
+def resolve(frame, n, ndim):
+    """Find for every input of the run where its adjoint goes."""
+    scratch = load_i64(frame, FRAME_SCRATCH)
+    for e in range(n):
+        entry = scratch + AT_ENTRIES + e * ENTRY
+        refs = load_i64(entry, REFS)
+        for j in range(load_i64(entry, INPUTS)):
+            ref = refs + j * REFERENCE_BYTES
+            where = 0
+            if load_i64(entry, HOW + j * 8) == STRIDED:
+                strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
+                broadcast_strides(load_i64(ref, 0), ndim, strides)
+            if load_i64(entry, MASK) & (1 << j):
+                source = load_i32(ref, 8)
+                if load_i32(ref, 12) == TAG_SCALAR:
+                    touch_cell(frame, source)
+                else:
+                    state = load_i64(cell(frame, source), 0)
+                    where = state if state < 0 and state != UNTOUCHED else mirror(frame, source)
+                    if where == 0:
+                        store_i64(entry, MASK, load_i64(entry, MASK) & ~(1 << j))
+            store_i64(entry, WHERE + j * 8, where)
+
+
+@helper
+def undo_inside(frame, n):
+    """Forget a collected run: its rows are as untouched as before."""
+    entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
+    release_pending(frame, n)
+    for e in range(n):
+        address = cell(frame, load_i64(entries + e * ENTRY, ID))
+        if load_i64(address, 0) < 0:
+            store_i64(address, 0, UNTOUCHED)
