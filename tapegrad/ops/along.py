@@ -264,23 +264,50 @@ structural(
     "extreme",
     extreme_adjoint,
     helpers=_REDUCE,
+    example="np.max(x)",
     doc="largest or smallest along axes",
     awkward="elements tied for the extreme share the adjoint evenly",
 )
-structural("prod", prod_adjoint, helpers=_REDUCE, doc="product along axes, right with zeros")
+structural(
+    "prod",
+    prod_adjoint,
+    helpers=_REDUCE,
+    example="np.prod(x)",
+    doc="product along axes, right with zeros",
+)
 structural(
     "logsumexp",
     logsumexp_adjoint,
     helpers=_REDUCE,
+    example="tg.logsumexp(x)",
     doc="logarithm of the sum of exponentials along axes",
     awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
 )
-structural("softmax", softmax_adjoint, helpers=_KEEP, doc="exponentials divided by their sum")
-structural("log_softmax", log_softmax_adjoint, helpers=_KEEP, doc="logarithm of softmax")
-structural("cumsum", cumsum_adjoint, helpers=_KEEP, doc="running sums along an axis")
+structural(
+    "softmax",
+    softmax_adjoint,
+    helpers=_KEEP,
+    example="tg.softmax(x)",
+    doc="exponentials divided by their sum",
+)
+structural(
+    "log_softmax",
+    log_softmax_adjoint,
+    helpers=_KEEP,
+    example="tg.log_softmax(x)",
+    doc="logarithm of softmax",
+)
+structural(
+    "cumsum",
+    cumsum_adjoint,
+    helpers=_KEEP,
+    example="np.cumsum(x)",
+    doc="running sums along an axis",
+)
 structural(
     "cumprod",
     cumprod_adjoint,
     helpers=_KEEP,
+    example="np.cumprod(x)",
     doc="running products along an axis, right with zeros",
 )

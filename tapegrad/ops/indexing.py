@@ -159,18 +159,21 @@ structural(
     "gather",
     gather_adjoint,
     helpers=(element_offset, add_moved),
+    example="x[np.arange(len(x))]",
     doc="elements picked by index arrays or masks; repeated ones accumulate",
 )
 structural(
     "deposit",
     deposit_adjoint,
     helpers=(element_offset, add_moved),
+    example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",
 )
 structural(
     "scatter",
     scatter_adjoint,
     helpers=(element_offset, found_mirror, swap_picked, take_back),
+    example="(y := np.copy(x)).__setitem__(np.arange(len(x)), x) or y",
     doc="elements written by index arrays or masks; the last write of a repeated one holds",
     writes=True,
 )
