@@ -1,27 +1,44 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
+from . import autograd, functional, nn, optim
+from . import gradcheck as _checks
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .jacobians import hessian, jacobian
+from .mapping import vmap
+from .nn.random import manual_seed
 from .program import record
+from .projections import check_grads
 from .tape.tape import Tape
 from .tensor import PUBLIC as _public
 from .tensor.runtime import Tensor
-from .transforms import elementwise_grad, grad, jacobian, value_and_grad, vjp
+from .transforms import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Tape",
     "Tensor",
+    "check_grads",
     "elementwise_grad",
     "enable_grad",
     "grad",
+    "hessian",
+    "hvp",
     "is_grad_enabled",
     "jacobian",
+    "jvp",
+    "manual_seed",
+    "nn",
     "no_grad",
+    "optim",
     "record",
     "set_grad_enabled",
     "value_and_grad",
     "vjp",
+    "vmap",
     *_public,
 ]
 globals().update(_public)
+# What PyTorch has under this name lies on several floors here.
+vars(autograd).update({name: getattr(_checks, name) for name in _checks.__all__})
+vars(autograd).update(functional=functional)

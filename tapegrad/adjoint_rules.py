@@ -12,12 +12,7 @@ from .tensor import runtime as rt
 from .tensor.einsum import as_tensor, contract
 from .tensor.linking import view_like
 from .tensor.values import value_of
-
-
-def same_part(array, base, view):
-    """The part of `array` that `view` is of `base`, which has the same layout."""
-    offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return np.ndarray(view.shape, array.dtype, array, offset, view.strides)
+from .walk import placed
 
 
 def with_buffer(adjoint, shape):
@@ -28,7 +23,7 @@ def with_buffer(adjoint, shape):
 def seen_as(adjoint, base, view):
     """The adjoint of the row that owns `base`, seen through a view of it."""
     full = with_buffer(adjoint, base.shape)
-    return view_like(full, same_part(full._array, base, view))
+    return view_like(full, placed(full._array, base, view))
 
 
 def grouped_axes(shape, lines: int) -> tuple[int, ...]:

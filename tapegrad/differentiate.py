@@ -6,39 +6,20 @@ it serves derivatives of derivatives only.
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
 
 from .adjoint_rules import RULES as STRUCTURAL
-from .adjoint_rules import same_part, seen_as
+from .adjoint_rules import seen_as
 from .codegen import layout
 from .ops.table import TABLE, Pointwise
 from .tape import store
-from .tape.tape import Reader, array_at, constant_of, name_of_row, needed
+from .tape.tape import Reader, name_of_row, needed
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
 from .tensor.linking import link, pack
-from .tensor.values import records, value_of
-
-
-def _select(condition, x, y):
-    """The rule's `select`: by value where the condition is one, else recorded."""
-    if isinstance(condition, (bool, np.bool_)):
-        return x if condition else y
-    return PUBLIC["where"](condition, x, y)
-
-
-_NAMES = {"np": types.SimpleNamespace(**PUBLIC), "select": _select}
-
-
-def tensor_at(number: int, array=None, value: float = 0.0):
-    """A tensor on a recorded row: its scalar, or a view of its buffer."""
-    chunk = int(store.table[number >> layout.ROWS_BITS])
-    if array is None:
-        return rt.scalar_at(value, number, chunk)
-    return rt.attach(rt.wrap(array), number, chunk)
+from .tensor.values import is_recorded, records, value_of
+from .walk import Walk, evaluate, placed
 
 
 def unbroadcast(adjoint, shape):
@@ -53,26 +34,12 @@ def unbroadcast(adjoint, shape):
     return PUBLIC["reshape"](adjoint, shape) if extra else adjoint
 
 
-class Differentiation:
+class Differentiation(Walk):
     """The adjoints of rows, as tensors, while the rows are walked backwards."""
 
     def __init__(self, stops):
-        self.reader = Reader()
-        self.stops = set(stops)
+        super().__init__(stops)
         self.adjoints: dict = {}
-
-    def base(self, number: int):
-        """The array of a row, None for a scalar row."""
-        if not self.is_array(number):
-            return None
-        for last in self.reader.references(number)[-1:]:
-            if int(last["tag"]) == layout.TAG_ARRAY:
-                return array_at(last["what"])
-        return None
-
-    def is_array(self, number: int) -> bool:
-        op = int(self.reader.row(number)["op"])
-        return op > layout.ARRAY or op in (layout.LEAF, layout.CONSTANT)
 
     def add(self, number: int, view, adjoint) -> None:
         """Add to the adjoint of a row, or of the part of its buffer that `view` is."""
@@ -108,27 +75,6 @@ class Differentiation:
                 "yet; build the array with concatenate, stack or where instead"
             )
 
-    def output(self, number: int):
-        """The value of a row as a tensor on it."""
-        return tensor_at(number, self.base(number), float(self.reader.row(number)["value"]))
-
-    def operands(self, number: int) -> list:
-        """Operands of an array row: (id, tensor) for what is recorded, (−1, constant) otherwise."""
-        found = []
-        for what, source, tag in self.reader.references(number):
-            source, tag = int(source), int(tag)
-            if tag == layout.TAG_ARRAY:
-                array = array_at(what)
-                found.append((source, tensor_at(source, array) if source >= 0 else array))
-            elif tag == layout.TAG_SCALAR:
-                value = float(self.reader.row(source)["value"])
-                found.append((source, tensor_at(source, None, value)))
-            elif tag == layout.TAG_CONSTANT:
-                found.append((-1, float(np.int64(what).view(np.float64))))
-            else:
-                found.append((-1, int(what)))
-        return found
-
 
 def _in_zeros(base, view, adjoint):
     """The adjoint of a view of a buffer as one of the buffer."""
@@ -137,28 +83,44 @@ def _in_zeros(base, view, adjoint):
         adjoint = PUBLIC["sum"](adjoint, axis=repeated, keepdims=True)
         view = view[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(view.ndim))]
     out = np.zeros(base.shape, base.dtype)
-    part = same_part(out, base, view)
+    part = placed(out, base, view)
     adjoint = PUBLIC["broadcast_to"](adjoint, view.shape)
-    part[...] = value_of(adjoint)
+    add_to_windows(part, value_of(adjoint))
     adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
     return link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
 
 
+def add_to_windows(target: np.ndarray, values) -> None:
+    """target += values, where elements of `target` may lie in the same place, as in windows."""
+    apart: list[int] = []
+    for axis in sorted(range(target.ndim), key=lambda k: -target.shape[k]):
+        if lie_apart(target, [*apart, axis]):
+            apart.append(axis)
+    others = [axis for axis in range(target.ndim) if axis not in apart]
+    target, values = target.transpose(*others, *apart), values.transpose(*others, *apart)
+    for index in np.ndindex(target.shape[: len(others)]):
+        target[(*index, ...)] += values[index]
+
+
+def lie_apart(array: np.ndarray, axes) -> bool:
+    """Whether steps along these axes never lead to an element twice; False if that is unclear."""
+    reach = 0
+    for axis in sorted(axes, key=lambda k: abs(array.strides[k])):
+        if array.shape[axis] > 1 and abs(array.strides[axis]) <= reach:
+            return False
+        reach += (array.shape[axis] - 1) * abs(array.strides[axis])
+    return True
+
+
 def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
     """Adjoint times slope, for each operand."""
-    row = walk.reader.row(number)
-    op = int(row["op"])
-    if op > layout.ARRAY:
-        *operands, (_, out) = walk.operands(number)
-        declaration = TABLE[name_of_row(walk.reader, number)]
-    else:
-        operands, out = scalar_operands(walk, number, row)
-        declaration = TABLE[name_of_row(walk.reader, number)]
+    *operands, (_, out) = walk.operands(number)
+    declaration = TABLE[name_of_row(walk.reader, number)]
     names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
     for (source, tensor), slope in zip(operands, declaration.slopes, strict=True):
         if source < 0 or slope == "0.0":
             continue
-        value = eval(slope, _NAMES, {**names, "out": out})
+        value = evaluate(slope, {**names, "out": out})
         part = _product(adjoint, value)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
@@ -172,22 +134,6 @@ def _product(adjoint, slope):
         return adjoint * slope
     zero = np.asarray(value_of(adjoint)) == 0.0
     return PUBLIC["where"](zero, 0.0, adjoint * PUBLIC["where"](zero, 0.0, slope))
-
-
-def scalar_operands(walk, number, row):
-    """Operands and output of a scalar row."""
-    kind = int(row["op"]) & 3
-    first = int(row["a"])
-    operands = [(first, tensor_at(first, None, float(walk.reader.row(first)["value"])))]
-    if kind == layout.ROW_ROW and row["b"] >= 0:
-        second = int(row["b"])
-        value = float(walk.reader.row(second)["value"])
-        operands.append((second, tensor_at(second, None, value)))
-    elif kind == layout.ROW_CONSTANT:
-        operands.append((-1, constant_of(row)))
-    elif kind == layout.CONSTANT_ROW:
-        operands.insert(0, (-1, constant_of(row)))
-    return operands, tensor_at(number, None, float(row["value"]))
 
 
 def load_rule(walk, number, adjoint):
@@ -276,3 +222,12 @@ def depends_on_others(outputs, inputs) -> bool:
     owned = set(store.input_slots)
     found = needed(reader, [output._id for output in outputs], stops)
     return any(k in others or k >> layout.ROWS_BITS in owned for k in found)
+
+
+def reached(output, inputs) -> list[bool]:
+    """For each input, whether an output depends on it through recorded operations."""
+    if not is_recorded(output):
+        return [False for _ in inputs]
+    stops = {tensor._id for tensor in inputs}
+    found = set(needed(Reader(), [output._id], stops))
+    return [tensor._id in found for tensor in inputs]

@@ -84,15 +84,16 @@ class Inputs:
             for tensor, a in zip(self.tensors, self.adjoints, strict=True)
         ]
 
+    def flat(self, sweep: Sweep) -> list:
+        """Derivatives for the one seed, in the order of the tensors."""
+        return [
+            sweep.scalar(tensor) if a is None else plain(a[0])
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
     def gradients(self, sweep: Sweep):
         """Derivatives for the one seed, in the structure of the arguments."""
-        found = iter(
-            [
-                sweep.scalar(tensor) if a is None else plain(a[0])
-                for tensor, a in zip(self.tensors, self.adjoints, strict=True)
-            ]
-        )
-        return self.build(found)
+        return self.build(iter(self.flat(sweep)))
 
     def build(self, values):
         """Values in the structure of the arguments."""

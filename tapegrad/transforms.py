@@ -1,4 +1,4 @@
-"""Floor 6: derivatives of functions. `grad`, `value_and_grad`, `vjp`, `jacobian` and the like."""
+"""Floor 6: derivatives of functions as functions: gradients, products with Jacobians, Hessians."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from .autograd import plant, run
 from .differentiate import depends_on_others, recorded_adjoints
+from .forward import tangents_of
 from .inputs import Inputs, plain, tree_build, tree_leaves
 from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.linking import unlisted
-from .tensor.values import is_recorded, is_tensor, value_of
+from .tensor.values import is_recorded, records, value_of
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -142,80 +142,120 @@ def vjp(f, *primals):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
             )
-        if nested:
-            seeds = [seed for one, seed in zip(outs, adjoints, strict=True) if is_recorded(one)]
-            recorded = [one for one in outs if is_recorded(one)]
-            return inputs.build(iter(recorded_adjoints(recorded, seeds, inputs.tensors)))
-        with Sweep(retain=True) as sweep:
-            inputs.prepare(sweep)
-            for one, seed in zip(outs, adjoints, strict=True):
-                shape, given = np.shape(value_of(one)), np.asarray(value_of(seed))
-                if given.shape != shape:
-                    raise ValueError(
-                        f"tapegrad.vjp: an adjoint has shape {given.shape}, the result {shape}"
-                    )
-                if is_recorded(one):
-                    plant(sweep, one, given[None].astype(np.asarray(value_of(one)).dtype))
-            run(sweep)
-            return inputs.gradients(sweep)
+        for one, seed in zip(outs, adjoints, strict=True):
+            shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
+            if given != shape:
+                raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+        recorded = nested or records(*adjoints)
+        return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return value, back
 
 
-#: Right-hand sides that one sweep of `jacobian` carries.
-SEEDS = 8
+def pulled(outs, inputs, seeds, nested) -> list:
+    """Adjoints of the inputs for those of results: recorded, or by the compiled sweep.
+
+    A seed of None is one of zeros.
+    """
+    pairs = [
+        (out, seed)
+        for out, seed in zip(outs, seeds, strict=True)
+        if is_recorded(out) and seed is not None
+    ]
+    if nested:
+        return recorded_adjoints([o for o, _ in pairs], [s for _, s in pairs], inputs.tensors)
+    with Sweep(retain=True) as sweep:
+        inputs.prepare(sweep)
+        for out, seed in pairs:
+            seed = np.asarray(value_of(seed), np.asarray(value_of(out)).dtype)
+            plant(sweep, out, seed[None])
+        run(sweep)
+        return inputs.flat(sweep)
 
 
-def jacobian(f, argnums=0):
-    """A function that returns the Jacobian of `f`: shape (*result, *argument).
+def pushed(outs, inputs, seeds, nested) -> list:
+    """Tangents of results for those of inputs; both have an axis of directions first."""
+    found = iter(
+        tangents_of([out for out in outs if is_recorded(out)], inputs.tensors, seeds, nested)
+    )
+    count = len(value_of(seeds[0])) if seeds else 1
+    return [
+        next(found) if is_recorded(out) else np.zeros((count, *np.shape(value_of(out))))
+        for out in outs
+    ]
 
-    Rows are swept several at a time. Structure of arguments as in `grad`; `f` returns one array.
+
+def jvp(f, primals, tangents):
+    """The value of `f` and its derivative in a direction: the Jacobian times the tangents.
+
+    `primals` is a tuple of the arguments of `f`, `tangents` one of the same structure and shapes.
+    Both results have the structure of what `f` returns. This is forward mode: one walk over the
+    recorded tape from its oldest row, which carries tangents beside values. Raises TypeError and
+    ValueError for tangents that do not fit the primals.
 
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
-    array([[2., 0.],
-           [0., 4.]])
+    >>> tg.jvp(np.sin, (0.0,), (2.0,))
+    (0.0, 2.0)
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"tapegrad.jvp: {name} has type {type(given).__name__}; it must be a tuple with "
+                "one entry for each argument of the function"
+            )
+    with rt.recording():
+        inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
+        seeds = directions("jvp", inputs, tuple(primals), tuple(tangents))
+        out = f(*inputs.args)
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+        found = pushed(outs, inputs, seeds, nested)
+    found = [tangent[0] for tangent in found]
+    if not nested:
+        out = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+    if not any(map(is_recorded, found)):
+        found = [plain(value_of(tangent)) for tangent in found]
+    return out, tree_build(out, iter(found))
+
+
+def directions(name, inputs, primals, tangents) -> list:
+    """The tangents of inputs, each with an axis of one direction first."""
+    wanted, given = tree_leaves(primals), tree_leaves(tangents)
+    if [place for place, _ in wanted] != [place for place, _ in given]:
+        raise ValueError(
+            f"tapegrad.{name}: tangents has the entries {[place for place, _ in given]}, primals "
+            f"{[place for place, _ in wanted]}; give one tangent for each primal"
+        )
+    seeds = []
+    for tensor, (place, tangent) in zip(inputs.tensors, given, strict=True):
+        shape, own = np.shape(value_of(tangent)), np.shape(value_of(tensor))
+        if shape != own:
+            raise ValueError(
+                f"tapegrad.{name}: tangents{place} has shape {shape}, the primal {own}; they must "
+                "be equal"
+            )
+        seed = tangent if is_recorded(tangent) else np.array(value_of(tangent), tensor.dtype)
+        seeds.append(PUBLIC["reshape"](seed, (1, *own)))
+    return seeds
+
+
+def hvp(f):
+    """A function of (x, v, *others) that returns the Hessian of `f` at x times v.
+
+    `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
+    of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
+    given to `scipy.optimize.minimize` as `hessp`. Computed as a gradient of a gradient.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    array([6., 6.])
     """
 
     @functools.wraps(f)
-    def evaluate(*args, **kwargs):
-        with rt.recording():
-            inputs = Inputs("jacobian", args, argnums)
-            out = f(*inputs.args, **kwargs)
-            if not is_tensor(out):
-                out = unlisted(out) if isinstance(out, (list, tuple)) else np.asarray(out)
-            shape = np.shape(value_of(out))
-            if must_record([out], inputs):
-                return _recorded_jacobian(inputs, out, shape)
-            size = max(1, np.size(value_of(out)))
-            parts = [_rows(inputs, out, start) for start in range(0, size, SEEDS)]
-        joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
-        return inputs.build(iter([plain(j.reshape(shape + j.shape[1:])) for j in joined]))
+    def evaluate(x, v, *others):
+        _, back = vjp(lambda x: grad(f)(x, *others), x)
+        return back(v)[0]
 
     return evaluate
-
-
-def _recorded_jacobian(inputs, out, shape):
-    """The Jacobian as recorded tensors, one row after the other."""
-    rows = []
-    for index in np.ndindex(shape):
-        seed = np.zeros(shape)
-        seed[index] = 1.0
-        rows.append(recorded_adjoints([out], [seed], inputs.tensors))
-    stacked = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
-    return inputs.build(iter([PUBLIC["reshape"](s, shape + s.shape[1:]) for s in stacked]))
-
-
-def _rows(inputs, out, start):
-    """Rows start … start + SEEDS of the Jacobian, one array per input."""
-    value = np.asarray(value_of(out))
-    count = min(SEEDS, value.size - start)
-    seeds = np.zeros((count, value.size), value.dtype)
-    seeds[np.arange(count), start + np.arange(count)] = 1.0
-    with Sweep(seeds=max(count, 1), retain=True) as sweep:
-        inputs.prepare(sweep)
-        if is_recorded(out) and count:
-            plant(sweep, out, seeds.reshape(count, *value.shape))
-            run(sweep)
-        return [adjoint[:count] for adjoint in inputs.read(sweep)]

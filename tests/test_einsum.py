@@ -60,6 +60,13 @@ def test_einsum(subscripts, shapes):
         *arrays,
         like=lambda *x: np.einsum(subscripts, *x),
     )
+    # what is not recorded, of floats and of integers
+    found, plain = tg.einsum(subscripts, *arrays), np.einsum(subscripts, *arrays)
+    assert found.shape == plain.shape
+    np.testing.assert_allclose(found, plain, 1e-12, 1e-13)
+    whole = [np.rint(a).astype(int) for a in arrays]
+    found, plain = tg.einsum(subscripts, *whole), np.einsum(subscripts, *whole)
+    assert found.dtype == plain.dtype and np.array_equal(found, plain)
 
 
 def test_einsum_float32_and_lists():

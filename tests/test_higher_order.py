@@ -67,6 +67,7 @@ def test_recorded_rule_equals_compiled_rule(name, rng):
         np.testing.assert_allclose(total, compiled.sum(), rtol=1e-14)
 
 
+windows = np.lib.stride_tricks.sliding_window_view
 STRUCTURE = {
     "slices": lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2),
     "reversed": lambda x: np.sum(x[::-1] * x**3),
@@ -84,6 +85,11 @@ STRUCTURE = {
     "prod": lambda x: np.prod(x) + np.sum(np.prod(x.reshape(2, 3), axis=1) ** 2),
     "cumsum": lambda x: np.sum(np.cumsum(x.reshape(2, 3), axis=0) ** 3),
     "cumprod": lambda x: np.sum(np.cumprod(x) ** 2),
+    "windows": lambda x: np.sum(windows(x, 3) ** 3 * x[:3]),
+    "windows_of_two_axes": lambda x: np.sum(np.exp(windows(x.reshape(2, 3), (2, 2))) * x[0]),
+    "windows_far_apart": lambda x: np.sum(windows(x, 4)[::2, ::3] ** 2 * x[:2]),
+    "windows_of_windows": lambda x: np.sum(windows(windows(x**2, 3), (2, 2)) ** 2),
+    "windows_and_matmul": lambda x: np.sum((windows(x, 3) @ x[:3]) ** 3),
     "concatenate": lambda x: np.sum(np.concatenate((x[:2], x[3:] ** 2, [x[0] * x[1]])) ** 2),
     "norm": lambda x: np.linalg.norm(x),
     "var": lambda x: np.var(x) * np.std(x[:3]),

@@ -11,8 +11,11 @@ import tapegrad as tg
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tapegrad"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4}
-MODULES = {"transforms": 6, "__init__": 7}
+FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4, "nn": 7, "optim": 7}
+MODULES = {
+    **dict.fromkeys(("transforms", "jacobians", "mapping", "functional"), 6),
+    **dict.fromkeys(("gradcheck", "projections", "__init__"), 7),
+}
 OTHERS = 5
 LINES, FUNCTION_LINES = 400, 40
 names = [str(path.relative_to(PACKAGE)) for path in FILES]

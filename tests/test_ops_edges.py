@@ -110,6 +110,19 @@ def test_a_zero_adjoint_hides_an_infinite_slope(name, at):
     assert found[0] == found[2] == 0.0 and np.isfinite(found[1]) and found[1] != 0
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (80, 90), (3, 80, 90)])
+def test_where_of_long_and_short_arrays_is_numpys(shape):
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=shape[-2:]), rng.normal(size=shape[-1])
+    x[0, :3], y[:2] = [np.nan, np.inf, -0.0], [np.inf, np.nan]
+    for condition in (rng.random(shape) < 0.5, rng.integers(0, 2, shape), np.float32(x > 0)):
+        for a, b in ((x, y), (x, 0.5), (0.5, x), (x.T.copy().T, y), (x, np.float32(2.0))):
+            wanted = np.where(condition, a, b)
+            found = tg.where(condition, a, tg.tensor(b)).numpy()
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found, wanted)
+
+
 def test_where_hides_the_branch_not_taken():
     x = np.array([-1.0, 0.0, 4.0])
     found = tg.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0.0)))(x)

@@ -114,3 +114,34 @@ def test_random_programs_by_rows_and_twice(program, seed):
     for times in (1, 2):
         out.backward(retain_graph=times == 1)
         np.testing.assert_allclose(s.grad.numpy(), times * wanted[0], rtol=1e-12, atol=1e-13)
+
+
+@settings(max_examples=100)
+@given(st.lists(step, min_size=1, max_size=12), st.integers(0, 100))
+def test_random_programs_forwards(program, seed):
+    """The walk that carries tangents agrees with the gradient."""
+    rng = np.random.default_rng(seed)
+    x, y, s, t = rng.normal(size=(4, N))
+    f = lambda x, y: run(program, x, y)  # noqa: E731
+    _, found = tg.jvp(f, (x, y), (s, t))
+    by_x, by_y = tg.grad(f, (0, 1))(x, y)
+    np.testing.assert_allclose(found, by_x @ s + by_y @ t, rtol=1e-11, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(st.lists(step, min_size=1, max_size=8), st.integers(0, 100))
+def test_random_programs_forwards_and_again(program, seed):
+    """The gradient of a forward derivative is right, or refused for an overwritten value."""
+    rng = np.random.default_rng(seed)
+    x, y, s, t = 0.5 * rng.normal(size=(4, N))
+    f = lambda x, y: run(program, x, y)  # noqa: E731
+    along = lambda x: tg.jvp(f, (x, y), (s, t))[1]  # noqa: E731
+    try:
+        found = tg.grad(along)(x)
+    except NotImplementedError as refusal:
+        assert "in-place write" in str(refusal)
+        return
+    h = 1e-5
+    np.testing.assert_allclose(
+        found @ t, (along(x + h * t) - along(x - h * t)) / (2 * h), rtol=1e-5, atol=1e-6
+    )

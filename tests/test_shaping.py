@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 
+windows = np.lib.stride_tricks.sliding_window_view
 RNG = np.random.default_rng(7)
 
 
@@ -85,6 +86,11 @@ MOVES = {
     "diag_matrix": (lambda x: np.diag(x, -1), (4, 3)),
     "diag_vector": (lambda x: np.diag(x, 2), (3,)),
     "diagflat": (np.diagflat, (2, 2)),
+    "windows": (lambda x: windows(x, 2), (5,)),
+    "windows_of_two_axes": (lambda x: windows(x, (2, 3)), (3, 5)),
+    "windows_along_one_axis": (lambda x: windows(x, 2, axis=0), (4, 3)),
+    "windows_stepped": (lambda x: windows(x, (2, 2), (-2, -1))[:, ::2, ::3], (2, 5, 6)),
+    "windows_of_windows": (lambda x: windows(windows(x, 3), 2, 0), (6,)),
     "tril": (np.tril, (3, 4)),
     "triu_batch": (lambda x: np.triu(x, -1), (2, 3, 3)),
     "repeat": (lambda x: np.repeat(x, 3), (2, 3)),
@@ -193,7 +199,15 @@ def test_views_cost_no_row():
     x = tg.tensor(np.ones((2, 3)), requires_grad=True)
     y = x * 2.0
     before = (x * 2.0)._id
-    views = [y.T, y.reshape(3, 2), np.ravel(y), np.flip(y), np.diagonal(y), y[None].squeeze()]
+    views = [
+        windows(y, 2, 1),
+        y.T,
+        y.reshape(3, 2),
+        np.ravel(y),
+        np.flip(y),
+        np.diagonal(y),
+        y[None].squeeze(),
+    ]
     assert (x * 2.0)._id == before + 1
     assert all(np.shares_memory(v._array, y._array) for v in views)
 
@@ -268,6 +282,13 @@ def test_broadcast_arrays_and_unstack():
     assert [t.tolist() for t in tg.unstack(x, axis=-1)] == [[1.0, 2.0]]
 
 
+def test_windows_cannot_be_written():
+    x = tg.tensor([1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="read-only view"):
+        windows(x, 2)[0, 0] = 5.0
+    np.testing.assert_array_equal(tg.sliding_window_view([1, 2, 3], 2), [[1, 2], [2, 3]])
+
+
 def test_no_grad_records_nothing():
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     with tg.no_grad():
@@ -292,6 +313,8 @@ ERRORS = [
     (lambda x: np.pad(x, 1, constant_values=x[0, 0]), TypeError, r"tapegrad\.pad: constant_values"),
     (lambda x: np.roll(x, 1, 2), ValueError, r"tapegrad\.roll"),
     (lambda x: np.repeat(x, [1, 2], 1), ValueError, r"tapegrad\.repeat"),
+    (lambda x: windows(x, 4, 1), ValueError, r"tapegrad\.sliding_window_view: .*\(2, 3\)"),
+    (lambda x: windows(x, 2, 1, writeable=True), TypeError, "write to the tensor itself"),
     (lambda x: np.take(x, 9), IndexError, r"tapegrad\.take"),
     (lambda x: np.tril(x[0]), ValueError, r"tapegrad\.tril: .*\(3,\)"),
     (lambda x: np.diag(x[None]), ValueError, r"tapegrad\.diag: .*\(1, 2, 3\)"),

@@ -11,6 +11,8 @@ from tapegrad.codegen.frame import (
 )
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
+    ARRAY_NDIM,
+    ARRAY_STRIDES,
     FRAME_RETAIN,
     FRAME_SEEDS,
     FRAME_STATUS,
@@ -39,7 +41,9 @@ from .table import structural
 
 @helper
 def element_offset(array, position):
-    """Byte offset of the element at a position in C order."""
+    """Byte offset of the element at a position in C order; without divisions along one axis."""
+    if load_i32(array, ARRAY_NDIM) == 1:
+        return position * load_i64(load_i64(array, ARRAY_STRIDES), 0)
     n, stride = line_of(array)
     return line_offset(array, position // n) + position % n * stride
 

@@ -216,19 +216,20 @@ def renew_input(tensor) -> tuple[int, int]:
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     memory[at : at + 4].view(np.int32)[0] = layout.CHANGED
+    retire_input(number)
+    return new_input(tensor._array)
+
+
+def retire_input(number: int) -> None:
+    """Let an input go some time; rows that read it stay."""
     leaves.pop(number, None)
     _retired.add(number)
-    return new_input(tensor._array)
 
 
 def watch(tensor, number: int) -> None:
     """Let the input go some time after its tensor dies."""
 
-    def retire(_):
-        leaves.pop(number, None)
-        _retired.add(number)
-
-    leaves[number] = weakref.ref(tensor, retire)
+    leaves[number] = weakref.ref(tensor, lambda _: retire_input(number))
 
 
 def _recycle_inputs(marks: np.ndarray) -> int:

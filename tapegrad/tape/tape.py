@@ -17,6 +17,9 @@ from . import store
 
 ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
 REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
+USED_UP = (
+    "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
+)
 _BY_CODE = {op.code: op.name for op in TABLE.values()}
 
 
@@ -108,17 +111,14 @@ def name_of_row(reader: Reader, number: int) -> str:
         return _BY_CODE[op // 4 - 1]
     names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
     if op not in names:
-        raise RuntimeError(
-            "tapegrad: a row that is needed was used up by a backward pass; call it with "
-            "retain_graph=True"
-        )
+        raise RuntimeError(USED_UP)
     return names[op]
 
 
 def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
     """Ids of all rows that the outputs need, in order of time; writes of their buffers included.
 
-    What only the rows in `stops` need is left out.
+    What only the rows in `stops` need is left out, but not writes of their buffers.
     """
     writes: dict[int, list[int]] = {}
     for slot in store.order:
@@ -134,10 +134,9 @@ def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
         if number in found:
             continue
         found.add(number)
-        if number in stops:
-            continue
-        waiting.extend(reader.operands(number))
         waiting.extend(writes.get(number, ()))
+        if number not in stops:
+            waiting.extend(reader.operands(number))
     return sorted(found, key=reader.time)
 
 
@@ -248,12 +247,12 @@ class Tape:
 
 
 def _inside(view: np.ndarray, base: np.ndarray) -> bool:
-    low, high = _bounds(view)
-    base_low, base_high = _bounds(base)
+    low, high = bounds(view)
+    base_low, base_high = bounds(base)
     return view.size == 0 or (base_low <= low and high <= base_high)
 
 
-def _bounds(array: np.ndarray) -> tuple[int, int]:
+def bounds(array: np.ndarray) -> tuple[int, int]:
     """Addresses of the first byte of an array and of the byte after its last."""
     steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
     start = array.__array_interface__["data"][0]

@@ -26,7 +26,8 @@ def ufunc_of(name: str):
     return getattr(importlib.import_module(module), function)
 
 
-#: Operations whose compiled loop is faster than NumPy's: they call a function per element.
+#: Operations whose compiled loop is faster than NumPy's: they call a function per element. So is
+#: `where`, which in NumPy jumps for each element.
 COMPILED = frozenset(
     name
     for name, op in TABLE.items()
@@ -53,6 +54,8 @@ def compute(name: str, values):
             (x,) = values
             if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
                 return compiled_value(name, x)
+        if name == "where" and is_large(values[1:]):
+            return compiled_value(name, *np.broadcast_arrays(*values))
         function = ufunc_of(name)
         with np.errstate(all="ignore"):
             if is_large(values) and isinstance(function, np.ufunc):
@@ -86,12 +89,12 @@ def is_large(values) -> bool:
     return large
 
 
-def compiled_value(name: str, x: np.ndarray) -> np.ndarray:
-    """The value of a unary operation by its compiled loop."""
-    x = np.ascontiguousarray(x)
-    out = memory.empty(x.shape)
-    addresses = np.array([x.ctypes.data, out.ctypes.data], np.int64)
-    value_kernel(name)(x.size, addresses.ctypes.data)
+def compiled_value(name: str, *values: np.ndarray) -> np.ndarray:
+    """The value of an operation on arrays of one shape by its compiled loop."""
+    values = tuple([np.ascontiguousarray(value, np.float64) for value in values])
+    out = memory.empty(values[0].shape)
+    addresses = np.array([value.ctypes.data for value in (*values, out)], np.int64)
+    value_kernel(name)(out.size, addresses.ctypes.data)
     return out
 
 

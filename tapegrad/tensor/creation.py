@@ -248,11 +248,22 @@ def _length(self):
 
 
 def _requires_grad_(self, requires_grad=True):
-    """Make a tensor that is not recorded an input."""
+    """Make a tensor that is not recorded an input, or an input one that is not recorded.
+
+    An input that stops requiring grad loses its `grad`. Raises RuntimeError for a tensor that was
+    computed from inputs.
+    """
     if requires_grad == is_recorded(self):
         return self
     if not requires_grad:
-        raise RuntimeError("tapegrad.requires_grad_: only inputs can stop requiring grad; detach()")
+        if not _is_input(self):
+            raise RuntimeError(
+                "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()"
+            )
+        store.retire_input(self._id)
+        rt.attach(self, -1, 0)
+        self._meta = None
+        return self
     number, chunk = store.new_input(self._array)
     rt.attach(self, number, chunk)
     self._meta = Leaf()

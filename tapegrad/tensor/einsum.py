@@ -18,7 +18,7 @@ from .apply import apply, check_dtype, check_operand
 from .linking import in_dtype, pack, unlisted, view_like
 from .namespace import function
 from .reductions import sum as sum_of
-from .values import is_recorded, is_tensor, records, scalar_of, shape_of, value_of, wrap
+from .values import FLOATS, is_recorded, is_tensor, records, scalar_of, shape_of, value_of, wrap
 
 assert _declarations
 CONTRACT = ARRAY + TABLE["contract"].code
@@ -59,7 +59,7 @@ def result(made):
 
 
 def contract(name: str, a, b, labels_a, labels_b, labels_out):
-    """The sum over products of `a` and `b`, of which at least one is recorded.
+    """The sum over products of `a` and `b`: a row if one is recorded, else an array.
 
     No label is twice in one operand; a label of size 1 in one operand may be larger in the other.
     """
@@ -82,6 +82,8 @@ def contract(name: str, a, b, labels_a, labels_b, labels_out):
     out = np.empty([sizes[x] for x in labels_out], dtype)
     whole = out.transpose([labels_out.index(x) for x in batch + rows + columns])
     _multiply(value_of(left), value_of(right), whole, len(batch), len(inner))
+    if not records(left, right):
+        return out
     return record(out, left, right, whole, len(batch), len(inner))
 
 
@@ -279,13 +281,21 @@ def einsum(subscripts, *operands, optimize=True):
     if len(operands) == 1:
         return _one(operands[0], labels[0], out, subscripts)
     if not records(*operands):
-        value = np.einsum(subscripts, *map(value_of, operands), optimize=optimize)
+        value = _unrecorded(subscripts, [value_of(o) for o in operands], labels, out, optimize)
         return wrap(value) if any(is_tensor(operand) for operand in operands) else value
     pairs = [_diagonal(o, x) for o, x in zip(operands, labels, strict=True)]
     if len(pairs) > 2:
         pairs = _reduce_to_two(pairs, out)
     (a, labels_a), (b, labels_b) = pairs
     return result(contract("einsum", a, b, labels_a, labels_b, out))
+
+
+def _unrecorded(subscripts, values, labels, out, optimize):
+    """einsum of arrays: NumPy's, but two of floats are contracted by BLAS also in batches."""
+    if len(values) != 2 or np.result_type(*values) not in FLOATS:
+        return np.einsum(subscripts, *values, optimize=optimize)
+    (a, labels_a), (b, labels_b) = map(_diagonal, values, labels)
+    return contract("einsum", a, b, labels_a, labels_b, out)[()]
 
 
 def _one(operand, labels, out, subscripts):

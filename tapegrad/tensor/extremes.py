@@ -179,21 +179,22 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     indices = value_of(unlisted(indices))
     if not records(x):
         return plain(np.take, x, indices, axis=axis, mode=mode)
+    if axis is None:
+        x, axis = ravel(x), 0
     x = array_tensor(x)
     array = x._array
     value = numpy_call("take", np.take, array, indices, axis=axis, mode=mode)
-    if axis is None:
-        before, n, after = 1, array.size, 1
-    else:
-        axis = checked_axis("take", axis, array.ndim)
-        before, n = int(np.prod(array.shape[:axis], dtype=np.int64)), array.shape[axis]
-        after = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
-    index = np.asarray(indices, np.int64).ravel()
+    axis = checked_axis("take", axis, array.ndim)
+    n, index = array.shape[axis], np.asarray(indices, np.int64)
     if mode == "clip":
         index = np.clip(index, 0, builtins.max(n - 1, 0))
-    elif n:
+    elif n and (mode == "wrap" or np.min(index, initial=0) < 0):
         index = index % n
-    picked = np.arange(before)[:, None, None] * n + index[:, None]
+    if array.ndim == 1:
+        return gather(x, value, index)
+    before = int(np.prod(array.shape[:axis], dtype=np.int64))
+    after = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
+    picked = np.arange(before)[:, None, None] * n + index.reshape(-1, 1)
     return gather(x, value, (picked * after + np.arange(after)).reshape(np.shape(value)))
 
 

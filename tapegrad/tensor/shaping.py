@@ -221,6 +221,27 @@ def diagflat(x, k=0):
     return diag(ravel(x), k)
 
 
+@function("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
+    """sliding_window_view(x, window_shape, axis): all windows of a shape, as last axes; a view.
+
+    An element that lies in several windows gets the sum of their derivatives. The view cannot be
+    written: `writeable=True` raises TypeError.
+
+    >>> import tapegrad as tg
+    >>> tg.sliding_window_view(tg.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([[1., 2.],
+            [2., 3.]])
+    """
+    if writeable:
+        raise TypeError(
+            "tapegrad.sliding_window_view: the argument writeable is not supported on tensors; "
+            "write to the tensor itself"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view
+    return view("sliding_window_view", windows, x, window_shape, axis)
+
+
 def _method_reshape(self, *shape, order="C"):
     """reshape(*shape, order): see tapegrad.reshape; the shape as one tuple or as numbers."""
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):

@@ -1,0 +1,28 @@
+"""Floor 7: modules under PyTorch's names, enough for the textbook examples of autograd."""
+
+from . import functional, init
+from .container import Sequential
+from .convolution import AvgPool2d, Conv2d, MaxPool2d
+from .layers import Dropout, Flatten, Linear, ReLU, Sigmoid, Tanh
+from .module import Module
+from .normalization import BatchNorm1d, BatchNorm2d
+from .parameter import Parameter
+
+__all__ = [
+    "AvgPool2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Conv2d",
+    "Dropout",
+    "Flatten",
+    "Linear",
+    "MaxPool2d",
+    "Module",
+    "Parameter",
+    "ReLU",
+    "Sequential",
+    "Sigmoid",
+    "Tanh",
+    "functional",
+    "init",
+]
