@@ -6,8 +6,6 @@ arrays called with tensors, which costs Python per row.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from .adjoint_rules import RULES as STRUCTURAL
@@ -114,8 +112,9 @@ def _scalar(row: int, value: float):
 
 def _deposited(base: np.ndarray, loads: np.ndarray):
     """What reads of single cells add to the adjoint of their buffer."""
-    offsets = [np.arange(n) * s for n, s in zip(base.shape, base.strides, strict=True)]
-    places = functools.reduce(np.add.outer, offsets, np.int64(0)).ravel()
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
     order = np.argsort(places)
     picked = order[np.searchsorted(places[order], loads["place"] * 4)]
     pairs = zip(loads["row"].tolist(), loads["value"].tolist(), strict=True)
