@@ -8,6 +8,8 @@ stay as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .codegen import layout
@@ -93,7 +95,7 @@ class Unwritten(Rewound):
         else:
             *read, _ = self.read(number)
         operands = [_parameter(self.operand(*pair)) for pair in read]
-        out = float(self.number(number)) if base is None else self.then(number, base).copy()
+        out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
         if op == _LINK:  # beside each operand, its place in the output
             operands[1::2] = [placed(out, base, place) for place in operands[1::2]]
         if not any(is_tensor(operand) for operand in operands):
