@@ -1,21 +1,73 @@
-"""NumPy ufuncs on compiled loops: broadcasting, dtypes and errors are NumPy's own.
+"""NumPy ufuncs on compiled kernels: broadcasting, dtypes and errors are NumPy's own.
 
-The inner loop that NumPy calls gets addresses and strides. Its blocks are made contiguous first,
-so that one vectorised loop serves all of them.
+A kernel takes contiguous blocks. One inner loop serves all of them: NumPy hands it addresses,
+strides and what belongs to the kernel, and it copies what is strided or broadcast, block by block.
 """
 
 import ctypes
+import functools
 
 import numpy as np
 
-from .layout import BLOCK
-from .memory import f32s, f64s, helper
+from .factory import compile_source
 
 try:
     from numpy._core import _multiarray_umath as _umath
 except ImportError:  # NumPy 1
     from numpy.core import _multiarray_umath as _umath
 
+SOURCE = """
+from tapegrad.codegen.layout import BLOCK
+from tapegrad.codegen.memory import *
+from numba import types
+
+kernel_call = call_address(types.none(types.int64, types.int64))
+
+
+@helper
+def move(target, target_step, source, source_step, n, width):
+    if width == 8:
+        for i in range(n):
+            store_i64(target, i * target_step, load_i64(source, i * source_step))
+    else:
+        for i in range(n):
+            store_i32(target, i * target_step, load_i32(source, i * source_step))
+
+
+@helper
+def in_blocks(kernel, operands, width, n, at, steps):
+    block = min(n, BLOCK)
+    table = malloc(operands * (block + 1) * 8)
+    start = 0
+    while start < n:
+        m = min(block, n - start)
+        for k in range(operands):
+            room = table + operands * 8 + k * block * 8
+            step = load_i64(steps, k * 8)
+            source = load_i64(at, k * 8) + start * step
+            store_i64(table, k * 8, source if step == width else room)
+            if step != width and k < operands - 1:
+                move(room, width, source, step, m, width)
+        kernel_call(kernel, m, table)
+        last = (operands - 1) * 8
+        step = load_i64(steps, last)
+        if step != width:
+            move(load_i64(at, last) + start * step, step, load_i64(table, last), width, m, width)
+        start += m
+    free(table)
+
+
+def loop(at, dimensions, steps, data):
+    kernel, operands, width = load_i64(data, 0), load_i64(data, 8), load_i64(data, 16)
+    n = load_i64(dimensions, 0)
+    side_by_side = True
+    for k in range(operands):
+        side_by_side = side_by_side and (n == 1 or load_i64(steps, k * 8) == width)
+    if side_by_side:
+        kernel_call(kernel, n, at)
+    else:
+        in_blocks(kernel, operands, width, n, at, steps)
+"""
 #: Place of PyUFunc_FromFuncAndData in NumPy's table of functions for C.
 _FROM_LOOPS = 1
 _NO_IDENTITY = -1
@@ -23,84 +75,35 @@ _word, _pointer = ctypes.c_int64, ctypes.c_void_p
 _keep: list = []  # NumPy holds addresses only
 
 
-@helper
-def packed(address, step, n, memory, width):
-    """Address of n elements side by side: where they are if they lie so, else a copy."""
-    if step == width:
-        return address
-    if width == 8:
-        to64 = f64s(memory)
-        for i in range(n):
-            to64[i] = f64s(address + i * step)[0]
-    else:
-        to32 = f32s(memory)
-        for i in range(n):
-            to32[i] = f32s(address + i * step)[0]
-    return memory
+@functools.cache
+def _loop() -> int:
+    return compile_source(SOURCE, {"loop": "void(int64, int64, int64, int64)"})["loop"]
 
 
-@helper
-def unpack(memory, address, step, n, width):
-    """Put n elements that lie side by side where they belong, if they are not there."""
-    if memory == address:
-        return
-    if width == 8:
-        from64 = f64s(memory)
-        for i in range(n):
-            f64s(address + i * step)[0] = from64[i]
-    else:
-        from32 = f32s(memory)
-        for i in range(n):
-            f32s(address + i * step)[0] = from32[i]
-
-
-def loop_source(values: str, inputs: int, width: int) -> str:
-    """Text of the inner loop `loop` on a function `values(n, *addresses)` of contiguous blocks."""
-    plain = " and ".join(f"i64s(steps)[{k}] == {width}" for k in range(inputs + 1))
-    whole = ", ".join(f"at[{k}]" for k in range(inputs + 1))
-    lines = [
-        "def loop(arguments, dimensions, steps, data):",
-        "    at, step, n = i64s(arguments), i64s(steps), i64s(dimensions)[0]",
-        f"    if n == 1 or ({plain}):",
-        f"        {values}(n, {whole})",
-        "        return",
-        f"    block = min(n, {BLOCK})",
-        f"    memory = malloc({inputs + 1} * block * 8)",
-        "    start = 0",
-        "    while start < n:",
-        "        m = min(block, n - start)",
-    ]
-    for k in range(inputs + 1):
-        lines.append(f"        p{k} = at[{k}] + start * step[{k}]")
-    for k in range(inputs):
-        room = f"memory + {k} * block * 8"
-        lines.append(f"        p{k} = packed(p{k}, step[{k}], m, {room}, {width})")
-    lines += [
-        f"        out = p{inputs} if step[{inputs}] == {width} else memory + {inputs} * block * 8",
-        f"        {values}(m, {', '.join(f'p{k}' for k in range(inputs))}, out)",
-        f"        unpack(out, p{inputs}, step[{inputs}], m, {width})",
-        "        start += m",
-        "    free(memory)",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-LOOP_SIGNATURE = "void(int64, int64, int64, int64)"
-
-
-def make_ufunc(name: str, inputs: int, loops: dict[str, int]):
-    """The ufunc on inner loops at addresses, by NumPy's letter of their dtype."""
+@functools.cache
+def _create():
+    """NumPy's function that makes a ufunc of loops."""
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
     functions = ctypes.cast(table(_umath._UFUNC_API, None), ctypes.POINTER(_pointer))
     types = [_pointer] * 3 + [ctypes.c_int] * 4 + [_pointer] * 2 + [ctypes.c_int]
-    create = ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[_FROM_LOOPS])
-    addresses = (_word * len(loops))(*loops.values())
-    data = (_word * len(loops))()
-    numbers = [np.dtype(letter).num for letter in loops for _ in range(inputs + 1)]
-    dtypes = (ctypes.c_char * len(numbers))(*numbers)
+    return ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[_FROM_LOOPS])
+
+
+def make_ufunc(name: str, inputs: int, kernels: dict[str, int]):
+    """The ufunc on the addresses of kernels `kernel(n, addresses)`, by the letter of their dtype."""
+    dtypes = [np.dtype(letter) for letter in kernels]
+    owned = [
+        (_word * 3)(kernel, inputs + 1, dtype.itemsize)
+        for kernel, dtype in zip(kernels.values(), dtypes, strict=True)
+    ]
+    loops = (_word * len(owned))(*[_loop()] * len(owned))
+    data = (_word * len(owned))(*map(ctypes.addressof, owned))
+    numbers = (ctypes.c_char * (len(owned) * (inputs + 1)))(
+        *[dtype.num for dtype in dtypes for _ in range(inputs + 1)]
+    )
     label = ctypes.create_string_buffer(name.encode())
-    _keep.append((addresses, data, dtypes, label))
-    where = [ctypes.addressof(part) for part in (addresses, data, dtypes)]
-    arity = (len(loops), inputs, 1, _NO_IDENTITY)
-    return create(*where, *arity, ctypes.addressof(label), None, 0)
+    _keep.append((owned, loops, data, numbers, label))
+    where = [ctypes.addressof(part) for part in (loops, data, numbers)]
+    arity = (len(owned), inputs, 1, _NO_IDENTITY)
+    return _create()(*where, *arity, ctypes.addressof(label), None, 0)

@@ -9,21 +9,13 @@ import inspect
 import textwrap
 
 from ..codegen.factory import compile_source
-from ..codegen.ufunc import LOOP_SIGNATURE, loop_source, make_ufunc
+from ..codegen.ufunc import make_ufunc
 from ..ops.table import Pointwise, Structural
 
 _HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import f32s, f64s, i64s
 from tapegrad.codegen.vmath import select
-"""
-_VALUES_HEAD = """
-from tapegrad.codegen import vmath as np
-from tapegrad.codegen.memory import *
-from tapegrad.codegen.ufunc import packed, unpack
-from tapegrad.codegen.vmath import select
-
-
 """
 _VIEW = {8: "f64s", 4: "f32s"}
 
@@ -52,17 +44,16 @@ def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
     return _HEAD + "\n".join(head + body) + "\n"
 
 
-def values_source(op: Pointwise, width: int) -> str:
-    """Text of a function that computes the values of an operation over contiguous blocks."""
+def value_source(op: Pointwise, width: int) -> str:
+    """Text of the kernel that computes the values of an operation."""
     view = _VIEW[width]
-    names = [*op.inputs, "out"]
-    lines = ["@helper", f"def values(n, {', '.join(f'at_{name}' for name in names)}):"]
-    lines += [f"    {name}s = {view}(at_{name})" for name in names]
+    lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
+    lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     lines += ["    for i in range(n):"]
     lines += [f"        {name} = {name}s[i]" for name in op.inputs]
     lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
     lines += [f"        outs[i] = {op.value}"]
-    return _VALUES_HEAD + "\n".join(lines) + "\n\n\n"
+    return _HEAD + "\n".join(lines) + "\n"
 
 
 def compile_adjoint(op: Pointwise, mask: int, width: int) -> int:
@@ -73,9 +64,7 @@ def compile_adjoint(op: Pointwise, mask: int, width: int) -> int:
 
 def compile_value(op: Pointwise, width: int) -> int:
     """Address of the value kernel."""
-    places = ", ".join(f"i64s(arguments)[{k}]" for k in range(len(op.inputs) + 1))
-    text = f"{values_source(op, width)}def kernel(n, arguments):\n    values(n, {places})\n"
-    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+    return compile_source(value_source(op, width), {"kernel": "void(int64, int64)"})["kernel"]
 
 
 _STRUCTURAL_HEAD = """
@@ -102,12 +91,9 @@ def compile_structural(op: Structural) -> int:
 
 
 def ufunc(op: Pointwise):
-    """The operation as a ufunc of NumPy's."""
-    loops = {}
-    for letter, width in (("f", 4), ("d", 8)):  # NumPy takes the first that holds the operands
-        text = values_source(op, width) + loop_source("values", len(op.inputs), width)
-        loops[letter] = compile_source(text, {"loop": LOOP_SIGNATURE})["loop"]
-    return make_ufunc(op.name, len(op.inputs), loops)
+    """The operation as a ufunc of NumPy's, which takes float32 first where that holds all."""
+    compiled = {letter: compile_value(op, width) for letter, width in (("f", 4), ("d", 8))}
+    return make_ufunc(op.name, len(op.inputs), compiled)
 
 
 def callable_value(op: Pointwise, width: int):

@@ -131,7 +131,7 @@ def apply(name: str, *operands):
             o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)
         ]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
-    return record_array(op, np.asarray(out, order="C"), items)
+    return scalar_of(record_array(op, np.asarray(out, order="C"), items))
 
 
 def check_dtype(name: str, out) -> None:
