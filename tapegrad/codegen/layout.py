@@ -156,5 +156,8 @@ FLAT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
 
+#: An entry of a call of a user's function: see ops.called.
+CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range(0, 48, 8)
+
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)

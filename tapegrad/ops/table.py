@@ -65,6 +65,7 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; `value(out, *operands)` computes the output again from operands of new values.
+    `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Structural:
     value: Callable | None
     writes: bool
     code: int
+    refusal: Callable[[int], Exception] | None = None
 
 
 def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):

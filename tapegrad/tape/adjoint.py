@@ -55,9 +55,11 @@ class _Compiled:
         self.structural = np.zeros(MOST_CODES, np.int64)
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile the kernel that a sweep has asked for."""
+        """Compile the kernel that a sweep has asked for; raise what an adjoint has refused."""
         code = int(frame[layout.FRAME_WANTED // 8])
         op = BY_CODE[code]
+        if status == layout.REFUSED:
+            raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
         if status == layout.WANT_STRUCTURAL:
             self.structural[code] = kernels.compile_structural(op)
             return
