@@ -25,23 +25,15 @@ class Elementwise:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
         self._names, self._defaults = names, defaults
-        self._signature = inspect.Signature(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=defaults.get(name, inspect.Parameter.empty),
-            )
-            for name in names
+        kind, none = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, kind, default=defaults.get(name, none)) for name in names]
         )
-
-    @property
-    def __signature__(self):
-        return self._signature
 
     def __call__(self, *operands, **named):
         if named or len(operands) != len(self._names):
             try:
-                bound = self._signature.bind(*operands, **named)
+                bound = self.__signature__.bind(*operands, **named)
             except TypeError as error:
                 raise TypeError(f"tapegrad.{self.__name__}: {error}") from None
             bound.apply_defaults()

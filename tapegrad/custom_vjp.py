@@ -1,4 +1,4 @@
-"""Floor 5: `custom_vjp`, operations on arrays whose value and adjoint are a user's compiled code."""
+"""Floor 5: `custom_vjp`, operations on arrays with value and adjoint compiled by the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .ops import called
 from .ops.table import MOST_CODES, declare, users_name
 from .tape import store
 from .tensor import runtime as rt
-from .tensor.linking import copy_tensor, unlisted, view_like
+from .tensor.linking import copy_tensor, in_dtype, unlisted, view_like
 from .tensor.values import (
     FLOATS,
     is_recorded,
@@ -70,10 +70,9 @@ class CustomVjp:
                 "be a tensor, an array or a number"
             )
         if np.ndim(value) == 0:
-            made = scalar_of(x)
-            return made if type(made) is rt.Scalar else float(value)
+            return scalar_of(in_dtype(x, np.float64)) if is_recorded(x) else float(value)
         if is_recorded(x):
-            return x if value.flags.c_contiguous else copy_tensor(x)
+            return x if x._array.flags.c_contiguous else copy_tensor(x)
         return np.array(value, order="C")  # a copy, since the caller may write to it
 
     def _outputs(self, given) -> list[np.ndarray]:
@@ -100,8 +99,8 @@ class CustomVjp:
             views = [whole]
         else:
             whole = np.concatenate([y.ravel() for y in outputs])
-            ends = np.cumsum([y.size for y in outputs])
-            views = [whole[e - y.size : e].reshape(y.shape) for y, e in zip(outputs, ends)]
+            ends = zip(outputs, np.cumsum([y.size for y in outputs]), strict=True)
+            views = [whole[e - y.size : e].reshape(y.shape) for y, e in ends]
         row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
         if len(outputs) == 1:
             return [scalar_of(row)]

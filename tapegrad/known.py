@@ -23,7 +23,7 @@ class Known(NamedTuple):
 
     op: Pointwise | None = None
     fold: str | None = None
-    body: types.FunctionType | None = None
+    body: Callable | None = None
     pure: bool = False  # whether it may be called with constants
     advice: str = ""
 
@@ -151,7 +151,7 @@ def _found(function) -> Known:
     name = _MATH.get(function) or _name_in_table(function)
     if name is not None:
         return Known(op=TABLE[name])
-    own = isinstance(function, types.FunctionType) and not _module_of(function)[0] in _LIBRARIES
+    own = isinstance(function, types.FunctionType) and _module_of(function)[0] not in _LIBRARIES
     return Known(body=function) if own else Known()
 
 
@@ -169,7 +169,7 @@ def _name_in_table(function) -> str | None:
         ours = OF_NUMPY.get(function.__name__)
     if ours is None and _module_of(function)[0] == "tapegrad":
         ours = function
-    name = getattr(ours, "__name__", None)
+    name = getattr(ours, "__name__", "")
     return name if isinstance(TABLE.get(name), Pointwise) and PUBLIC.get(name) is ours else None
 
 
@@ -183,4 +183,6 @@ def _advice(function) -> str:
     names = [n for n, op in TABLE.items() if isinstance(op, Pointwise)]
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f", for instance {', '.join(near)}" if near else ""
-    return f"{name} is not a function of one number that can be read; use those of math or NumPy{hint}"
+    return (
+        f"{name} is not a function of one number that can be read; use those of math or NumPy{hint}"
+    )

@@ -1,13 +1,14 @@
 """The bridge from a row to the adjoint that a user has compiled with Numba.
 
 It makes arrays of the addresses that it is given, calls the function, checks the shapes of what
-comes back and adds it to the mirrors. It is compiled by Numba's usual pipeline and kept for the life
-of the process: its function is the user's, who decides whether it is cached.
+comes back and adds it to the mirrors. It is compiled by Numba's usual pipeline and kept for the
+life of the process: its function is the user's, who decides whether it is cached.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numba
 import numpy as np
@@ -56,8 +57,8 @@ def _returned(backward, arguments: Sequence[Kind]):
 
 def derivatives(backward, arguments: Sequence[Kind]) -> list:
     """The types of what `backward` returns, one for each operand, None where it returns None."""
-    result = _returned(backward, arguments)
-    parts = result if isinstance(result, types.BaseTuple) else [result]
+    result: Any = _returned(backward, arguments)
+    parts = result.types if isinstance(result, types.BaseTuple) else [result]
     return [None if isinstance(part, types.NoneType) else part for part in parts]
 
 
@@ -83,7 +84,7 @@ def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], 
     exec(text, names)
     bridge = numba.cfunc(types.int64(types.int64))(names["bridge"])
     _keep.append(bridge)
-    return bridge.address
+    return int(bridge.address or 0)
 
 
 def _source(operands, outputs, wanted, is_tuple: bool) -> str:
@@ -129,4 +130,8 @@ def _add(k: int, ndim: int) -> list[str]:
         return [f"    carray(pointer(at[{word + CALL_TARGET // 8}]), (1,), d{k})[0] += r{k}"]
     lines = [f"    if at[{word + CALL_TARGET // 8}] != 0:"]
     lines += ["    " + line for line in _argument(f"t{k}", k, CALL_TARGET, ndim)[1:]]
-    return [*lines, f"        for place in np.ndindex(r{k}.shape):", f"            t{k}[place] += r{k}[place]"]
+    return [
+        *lines,
+        f"        for place in np.ndindex(r{k}.shape):",
+        f"            t{k}[place] += r{k}[place]",
+    ]

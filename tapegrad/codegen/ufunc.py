@@ -6,15 +6,11 @@ strides and what belongs to the kernel, and it copies what is strided or broadca
 
 import ctypes
 import functools
+import sys
 
 import numpy as np
 
 from .factory import compile_source
-
-try:
-    from numpy._core import _multiarray_umath as _umath
-except ImportError:  # NumPy 1
-    from numpy.core import _multiarray_umath as _umath
 
 SOURCE = """
 from tapegrad.codegen.layout import BLOCK
@@ -68,6 +64,7 @@ def loop(at, dimensions, steps, data):
     else:
         in_blocks(kernel, operands, width, n, at, steps)
 """
+_UMATH = "numpy._core._multiarray_umath"
 #: Place of PyUFunc_FromFuncAndData in NumPy's table of functions for C.
 _FROM_LOOPS = 1
 _NO_IDENTITY = -1
@@ -85,13 +82,14 @@ def _create():
     """NumPy's function that makes a ufunc of loops."""
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
-    functions = ctypes.cast(table(_umath._UFUNC_API, None), ctypes.POINTER(_pointer))
+    umath = sys.modules.get(_UMATH) or sys.modules[_UMATH.replace("_core", "core", 1)]  # NumPy 1
+    functions = ctypes.cast(table(umath._UFUNC_API, None), ctypes.POINTER(_pointer))
     types = [_pointer] * 3 + [ctypes.c_int] * 4 + [_pointer] * 2 + [ctypes.c_int]
     return ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[_FROM_LOOPS])
 
 
 def make_ufunc(name: str, inputs: int, kernels: dict[str, int]):
-    """The ufunc on the addresses of kernels `kernel(n, addresses)`, by the letter of their dtype."""
+    """The ufunc on kernels `kernel(n, addresses)`: address by the letter of their dtype."""
     dtypes = [np.dtype(letter) for letter in kernels]
     owned = [
         (_word * 3)(kernel, inputs + 1, dtype.itemsize)
@@ -99,9 +97,7 @@ def make_ufunc(name: str, inputs: int, kernels: dict[str, int]):
     ]
     loops = (_word * len(owned))(*[_loop()] * len(owned))
     data = (_word * len(owned))(*map(ctypes.addressof, owned))
-    numbers = (ctypes.c_char * (len(owned) * (inputs + 1)))(
-        *[dtype.num for dtype in dtypes for _ in range(inputs + 1)]
-    )
+    numbers = ctypes.create_string_buffer(bytes(d.num for d in dtypes for _ in range(inputs + 1)))
     label = ctypes.create_string_buffer(name.encode())
     _keep.append((owned, loops, data, numbers, label))
     where = [ctypes.addressof(part) for part in (loops, data, numbers)]

@@ -8,7 +8,6 @@ shape; numbers and their adjoints lie in the entry.
 
 from tapegrad.codegen.frame import (
     add_to_cell,
-    cell,
     is_scalar,
     mirror,
     mirrored,

@@ -32,7 +32,9 @@ def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
     for j, name in enumerate((*op.inputs, "out")):
         if op.used >> j & 1:
             body.append(f"        {name} = {name}s[i]")
-    body += [f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])]
+    body += [
+        f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
+    ]
     for j in wanted:
         slope = op.slopes[j]
         if slope == "1.0":
