@@ -125,10 +125,10 @@ class CustomVjp:
                 f"{len(operands)} operands; return a tuple with one for each, None for zero"
             )
         for k, (kind, returned) in enumerate(zip(operands, found, strict=True)):
-            if recorded[k] and returned is not None and bridge.kind_of(returned) != kind:
+            if recorded[k] and returned is not None and not bridge.fits(returned, kind):
                 raise TypeError(
                     f"tapegrad.{self.__name__}: backward returned {returned} for operand {k}, "
-                    f"which is {_words(kind)}; return one like it, or None for zero"
+                    f"which is {_words(kind)}; return floats of as many axes, or None for zero"
                 )
         return [bool(r) and d is not None for r, d in zip(recorded, found, strict=True)]
 
@@ -200,7 +200,7 @@ def custom_vjp(forward, backward) -> CustomVjp:
 
     `forward` takes arrays and numbers and returns an array or number of float64 or float32, or a
     tuple of such of one dtype. `backward` takes the adjoint of each output, then the operands, then
-    the outputs, and returns the derivative with respect to each operand, of its shape and dtype: a
+    the outputs, and returns the derivative with respect to each operand, floats of its shape: a
     tuple, or what is in it if there is one operand. None stands for zero. What has no axes comes as
     a number. Both must leave their arguments as they are. The reverse sweep calls `backward`
     without Python and without the interpreter lock.

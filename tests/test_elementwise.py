@@ -131,7 +131,9 @@ TEXTS = {
     "lambda x: scipy.special.erf(x) * expit(x) + math.lgamma(x * x + 1)": lambda x: (
         tg.erf(x) * tg.sigmoid(x) + tg.gammaln(x * x + 1)
     ),
-    "lambda x: (y := np.tanh(x)) * y + (a := (x, 2.0))[1] * a[0]": lambda x: np.tanh(x) ** 2 + 2 * x,
+    "lambda x: (y := np.tanh(x)) * y + (a := (x, 2.0))[1] * a[0]": lambda x: (
+        np.tanh(x) ** 2 + 2 * x
+    ),
     "lambda x: np.clip(x, -1, None) * math.inf if math.isnan(x) else np.where(x > 0, x, -x)": np.abs,
     "lambda x: mixed(x, 2.0) + tg.square(x)": lambda x: mixed_arrays(x, 2.0) + x * x,
     "lambda x: +(-x) if True else y": lambda x: -x,
@@ -201,7 +203,14 @@ leaves = st.sampled_from(["x", "y", "0.7", "-1.3", "2"])
 
 
 def deeper(inner):
-    unary = ["math.sin({})", "np.tanh({})", "math.exp(-({})**2)", "-({})", "({})**2", "math.atan({})"]
+    unary = [
+        "math.sin({})",
+        "np.tanh({})",
+        "math.exp(-({})**2)",
+        "-({})",
+        "({})**2",
+        "math.atan({})",
+    ]
     unary += ["math.log(1.5 + ({})**2)", "np.sqrt(1 + ({})**2)", "np.cosh(math.sin({}))"]
     binary = ["({}) + ({})", "({}) * ({})", "({}) - ({})", "({}) / (1.5 + ({})**2)"]
     one = st.tuples(st.sampled_from(unary), inner).map(lambda p: p[0].format(p[1]))
@@ -259,7 +268,9 @@ def test_broadcasting_scalars_and_views():
         for mine, theirs in zip(ours[1], wanted[1], strict=True):
             np.testing.assert_allclose(mine, theirs, 1e-12, 1e-14)
     assert mixed(np.zeros((0, 3)), 1.0).shape == (0, 3)
-    with pytest.raises(ValueError, match=r"tapegrad.mixed: the operands have shapes \(5,\) and \(2"):
+    with pytest.raises(
+        ValueError, match=r"tapegrad.mixed: the operands have shapes \(5,\) and \(2"
+    ):
         mixed(X, np.zeros(2))
     with pytest.raises(TypeError, match="tapegrad.mixed: an operand has type str"):
         mixed("a", X)
@@ -321,9 +332,10 @@ def test_five_inputs():
     """Black and Scholes: the slopes to price, rate, volatility and time have closed forms."""
     f = tg.elementwise(option)
     s, k, r, v, t = np.array([90.0, 100.0, 120.0]), 100.0, 0.03, np.array([[0.2], [0.4]]), 0.5
-    _, delta, rho, vega = tg.jvp(lambda s: f(s, k, r, v, t), (s,), (np.ones(3),)), *[
-        tg.grad(lambda *a: np.sum(f(*a)), j)(s, k, r, v, t) for j in (0, 2, 3)
-    ]
+    _, delta, rho, vega = (
+        tg.jvp(lambda s: f(s, k, r, v, t), (s,), (np.ones(3),)),
+        *[tg.grad(lambda *a: np.sum(f(*a)), j)(s, k, r, v, t) for j in (0, 2, 3)],
+    )
     d = (np.log(s / k) + (r + v * v / 2) * t) / (v * np.sqrt(t))
     cdf = lambda x: scipy.special.ndtr(x)  # noqa: E731
     density = np.exp(-d * d / 2) / np.sqrt(2 * np.pi)

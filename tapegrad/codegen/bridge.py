@@ -58,17 +58,17 @@ def _returned(backward, arguments: Sequence[Kind]):
 def derivatives(backward, arguments: Sequence[Kind]) -> list:
     """The types of what `backward` returns, one for each operand, None where it returns None."""
     result: Any = _returned(backward, arguments)
-    parts = result.types if isinstance(result, types.BaseTuple) else [result]
+    parts = result if isinstance(result, types.BaseTuple) else [result]
     return [None if isinstance(part, types.NoneType) else part for part in parts]
 
 
-def kind_of(returned) -> Kind | None:
-    """Dtype and number of axes of a type that may be a derivative, None for another."""
-    if isinstance(returned, types.Array):
-        return np.dtype(str(returned.dtype)), returned.ndim
-    if isinstance(returned, (types.Float, types.Integer)):
-        return np.dtype(np.float64), 0
-    return None
+def fits(returned, kind: Kind) -> bool:
+    """Whether a type may be the derivative with respect to an operand: floats of as many axes."""
+    if kind[1] == 0:
+        return isinstance(returned, (types.Float, types.Integer))
+    if not isinstance(returned, types.Array) or returned.ndim != kind[1]:
+        return False
+    return isinstance(returned.dtype, types.Float)
 
 
 def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], wanted) -> int:
