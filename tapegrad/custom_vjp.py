@@ -99,8 +99,7 @@ class CustomVjp:
             views = [whole]
         else:
             whole = np.concatenate([y.ravel() for y in outputs])
-            ends = zip(outputs, np.cumsum([y.size for y in outputs]), strict=True)
-            views = [whole[e - y.size : e].reshape(y.shape) for y, e in ends]
+            views = _parts(whole, outputs)
         row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
         if len(outputs) == 1:
             return [scalar_of(row)]
@@ -157,14 +156,21 @@ class CustomVjp:
                 "of its backward; give custom_vjp one that is itself made by custom_vjp"
             )
         *operands, (_, count), _, (_, whole) = walk.operands(number)
-        operands, views = operands[:-count], [view for _, view in operands[-count:]]
+        operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
         base = walk.base(number)
+        views = _parts(base, shapes) if count > 1 else [base]
         adjoints = [scalar_of(seen_as(adjoint, base, view)) for view in views]
         outputs = [scalar_of(view_like(whole, view)) for view in views]
         parts = self.backward(*adjoints, *[x for _, x in operands], *outputs)
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
                 walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
+
+
+def _parts(whole: np.ndarray, shapes) -> list[np.ndarray]:
+    """Views of a flat array that have the shapes of arrays, one after the other."""
+    ends = zip(shapes, np.cumsum([y.size for y in shapes]), strict=True)
+    return [whole[end - y.size : end].reshape(y.shape) for y, end in ends]
 
 
 def _is_float(value) -> bool:

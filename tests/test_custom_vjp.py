@@ -213,6 +213,47 @@ def test_a_backward_with_an_adjoint_of_its_own(rng):
     np.testing.assert_allclose(found, 2 * slope(x) * bend, 1e-10)
 
 
+@numba.njit
+def split(x):
+    return x * x, x.sum()
+
+
+@numba.njit
+def split_adjoint(g, h, x, y, s):
+    return 2.0 * g * x + h
+
+
+@numba.njit
+def split_second(v, g, h, x, y, s, d):
+    return 2.0 * v * x, v.sum(), 2.0 * g * v, None, None
+
+
+halves = tg.custom_vjp(split, tg.custom_vjp(split_adjoint, split_second))
+
+
+def test_second_derivatives_of_several_outputs_beside_writes(rng):
+    x = rng.normal(size=5)
+
+    def f(g):
+        def of(x):
+            z = x * 1.0
+            z[1:3] = x[:2] * x[3]
+            y, s = g(z)
+            y[0] = s * x[4]
+            return np.sum(y * y) * s
+
+        return of
+
+    reference = lambda x: (x * x, np.sum(x))  # noqa: E731
+    np.testing.assert_allclose(tg.grad(f(halves))(x), tg.grad(f(reference))(x), 1e-12)
+    for weights in (np.ones(5), x):
+        second = [
+            tg.grad(lambda x, g=g, w=weights: np.sum(w * tg.grad(f(g))(x)))(x)
+            for g in (halves, reference)
+        ]
+        np.testing.assert_allclose(*second, 1e-11)
+
+
 def test_orders_that_nobody_has_given():
     with pytest.raises(NotImplementedError, match="through smooth needs the adjoint of its backwa"):
         tg.hessian(lambda x: np.sum(smoothed(x, np.ones(2))))(np.ones(3))

@@ -61,8 +61,18 @@ SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
 
 # operators of tensors, in the order of the table of Python functions for what is not compiled
-ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE = range(7)
-OPERATORS = ("add", "subtract", "multiply", "divide", "power", "item", "negative")
+ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE, SET_ITEM, DELETE_ITEM = range(9)
+OPERATORS = (
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "power",
+    "item",
+    "negative",
+    "set_item",
+    "delete_item",
+)
 
 # the recorder's state, words
 (
@@ -92,7 +102,9 @@ OPERATORS = ("add", "subtract", "multiply", "divide", "power", "item", "negative
     STATE_NONE,
     STATE_TRUE,
     STATE_FALSE,
-) = range(0, 8 * 26, 8)
+    STATE_COPY,
+    STATE_ELLIPSIS,
+) = range(0, 8 * 28, 8)
 STATE_BYTES_TOTAL = 8 * 32
 
 # the frame of one sweep, words
@@ -127,11 +139,15 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_CELLS,
     FRAME_STOPS,
     FRAME_STOP,
-) = range(0, 8 * 30, 8)
-FRAME_BYTES = 8 * 32
+    FRAME_MARKS,
+    FRAME_LOADS,
+    FRAME_LOADS_COUNT,
+) = range(0, 8 * 33, 8)
+FRAME_BYTES = 8 * 40
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED, REFUSED = range(7)
+WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1
@@ -161,3 +177,7 @@ CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range
 
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)
+
+# where adjoints are written as rows: marks of rows, and how many reads of cells are noted at once
+ACTIVE, STOP, WRITTEN = 1, 2, 4
+LOADS = 4096

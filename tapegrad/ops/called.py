@@ -1,14 +1,17 @@
 """Rows whose adjoint is a compiled function of a user's, called by its address.
 
-Their references: the operands, the outputs as views of the row's array, how many outputs there
-are, the address of the bridge, and the row's array. The bridge (see `codegen.bridge`) gets one
-entry of words for each operand and output: where its elements are, where their adjoint is, its
-shape; numbers and their adjoints lie in the entry.
+Their references: the operands, arrays of the outputs' shapes, how many outputs there are, the
+address of the bridge, and the row's array, in which the outputs lie one after the other. The bridge
+(see `codegen.bridge`) gets one entry of words for each operand and output: where its elements are,
+where their adjoint is, its shape; numbers and their adjoints lie in the entry.
 """
 
 from tapegrad.codegen.frame import (
     add_to_cell,
+    base_of,
+    count_of,
     is_scalar,
+    item_bytes,
     mirror,
     mirrored,
     row_of,
@@ -59,9 +62,8 @@ def enter_number(ref, entry):
 
 
 @helper
-def enter_array(frame, array, source, seed, entry):
-    """An array, and the mirror of the row `source` if there is one."""
-    data = load_i64(array, ARRAY_DATA)
+def enter_array(frame, array, data, source, seed, entry):
+    """Elements at `data` of an array's shape, and their mirror if the row `source` has one."""
     found = mirror(frame, source) if source >= 0 else 0
     store_i64(entry, CALL_DATA, data)
     store_i64(entry, CALL_TARGET, mirrored(found, data, seed) if found != 0 else 0)
@@ -69,16 +71,27 @@ def enter_array(frame, array, source, seed, entry):
 
 
 @helper
-def enter(frame, refs, operands, outputs, id, seed, entries):
-    for k in range(operands + outputs):
+def enter_operands(frame, refs, operands, seed, entries):
+    for k in range(operands):
         ref, entry = refs + k * REFERENCE_BYTES, entries + k * CALL_BYTES
         if load_i32(ref, 12) == TAG_ARRAY:
-            source = load_i32(ref, 8) if k < operands else id
-            enter_array(frame, load_i64(ref, 0), source, seed, entry)
+            array = load_i64(ref, 0)
+            data = load_i64(array, ARRAY_DATA)
+            enter_array(frame, array, data, load_i32(ref, 8), seed, entry)
         else:
             enter_number(ref, entry)
             if is_scalar(ref):
                 store_i64(entry, CALL_VALUE, bits_of(scalar_operand(frame, ref)))
+
+
+@helper
+def enter_outputs(frame, refs, outputs, id, seed, entries):
+    whole = base_of(frame, id)
+    data = load_i64(whole, ARRAY_DATA)
+    for k in range(outputs):
+        array = load_i64(refs, k * REFERENCE_BYTES)
+        enter_array(frame, array, data, id, seed, entries + k * CALL_BYTES)
+        data += count_of(array) * item_bytes(frame, whole)
 
 
 def called_adjoint(frame, id, refs, task):
@@ -90,7 +103,9 @@ def called_adjoint(frame, id, refs, task):
     operands = count - 3 - outputs
     entries = malloc((operands + outputs) * CALL_BYTES)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        enter(frame, refs, operands, outputs, id, seed, entries)
+        enter_operands(frame, refs, operands, seed, entries)
+        places = refs + operands * REFERENCE_BYTES
+        enter_outputs(frame, places, outputs, id, seed, entries + operands * CALL_BYTES)
         answer = called(bridge, entries)
         if answer != 0:
             store_i64(frame, FRAME_STATUS, REFUSED)
@@ -108,5 +123,5 @@ def called_adjoint(frame, id, refs, task):
 def declaration(name: str, code: int, refusal) -> Structural:
     """The declaration of an operation of this sort; `refusal` words what its bridge answers."""
     doc = f"{name}, an operation of a user's with a compiled adjoint"
-    helpers = (enter_number, enter_array, enter)
-    return Structural(name, doc, "", called_adjoint, helpers, None, False, code, refusal)
+    helpers = (enter_number, enter_array, enter_operands, enter_outputs)
+    return Structural(name, doc, "", "", called_adjoint, helpers, None, False, code, refusal)

@@ -66,10 +66,12 @@ class Structural:
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; `value(out, *operands)` computes the output again from operands of new values.
     `refusal` words what an adjoint says that has set the frame's status to REFUSED.
+    `example` is an expression that records one such row of a tensor `x` with one axis.
     """
 
     name: str
     doc: str
+    example: str
     awkward: str
     adjoint: Callable
     helpers: tuple[Callable, ...]
@@ -93,13 +95,13 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     TABLE[name] = BY_CODE[code] = op
 
 
-def structural(name, adjoint, *, doc, helpers=(), value=None, awkward="", writes=False):
+def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="", writes=False):
     """Declare an operation on whole arrays.
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
     code = len(BY_CODE) + 1
-    op = Structural(name, doc, awkward, adjoint, helpers, value, writes, code)
+    op = Structural(name, doc, example, awkward, adjoint, helpers, value, writes, code)
     TABLE[name] = BY_CODE[code] = op
 
 
