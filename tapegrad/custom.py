@@ -83,6 +83,7 @@ def elementwise(function=None, *, slopes=None):
     """
     if function is None:
         return functools.partial(elementwise, slopes=slopes)
+    function = getattr(function, "py_func", function)  # one that Numba has compiled
     if not inspect.isfunction(function):
         raise TypeError(
             f"tapegrad.elementwise: the function is of type {type(function).__name__}; give one "
@@ -95,7 +96,7 @@ def elementwise(function=None, *, slopes=None):
 
 def _inputs_of(function):
     """Names of the inputs, and the values of those that may be left out."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = _parameters(function)
     plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     if not plain or not 1 <= len(parameters) <= OPERANDS:
         raise TypeError(
@@ -115,24 +116,28 @@ def _content(function, names, given):
     if given is None:
         slopes = lines.slopes(out, inputs)
     else:
-        slopes = _given_slopes(function, given, lines, inputs, out)
+        slopes = _given_slopes(reader, given, inputs, out)
     name = function.__name__ if function.__name__.isidentifier() else "elementwise"
     return (name, len(names), *declaration(lines, out, slopes))
 
 
-def _given_slopes(function, given, lines, inputs, out):
+def _given_slopes(reader, given, inputs, out):
     if len(given) != len(inputs):
         raise TypeError(
-            f"tapegrad.elementwise: {function.__name__} has {len(inputs)} inputs and slopes= has "
-            f"{len(given)} functions; give one for each input"
+            f"tapegrad.elementwise: {reader.function.__name__} has {len(inputs)} inputs, slopes= "
+            f"has {len(given)} functions; give one for each input"
         )
     found = []
     for slope in given:
-        reader = Reader(slope, lines)
-        with_value = len(inspect.signature(slope).parameters) > len(inputs)
-        result = reader.run([*inputs, out] if with_value else inputs)
+        code = getattr(slope, "py_func", slope)
+        has_value = inspect.isfunction(code) and len(_parameters(code)) > len(inputs)
+        result = reader.call(reader.tree, slope, [*inputs, out] if has_value else inputs)
         found.append(str(reader.number(result, reader.tree)))
     return found
+
+
+def _parameters(function):
+    return inspect.signature(function).parameters.values()
 
 
 def _declared(name, count, value, slopes, steps) -> Pointwise:

@@ -371,6 +371,9 @@ def test_given_slopes():
     np.testing.assert_allclose(found[1], X + Y * Y + X, 1e-15)
     second = tg.grad(lambda y: np.sum(tg.grad(lambda y: np.sum(f(X, y)))(y)))(Y)
     np.testing.assert_allclose(second, X + Y * Y + X, 1e-15)  # by the given slope of out
+    for slope in (np.cos, math.cos, numba.njit(lambda x: math.cos(x))):
+        sine = tg.elementwise(numba.njit(lambda x: np.sin(x)), slopes=[slope])
+        np.testing.assert_allclose(tg.elementwise_grad(sine)(X), np.cos(X), 1e-14)
 
 
 def test_given_slopes_hold_inside_other_functions():
@@ -472,7 +475,7 @@ def test_functions_that_cannot_be():
     code.__code__ = (lambda x: (lambda x: x)(x)).__code__.replace(co_firstlineno=1)
     with pytest.raises(TypeError, match="0 functions <lambda> begin in line 1 of"):
         tg.elementwise(code)
-    with pytest.raises(TypeError, match="has 1 inputs and slopes= has 2 functions; give one for"):
+    with pytest.raises(TypeError, match="has 1 inputs, slopes= has 2 functions; give one for"):
         tg.elementwise(g, slopes=[g, g])
     names = {}
     exec("def f(x): return x", names)
