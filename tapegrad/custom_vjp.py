@@ -95,7 +95,7 @@ class CustomVjp:
         recorded = tuple(is_recorded(x) for x in items)
         address = self._bridge(operands, tuple(_kind(y) for y in outputs), recorded)
         if len(outputs) == 1:
-            whole = np.array(outputs[0], order="C")
+            whole = _own(outputs[0], values)
             views = [whole]
         else:
             whole = np.concatenate([y.ravel() for y in outputs])
@@ -165,6 +165,13 @@ class CustomVjp:
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
                 walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
+
+
+def _own(output: np.ndarray, values) -> np.ndarray:
+    """An output as the array of a row: nobody else's, in C order."""
+    shared = any(isinstance(v, np.ndarray) and np.may_share_memory(output, v) for v in values)
+    free = output.flags.c_contiguous and output.flags.writeable and not shared
+    return output if free else np.array(output, order="C")
 
 
 def _parts(whole: np.ndarray, shapes) -> list[np.ndarray]:

@@ -193,6 +193,18 @@ def test_many_directions_at_once(rng):
     np.testing.assert_allclose(y.grad.numpy(), 2 * wanted.sum(axis=0), 1e-12)
 
 
+def test_an_output_that_is_an_operand_is_copied():
+    f = tg.custom_vjp(numba.njit(lambda x: x), numba.njit(lambda g, x, y: 7.0 * g))
+
+    def of(x):
+        y = x * 1.0
+        z = f(y)
+        z[0] = 5.0
+        return np.sum(y * y) + np.sum(z)
+
+    np.testing.assert_array_equal(tg.grad(of)(np.array([1.0, 2.0])), [2.0, 11.0])
+
+
 def test_without_recording(rng):
     x, w = tg.tensor(rng.normal(size=5), requires_grad=True), rng.normal(size=2)
     with tg.no_grad():
