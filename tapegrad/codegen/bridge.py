@@ -80,7 +80,7 @@ def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], 
     result = _returned(backward, (*outputs, *operands, *outputs))
     text = _source(operands, outputs, wanted, isinstance(result, types.BaseTuple))
     dtypes = {f"d{k}": from_dtype(kind[0]) for k, kind in enumerate((*operands, *outputs))}
-    names = {"backward": backward, "i64s": i64s, "pointer": pointer, "np": np, **dtypes}
+    names = {"backward": backward, "i64s": i64s, "pointer": pointer, **dtypes}
     names["carray"] = numba.carray
     exec(text, names)
     bridge = numba.cfunc(types.int64(types.int64))(names["bridge"])
@@ -131,8 +131,7 @@ def _add(k: int, ndim: int) -> list[str]:
         return [f"    carray(pointer(at[{word + CALL_TARGET // 8}]), (1,), d{k})[0] += r{k}"]
     lines = [f"    if at[{word + CALL_TARGET // 8}] != 0:"]
     lines += ["    " + line for line in _argument(f"t{k}", k, CALL_TARGET, ndim)[1:]]
-    return [
-        *lines,
-        f"        for place in np.ndindex(r{k}.shape):",
-        f"            t{k}[place] += r{k}[place]",
-    ]
+    for axis in range(ndim):
+        lines.append(f"{'    ' * (axis + 2)}for i{axis} in range(n{k}[{axis}]):")
+    place = ", ".join(f"i{axis}" for axis in range(ndim))
+    return [*lines, f"{'    ' * (ndim + 2)}t{k}[{place}] += r{k}[{place}]"]
