@@ -3,6 +3,8 @@
 from . import autograd, functional, nn, optim
 from . import gradcheck as _checks
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .custom import elementwise
+from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
 from .mapping import vmap
 from .nn.random import manual_seed
@@ -19,6 +21,8 @@ __all__ = [
     "Tape",
     "Tensor",
     "check_grads",
+    "custom_vjp",
+    "elementwise",
     "elementwise_grad",
     "enable_grad",
     "grad",

@@ -86,7 +86,7 @@ class Unwritten(Rewound):
         """The row once more, on what stands for its operands."""
         row = self.reader.row(number)
         op, base = int(row["op"]), self.base(number)
-        *read, _ = self.read(number) if op != layout.CONSTANT else [None]
+        read = self.read(number)[:-1] if op != layout.CONSTANT else []
         operands = [_parameter(self.operand(*pair)) for pair in read]
         out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
         if op == _LINK:  # beside each operand, its place in the output

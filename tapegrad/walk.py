@@ -33,9 +33,15 @@ def _compiled(text: str):
     return compile(text, text, "eval")
 
 
-def evaluate(slope: str, values):
-    """A slope of the table, with the values of its names found in a mapping."""
-    return eval(_compiled(slope), _NAMES, values)  # the text is the table's
+def evaluate(declaration, slopes, values) -> list:
+    """Slopes of an operation, with the values of its names in a mapping.
+
+    The mapping gets the values of the steps that the slopes read.
+    """
+    with np.errstate(all="ignore"):
+        for name, text in declaration.needed(*slopes):
+            values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
+        return [eval(_compiled(slope), _NAMES, values) for slope in slopes]
 
 
 def tensor_at(number: int, array=None, value: float = 0.0):

@@ -150,7 +150,7 @@ STATE_BYTES_TOTAL = 8 * 32
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED, REFUSED = range(7)
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.
@@ -167,9 +167,17 @@ KEPT_CELLS = 16
 #: Results of this many bytes get memory that is used again (see tensor.memory).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
-OPERANDS, RUN = 4, 64
+OPERANDS, RUN = 8, 64
+#: Kernels of an element-wise operation: one for each set of operands that have an adjoint.
+MASKS = 1 << OPERANDS
+#: What the table of operations in use says: which values the slopes read (an operand each, then the
+#: output), from a bit on which slopes are zero, and what sort of operation it is.
+FLAT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
+
+#: An entry of a call of a user's function: see ops.called.
+CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range(0, 48, 8)
 
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)

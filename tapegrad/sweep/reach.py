@@ -9,8 +9,6 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.layout import *
 from numba import types
 
-WRITE_BIT = 1 << 17
-
 
 @helper
 def mark(marks, id):

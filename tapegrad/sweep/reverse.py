@@ -26,7 +26,6 @@ from numba import types
 
 run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
-WRITE_BIT = 1 << 17
 
 
 @helper

@@ -18,7 +18,6 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import error_occurred
 from tapegrad.sweep.rows import append_scalar
 
-WRITE_BIT = 1 << 17
 
 
 @helper

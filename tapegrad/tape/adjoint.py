@@ -11,7 +11,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
-from ..ops.table import TABLE
+from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import around, kernels, reverse
 from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
@@ -50,20 +50,22 @@ class _Compiled:
         self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
         signature = {"pointwise": "int64(int64, int64)"}
         self.pointwise = compile_source(reverse.POINTWISE_SOURCE, signature)["pointwise"]
-        count = len(TABLE) + 2
-        self.kernels = {8: np.zeros(count * 8, np.int64), 4: np.zeros(count * 8, np.int64)}
-        self.structural = np.zeros(count, np.int64)
+        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
+        self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
+        self.structural = np.zeros(MOST_CODES, np.int64)
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile the kernel that a sweep has asked for."""
+        """Compile the kernel that a sweep has asked for; raise what an adjoint has refused."""
         code = int(frame[layout.FRAME_WANTED // 8])
-        op = kernels.by_code()[code]
+        op = BY_CODE[code]
+        if status == layout.REFUSED:
+            raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
         if status == layout.WANT_STRUCTURAL:
             self.structural[code] = kernels.compile_structural(op)
             return
         mask = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * 8 + mask] = kernels.compile_adjoint(op, mask, width)
+        self.kernels[width][code * layout.MASKS + mask] = kernels.compile_adjoint(op, mask, width)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..codegen.factory import functions
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
@@ -106,14 +106,22 @@ def _new_chunk() -> None:
 @functools.cache
 def used_table() -> np.ndarray:
     """Per code: which values the slopes read, which slopes are zero, what sort of row it is."""
-    words = np.zeros(len(TABLE) + 2, np.int64)
-    for op in TABLE.values():
-        if isinstance(op, Pointwise):
-            flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
-            words[op.code] = op.used | flat << 8 | 1 << 16
-        else:
-            words[op.code] = op.writes << 17
+    words = np.zeros(MOST_CODES, np.int64)
+    for code, op in BY_CODE.items():
+        words[code] = _used_word(op)
     return words
+
+
+def _used_word(op) -> int:
+    if not isinstance(op, Pointwise):
+        return op.writes * layout.WRITE_BIT
+    flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
+    return op.used | flat << layout.FLAT_SHIFT | layout.POINTWISE_BIT
+
+
+def enter(op) -> None:
+    """Make an operation known that was declared after compiled code had started."""
+    used_table()[op.code] = _used_word(op)
 
 
 @functools.cache

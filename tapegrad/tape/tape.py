@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from ..codegen import layout
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import BY_CODE, Pointwise, find
 from . import store
 
 ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
@@ -20,7 +20,6 @@ REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
 USED_UP = (
     "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
 )
-_BY_CODE = {op.code: op.name for op in TABLE.values()}
 
 
 @dataclasses.dataclass
@@ -94,8 +93,8 @@ class Reader:
         row = self.row(number)
         op = int(row["op"])
         if op > layout.ARRAY:
-            name = _BY_CODE[op - layout.ARRAY]
-            if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
+            declared = BY_CODE[op - layout.ARRAY]
+            if not isinstance(declared, Pointwise) and declared.writes:
                 return int(self.references(number)["id"][0])
         return int(row["a"]) if op == layout.STORE else -1
 
@@ -111,9 +110,9 @@ def name_of_row(reader: Reader, number: int) -> str:
     """Name of a row's operation."""
     op = int(reader.row(number)["op"])
     if op > layout.ARRAY:
-        return _BY_CODE[op - layout.ARRAY]
+        return BY_CODE[op - layout.ARRAY].name
     if op >= 4 * layout.FIRST_CODE:
-        return _BY_CODE[op // 4 - 1]
+        return BY_CODE[op // 4 - 1].name
     constant = dict.fromkeys((layout.CONSTANT, layout.NUMBER), "constant")
     names = {layout.LEAF: "input", **constant, **_CELLS}
     if op not in names:
@@ -157,7 +156,7 @@ def _scalar_row(reader, number, row, numbers) -> Row:
         operands.insert(0, constant_of(row))
     elif row["b"] >= 0:
         operands.append((numbers[int(row["b"])], None))
-    return Row(_BY_CODE[op // 4 - 1], operands, float(row["value"]))
+    return Row(BY_CODE[op // 4 - 1].name, operands, float(row["value"]))
 
 
 def _array_row(reader, number, row, numbers) -> Row:
@@ -176,7 +175,7 @@ def _array_row(reader, number, row, numbers) -> Row:
             operands.append(float(np.int64(what).view(np.float64)))
         else:
             operands.append(int(what))
-    return Row(_BY_CODE[int(row["op"]) - layout.ARRAY], operands, value)
+    return Row(BY_CODE[int(row["op"]) - layout.ARRAY].name, operands, value)
 
 
 def _read(reader, number, numbers) -> Row:
@@ -187,7 +186,7 @@ def _read(reader, number, numbers) -> Row:
     if op >= 4 * layout.FIRST_CODE:
         return _scalar_row(reader, number, row, numbers)
     if op in _CELLS:
-        operands = [(numbers[source], None) for source in reader.operands(number)]
+        operands: list = [(numbers[source], None) for source in reader.operands(number)]
         operands.insert(1, int(row["b"]) * 4)
         return Row(_CELLS[op], operands, float(row["value"]) if op == layout.LOAD else None)
     if op == layout.NUMBER:
@@ -227,7 +226,7 @@ class Tape:
     def check(self) -> None:
         """Raise ValueError unless every row reads only rows before it and views that fit."""
         for number, row in enumerate(self.rows):
-            if row.op not in TABLE and row.op not in ("input", "constant", "load", "store"):
+            if find(row.op) is None and row.op not in ("input", "constant", *_CELLS.values()):
                 raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
             for source in row.inputs:
                 if not 0 <= source < number:
@@ -276,7 +275,7 @@ def cell_of(base: np.ndarray, place: int) -> np.ndarray:
     places = np.zeros(1, np.int64)
     for n, stride in zip(base.shape, base.strides, strict=True):
         places = np.add.outer(places, np.arange(n) * stride).ravel()
-    index = np.unravel_index(int(np.flatnonzero(places == place * 4)[0]), base.shape)
+    index: tuple = np.unravel_index(int(np.flatnonzero(places == place * 4)[0]), base.shape)
     return base[(*index, ...)]
 
 
