@@ -7,7 +7,7 @@ A chunk is one block: a header, then rows of 24 bytes, then references of 16 byt
 
 Scalar rows: op = 4·code + kind; `a` and `b` are ids of rows. Array rows: op = ARRAY + code, `a` is
 the number of the first reference in the chunk, `b` how many there are; the last one is the output.
-An id is chunk·ROWS + position.
+An id is chunk·ROWS + position. A row that a backward pass has used up has its op negated.
 """
 
 ROWS_BITS = 12
@@ -31,12 +31,10 @@ ROW_ROW, ROW_CONSTANT, CONSTANT_ROW = 0, 1, 2
 # ops below the first code of the table
 NOTHING = 0  # an empty row
 LEAF = 1  # an input; reference `a` holds its array, if it is one
-FREED = 2  # used up by a backward pass
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
 CHANGED = 7  # an input written since; another row stands for it now
-FREED_ARRAY = 6  # an array row used up, its references not yet released
 FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
 
@@ -127,11 +125,12 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_CELLS,
     FRAME_STOPS,
     FRAME_STOP,
-) = range(0, 8 * 30, 8)
+    FRAME_ANSWERED,
+) = range(0, 8 * 31, 8)
 FRAME_BYTES = 8 * 32
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED, CALL_PYTHON = range(7)
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1

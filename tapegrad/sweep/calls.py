@@ -30,6 +30,7 @@ from ..codegen.layout import (
     TAG_ARRAY,
     TAG_CONSTANT,
     TAG_INT,
+    TAG_OBJECT,
     TAG_SCALAR,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
@@ -47,12 +48,13 @@ from ..codegen.memory import (
     store_i32,
     store_i64,
 )
-from ..codegen.python import error_occurred, incref, int_as_word
+from ..codegen.python import decref, error_occurred, incref, int_as_word
 from .arrays import load_cell
 from .rows import (
     add_reference,
     bytes_of,
     first_reference,
+    is_number,
     new_scalar,
     new_tensor,
     next_row,
@@ -64,7 +66,8 @@ from .rows import (
 
 @helper
 def add_operand(operand):
-    """Write the reference of an operand: a tensor, a scalar, an array, an int or a float."""
+    """Write the reference of an operand: a tensor, a scalar, an array, an int, a float; any other
+    object is kept alive."""
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
     if kind == load_i64(S, STATE_ARRAY_TYPE):
@@ -78,8 +81,11 @@ def add_operand(operand):
         add_reference(operand, -1, TAG_ARRAY)
     elif kind == load_i64(S, STATE_INT_TYPE):
         add_reference(int_as_word(operand), -1, TAG_INT)
-    else:
+    elif is_number(kind):
         add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
+    else:
+        incref(operand)
+        add_reference(operand, -1, TAG_OBJECT)
 
 
 @helper
@@ -87,7 +93,7 @@ def row(arguments, count):
     """Append one row: `row(op, out, *operands)`, from Python.
 
     `out` is an array (the result is a tensor on it), a float (a scalar) or None (no result).
-    Operands: tensors, scalars, arrays, floats, ints.
+    Operands: tensors, scalars, arrays, floats, ints, and objects that the row keeps alive.
     """
     S = state()
     op, out = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
@@ -231,6 +237,17 @@ def attach(arguments, count):
     store_i64(tensor, TENSOR_CHUNK, chunk)
     if chunk != 0:
         store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    incref(tensor)
+    return tensor
+
+
+@helper
+def hold(arguments, count):
+    """`hold(tensor, array)`: let `tensor` have another array, of the same elements."""
+    tensor, array = load_i64(arguments, 0), load_i64(arguments, 8)
+    incref(array)
+    decref(load_i64(tensor, TENSOR_ARRAY))
+    store_i64(tensor, TENSOR_ARRAY, array)
     incref(tensor)
     return tensor
 
