@@ -2,7 +2,14 @@
 
 from . import autograd, functional, nn, optim
 from . import gradcheck as _checks
-from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .jacobians import hessian, jacobian
 from .mapping import vmap
 from .nn.random import manual_seed
@@ -24,7 +31,9 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "inference_mode",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "jacobian",
     "jvp",
     "manual_seed",

@@ -13,7 +13,7 @@ import numpy as np
 
 from .codegen import layout
 from .tape import store
-from .tape.tape import USED_UP, Reader, array_at, bounds, constant_of
+from .tape.tape import USED_UP, Reader, array_at, bounds, constant_of, object_at
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 
@@ -118,6 +118,8 @@ class Walk:
             return source, None
         if tag == layout.TAG_CONSTANT:
             return -1, np.int64(what).view(np.float64)
+        if tag == layout.TAG_OBJECT:
+            return -1, object_at(what)
         return -1, int(what)
 
     def tensor(self, source: int, what):

@@ -17,4 +17,10 @@ def function_adjoint(frame, id, refs, task):
         store_i64(frame, FRAME_STATUS, CALL_PYTHON)
 
 
-structural("function", function_adjoint, doc="a function with a backward written in Python")
+structural(
+    "function",
+    function_adjoint,
+    example='type("Twice", (tg.autograd.Function,), {"forward": lambda ctx, x: 2.0 * x, '
+    '"backward": lambda ctx, g: 2.0 * g}).apply(x)',
+    doc="a function whose backward is written in Python",
+)

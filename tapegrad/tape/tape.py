@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,17 @@ REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
 USED_UP = (
     "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
 )
-_BY_CODE = {op.code: op.name for op in TABLE.values()}
+_OTHERS = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
+
+
+@functools.cache
+def _by_code() -> dict[int, str]:
+    return {op.code: op.name for op in TABLE.values()}
+
+
+@functools.cache
+def _writing_ops() -> list[int]:
+    return [layout.ARRAY + op.code for op in TABLE.values() if getattr(op, "writes", False)]
 
 
 @dataclasses.dataclass
@@ -42,6 +54,10 @@ class Row:
 
 
 def array_at(address: int) -> np.ndarray:
+    return object_at(address)
+
+
+def object_at(address: int) -> Any:
     return ctypes.cast(int(address), ctypes.py_object).value
 
 
@@ -92,27 +108,46 @@ class Reader:
         row = self.row(number)
         op = int(row["op"])
         if op > layout.ARRAY:
-            name = _BY_CODE[op - layout.ARRAY]
+            name = _by_code()[op - layout.ARRAY]
             if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
                 return int(self.references(number)["id"][0])
         return -1
+
+    def writes(self) -> dict[int, list[int]]:
+        """The rows that write each buffer in place, oldest first."""
+        found: dict[int, list[int]] = {}
+        for slot in store.order:
+            if store.word(slot, layout.WRITES):
+                base = slot << layout.ROWS_BITS
+                self.row(base)
+                ops = self._rows[slot]["op"][: store.word(slot, layout.USED_ROWS)]
+                for position in np.isin(ops, _writing_ops()).nonzero()[0].tolist():
+                    buffer = self.buffer_written(base + position)
+                    found.setdefault(buffer, []).append(base + position)
+        return found
 
 
 def constant_of(row) -> float:
     return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
 
 
+def name_of_op(op: int) -> str:
+    """Name of the operation of a row, from its word; also if the row is used up."""
+    op = abs(op)
+    if op > layout.ARRAY:
+        return _by_code()[op - layout.ARRAY]
+    if op >= 4 * layout.FIRST_CODE:
+        return _by_code()[op // 4 - 1]
+    return _OTHERS.get(op, "")
+
+
 def name_of_row(reader: Reader, number: int) -> str:
     """Name of a row's operation."""
     op = int(reader.row(number)["op"])
-    if op > layout.ARRAY:
-        return _BY_CODE[op - layout.ARRAY]
-    if op >= 4 * layout.FIRST_CODE:
-        return _BY_CODE[op // 4 - 1]
-    names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
-    if op not in names:
+    name = name_of_op(op) if op > 0 else ""
+    if not name:
         raise RuntimeError(USED_UP)
-    return names[op]
+    return name
 
 
 def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
@@ -120,14 +155,7 @@ def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
 
     What only the rows in `stops` need is left out, but not writes of their buffers.
     """
-    writes: dict[int, list[int]] = {}
-    for slot in store.order:
-        if store.word(slot, layout.WRITES):
-            base = slot << layout.ROWS_BITS
-            for position in range(store.word(slot, layout.USED_ROWS)):
-                buffer = reader.buffer_written(base + position)
-                if buffer >= 0:
-                    writes.setdefault(buffer, []).append(base + position)
+    writes = reader.writes()
     found, waiting = set(), list(outputs)
     while waiting:
         number = waiting.pop()
@@ -151,7 +179,7 @@ def _scalar_row(reader, number, row, numbers) -> Row:
         operands.insert(0, constant_of(row))
     elif row["b"] >= 0:
         operands.append((numbers[int(row["b"])], None))
-    return Row(_BY_CODE[op // 4 - 1], operands, float(row["value"]))
+    return Row(_by_code()[op // 4 - 1], operands, float(row["value"]))
 
 
 def _array_row(reader, number, row, numbers) -> Row:
@@ -169,8 +197,8 @@ def _array_row(reader, number, row, numbers) -> Row:
         elif tag == layout.TAG_CONSTANT:
             operands.append(float(np.int64(what).view(np.float64)))
         else:
-            operands.append(int(what))
-    return Row(_BY_CODE[int(row["op"]) - layout.ARRAY], operands, value)
+            operands.append(object_at(what) if tag == layout.TAG_OBJECT else int(what))
+    return Row(_by_code()[int(row["op"]) - layout.ARRAY], operands, value)
 
 
 def _read(reader, number, numbers) -> Row:
