@@ -121,6 +121,23 @@ def scattered(x):
     return y * z
 
 
+class Products(tg.autograd.Function):
+    """Two results of two arguments, with both derivatives written by hand."""
+
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y, (x * x).sum()
+
+    def backward(ctx, product, square):
+        x, y = ctx.saved_tensors
+        return product * y + 2 * square * x, product * x
+
+    def jvp(ctx, x_dot, y_dot):
+        x, y = ctx.saved_tensors
+        return x_dot * y + x * y_dot, 2 * (x * x_dot).sum()
+
+
+STRUCTURE |= {"function": lambda x: Products.apply(x, x[::-1] * 2.0)}
 STRUCTURE |= {"write": written, "scatter": scattered}
 
 
@@ -224,27 +241,6 @@ def test_a_loop_of_writes_can_be_differentiated_again(rng):
         (along(X + step * e) - along(X - step * e)) / (2 * step) for e in np.eye(6).reshape(6, 2, 3)
     ]
     np.testing.assert_allclose(tg.grad(along)(X).ravel(), wanted, rtol=1e-7, atol=1e-8)
-
-
-def test_an_old_value_of_a_written_buffer_is_refused_when_recorded():
-    def f(x):
-        y = x * 1.0
-        z = y * y
-        y[...] = x[0]
-        return np.sum(z + y)
-
-    x = np.array([1.0, 2.0])
-    with pytest.raises(NotImplementedError, match="in-place write of what multiply had read"):
-        tg.grad(lambda x: tg.jvp(f, (x,), (x,))[1])(x)
-
-
-def test_a_write_to_an_input_is_refused_in_a_second_derivative():
-    def f(x):
-        x[0] = x[1] * x[1]
-        return np.sum(x * x)
-
-    with pytest.raises(NotImplementedError, match="through an in-place write"):
-        tg.jacobian(tg.grad(f))(np.array([1.0, 2.0]))
 
 
 # --- awkward points -------------------------------------------------------------------------------

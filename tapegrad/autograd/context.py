@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ..tape import store
@@ -102,6 +103,16 @@ class Context:
                 self._packed[name] = found
                 del self.__dict__[name]
         return operands
+
+    @contextlib.contextmanager
+    def _at(self, walk: Walk, number: int):
+        """What is saved is read by this walk from this row, inside."""
+        before = self._walk, self._number
+        self._walk, self._number = walk, number
+        try:
+            yield
+        finally:
+            self._walk, self._number = before
 
     def __getattr__(self, name: str):
         packed = self.__dict__.get("_packed", {})

@@ -17,7 +17,10 @@ from ..codegen.layout import ARRAY
 from ..differentiate import RULES
 from ..ops import function as _declaration
 from ..ops.table import TABLE
+from ..tangent_rules import RULES as TANGENTS
+from ..tangent_rules import joined
 from ..tape.tape import object_at
+from ..tensor import PUBLIC
 from ..tensor import runtime as rt
 from ..tensor.indexing import set_item
 from ..tensor.linking import view_like
@@ -36,7 +39,7 @@ class Function:
     `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
     `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
     `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
-    None where there is none. `@staticmethod` may be left out. `ctx` is described at
+    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round. `@staticmethod` may be left out. `ctx` is described at
     `tg.autograd.function.Context`. The derivative can be differentiated if backward computes with
     tensors. NumPy arrays that forward returns become tensors; other results pass as they are.
 
@@ -81,6 +84,14 @@ class Function:
         raise NotImplementedError(
             "tapegrad.Function: the class has no backward, so nothing that its results are used "
             "for can be differentiated; define backward(ctx, …) as a staticmethod"
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the results from those of the arguments, for forward mode."""
+        raise NotImplementedError(
+            "tapegrad.Function: the class has no jvp, which forward mode needs; define "
+            "jvp(ctx, …) as a staticmethod, or take a reverse derivative: grad, vjp or jacobian"
         )
 
     @classmethod
@@ -252,11 +263,8 @@ class _Call:
             for k, zeros in enumerate(self.zeros):
                 if given[k] is None and zeros is not None:
                     given[k] = wrap(np.zeros(*zeros))
-        self.ctx._walk = walk
-        try:
+        with self.ctx._at(walk, number):
             returned = self.cls.backward(self.ctx, *given)
-        finally:
-            self.ctx._walk = None
         name, found = self.cls.__name__, []
         operands = self.operands(walk, number)
         for k, one in enumerate(gradients_for(name, returned, len(self.needs))):
@@ -323,12 +331,29 @@ class _Call:
             if one is not None:
                 walk.add(source, view, one)
 
+    def tangent(self, walk, number: int):
+        """The tangent of the row from those of its operands, an axis of directions first."""
+        operands = self.operands(walk, number)
+        tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
+        rows = []
+        for k in range(walk.directions):
+            given = [None if t is None else _as_tensor(t[k]) for t in tangents]
+            with self.ctx._at(walk, number):
+                returned = self.cls.jvp(self.ctx, *given)
+            found = returned if isinstance(returned, tuple) else (returned,)
+            rows.append([found[place] for place in self.outputs])
+        columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+        return joined(walk, number, list(zip(columns, self.views(walk.base(number)), strict=True)))
 
-def _rule(walk, number, adjoint) -> None:
-    object_at(walk.reader.references(number)["what"][0]).write(walk, number, adjoint)
+
+def _call_at(walk, number) -> _Call:
+    return object_at(walk.reader.references(number)["what"][0])
 
 
-RULES["function"] = _rule
+RULES["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
+    walk, number, adjoint
+)
+TANGENTS["function"] = lambda walk, number: _call_at(walk, number).tangent(walk, number)
 
 
 class _Refusal(Function):

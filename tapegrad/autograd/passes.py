@@ -83,7 +83,6 @@ class Pass:
         if not others:
             return False
         with Writing(others) as writing:
-            writing.mark(others)
             reader = self.walk.reader
             rows = [number, *reader.writes().get(number, ())]
             return any(writing.marks[o] for row in rows for o in reader.operands(row))
