@@ -128,6 +128,10 @@ class Walk:
             return what
         return tensor_at(source, what, 0.0 if what is not None else float(self.number(source)))
 
+    def value(self, number: int, source: int, what):
+        """What a row has read from another, as a tensor."""
+        return self.tensor(source, what)
+
     def operands(self, number: int) -> list:
         """Operands and output of a row as (row, tensor), (−1, constant) for what has none."""
         return [(source, self.tensor(source, what)) for source, what in self.read(number)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
+import numpy as np
+
 from ..tape import store
 from ..tensor import runtime as rt
 from ..tensor.linking import view_like
-from ..tensor.values import is_recorded, is_tensor, value_of
+from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
 
 
@@ -133,17 +135,23 @@ class Context:
                 "retain_graph=True to look at them again"
             )
         if saved.kind == "result":
-            made = walk.output(self._number)
+            whole = walk.base(self._number)
+            made = _tensor(walk.value(self._number, self._number, whole))
             call = walk.read(self._number)[0][1]
             return view_like(made, call.views(value_of(made))[saved.number])
         source, view = walk.read(self._number)[1 + saved.number]
-        return _input_at(source, view) or walk.tensor(source, view)
+        leaf = _input_at(source, view)
+        return _tensor(walk.value(self._number, source, view)) if leaf is None else leaf
+
+
+def _tensor(value):
+    return value if is_tensor(value) else wrap(np.asarray(value))
 
 
 def _input_at(number: int, view):
     """The input on a row if it is all of it that was saved."""
     reference = store.leaves.get(number)
     leaf = reference() if reference else None
-    return (
-        leaf if leaf is not None and view is not None and rt.same_place(leaf._array, view) else None
-    )
+    if leaf is None or view is None or not rt.same_place(leaf._array, view):
+        return None
+    return leaf

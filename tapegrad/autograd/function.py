@@ -2,8 +2,8 @@
 
 One row stands for a call. Its results lie side by side in the row's buffer, so that the mirror of
 the buffer holds the adjoints of all of them when the sweep comes to the row. The row keeps the call
-alive (`_Call`), and the call keeps no recorded tensor: what `ctx` has saved is found by the row's
-operands.
+alive (`call.Call`), and the call keeps no recorded tensor: what `ctx` has saved is found by the
+row's operands.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ from typing import Any
 import numpy as np
 
 from ..codegen.layout import ARRAY
-from ..differentiate import RULES
 from ..ops import function as _declaration
 from ..ops.table import TABLE
-from ..tangent_rules import RULES as TANGENTS
-from ..tangent_rules import joined
-from ..tape.tape import object_at
-from ..tensor import PUBLIC
 from ..tensor import runtime as rt
 from ..tensor.indexing import set_item
 from ..tensor.linking import view_like
-from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of, wrap
-from ..walk import Walk
+from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of
+from .call import Call, as_tensor
 from .context import Context
-from .returned import gradient_for, gradients_for
 
 assert _declaration
 FUNCTION = ARRAY + TABLE["function"].code
@@ -39,9 +33,10 @@ class Function:
     `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
     `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
     `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
-    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round. `@staticmethod` may be left out. `ctx` is described at
-    `tg.autograd.function.Context`. The derivative can be differentiated if backward computes with
-    tensors. NumPy arrays that forward returns become tensors; other results pass as they are.
+    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round.
+    `@staticmethod` may be left out. `ctx` is described at `tg.autograd.function.Context`. The
+    derivative can be differentiated if backward computes with tensors. NumPy arrays that forward
+    returns become tensors; other results pass as they are.
 
     >>> import tapegrad as tg
     >>> class Exp(tg.autograd.Function):
@@ -104,18 +99,12 @@ class Function:
         finally:
             rt.set_recording(recording)
         several = isinstance(out, tuple)
-        results = [_as_tensor(one) for one in (out if several else (out,))]
+        results = [as_tensor(one) for one in (out if several else (out,))]
         if recording and any(needs):
             results = _record(cls, ctx, args, results, dirty)
         else:
             results = [_unrecorded(one, args, dirty) for one in results]
         return tuple(results) if several else results[0]
-
-
-def _as_tensor(value):
-    if isinstance(value, (np.ndarray, np.floating)):
-        return wrap(np.asarray(value))
-    return value
 
 
 def _unrecorded(result, args, dirty):
@@ -177,7 +166,7 @@ def _record(cls, ctx, args, results, dirty):
     if not outputs:
         return [_unrecorded(one, args, dirty) for one in results]
     buffer, parts = _buffer([array_of(raw[k]) for k in outputs], args)
-    call = _Call(cls, ctx, args, raw, outputs)
+    call = Call(cls, ctx, args, raw, outputs)
     operands = ctx._pack(args, raw, outputs)
     made = rt.row(FUNCTION, buffer, call, *operands)
     call.places(buffer, parts)
@@ -217,143 +206,6 @@ def _buffer(arrays, args):
         part[...] = array
         parts.append(part)
     return buffer, parts
-
-
-class _Call:
-    """One call of a Function, as its row holds it; the sweep calls it (`Sweep.run`)."""
-
-    def __init__(self, cls, ctx, args, raw, outputs):
-        self.cls = cls
-        self.ctx = ctx
-        self.is_tensor = [is_tensor(arg) for arg in args]
-        self.needs = ctx.needs_input_grad
-        self.zeros = [(one.shape, one.dtype) if is_tensor(one) else None for one in raw]
-        self.outputs = outputs
-
-    def __str__(self) -> str:
-        return self.cls.__name__
-
-    def places(self, buffer: np.ndarray, parts) -> None:
-        """Remember where in the buffer the results lie."""
-        start = buffer.ctypes.data
-        self.parts = [(part.ctypes.data - start, part.shape, part.dtype) for part in parts]
-
-    def views(self, base: np.ndarray) -> list[np.ndarray]:
-        """The parts of the row's buffer, or of memory like it, that the results are."""
-        if len(self.parts) == 1:
-            return [base]
-        return [np.ndarray(shape, dtype, base, offset) for offset, shape, dtype in self.parts]
-
-    def index_of(self, base: np.ndarray, view) -> int | None:
-        """Which result a view of the buffer is, None if it is another part."""
-        for k, part in zip(self.outputs, self.views(base), strict=True):
-            if rt.same_place(part, base if view is None else view):
-                return k
-        return None
-
-    def operands(self, walk: Walk, number: int) -> list:
-        """For each argument the row and the view that it was; (−1, None) without derivative."""
-        recorded = iter(walk.read(number)[1:])
-        return [next(recorded) if need else (-1, None) for need in self.needs]
-
-    def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
-        """What backward returns for the gradients of all results, checked, for each argument."""
-        given = list(gradients)
-        if self.ctx._materialize:
-            for k, zeros in enumerate(self.zeros):
-                if given[k] is None and zeros is not None:
-                    given[k] = wrap(np.zeros(*zeros))
-        with self.ctx._at(walk, number):
-            returned = self.cls.backward(self.ctx, *given)
-        name, found = self.cls.__name__, []
-        operands = self.operands(walk, number)
-        for k, one in enumerate(gradients_for(name, returned, len(self.needs))):
-            source, view = operands[k]
-            shape = () if view is None else view.shape
-            dtype = np.dtype(np.float64) if view is None else view.dtype
-            one = gradient_for(name, k, one, self.is_tensor[k], self.needs[k], shape, dtype)
-            found.append(one if source >= 0 else None)
-        return tuple(found)
-
-    def _split(self, parts: list) -> list:
-        """The gradients of all results, None where they have none, from those of the recorded.
-
-        Without materialisation a gradient that is all zero counts as none, unless all are.
-        """
-        gradients: list = [None] * len(self.zeros)
-        for k, part in zip(self.outputs, parts, strict=True):
-            gradients[k] = part
-        if not self.ctx._materialize and len(parts) > 1:
-            zero = [not np.any(value_of(part)) for part in parts]
-            if not all(zero):
-                for k, is_zero in zip(self.outputs, zero, strict=True):
-                    gradients[k] = None if is_zero else gradients[k]
-        return gradients
-
-    def __call__(self, sweep, number: int) -> None:
-        """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = Walk(())
-        base = walk.base(number)
-        mirrors = [sweep.mirror(number, view) for view in self.views(base)]
-        before = rt.set_recording(False)
-        try:
-            found = [
-                self.pass_back(
-                    walk, number, self._split([wrap(np.array(m[seed, ...])) for m in mirrors])
-                )
-                for seed in range(sweep.seeds)
-            ]
-        finally:
-            rt.set_recording(before)
-        for k, (source, view) in enumerate(self.operands(walk, number)):
-            given = [one[k] for one in found]
-            if any(one is not None for one in given):
-                tensor = walk.tensor(source, view)
-                zero = np.zeros(tensor.shape, tensor.dtype)
-                seeds = [zero if one is None else np.asarray(value_of(one)) for one in given]
-                sweep.plant(tensor, np.array(seeds))
-
-    def write(self, walk, number: int, adjoint) -> None:
-        """Write the adjoints of the operands as rows."""
-        base = walk.base(number)
-        adjoint = (
-            adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
-        )
-        if len(self.parts) == 1:
-            parts = [adjoint]
-        else:
-            parts = [view_like(adjoint, view) for view in self.views(value_of(adjoint))]
-        for (source, view), one in zip(
-            self.operands(walk, number),
-            self.pass_back(walk, number, self._split(parts)),
-            strict=True,
-        ):
-            if one is not None:
-                walk.add(source, view, one)
-
-    def tangent(self, walk, number: int):
-        """The tangent of the row from those of its operands, an axis of directions first."""
-        operands = self.operands(walk, number)
-        tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
-        rows = []
-        for k in range(walk.directions):
-            given = [None if t is None else _as_tensor(t[k]) for t in tangents]
-            with self.ctx._at(walk, number):
-                returned = self.cls.jvp(self.ctx, *given)
-            found = returned if isinstance(returned, tuple) else (returned,)
-            rows.append([found[place] for place in self.outputs])
-        columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
-        return joined(walk, number, list(zip(columns, self.views(walk.base(number)), strict=True)))
-
-
-def _call_at(walk, number) -> _Call:
-    return object_at(walk.reader.references(number)["what"][0])
-
-
-RULES["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
-    walk, number, adjoint
-)
-TANGENTS["function"] = lambda walk, number: _call_at(walk, number).tangent(walk, number)
 
 
 class _Refusal(Function):
@@ -400,7 +252,7 @@ def once_differentiable(backward):
             return returned
         several = isinstance(returned, tuple)
         refused = [
-            one if one is None else _Refusal.apply(_as_tensor(one), *causes)
+            one if one is None else _Refusal.apply(as_tensor(one), *causes)
             for one in (returned if several else (returned,))
         ]
         return tuple(refused) if several else refused[0]
