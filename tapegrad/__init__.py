@@ -2,7 +2,14 @@
 
 from . import autograd, functional, nn, optim
 from . import gradcheck as _checks
-from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .custom import elementwise
 from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
@@ -28,7 +35,9 @@ __all__ = [
     "grad",
     "hessian",
     "hvp",
+    "inference_mode",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "jacobian",
     "jvp",
     "manual_seed",

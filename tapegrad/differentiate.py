@@ -56,7 +56,7 @@ class Differentiation(Walk):
             self._add_to_scalar(number, adjoint)
             return
         if view is not None and not rt.same_place(view, base):
-            adjoint = _in_zeros(base, view, adjoint)
+            adjoint = in_zeros(base, view, adjoint)
         before = self.adjoints.get(number)
         self.adjoints[number] = adjoint if before is None else before + adjoint
         self.writing.set(number, -1)
@@ -113,7 +113,7 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
 
 
-def _in_zeros(base, view, adjoint):
+def in_zeros(base, view, adjoint):
     """The adjoint of a view of a buffer as one of the buffer."""
     repeated = tuple(k for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
     if repeated:
@@ -224,6 +224,18 @@ RULES = {
 
 def recorded_adjoints(outputs, seeds, inputs) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
+    found = adjoints_if_reached(outputs, seeds, inputs)
+    return [
+        PUBLIC["zeros"](np.shape(value_of(tensor))) if adjoint is None else adjoint
+        for tensor, adjoint in zip(inputs, found, strict=True)
+    ]
+
+
+def adjoints_if_reached(outputs, seeds, inputs) -> list:
+    """Adjoints of `inputs` as recorded tensors, None where the outputs do not depend on them.
+
+    What lies behind an input does not get what passes through it.
+    """
     stops = [tensor._id for tensor in inputs]
     with Writing(stops) as writing:
         if not writing.meets_writes:
@@ -234,13 +246,10 @@ def recorded_adjoints(outputs, seeds, inputs) -> list:
 
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:
-    walk = Differentiation([tensor._id for tensor in inputs], writing)
+    stops = [tensor._id for tensor in inputs]
+    walk = Differentiation(stops, writing)
     walk.run(outputs, seeds)
-    found = []
-    for tensor in inputs:
-        adjoint = walk.adjoint(tensor._id)
-        found.append(PUBLIC["zeros"](np.shape(value_of(tensor))) if adjoint is None else adjoint)
-    return found
+    return [walk.adjoint(number) for number in stops]
 
 
 def depends_on_others(outputs, inputs) -> bool:

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from .autograd import plant, run
+from .autograd.reverse import plant, run
 from .differentiate import recorded_adjoints
 from .inputs import Inputs, plain, tree_build, tree_leaves
 from .tape.adjoint import Sweep

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from .autograd import plant, run
+from .autograd.reverse import plant, run
 from .differentiate import depends_on_others, recorded_adjoints
 from .forward import tangents_of
 from .inputs import Inputs, plain, tree_build, tree_leaves

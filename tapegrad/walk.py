@@ -13,7 +13,7 @@ import numpy as np
 
 from .codegen import layout
 from .tape import store
-from .tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of
+from .tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 
@@ -135,6 +135,8 @@ class Walk:
             return source, None
         if tag == layout.TAG_CONSTANT:
             return -1, np.int64(what).view(np.float64)
+        if tag == layout.TAG_OBJECT:
+            return -1, object_at(what)
         return -1, int(what)
 
     def tensor(self, source: int, what):
@@ -142,6 +144,10 @@ class Walk:
         if source < 0:
             return what
         return tensor_at(source, what, 0.0 if what is not None else float(self.number(source)))
+
+    def value(self, number: int, source: int, what):
+        """What a row has read from another, as a tensor."""
+        return self.tensor(source, what)
 
     def operands(self, number: int) -> list:
         """Operands and output of a row as (row, tensor), (−1, constant) for what has none."""

@@ -121,6 +121,23 @@ def scattered(x):
     return y * z
 
 
+class Products(tg.autograd.Function):
+    """Two results of two arguments, with both derivatives written by hand."""
+
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y, (x * x).sum()
+
+    def backward(ctx, product, square):
+        x, y = ctx.saved_tensors
+        return product * y + 2 * square * x, product * x
+
+    def jvp(ctx, x_dot, y_dot):
+        x, y = ctx.saved_tensors
+        return x_dot * y + x * y_dot, 2 * (x * x_dot).sum()
+
+
+STRUCTURE |= {"function": lambda x: Products.apply(x, x[::-1] * 2.0)}
 STRUCTURE |= {"write": written, "scatter": scattered}
 
 

@@ -25,8 +25,6 @@ from .layout import (
     FRAME_ORDER,
     FRAME_POOL,
     FRAME_SEEDS,
-    FREED,
-    FREED_ARRAY,
     HEADER_BYTES,
     KEPT_CELLS,
     MET_CHANGED,
@@ -216,7 +214,7 @@ def mirror(frame, id):
     op = load_i32(row_of(frame, id), 0)
     if op == DEAD:
         return 0
-    if op == FREED or op == FREED_ARRAY:
+    if op < 0:
         store_i64(frame, FRAME_MET_FREED, MET_FREED)
         return 0
     if op == CHANGED:

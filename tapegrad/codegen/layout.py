@@ -7,7 +7,7 @@ A chunk is one block: a header, then rows of 24 bytes, then references of 16 byt
 
 Scalar rows: op = 4·code + kind; `a` and `b` are ids of rows. Array rows: op = ARRAY + code, `a` is
 the number of the first reference in the chunk, `b` how many there are; the last one is the output.
-An id is chunk·ROWS + position.
+An id is chunk·ROWS + position. A row that a backward pass has used up has its op negated.
 """
 
 ROWS_BITS = 12
@@ -31,12 +31,10 @@ ROW_ROW, ROW_CONSTANT, CONSTANT_ROW = 0, 1, 2
 # ops below the first code of the table
 NOTHING = 0  # an empty row
 LEAF = 1  # an input; reference `a` holds its array, if it is one
-FREED = 2  # used up by a backward pass
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
 CHANGED = 7  # an input written since; another row stands for it now
-FREED_ARRAY = 6  # an array row used up, its references not yet released
 # a cell of an array written: a, b as for LOAD, c = row of what was written (−2: used up); the value
 # is what the cell held, or while a sweep is below the row what was written
 STORE = 8
@@ -146,11 +144,13 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_MARKS,
     FRAME_LOADS,
     FRAME_LOADS_COUNT,
-) = range(0, 8 * 33, 8)
+    FRAME_ANSWERED,
+) = range(0, 8 * 34, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED, REFUSED = range(7)
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
+REFUSED, CALL_PYTHON = 6, 7
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.

@@ -47,7 +47,7 @@ def release_row(chunk, row):
                 given += 8 * count_of(what)
             store_i64(at, k * REFERENCE_BYTES, 0)
             decref(what)
-    store_i32(row, 0, FREED)
+    store_i32(row, 0, -abs(load_i32(row, 0)))
     return given
 
 
@@ -86,7 +86,7 @@ def end(frame):
         chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
         for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
             row = chunk + HEADER_BYTES + position * ROW_BYTES
-            if load_i32(row, 0) == FREED_ARRAY:
+            if load_i32(row, 0) < -ARRAY:
                 given += release_row(chunk, row)
             else:
                 address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)

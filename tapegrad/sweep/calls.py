@@ -26,7 +26,7 @@ from ..codegen.layout import (
     WRITES,
 )
 from ..codegen.memory import helper, load_f64, load_i64, store_f64, store_i32, store_i64
-from ..codegen.python import error_occurred, incref, int_as_word
+from ..codegen.python import decref, error_occurred, incref, int_as_word
 from .arrays import load_cell
 from .rows import (
     add_operand,
@@ -49,7 +49,7 @@ def row(arguments, count):
     """Append one row: `row(op, out, *operands)`, from Python.
 
     `out` is an array (the result is a tensor on it), a float (a scalar) or None (no result).
-    Operands: tensors, scalars, arrays, floats, ints.
+    Operands: tensors, scalars, arrays, floats, ints, and objects that the row keeps alive.
     """
     S = state()
     op, out = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
@@ -157,6 +157,17 @@ def attach(arguments, count):
     store_i64(tensor, TENSOR_CHUNK, chunk)
     if chunk != 0:
         store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    incref(tensor)
+    return tensor
+
+
+@helper
+def hold(arguments, count):
+    """`hold(tensor, array)`: let `tensor` have another array, of the same elements."""
+    tensor, array = load_i64(arguments, 0), load_i64(arguments, 8)
+    incref(array)
+    decref(load_i64(tensor, TENSOR_ARRAY))
+    store_i64(tensor, TENSOR_ARRAY, array)
     incref(tensor)
     return tensor
 

@@ -30,7 +30,6 @@ from ..codegen.layout import (
     FRAME_SCRATCH,
     FRAME_SEEDS,
     FRAME_USED,
-    FREED_ARRAY,
     OPERANDS,
     REFERENCE_BYTES,
 )
@@ -240,7 +239,8 @@ def sweep_run(frame, n, out):
         if load_i64(cell(frame, id), 0) > 0:
             forget(frame, id)
         if not retain:
-            store_i32(row_of(frame, id), 0, FREED_ARRAY)
+            row = row_of(frame, id)
+            store_i32(row, 0, -load_i32(row, 0))
 
 
 @helper

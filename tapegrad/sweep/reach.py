@@ -106,7 +106,7 @@ def release_rows(chunk, marks, base):
     for position in range(load_i64(chunk, USED_ROWS)):
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
-        holds = op > ARRAY or op == LEAF or op == CONSTANT or op == FREED_ARRAY
+        holds = op > ARRAY or op == LEAF or op == CONSTANT or op < -ARRAY
         if holds and load_u8(marks, base + position) == 0:
             at = references(chunk, row)
             for k in range(load_i32(row, 8)):

@@ -79,6 +79,7 @@ FUNCTIONS = (
     "view",
     "wrap",
     "attach",
+    "hold",
     "scalar_leaf",
     "load",
     "same_place",

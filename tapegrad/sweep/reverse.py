@@ -161,7 +161,7 @@ def sweep_scalars(frame, slot, position, stop):
         elif touched:
             low = min(low, sweep_scalar(frame, slot, first_row, cells, row, op, address))
             if not retain:
-                store_i32(row, 0, FREED)
+                store_i32(row, 0, -op)
         position -= 1
     store_i64(lowest, 0, low)
     return position, DONE
@@ -173,14 +173,22 @@ def sweep_other(frame, id, row, op, address):
     if op == LOAD:
         sweep_load(frame, row, address)
         if not load_i64(frame, FRAME_RETAIN):
-            store_i32(row, 0, FREED)
+            store_i32(row, 0, -op)
     elif op == STORE:
         return sweep_store(frame, row)
-    elif op == FREED or op == FREED_ARRAY:
+    elif op < 0:
         return MET_FREED
     elif op == CONSTANT:
         forget(frame, id)
     return DONE
+
+
+@helper
+def is_write(frame, op):
+    """Whether a row changes a buffer in place."""
+    if op <= ARRAY:
+        return False
+    return load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT != 0
 
 
 @helper
@@ -191,7 +199,7 @@ def sweep_array(frame, id, row, op, touched):
             return id - 1, DONE
         below = run_call(load_i64(frame, FRAME_POINTWISE), frame, id)
         return below, WANT_KERNEL if below == id else DONE
-    writes = load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT
+    writes = is_write(frame, op)
     if not touched and not writes:
         return id - 1, DONE
     kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
@@ -207,7 +215,7 @@ def sweep_array(frame, id, row, op, touched):
         if load_i32(last, 12) == TAG_ARRAY:
             forget(frame, id)
         if not load_i64(frame, FRAME_RETAIN):
-            store_i32(row, 0, FREED_ARRAY)
+            store_i32(row, 0, -op)
     return id - 1, DONE
 
 
@@ -245,12 +253,12 @@ def sweep_chunk(frame, order, position):
         reached = load_i64(adjoints, slot * 8) != 0 and position >= load_i64(lowest, slot * 8)
         if not reached and not writes:
             break
-        if position == stop:
-            if is_touched(frame, slot, position):
-                return position, STOPPED
-            stop = next_stop(frame, order, position - 1)
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
+        if position == stop:
+            if is_touched(frame, slot, position) or is_write(frame, op) or op == STORE:
+                return position, STOPPED
+            stop = next_stop(frame, order, position - 1)
         status = DONE
         if op > ARRAY:
             touched = is_touched(frame, slot, position)
@@ -336,12 +344,11 @@ def redo_writes(frame):
                 op = load_i32(row, 0)
                 if op == STORE:
                     swap_cell(frame, row)
-                elif op > ARRAY:
-                    if load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
-                        kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
-                        id = (slot << ROWS_BITS) + position
-                        refs = reference_of(frame, id, load_i32(row, 4))
-                        structural_call(kernel, frame, id, refs, REDO)
+                elif is_write(frame, op):
+                    kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
+                    id = (slot << ROWS_BITS) + position
+                    refs = reference_of(frame, id, load_i32(row, 4))
+                    structural_call(kernel, frame, id, refs, REDO)
                 position += 1
         order += 1
         position = 0

@@ -40,6 +40,7 @@ from ..codegen.layout import (
     TAG_ARRAY,
     TAG_CONSTANT,
     TAG_INT,
+    TAG_OBJECT,
     TAG_SCALAR,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
@@ -174,7 +175,8 @@ def add_reference(what, id, tag):
 
 @helper
 def add_operand(operand):
-    """Write the reference of an operand: a tensor, a scalar, an array, an int or a float."""
+    """Write the reference of an operand: a tensor, a scalar, an array, an int, a float; any other
+    object is kept alive."""
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
     if kind == load_i64(S, STATE_ARRAY_TYPE):
@@ -188,8 +190,11 @@ def add_operand(operand):
         add_reference(operand, -1, TAG_ARRAY)
     elif kind == load_i64(S, STATE_INT_TYPE):
         add_reference(int_as_word(operand), -1, TAG_INT)
-    else:
+    elif is_number(kind):
         add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
+    else:
+        incref(operand)
+        add_reference(operand, -1, TAG_OBJECT)
 
 
 @helper

@@ -115,7 +115,7 @@ def row_rule(frame, id, row, at):
     op = load_i32(row, 0)
     if op > ARRAY:
         return WANT_RULE
-    if op == FREED or op == FREED_ARRAY:
+    if op < 0:
         return MET_FREED
     if op == LOAD:
         if load_i64(frame, FRAME_LOADS_COUNT) == LOADS:

@@ -207,9 +207,7 @@ class Sweep:
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input as an array of its own; gives back the mirror."""
         result = self.mirror(number, array).copy()
-        cell = _word(self.code.cell_of(self.address, number))
-        self.code.free_memory(cell.value)
-        cell.value = layout.UNTOUCHED
+        self.forget(number, True)
         return result
 
     def touched_inputs(self) -> list[int]:
@@ -224,6 +222,39 @@ class Sweep:
                 base = slot << layout.ROWS_BITS
                 found.extend(base + k for k in hits.nonzero()[0].tolist())
         return found
+
+    def cell(self, number: int) -> np.ndarray:
+        """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
+        address = self.code.cell_of(self.address, number)
+        cells: Any = (ctypes.c_double * self.seeds).from_address(address)
+        return np.frombuffer(cells)
+
+    def is_touched(self, number: int) -> bool:
+        """Whether the sweep has reached a row."""
+        slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+        address = int(self.work.adjoints[slot])
+        return bool(address) and _word(address + position * 8 * self.seeds).value != (
+            layout.UNTOUCHED
+        )
+
+    def forget(self, number: int, is_array: bool) -> None:
+        """Make a row one that the sweep has not reached."""
+        cell = _word(self.code.cell_of(self.address, number))
+        if is_array and cell.value != layout.UNTOUCHED:
+            self.code.free_memory(cell.value)
+        cell.value = layout.UNTOUCHED
+
+    def _call_python(self, frame: np.ndarray) -> None:
+        """Let the object that a row refers to first pass on the row's adjoint."""
+        slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])
+        position = int(frame[layout.FRAME_AT_POSITION // 8])
+        start = int(self.work.table[slot]) + layout.HEADER_BYTES
+        first = ctypes.c_int32.from_address(start + position * layout.ROW_BYTES + 4).value
+        at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
+        ctypes.cast(_word(at).value, ctypes.py_object).value(
+            self, (slot << layout.ROWS_BITS) + position
+        )
+        frame[layout.FRAME_ANSWERED // 8] = 1
 
     def run(self, stops: dict[int, Any] | None = None) -> None:
         """Sweep from the newest row to the oldest one that is reached.
@@ -246,6 +277,8 @@ class Sweep:
                 if status == layout.STOPPED:
                     named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
                     frame[layout.FRAME_STOPS // 8] += 8
+                elif status == layout.CALL_PYTHON:
+                    self._call_python(frame)
                 else:
                     code.want(status, frame)
             except BaseException:

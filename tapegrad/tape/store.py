@@ -11,6 +11,7 @@ import functools
 import sys
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,8 @@ _limits = {"chunks": FEWEST_CHUNKS}
 #: Sweeps under way, by identity: they run without the interpreter lock, and nothing may go then.
 sweeping: set[int] = set()
 lock = threading.RLock()  # of the list of chunks
+#: What is remembered with single rows, such as hooks: slot → row → anything. It goes with the row.
+attached: dict[int, dict[int, Any]] = {}
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
 
@@ -163,6 +166,7 @@ def look() -> None:
 def _give_back(slot: int) -> None:
     global version
     version += 1
+    attached.pop(slot, None)
     memory = chunks[slot]
     table[slot] = 0
     chunks[slot] = memory[:0]
@@ -255,6 +259,7 @@ def _recycle_inputs(marks: np.ndarray) -> int:
             given += _arrays.pop(number).nbytes
             _retired.remove(number)
             _free_inputs.append(number)
+            attached.get(number >> layout.ROWS_BITS, {}).pop(number, None)
     return given
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,19 @@ REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
 USED_UP = (
     "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
 )
+_CELLS = {layout.LOAD: "load", layout.STORE: "store"}
+_OTHERS = {
+    layout.LEAF: "input",
+    layout.CONSTANT: "constant",
+    layout.NUMBER: "constant",
+    **_CELLS,
+}
+
+
+def _writing_ops() -> list[int]:
+    """Words of the operations that write in place."""
+    codes = [code for code, op in BY_CODE.items() if getattr(op, "writes", False)]
+    return [layout.STORE, *[layout.ARRAY + code for code in codes]]
 
 
 @dataclasses.dataclass
@@ -41,6 +55,10 @@ class Row:
 
 
 def array_at(address: int) -> np.ndarray:
+    return object_at(address)
+
+
+def object_at(address: int) -> Any:
     return ctypes.cast(int(address), ctypes.py_object).value
 
 
@@ -98,26 +116,41 @@ class Reader:
                 return int(self.references(number)["id"][0])
         return int(row["a"]) if op == layout.STORE else -1
 
-
-_CELLS = {layout.LOAD: "load", layout.STORE: "store"}
+    def writes(self) -> dict[int, list[int]]:
+        """The rows that write each buffer in place, oldest first."""
+        found: dict[int, list[int]] = {}
+        for slot in store.order:
+            if store.word(slot, layout.WRITES):
+                base = slot << layout.ROWS_BITS
+                self.row(base)
+                ops = self._rows[slot]["op"][: store.word(slot, layout.USED_ROWS)]
+                for position in np.isin(ops, _writing_ops()).nonzero()[0].tolist():
+                    buffer = self.buffer_written(base + position)
+                    found.setdefault(buffer, []).append(base + position)
+        return found
 
 
 def constant_of(row) -> float:
     return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
 
 
-def name_of_row(reader: Reader, number: int) -> str:
-    """Name of a row's operation."""
-    op = int(reader.row(number)["op"])
+def name_of_op(op: int) -> str:
+    """Name of the operation of a row, from its word; also if the row is used up."""
+    op = abs(op)
     if op > layout.ARRAY:
         return BY_CODE[op - layout.ARRAY].name
     if op >= 4 * layout.FIRST_CODE:
         return BY_CODE[op // 4 - 1].name
-    constant = dict.fromkeys((layout.CONSTANT, layout.NUMBER), "constant")
-    names = {layout.LEAF: "input", **constant, **_CELLS}
-    if op not in names:
+    return _OTHERS.get(op, "")
+
+
+def name_of_row(reader: Reader, number: int) -> str:
+    """Name of a row's operation."""
+    op = int(reader.row(number)["op"])
+    name = name_of_op(op) if op > 0 else ""
+    if not name:
         raise RuntimeError(USED_UP)
-    return names[op]
+    return name
 
 
 def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
@@ -125,14 +158,7 @@ def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
 
     What only the rows in `stops` need is left out, but not writes of their buffers.
     """
-    writes: dict[int, list[int]] = {}
-    for slot in store.order:
-        if store.word(slot, layout.WRITES):
-            base = slot << layout.ROWS_BITS
-            for position in range(store.word(slot, layout.USED_ROWS)):
-                buffer = reader.buffer_written(base + position)
-                if buffer >= 0:
-                    writes.setdefault(buffer, []).append(base + position)
+    writes = reader.writes()
     found, waiting = set(), list(outputs)
     while waiting:
         number = waiting.pop()
@@ -174,7 +200,7 @@ def _array_row(reader, number, row, numbers) -> Row:
         elif tag == layout.TAG_CONSTANT:
             operands.append(float(np.int64(what).view(np.float64)))
         else:
-            operands.append(int(what))
+            operands.append(object_at(what) if tag == layout.TAG_OBJECT else int(what))
     return Row(BY_CODE[int(row["op"]) - layout.ARRAY].name, operands, value)
 
 

@@ -229,7 +229,9 @@ def _text(self):
     body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
     value = array_of(self)
     dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
+    node = self.grad_fn
     grad = ", requires_grad=True" if is_recorded(self) else ""
+    grad = grad if node is None else f", grad_fn=<{node.name()}>"
     return f"tensor({body}{dtype}{grad})"
 
 

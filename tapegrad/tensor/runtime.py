@@ -37,6 +37,7 @@ row: Any = None
 view: Any = None
 wrap: Any = None
 attach: Any = None
+hold: Any = None
 scalar_leaf: Any = None
 scalar_at: Any = None
 load: Any = None

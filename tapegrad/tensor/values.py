@@ -23,13 +23,14 @@ class Storage:
 
 
 class Leaf:
-    """What only an input has: its accumulated gradient, and how often it was written."""
+    """What only an input has: its gradient, how often it was written, and hooks (or None)."""
 
-    __slots__ = ("grad", "version")
+    __slots__ = ("grad", "version", "watch")
 
     def __init__(self):
         self.grad = None
         self.version = 0
+        self.watch = None
 
 
 def meta_of(tensor):

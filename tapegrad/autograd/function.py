@@ -1,0 +1,260 @@
+"""Floor 5: `Function`: operations whose forward and backward a user writes in Python.
+
+One row stands for a call. Its results lie side by side in the row's buffer, so that the mirror of
+the buffer holds the adjoints of all of them when the sweep comes to the row. The row keeps the call
+alive (`call.Call`), and the call keeps no recorded tensor: what `ctx` has saved is found by the
+row's operands.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import function as _declaration
+from ..ops.table import TABLE
+from ..tensor import runtime as rt
+from ..tensor.indexing import set_item
+from ..tensor.linking import view_like
+from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of
+from .call import Call, as_tensor
+from .context import Context
+
+assert _declaration
+FUNCTION = ARRAY + TABLE["function"].code
+
+
+class Function:
+    """An operation of your own: derive a class with `forward` and `backward`, call its `apply`.
+
+    `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
+    `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
+    `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
+    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round.
+    `@staticmethod` may be left out. `ctx` is described at `tg.autograd.function.Context`. The
+    derivative can be differentiated if backward computes with tensors. NumPy arrays that forward
+    returns become tensors; other results pass as they are.
+
+    >>> import tapegrad as tg
+    >>> class Exp(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = tg.exp(x)
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         (y,) = ctx.saved_tensors
+    ...         return gradient * y
+    >>> x = tg.tensor([0.0, 1.0], requires_grad=True)
+    >>> Exp.apply(x).sum().backward()
+    >>> x.grad
+    tensor([1.        , 2.71828183])
+    """
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            f"tapegrad.Function: an instance of {type(self).__name__} was called; call "
+            f"{type(self).__name__}.apply(…) of the class"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the results; see the class."""
+        raise NotImplementedError(
+            "tapegrad.Function: the class has no forward; define forward(ctx, …) as a staticmethod"
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Save what backward needs, if `forward` does not take `ctx`; see the class."""
+        raise NotImplementedError("tapegrad.Function: setup_context is not defined")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """Compute the gradients of the arguments; see the class."""
+        raise NotImplementedError(
+            "tapegrad.Function: the class has no backward, so nothing that its results are used "
+            "for can be differentiated; define backward(ctx, …) as a staticmethod"
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the results from those of the arguments, for forward mode."""
+        raise NotImplementedError(
+            "tapegrad.Function: the class has no jvp, which forward mode needs; define "
+            "jvp(ctx, …) as a staticmethod, or take a reverse derivative: grad, vjp or jacobian"
+        )
+
+    @classmethod
+    def apply(cls, *args):
+        """Call `forward` and record the call."""
+        needs = tuple([is_recorded(arg) for arg in args])
+        recording = rt.set_recording(False)
+        try:
+            ctx, out, dirty = _forward(cls, args, needs)
+        finally:
+            rt.set_recording(recording)
+        several = isinstance(out, tuple)
+        results = [as_tensor(one) for one in (out if several else (out,))]
+        if recording and any(needs):
+            results = _record(cls, ctx, args, results, dirty)
+        else:
+            results = [_unrecorded(one, args, dirty) for one in results]
+        return tuple(results) if several else results[0]
+
+
+def _unrecorded(result, args, dirty):
+    """A result when nothing is recorded: an argument written in place is returned itself."""
+    for number, alias in dirty.items():
+        if result is alias:
+            return args[number]
+    return result.detach() if is_tensor(result) and is_recorded(result) else result
+
+
+@functools.cache
+def _writes(cls) -> bool:
+    """Whether a Function may write to its arguments: whether it names `mark_dirty`."""
+    functions = [getattr(f, "__func__", f) for f in (cls.forward, cls.setup_context)]
+    return any("mark_dirty" in f.__code__.co_names for f in functions if hasattr(f, "__code__"))
+
+
+def _forward(cls, args, needs):
+    """The context and the result of a call, and the aliases that stand for written arguments.
+
+    A Function that writes to its arguments gets tensors on their memory which are not recorded, and
+    what they held is kept.
+    """
+    ctx = Context(needs)
+    given = list(args)
+    if _writes(cls):
+        for number, arg in enumerate(args):
+            if is_tensor(arg):
+                given[number] = arg.detach()
+                ctx._held[number] = array_of(arg).copy()
+    ctx._given = given
+    if cls.setup_context is Function.setup_context:
+        out = cls.forward(ctx, *given)
+    else:
+        out = cls.forward(*given)
+        cls.setup_context(ctx, tuple(given), out)
+    dirty = {}
+    for tensor in ctx._dirty:
+        numbers = [k for k, one in enumerate(given) if one is tensor]
+        if not numbers or not any(
+            one is tensor for one in (out if isinstance(out, tuple) else (out,))
+        ):
+            raise RuntimeError(
+                f"tapegrad.{cls.__name__}: mark_dirty got a tensor that is not both an argument "
+                "and a result of forward; return each argument that is written in place"
+            )
+        dirty[numbers[0]] = tensor
+    return ctx, out, dirty
+
+
+def _record(cls, ctx, args, results, dirty):
+    """Append the row of a call; returns its results, recorded."""
+    raw = list(results)
+    outputs = [
+        k
+        for k, one in enumerate(raw)
+        if is_tensor(one) and one.dtype in FLOATS and not any(one is n for n in ctx._constant)
+    ]
+    if not outputs:
+        return [_unrecorded(one, args, dirty) for one in results]
+    buffer, parts = _buffer([array_of(raw[k]) for k in outputs], args)
+    call = Call(cls, ctx, args, raw, outputs)
+    operands = ctx._pack(args, raw, outputs)
+    made = rt.row(FUNCTION, buffer, call, *operands)
+    call.places(buffer, parts)
+    ctx._number = made._id
+    for k, part in zip(outputs, parts, strict=True):
+        results[k] = scalar_of(view_like(made, part))
+    for number, alias in dirty.items():
+        for k in outputs:
+            if raw[k] is alias:
+                results[k] = _written(args[number], ctx._held[number], results[k])
+    ctx._held.clear()
+    return [one if k in outputs else _unrecorded(one, args, {}) for k, one in enumerate(results)]
+
+
+def _written(argument, held, result):
+    """An argument with the result written into it, so that the sweep can undo it."""
+    if type(argument) is not rt.Array:
+        return result
+    argument._array[...] = held
+    set_item(argument, ..., result)
+    return argument
+
+
+def _buffer(arrays, args):
+    """One array that holds others side by side, and the part that each of them is."""
+    if len(arrays) == 1:
+        (array,) = arrays
+        ours = array.base is None and array.flags.c_contiguous and array.flags.writeable
+        if not ours or any(array is value_of(arg) for arg in args):
+            array = np.array(array, order="C")
+        return array, [array]
+    starts = np.cumsum([0, *[-(-array.nbytes // 8) for array in arrays]])
+    buffer = np.zeros(starts[-1])
+    parts = []
+    for start, array in zip(starts, arrays, strict=False):
+        part = np.ndarray(array.shape, array.dtype, buffer, start * 8)
+        part[...] = array
+        parts.append(part)
+    return buffer, parts
+
+
+class _Refusal(Function):
+    """The value of its first argument, which must not be differentiated."""
+
+    @staticmethod
+    def forward(ctx, value, *causes):
+        return value.detach().copy()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise RuntimeError(
+            "tapegrad: trying to differentiate twice a function that was marked with "
+            "@once_differentiable"
+        )
+
+
+def once_differentiable(backward):
+    """A decorator for `backward`: it is not recorded, and differentiating it is refused.
+
+    >>> import tapegrad as tg
+    >>> class Double(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2.0 * x
+    ...     @staticmethod
+    ...     @tg.autograd.function.once_differentiable
+    ...     def backward(ctx, gradient):
+    ...         return 2.0 * gradient
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> tg.autograd.grad(Double.apply(x), x)
+    (tensor(2.),)
+    """
+
+    @functools.wraps(backward)
+    def within(ctx, *gradients):
+        recording = rt.set_recording(False)
+        try:
+            returned = backward(ctx, *gradients)
+        finally:
+            rt.set_recording(recording)
+        causes = [one for one in gradients if is_tensor(one) and is_recorded(one)]
+        if not recording or not causes:
+            return returned
+        several = isinstance(returned, tuple)
+        refused = [
+            one if one is None else _Refusal.apply(as_tensor(one), *causes)
+            for one in (returned if several else (returned,))
+        ]
+        return tuple(refused) if several else refused[0]
+
+    return within

@@ -1,0 +1,347 @@
+"""Floor 5: `grad_fn`: the rows of the tape as nodes of a graph, under PyTorch's names.
+
+Nodes are made when somebody asks for them; recording knows nothing of them. A node keeps the row
+that it shows alive. A view, which needs no row, shows as a node of its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..adjoint_rules import seen_as
+from ..codegen import layout
+from ..differentiate import RULES, in_zeros, pointwise_rule, unbroadcast
+from ..ops.table import TABLE, Pointwise
+from ..tape import store
+from ..tape.tape import Reader, name_of_op, name_of_row, object_at
+from ..tensor import PUBLIC
+from ..tensor import runtime as rt
+from ..tensor.values import is_recorded, is_tensor, value_of, wrap
+from ..walk import Walk, tensor_at
+from .hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
+from .names import name_of
+from .reverse import AGAIN
+
+#: Nodes that somebody holds: one row, one node.
+_nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+class Node:
+    """A step of the recorded computation, as `tensor.grad_fn` and `next_functions` show it.
+
+    Called with the gradients of its results it returns those of its operands, in the order of
+    `next_functions`: a tensor, or a tuple of them if there are several.
+    """
+
+    def name(self) -> str:
+        """PyTorch's name of the operation, such as "MulBackward0"."""
+        raise NotImplementedError
+
+    @property
+    def next_functions(self) -> tuple:
+        """For each operand its node and which of the node's results it is; (None, 0) for constants.
+
+        Raises RuntimeError if a backward pass has used up the rows.
+        """
+        raise NotImplementedError
+
+    def gradients(self, gradients: tuple) -> tuple:
+        """The gradients of the operands for those of the results."""
+        raise NotImplementedError
+
+    def _watch(self) -> Watch:
+        raise NotImplementedError
+
+    def __call__(self, *gradients):
+        results = self.gradients(
+            tuple(g if g is None or is_tensor(g) else wrap(g) for g in gradients)
+        )
+        return results[0] if len(results) == 1 else results
+
+    @property
+    def metadata(self) -> dict:
+        """A dict for whatever is to be remembered with the node."""
+        return self._watch().metadata
+
+    def register_hook(self, hook) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` when a backward pass has passed this node.
+
+        Both are tuples; what it returns, unless None, takes the place of `grad_inputs`, the
+        gradients of the operands.
+        """
+        return RemovableHandle(self._watch().after, hook)
+
+    def register_prehook(self, hook) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before a backward pass passes this node.
+
+        What it returns, unless None, takes the place of the gradients of the results.
+        """
+        return RemovableHandle(self._watch().before, hook)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class _One(Walk):
+    """The rules of `differentiate` for one row: what each operand gets, apart."""
+
+    def __init__(self, operands):
+        super().__init__(())
+        self.waiting = list(operands)
+        self.found: list = [None] * len(self.waiting)
+
+    def add(self, number, view, adjoint) -> None:
+        for k, (source, operand) in enumerate(self.waiting):
+            same = operand is None or view is None or rt.same_place(operand, view)
+            if source == number and same and self.found[k] is None:
+                self.found[k] = adjoint
+                return
+
+
+class RowNode(Node):
+    """An operation: a row of the tape."""
+
+    def __init__(self, walk: Walk, number: int):
+        self._number = number
+        self._anchor = tensor_at(number)
+        self._name = name_of(walk, number)
+        self._next: tuple | None = None
+
+    def name(self):
+        return self._name
+
+    @property
+    def buffer(self) -> int:
+        """The row whose adjoint the node takes: its own, or that of the buffer it writes."""
+        written = Reader().buffer_written(self._number)
+        return self._number if written < 0 else written
+
+    def _watch(self):
+        return watch_row(self._number)
+
+    def operands(self) -> list:
+        """(row, view of its buffer or None) for each operand, (−1, anything) for constants."""
+        return operands_of(Walk(()), self._number)
+
+    @property
+    def next_functions(self):
+        if self._next is None:
+            walk = Walk(())
+            writes = walk.reader.writes()
+            self._next = tuple(
+                node_before(walk, writes, source, view, self._number) if source >= 0 else (None, 0)
+                for source, view in operands_of(walk, self._number)
+            )
+        return self._next
+
+    def __call__(self, *gradients):
+        self._refuse_stale()
+        return super().__call__(*gradients)
+
+    def _refuse_stale(self) -> None:
+        """Raise if a value that the rule reads was overwritten."""
+        walk = Walk(())
+        declaration = TABLE.get(name_of_row(walk.reader, self._number))
+        if isinstance(declaration, Pointwise) and not declaration.used:
+            return
+        writes = walk.reader.writes()
+        now = walk.reader.time(self._number)
+        for source, _ in walk.read(self._number):
+            if any(walk.reader.time(w) > now for w in writes.get(source, ())):
+                raise RuntimeError(
+                    f"tapegrad.{self._name}: a value that the derivative needs was written in "
+                    "place since; call backward(), which puts it back, or write to a copy()"
+                )
+
+    def gradients(self, gradients):
+        operands = self.operands()
+        walk = _One(operands)
+        name = name_of_row(walk.reader, self._number)
+        (gradient,) = gradients
+        if name == "load":
+            return (gradient,)
+        if walk.reader.buffer_written(self._number) >= 0:
+            return _through_write(walk, self._number, gradient)
+        RULES.get(name, pointwise_rule)(walk, self._number, gradient)
+        return tuple(_shaped(walk, *pair) for pair in zip(operands, walk.found, strict=True))
+
+
+def _shaped(walk, operand, gradient):
+    """A gradient with the shape of its operand, None for a constant."""
+    source, view = operand
+    if source < 0:
+        return None
+    shape = () if view is None else view.shape
+    if gradient is None:
+        return wrap(np.zeros(shape))
+    gradient = gradient if is_tensor(gradient) else wrap(np.asarray(gradient))
+    return gradient if gradient.shape == shape else PUBLIC["broadcast_to"](gradient, shape)
+
+
+def _through_write(walk, number: int, gradient):
+    """Gradients of what a buffer held before a write, and of what was written."""
+    (buffer, view), (_, kept), (source, what), *rest = walk.read(number)
+    base = walk.base(buffer)
+    seen = seen_as(gradient, base, view)
+    if rest:
+        picked = rest[0][1]
+        flat = PUBLIC["reshape"](seen, (-1,))
+        part = PUBLIC["reshape"](flat[picked.ravel()], kept.shape)
+        mask = np.ones(view.size)
+        mask[picked.ravel()] = 0.0
+        outside = in_zeros(base, view, seen * (mask.reshape(view.shape) - 1.0))
+    else:
+        part, outside = seen, in_zeros(base, view, -seen)
+    if source < 0:
+        return gradient + outside, None
+    shape = () if what is None else what.shape
+    return gradient + outside, unbroadcast(part, shape) if part.shape != shape else part
+
+
+class ViewNode(Node):
+    """A view of a buffer: other elements, another shape or order, no row."""
+
+    def __init__(self, owner: tuple, base: np.ndarray, view: np.ndarray):
+        self._owner, self._base, self._view = owner, base, view
+
+    def name(self):
+        return "AsStridedBackward0"
+
+    @property
+    def next_functions(self):
+        return (self._owner,)
+
+    def gradients(self, gradients):
+        return (in_zeros(self._base, self._view, gradients[0]),)
+
+    def _watch(self):
+        raise NotImplementedError(
+            "tapegrad.grad_fn: a view is no row of the tape, its node has no hooks or metadata; "
+            "register the hook on the tensor, or on the node in next_functions"
+        )
+
+
+class AccumulateGrad(Node):
+    """The end of the graph: adds to `grad` of an input, which is its `variable`."""
+
+    def __init__(self, variable):
+        self.variable = variable
+
+    def name(self):
+        return "AccumulateGrad"
+
+    @property
+    def next_functions(self):
+        return ()
+
+    def gradients(self, gradients):
+        meta = self.variable._meta
+        value = np.array(value_of(gradients[0]), self.variable.dtype)
+        meta.grad = wrap(value) if meta.grad is None else meta.grad + value
+        return ()
+
+    def __call__(self, *gradients):
+        self.gradients(gradients)
+
+    def _watch(self):
+        return watch_leaf(self.variable._meta)
+
+
+class FunctionNode(RowNode):
+    """A `Function`, with a gradient for each of its results and, for its own, what `ctx` holds."""
+
+    def __init__(self, walk, number):
+        super().__init__(walk, number)
+        self._call = object_at(walk.reader.references(number)["what"][0])
+
+    def gradients(self, gradients):
+        return self._call.pass_back(Walk(()), self._number, gradients)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._call.ctx, name)
+
+
+def operands_of(walk: Walk, number: int) -> list:
+    """Operands of a row as the graph shows them: (row, view of its buffer or None)."""
+    row = walk.reader.row(number)
+    if row["op"] < 0:
+        raise RuntimeError(AGAIN)
+    name = name_of_row(walk.reader, number)
+    if name == "load":
+        return walk.read(number)[:1]
+    if name == "function":
+        return object_at(walk.reader.references(number)["what"][0]).operands(walk, number)
+    found = walk.read(number)
+    if isinstance(TABLE.get(name), Pointwise):
+        return [pair if pair[0] >= 0 else (-1, None) for pair in found[:-1]]
+    buffer = walk.reader.buffer_written(number)
+    if buffer >= 0:
+        return [(buffer, walk.base(buffer)), found[2] if found[2][0] >= 0 else (-1, None)]
+    return [pair for pair in found if pair[0] >= 0 and pair[0] != number]
+
+
+def _one_node(key, make) -> Any:
+    node = _nodes.get(key)
+    if node is None:
+        node = _nodes[key] = make()
+    return node
+
+
+def node_at(reader: Reader, number: int):
+    """The node of a row that is an operation."""
+    walk = Walk(())
+    kind = FunctionNode if name_of_row(reader, number) == "function" else RowNode
+    return _one_node(number, lambda: kind(walk, number))
+
+
+def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
+    """The node of what `view` shows of the buffer of a row, before another row; and its index."""
+    op = int(walk.reader.row(number)["op"])
+    if op in (layout.LOAD, -layout.LOAD):
+        source = int(walk.reader.row(number)["a"])
+        base = walk.base(source) if op > 0 else None
+        if base is not None and base.ndim == 0:  # the scalar of a tensor without axes
+            return node_before(walk, writes, source, base, number)
+    base = walk.base(number)
+    time = walk.reader.time
+    done = [w for w in writes.get(number, ()) if before is None or time(w) < time(before)]
+    whole = base is None or view is None or rt.same_place(view, base)
+    if done:
+        owner = node_at(walk.reader, done[-1]), 0
+    elif op in (layout.LEAF, layout.CHANGED, layout.CONSTANT):
+        reference = store.leaves.get(number)
+        leaf = reference() if reference else None
+        owner = (
+            None if leaf is None else _one_node(("leaf", number), lambda: AccumulateGrad(leaf)),
+            0,
+        )
+    elif name_of_op(op) == "function" and op > 0:
+        node = node_at(walk.reader, number)
+        index = node._call.index_of(base, view)
+        if index is not None:
+            return node, index
+        owner = node, 0
+    else:
+        owner = _one_node(number, lambda: RowNode(walk, number)), 0
+    if whole or owner[0] is None:
+        return owner
+    place = view.__array_interface__["data"][0], view.shape, view.strides
+    key = ("view", number, done[-1] if done else -1, *place)
+    return _one_node(key, lambda: ViewNode(owner, base, view)), 0
+
+
+def grad_fn(tensor):
+    """The node that computed a tensor; None for an input and for what does not require grad."""
+    if not is_recorded(tensor) or leaf_of(tensor) is not None:
+        return None
+    walk = Walk(())
+    return node_before(walk, walk.reader.writes(), tensor._id, part_of(tensor))[0]
+
+
+for _name, _method in {"grad_fn": property(grad_fn)}.items():
+    setattr(rt.Tensor, _name, _method)
