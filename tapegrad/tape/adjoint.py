@@ -193,6 +193,15 @@ class Sweep:
         cell.value = layout.UNTOUCHED
         return result
 
+    def cells(self, number: int) -> np.ndarray | None:
+        """What a row's cell holds, per right-hand side; None if nothing has touched it."""
+        address = int(self.work.adjoints[number >> layout.ROWS_BITS])
+        if address:
+            address += (number & (layout.ROWS - 1)) * 8 * self.seeds
+            if _word(address).value != layout.UNTOUCHED:
+                return np.frombuffer((ctypes.c_double * self.seeds).from_address(address))
+        return None
+
     def touched_inputs(self) -> list[int]:
         """Numbers of the tensors made with `requires_grad=True` that the sweep has reached."""
         found: list[int] = []

@@ -37,6 +37,7 @@ sweeping: set[int] = set()
 lock = threading.RLock()  # of the list of chunks
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
+begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
 
 
 def word(slot: int, offset: int) -> int:
@@ -65,6 +66,7 @@ def _new_slot() -> int:
     memory[:_ROWS_AT] = 0  # and no more: pages take no memory until rows are written
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
+    begun[slot] = version
     return slot
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -20,7 +21,12 @@ REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
 USED_UP = (
     "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
 )
-_BY_CODE = {op.code: op.name for op in TABLE.values()}
+
+
+@functools.cache
+def _of_code(code: int) -> str:
+    """Name of an operation; the table is complete only once tensors are there."""
+    return list(TABLE)[code - 1]
 
 
 @dataclasses.dataclass
@@ -92,7 +98,7 @@ class Reader:
         row = self.row(number)
         op = int(row["op"])
         if op > layout.ARRAY:
-            name = _BY_CODE[op - layout.ARRAY]
+            name = _of_code(op - layout.ARRAY)
             if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
                 return int(self.references(number)["id"][0])
         return -1
@@ -104,11 +110,15 @@ def constant_of(row) -> float:
 
 def name_of_row(reader: Reader, number: int) -> str:
     """Name of a row's operation."""
-    op = int(reader.row(number)["op"])
+    return name_of_op(int(reader.row(number)["op"]))
+
+
+def name_of_op(op: int) -> str:
+    """Name of the operation of rows with this op."""
     if op > layout.ARRAY:
-        return _BY_CODE[op - layout.ARRAY]
+        return _of_code(op - layout.ARRAY)
     if op >= 4 * layout.FIRST_CODE:
-        return _BY_CODE[op // 4 - 1]
+        return _of_code(op // 4 - 1)
     names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
     if op not in names:
         raise RuntimeError(USED_UP)
@@ -151,7 +161,7 @@ def _scalar_row(reader, number, row, numbers) -> Row:
         operands.insert(0, constant_of(row))
     elif row["b"] >= 0:
         operands.append((numbers[int(row["b"])], None))
-    return Row(_BY_CODE[op // 4 - 1], operands, float(row["value"]))
+    return Row(_of_code(op // 4 - 1), operands, float(row["value"]))
 
 
 def _array_row(reader, number, row, numbers) -> Row:
@@ -170,7 +180,7 @@ def _array_row(reader, number, row, numbers) -> Row:
             operands.append(float(np.int64(what).view(np.float64)))
         else:
             operands.append(int(what))
-    return Row(_BY_CODE[int(row["op"]) - layout.ARRAY], operands, value)
+    return Row(_of_code(int(row["op"]) - layout.ARRAY), operands, value)
 
 
 def _read(reader, number, numbers) -> Row:
