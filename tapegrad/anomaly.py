@@ -61,11 +61,11 @@ class _Watch:
 
     def look(self, number: int) -> None:
         """Note what is known of a row while it is still there."""
-        op = int(self.walk.reader.row(number)["op"])
-        used_up = op in (layout.FREED, layout.FREED_ARRAY)
         known, self.frames = _places.find(number)
-        op = known if used_up else op
-        self.name = "" if op is None else backward_name(name_of_op(op))
+        op = int(self.walk.reader.row(number)["op"])
+        if op not in (layout.FREED, layout.FREED_ARRAY):
+            known = op
+        self.name = "" if known is None else backward_name(name_of_op(known))
         self.operands = self.read(number)
 
     def read(self, number: int) -> list:

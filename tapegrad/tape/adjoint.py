@@ -199,7 +199,8 @@ class Sweep:
         if address:
             address += (number & (layout.ROWS - 1)) * 8 * self.seeds
             if _word(address).value != layout.UNTOUCHED:
-                return np.frombuffer((ctypes.c_double * self.seeds).from_address(address))
+                memory: Any = (ctypes.c_double * self.seeds).from_address(address)
+                return np.frombuffer(memory)
         return None
 
     def touched_inputs(self) -> list[int]:

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import traceback
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,7 @@ def stop_listening(listener: Callable) -> None:
 def places(most: int | None = None) -> tuple[Place, ...]:
     """The user's frames around this call, innermost first, at most so many."""
     found: list[Place] = []
-    frame = sys._getframe(1)
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and len(found) != most:
         code = frame.f_code
         if not code.co_filename.startswith(_PACKAGE):
