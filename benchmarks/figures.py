@@ -12,6 +12,8 @@ import time
 from itertools import repeat
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parent.parent
 
 FIRST_GRADIENT = """
@@ -78,6 +80,23 @@ def costs(x, operations, times):
         forward.append((recorded - started) / operations)
         del y
     return min(forward), min(reverse)
+
+
+def operation_costs(name, size, operations, times=5):
+    """Return the seconds that one row of an op takes to record, and its reverse step."""
+    import tapegrad as tg
+    from tapegrad.ops import samples
+    from tapegrad.ops.table import TABLE
+
+    call, inputs = samples.example(TABLE[name], (size,), np.random.default_rng(0), tg)
+
+    def rows(*tensors):
+        return [call(*tensors) for _ in range(operations)]
+
+    results, back = tg.vjp(rows, *inputs)
+    seeds = [np.ones_like(result) for result in results]
+    forward = best(lambda: tg.vjp(rows, *inputs), times) / operations
+    return forward, best(lambda: back(seeds), times) / operations
 
 
 def cost_per_node(operations, seconds=1.0):

@@ -1,7 +1,7 @@
 """Floor 5: derivatives that are themselves recorded, by writing the adjoint of each row as rows.
 
-The rules are those that the compiled sweep uses, called with tensors. It costs Python per row, so
-it serves derivatives of derivatives only.
+The rules are those that the compiled sweep uses: for rows of scalars compiled themselves, for
+arrays called with tensors, which costs Python per row.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from .codegen import layout
 from .ops.table import TABLE, Pointwise
 from .tape import store
 from .tape.tape import Reader, name_of_row, needed
+from .tape.writing import Writing
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
 from .tensor.linking import link, pack
 from .tensor.values import is_recorded, records, value_of
-from .walk import Walk, evaluate, placed
+from .walk import Walk, evaluate, placed, tensor_at
 
 
 def unbroadcast(adjoint, shape):
@@ -35,38 +36,67 @@ def unbroadcast(adjoint, shape):
 
 
 class Differentiation(Walk):
-    """The adjoints of rows, as tensors, while the rows are walked backwards."""
+    """The adjoints of rows, as tensors, while the rows are walked backwards.
 
-    def __init__(self, stops):
+    Rows of scalars are taken in compiled code (`tape.writing`), those of arrays by the rules here.
+    """
+
+    def __init__(self, stops, writing: Writing):
         super().__init__(stops)
-        self.adjoints: dict = {}
+        self.writing = writing
+        self.adjoints: dict = {}  # of arrays
 
     def add(self, number: int, view, adjoint) -> None:
         """Add to the adjoint of a row, or of the part of its buffer that `view` is."""
+        if not self.writing.marks[number]:
+            return  # no input is behind it
         base = self.base(number)
-        if base is not None and view is not None and not rt.same_place(view, base):
+        if base is None:
+            self._add_to_scalar(number, adjoint)
+            return
+        if view is not None and not rt.same_place(view, base):
             adjoint = _in_zeros(base, view, adjoint)
         before = self.adjoints.get(number)
         self.adjoints[number] = adjoint if before is None else before + adjoint
+        self.writing.set(number, -1)
 
-    def run(self, outputs) -> None:
-        """Walk back from `outputs`, whose adjoints are given."""
-        numbers = needed(self.reader, outputs, self.stops)
-        for number in reversed(numbers):
-            if number in self.stops or number not in self.adjoints:
-                continue
-            name = name_of_row(self.reader, number)
-            if name in ("input", "constant"):
-                continue
-            if name not in RULES and not isinstance(TABLE.get(name), Pointwise):
-                raise NotImplementedError(
-                    f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
-                    "write the function without it, or take first derivatives only"
-                )
-            rule = RULES.get(name, pointwise_rule)
-            rule(self, number, self.adjoints[number])
-        for number in numbers:
-            self.refuse_writes(number)
+    def _add_to_scalar(self, number: int, adjoint) -> None:
+        before = self.adjoint(number)
+        adjoint = adjoint if before is None else before + adjoint
+        if type(adjoint) is rt.Array and is_recorded(adjoint):
+            adjoint = rt.load(adjoint.astype(np.float64))
+        recorded = type(adjoint) is rt.Scalar
+        row = adjoint._id if recorded else -1
+        self.writing.set(number, row, float(value_of(adjoint)))
+
+    def adjoint(self, number: int):
+        """The adjoint of a row so far as a tensor or a number, None if nothing has reached it."""
+        base = self.base(number)
+        if base is None:
+            found = self.writing.adjoint(number)
+            return None if found is None else _scalar(*found)
+        if noted := self.writing.noted.pop(number, None):
+            self.add(number, None, _deposited(base, np.concatenate(noted)))
+        return self.adjoints.get(number)
+
+    def run(self, outputs, seeds) -> None:
+        """Walk back from `outputs`, whose adjoints are `seeds`."""
+        if self.writing.mark(self.stops):
+            for number in needed(self.reader, [output._id for output in outputs], self.stops):
+                self.refuse_writes(number)
+        for output, seed in zip(outputs, seeds, strict=True):
+            self.add(output._id, output._array if type(output) is rt.Array else None, seed)
+        self.writing.run(self.rule)
+
+    def rule(self, number: int) -> None:
+        """Write the adjoint of a row of arrays."""
+        name = name_of_row(self.reader, number)
+        if name not in RULES and not isinstance(TABLE.get(name), Pointwise):
+            raise NotImplementedError(
+                f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
+                "write the function without it, or take first derivatives only"
+            )
+        RULES.get(name, pointwise_rule)(self, number, self.adjoint(number))
 
     def refuse_writes(self, number: int) -> None:
         if self.reader.buffer_written(number) >= 0:
@@ -74,6 +104,22 @@ class Differentiation(Walk):
                 "tapegrad: a derivative of a derivative through an in-place write is not supported "
                 "yet; build the array with concatenate, stack or where instead"
             )
+
+
+def _scalar(row: int, value: float):
+    return tensor_at(row, None, value) if row >= 0 else np.float64(value)
+
+
+def _deposited(base: np.ndarray, loads: np.ndarray):
+    """What reads of single cells add to the adjoint of their buffer."""
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
+    order = np.argsort(places)
+    picked = order[np.searchsorted(places[order], loads["place"] * 4)]
+    pairs = zip(loads["row"].tolist(), loads["value"].tolist(), strict=True)
+    adjoints = pack(*[_scalar(*pair) for pair in pairs], shape=(len(loads),))
+    return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
 
 
 def _in_zeros(base, view, adjoint):
@@ -136,14 +182,6 @@ def _product(adjoint, slope):
     return PUBLIC["where"](zero, 0.0, adjoint * PUBLIC["where"](zero, 0.0, slope))
 
 
-def load_rule(walk, number, adjoint):
-    row = walk.reader.row(number)
-    source = int(row["a"])
-    base = walk.base(source)
-    cell = np.ndarray((), base.dtype, base, int(row["b"]) * 4)
-    walk.add(source, cell, adjoint)
-
-
 def sum_rule(walk, number, adjoint):
     (source, tensor), *_ = walk.operands(number)
     walk.add(source, tensor._array, PUBLIC["broadcast_to"](adjoint, tensor.shape))
@@ -184,7 +222,6 @@ def gather_rule(walk, number, adjoint):
 
 RULES = {
     **STRUCTURAL,
-    "load": load_rule,
     "sum": sum_rule,
     "link": link_rule,
     "pack": pack_rule,
@@ -196,17 +233,16 @@ RULES = {
 
 def recorded_adjoints(outputs, seeds, inputs) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
-    walk = Differentiation([tensor._id for tensor in inputs])
-    for output, seed in zip(outputs, seeds, strict=True):
-        view = output._array if type(output) is rt.Array else None
-        walk.add(output._id, view, seed)
-    walk.run([output._id for output in outputs])
-    found = []
-    for tensor in inputs:
-        adjoint = walk.adjoints.get(tensor._id)
-        if adjoint is None:
-            adjoint = PUBLIC["zeros"](np.shape(value_of(tensor)))
-        found.append(adjoint)
+    stops = [tensor._id for tensor in inputs]
+    with Writing(stops) as writing:
+        walk = Differentiation(stops, writing)
+        walk.run(outputs, seeds)
+        found = []
+        for tensor in inputs:
+            adjoint = walk.adjoint(tensor._id)
+            if adjoint is None:
+                adjoint = PUBLIC["zeros"](np.shape(value_of(tensor)))
+            found.append(adjoint)
     return found
 
 

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+import tapegrad as tg
+
 
 class Number:
     """A value and what it was computed from: (operand, slope) pairs."""
@@ -101,3 +103,30 @@ def value_and_grad(f, *arrays):
         np.array([adjoint.get(id(v), 0.0) for v in a.ravel()]).reshape(a.shape) for a in inputs
     ]
     return of(out), grads
+
+
+def close(got, wanted, tolerance=1e-12):
+    """Equal relative to the largest entry."""
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.shape == wanted.shape
+    scale = np.max(np.abs(wanted), initial=1e-300)
+    assert np.max(np.abs(got - wanted), initial=0.0) <= tolerance * scale
+
+
+def check(f, *arrays, against=None):
+    """Transforms, `backward` and the plain function against the naive judge or a torch twin."""
+    every = tuple(range(len(arrays)))
+    before = [a.copy() for a in arrays]
+    value, found = tg.value_and_grad(f, every)(*arrays)
+    for a, old in zip(arrays, before, strict=True):
+        assert np.array_equal(a, old)
+    close(value, f(*[a.copy() for a in arrays]))
+    wanted_value, wanted = against(*arrays) if against else value_and_grad(f, *arrays)
+    close(value, wanted_value)
+    tensors = [tg.tensor(a, requires_grad=True) for a in arrays]
+    out = f(*tensors)
+    out.backward()
+    close(out.item(), wanted_value)
+    for gradient, tensor, right in zip(found, tensors, wanted, strict=True):
+        close(gradient, right)
+        close(tensor.grad.numpy(), right)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import peer_forms, peers, workload_definitions
+from benchmarks import figures, operations, peer_forms, peers, workload_definitions
 
 
 def test_numbers_keep_three_digits():
@@ -32,3 +32,9 @@ def test_workload_agrees_with_pytorch(name):
 
 def test_every_workload_is_compared_with_pytorch():
     assert set(peer_forms.FORMS["PyTorch"]) == set(workload_definitions.WORKLOADS)
+
+
+@pytest.mark.parametrize("name", operations.track_record.params)
+def test_every_operation_is_measured(name):
+    forward, reverse = figures.operation_costs(name, 20, 2, times=1)
+    assert forward > 0 and reverse > 0

@@ -1,8 +1,7 @@
-"""Memory stays flat, rows live exactly as long as they are needed, threads share one store."""
+"""Memory stays flat, rows live exactly as long as they are needed."""
 
 import gc
 import random
-import threading
 import weakref
 
 import numpy as np
@@ -13,6 +12,7 @@ from tapegrad.tape import store
 
 
 def statistics():
+    """What the store holds, when what other tests left in cycles is gone."""
     gc.collect()
     return store.statistics()
 
@@ -36,6 +36,7 @@ def fill(rows):
 
 def look():
     """Let the store look for what can go, as it does when it has grown."""
+    gc.collect()
     before = store.looks
     store._limits["chunks"] = 0
     store.new_chunk()
@@ -93,8 +94,8 @@ def test_flat_in_a_loop_that_keeps_the_last_result():
     for k in range(60_000):
         y = np.sum(np.tanh(x)) * 2.0
         if k == 10_000:
-            before = store.statistics()
-    assert store.statistics()["chunks"] <= max(2 * before["chunks"], 2 * store.FEWEST_CHUNKS)
+            before = statistics()
+    assert statistics()["chunks"] <= max(2 * before["chunks"], 2 * store.FEWEST_CHUNKS)
     y.backward()
     np.testing.assert_allclose(x.grad.numpy(), 2 / np.cosh([0.5, 1.0]) ** 2, rtol=1e-14)
 
@@ -146,19 +147,18 @@ def test_big_arrays_go_with_the_backward_pass():
     alive = weakref.ref((z := np.sin(x) * 2.0)._array)
     loss = y + z.sum()
     del z
-    gc.collect()
+    held = statistics()["array_bytes"]
     assert alive() is not None
-    held = store.statistics()["array_bytes"]
     loss.backward()
-    gc.collect()
+    assert held - statistics()["array_bytes"] >= 4 * 200_000 * 8
     assert alive() is None
-    assert held - store.statistics()["array_bytes"] >= 4 * 200_000 * 8
 
 
 def test_big_arrays_go_without_a_backward_pass():
     x = tg.tensor(np.ones(1_000_000), requires_grad=True)
     first = weakref.ref((x * 2.0)._array)
     most = 0
+    gc.collect()
     for _ in range(100):
         y = x * 2.0
         most = max(most, store.statistics()["array_bytes"])
@@ -207,6 +207,7 @@ def test_an_input_dies_while_a_view_lives():
 
 
 def test_inputs_are_used_again():
+    gc.collect()
     number = [tg.tensor([1.0], requires_grad=True)._id for _ in range(20_000)]
     # two chunks of inputs, and one more for what the rows of the chunk in use still read
     assert len(set(number)) <= 3 * 4096 + 8
@@ -322,98 +323,3 @@ def test_random_lives(seed):
             if choose.random() < 0.5:
                 y.backward(retain_graph=choose.random() < 0.3)
                 np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-12, atol=1e-14)
-
-
-# --- threads ----------------------------------------------------------------------------------
-
-
-def in_threads(count, work):
-    """Run work(k) in threads; the first exception comes here."""
-    errors = []
-
-    def run(k):
-        try:
-            work(k)
-        except BaseException as error:  # the test fails with it below
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert not any(thread.is_alive() for thread in threads)
-    if errors:
-        raise errors[0]
-
-
-def test_threads_record_and_sweep_at_once():
-    def work(k):
-        x = tg.tensor([0.1 * k, 0.5], requires_grad=True)
-        for _ in range(400):
-            f = x * 2.0
-            f[1] = np.sin(x[0]) * f[0]
-            loss = np.sum(f * f)
-            x.grad = None
-            loss.backward()
-        a = 0.1 * k
-        slope = 8 * a + 2 * (2 * a * np.sin(a)) * (2 * np.sin(a) + 2 * a * np.cos(a))
-        np.testing.assert_allclose(x.grad.numpy(), [slope, 0.0], rtol=1e-12)
-
-    in_threads(6, work)
-
-
-def test_threads_use_transforms_at_once():
-    def work(k):
-        x = np.linspace(0.1, 1.0, 50 + k)
-        for _ in range(60):
-            np.testing.assert_allclose(
-                tg.grad(lambda x: np.sum(np.exp(x) * x))(x), np.exp(x) * (1 + x), rtol=1e-12
-            )
-
-    in_threads(5, work)
-
-
-def test_tensors_of_threads_meet():
-    x = tg.tensor([1.0, 2.0], requires_grad=True)
-    made = {}
-
-    def work(k):
-        y = x * float(k)
-        for _ in range(2000):
-            y = y * 1.0
-        made[k] = y
-
-    in_threads(4, work)
-    np.sum(made[1] * made[2] + made[3]).backward()
-    assert x.grad.tolist() == [2 * 2 * 1.0 + 3, 2 * 2 * 2.0 + 3]
-
-
-def test_one_thread_sweeps_while_another_records():
-    x = tg.tensor(np.linspace(0.0, 1.0, 20_000), requires_grad=True)
-    stop = threading.Event()
-
-    def record():
-        y = tg.tensor([0.5], requires_grad=True)
-        while not stop.is_set():
-            z = y[0]
-            for _ in range(3000):
-                z = z * 1.0001
-            z.backward()
-
-    recorder = threading.Thread(target=record)
-    recorder.start()
-    try:
-        for _ in range(60):
-            f = x * 1.0
-            f[:10_000] = np.sin(x[10_000:])
-            x.grad = None
-            np.sum(f * f).backward()
-            v = x.detach().numpy()[10_000:]
-            np.testing.assert_allclose(
-                x.grad.numpy()[10_000:], 2 * v + 2 * np.sin(v) * np.cos(v), rtol=1e-12
-            )
-    finally:
-        stop.set()
-        recorder.join(timeout=60)
-    assert not recorder.is_alive()

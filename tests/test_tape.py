@@ -5,6 +5,7 @@ import pytest
 import rows
 
 import tapegrad as tg
+from tapegrad.ops import samples
 from tapegrad.ops.table import TABLE
 from tapegrad.tape.tape import Row, Tape
 from tapegrad.tensor.apply import ufunc_of
@@ -41,6 +42,13 @@ def test_rows_computed_again_with_new_inputs(op, rng):
         tape = tg.record(f, *[value[0] for value in first])
         (found,) = again(tape, *scalars)
         np.testing.assert_allclose(found, rows.value(op, *scalars), rtol=1e-13)
+
+
+@pytest.mark.parametrize("op", TABLE.values(), ids=TABLE)
+def test_the_example_of_every_row_records_it(op, rng):
+    call, inputs = samples.example(op, (5,), rng, tg)
+    tape = tg.record(call, *inputs)
+    assert op.name in [row.op for row in tape.rows]
 
 
 def test_rows_of_a_scalar_program():

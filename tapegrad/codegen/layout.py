@@ -127,11 +127,15 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_CELLS,
     FRAME_STOPS,
     FRAME_STOP,
-) = range(0, 8 * 30, 8)
-FRAME_BYTES = 8 * 32
+    FRAME_MARKS,
+    FRAME_LOADS,
+    FRAME_LOADS_COUNT,
+) = range(0, 8 * 33, 8)
+FRAME_BYTES = 8 * 40
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
+WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO = 0, 1
@@ -153,3 +157,7 @@ DIMENSIONS = 64
 
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)
+
+# where adjoints are written as rows: marks of rows, and how many reads of cells are noted at once
+ACTIVE, STOP, WRITTEN = 1, 2, 4
+LOADS = 4096

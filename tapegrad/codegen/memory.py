@@ -101,6 +101,17 @@ def double_of(typingctx, bits):
     return types.float64(types.int64), codegen
 
 
+@intrinsic
+def apart(typingctx):
+    """Keep the function that this stands in by itself: it is long, and called from many places."""
+
+    def codegen(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
 def c_function(name, signature):
     """A function of the process, found by its symbol; `signature` is a Numba signature."""
     result, arity = signature.return_type, len(signature.args)

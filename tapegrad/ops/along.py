@@ -24,6 +24,18 @@ from .table import structural
 
 
 @helper
+def groups_of(frame, refs):
+    """The operand, lines of a group, elements of one, the operand's mirror, whether it is float64.
+
+    No elements stand for nothing to do.
+    """
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8))
+    n = line_of(array)[0] * lines if found != 0 else 0
+    return array, lines, n, found, item_bytes(frame, array) == 8
+
+
+@helper
 def read_group(array, data, group, lines, block, wide):
     """Copy the lines of a group of an array, whose elements lie from `data`, to a block."""
     n, stride = line_of(array)
@@ -87,12 +99,9 @@ def add_slopes(frame, id, refs, group, lines, found, slopes):
 
 def extreme_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. What is tied shares evenly."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines
-    if found == 0 or n == 0:
+    array, lines, n, found, wide = groups_of(frame, refs)
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 8)
     x = f64s(block)
     for group in range(lines_of(array) // lines):
@@ -111,12 +120,9 @@ def extreme_adjoint(frame, id, refs, task):
 
 def prod_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. A slope is the product of the rest."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines
-    if found == 0 or n == 0:
+    array, lines, n, found, wide = groups_of(frame, refs)
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 16)
     x, slope = f64s(block), f64s(block + n * 8)
     for group in range(lines_of(array) // lines):
@@ -135,12 +141,9 @@ def prod_adjoint(frame, id, refs, task):
 
 def logsumexp_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. The slopes are the softmax."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines
-    if found == 0 or n == 0:
+    array, lines, n, found, wide = groups_of(frame, refs)
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 8)
     x = f64s(block)
     for group in range(lines_of(array) // lines):
@@ -159,15 +162,19 @@ def read_adjoint(frame, id, view, group, lines, block, seed, wide):
     read_group(view, data, group, lines, block, wide)
 
 
+@helper
+def add_adjoint(array, found, group, lines, block, seed, wide):
+    """Add a block to the adjoint of a group of the operand."""
+    data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
+    add_group(array, data, group, lines, block, 1.0, wide)
+
+
 def softmax_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output as seen from it, the output."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    array, lines, n, found, wide = groups_of(frame, refs)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines
-    if found == 0 or n == 0:
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 16)
     y, g = f64s(block), f64s(block + n * 8)
     for group in range(lines_of(array) // lines):
@@ -179,20 +186,16 @@ def softmax_adjoint(frame, id, refs, task):
                 total += g[i] * y[i] if g[i] != 0.0 else 0.0
             for i in range(n):
                 g[i] = y[i] * (g[i] - total)
-            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-            add_group(array, data, group, lines, block + n * 8, 1.0, wide)
+            add_adjoint(array, found, group, lines, block + n * 8, seed, wide)
     free(block)
 
 
 def log_softmax_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output as seen from it, the output."""
-    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    array, lines, n, found, wide = groups_of(frame, refs)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0] * lines
-    if found == 0 or n == 0:
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 16)
     y, g = f64s(block), f64s(block + n * 8)
     for group in range(lines_of(array) // lines):
@@ -207,28 +210,24 @@ def log_softmax_adjoint(frame, id, refs, task):
             if total != 0.0:
                 for i in range(n):
                     g[i] -= total * y[i]
-            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-            add_group(array, data, group, lines, block + n * 8, 1.0, wide)
+            add_adjoint(array, found, group, lines, block + n * 8, seed, wide)
     free(block)
 
 
 def cumsum_adjoint(frame, id, refs, task):
     """References: the operand, 1, the output as seen from it, the output."""
-    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0]
-    if found == 0 or n == 0:
+    array, lines, n, found, wide = groups_of(frame, refs)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 8)
     g = f64s(block)
-    for group in range(lines_of(array)):
+    for group in range(lines_of(array) // lines):
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, 1, block, seed, wide)
+            read_adjoint(frame, id, out, group, lines, block, seed, wide)
             for i in range(n - 2, -1, -1):
                 g[i] += g[i + 1]
-            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-            add_group(array, data, group, 1, block, 1.0, wide)
+            add_adjoint(array, found, group, lines, block, seed, wide)
     free(block)
 
 
@@ -237,54 +236,78 @@ def cumprod_adjoint(frame, id, refs, task):
 
     x[i] has adjoint before[i]·s[i], where s[i] = g[i] + x[i+1]·s[i+1]: no division, right at 0.
     """
-    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, load_i32(refs, 8))
-    n = line_of(array)[0]
-    if found == 0 or n == 0:
+    array, lines, n, found, wide = groups_of(frame, refs)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    if n == 0:
         return
-    wide = item_bytes(frame, array) == 8
     block = malloc(n * 24)
     x, before, g = f64s(block), f64s(block + n * 8), f64s(block + n * 16)
-    for group in range(lines_of(array)):
-        read_group(array, load_i64(array, ARRAY_DATA), group, 1, block, wide)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
         before[0] = 1.0
         for i in range(1, n):
             before[i] = before[i - 1] * x[i - 1]
         for seed in range(load_i64(frame, FRAME_SEEDS)):
-            read_adjoint(frame, id, out, group, 1, block + n * 16, seed, wide)
+            read_adjoint(frame, id, out, group, lines, block + n * 16, seed, wide)
             for i in range(n - 2, -1, -1):
                 g[i] += x[i + 1] * g[i + 1] if g[i + 1] != 0.0 else 0.0
             for i in range(n):
                 g[i] = g[i] * before[i] if g[i] != 0.0 else 0.0
-            data = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-            add_group(array, data, group, 1, block + n * 16, 1.0, wide)
+            add_adjoint(array, found, group, lines, block + n * 16, seed, wide)
     free(block)
 
 
-_REDUCE = (read_group, add_group, reduced_value, add_slopes)
-_KEEP = (read_group, add_group, read_adjoint)
+_REDUCE = (groups_of, read_group, add_group, reduced_value, add_slopes)
+_KEEP = (groups_of, read_group, add_group, read_adjoint, add_adjoint)
 
 structural(
     "extreme",
     extreme_adjoint,
     helpers=_REDUCE,
+    example="np.max(x)",
     doc="largest or smallest along axes",
     awkward="elements tied for the extreme share the adjoint evenly",
 )
-structural("prod", prod_adjoint, helpers=_REDUCE, doc="product along axes, right with zeros")
+structural(
+    "prod",
+    prod_adjoint,
+    helpers=_REDUCE,
+    example="np.prod(x)",
+    doc="product along axes, right with zeros",
+)
 structural(
     "logsumexp",
     logsumexp_adjoint,
     helpers=_REDUCE,
+    example="tg.logsumexp(x)",
     doc="logarithm of the sum of exponentials along axes",
     awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
 )
-structural("softmax", softmax_adjoint, helpers=_KEEP, doc="exponentials divided by their sum")
-structural("log_softmax", log_softmax_adjoint, helpers=_KEEP, doc="logarithm of softmax")
-structural("cumsum", cumsum_adjoint, helpers=_KEEP, doc="running sums along an axis")
+structural(
+    "softmax",
+    softmax_adjoint,
+    helpers=_KEEP,
+    example="tg.softmax(x)",
+    doc="exponentials divided by their sum",
+)
+structural(
+    "log_softmax",
+    log_softmax_adjoint,
+    helpers=_KEEP,
+    example="tg.log_softmax(x)",
+    doc="logarithm of softmax",
+)
+structural(
+    "cumsum",
+    cumsum_adjoint,
+    helpers=_KEEP,
+    example="np.cumsum(x)",
+    doc="running sums along an axis",
+)
 structural(
     "cumprod",
     cumprod_adjoint,
     helpers=_KEEP,
+    example="np.cumprod(x)",
     doc="running products along an axis, right with zeros",
 )

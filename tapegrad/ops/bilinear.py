@@ -333,5 +333,6 @@ structural(
         add_products,
         pass_back,
     ),
+    example="np.dot(x, x)",
     doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",
 )

@@ -48,12 +48,16 @@ def element_offset(array, position):
     return line_offset(array, position // n) + position % n * stride
 
 
-def gather_adjoint(frame, id, refs, task):
-    """References: the operand, positions in it, the output."""
-    source, array = load_i32(refs, 8), load_i64(refs, 0)
+@helper
+def add_moved(frame, id, refs, gathers):
+    """Add adjoints of elements of the output to those of the operand that they come from.
+
+    References: the operand, positions, the output. The positions are in the operand if the row
+    `gathers`, else in the output; the other's elements are taken in C order.
+    """
+    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
     picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, source)
+    found = mirror(frame, load_i32(refs, 8))
     if found == 0:
         return
     own = load_i64(cell(frame, id), 0)
@@ -61,33 +65,23 @@ def gather_adjoint(frame, id, refs, task):
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
         adjoint = mirrored(own, load_i64(out, ARRAY_DATA), seed)
-        for k in range(count_of(out)):
-            at = target + element_offset(array, picked[k])
+        for k in range(count_of(out if gathers else array)):
+            at = target + element_offset(array, picked[k] if gathers else k)
+            origin = k if gathers else picked[k]
             if wide:
-                f64s(at)[0] += load_f64(adjoint, k * 8)
+                f64s(at)[0] += load_f64(adjoint, origin * 8)
             else:
-                f32s(at)[0] += f32s(adjoint)[k]
+                f32s(at)[0] += f32s(adjoint)[origin]
+
+
+def gather_adjoint(frame, id, refs, task):
+    """References: the operand, positions in it, the output."""
+    add_moved(frame, id, refs, True)
 
 
 def deposit_adjoint(frame, id, refs, task):
     """References: the operand, positions in the output, the output; the transpose of a gather."""
-    source, array = load_i32(refs, 8), load_i64(refs, 0)
-    picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
-    out = load_i64(refs, 2 * REFERENCE_BYTES)
-    found = mirror(frame, source)
-    if found == 0:
-        return
-    own = load_i64(cell(frame, id), 0)
-    wide = item_bytes(frame, array) == 8
-    for seed in range(load_i64(frame, FRAME_SEEDS)):
-        target = mirrored(found, load_i64(array, ARRAY_DATA), seed)
-        adjoint = mirrored(own, load_i64(out, ARRAY_DATA), seed)
-        for k in range(count_of(array)):
-            at = target + element_offset(array, k)
-            if wide:
-                f64s(at)[0] += load_f64(adjoint, picked[k] * 8)
-            else:
-                f32s(at)[0] += f32s(adjoint)[picked[k]]
+    add_moved(frame, id, refs, False)
 
 
 @helper
@@ -168,19 +162,22 @@ def scatter_adjoint(frame, id, refs, task):
 structural(
     "gather",
     gather_adjoint,
-    helpers=(element_offset,),
+    helpers=(element_offset, add_moved),
+    example="x[np.arange(len(x))]",
     doc="elements picked by index arrays or masks; repeated ones accumulate",
 )
 structural(
     "deposit",
     deposit_adjoint,
-    helpers=(element_offset,),
+    helpers=(element_offset, add_moved),
+    example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",
 )
 structural(
     "scatter",
     scatter_adjoint,
     helpers=(element_offset, found_mirror, swap_picked, take_back),
+    example="(y := np.copy(x)).__setitem__(np.arange(len(x)), x) or y",
     doc="elements written by index arrays or masks; the last write of a repeated one holds",
     writes=True,
 )

@@ -226,14 +226,31 @@ def write_adjoint(frame, id, refs, task):
         store_i32(ref, 8, -2)
 
 
-structural("link", link_adjoint, doc="sums, copies and joins: views of operands onto the output")
-structural("sum", sum_adjoint, doc="sum of all elements, a scalar")
-structural("pack", pack_adjoint, doc="scalars side by side in a new array")
-structural("convert", convert_adjoint, helpers=(convert_add,), doc="another floating dtype")
+structural(
+    "link",
+    link_adjoint,
+    example="np.concatenate([x, x])",
+    doc="sums, copies and joins: views of operands onto the output",
+)
+structural("sum", sum_adjoint, example="np.sum(x)", doc="sum of all elements, a scalar")
+structural(
+    "pack",
+    pack_adjoint,
+    example="np.stack([x[0], x[1]])",
+    doc="scalars side by side in a new array",
+)
+structural(
+    "convert",
+    convert_adjoint,
+    helpers=(convert_add,),
+    example="x.astype(np.float32)",
+    doc="another floating dtype",
+)
 structural(
     "write",
     write_adjoint,
     helpers=(swap_views, clear_view, found_mirror),
+    example="(y := np.copy(x)).__setitem__(slice(None), x) or y",
     doc="a view written in place; its old values are kept",
     writes=True,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,7 @@ class Pointwise:
     numpy: str
     code: int
 
-    @property
+    @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the slopes read: inputs in order, then the output."""
         text = " ".join(self.slopes)
@@ -43,10 +44,12 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; `value(out, *operands)` computes the output again from operands of new values.
+    `example` is an expression that records one such row of a tensor `x` with one axis.
     """
 
     name: str
     doc: str
+    example: str
     awkward: str
     adjoint: Callable
     helpers: tuple[Callable, ...]
@@ -68,10 +71,10 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     TABLE[name] = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
 
 
-def structural(name, adjoint, *, doc, helpers=(), value=None, awkward="", writes=False):
+def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="", writes=False):
     """Declare an operation on whole arrays.
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
     code = len(TABLE) + 1
-    TABLE[name] = Structural(name, doc, awkward, adjoint, helpers, value, writes, code)
+    TABLE[name] = Structural(name, doc, example, awkward, adjoint, helpers, value, writes, code)

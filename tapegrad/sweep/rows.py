@@ -115,11 +115,11 @@ def new_scalar(value, id):
 
 
 @helper
-def scalar_row(op, a, b, constant, value):
-    """Append a row of scalars and make its tensor: the other operand is row `b` or a constant."""
+def append_scalar(op, a, b, constant, value):
+    """Append a row of scalars: the other operand is row `b` or a constant; -1 in an error."""
     row = next_row(0, 0)
     if row == 0:
-        return 0
+        return -1
     store_i32(row, 0, op)
     store_i32(row, 4, a)
     if op & 3 == ROW_ROW or op < 4 * FIRST_CODE:
@@ -127,7 +127,14 @@ def scalar_row(op, a, b, constant, value):
     else:
         store_f64(row, 8, constant)
     store_f64(row, 16, value)
-    return new_scalar(value, row_done(row))
+    return row_done(row)
+
+
+@helper
+def scalar_row(op, a, b, constant, value):
+    """Append a row of scalars and make its tensor."""
+    id = append_scalar(op, a, b, constant, value)
+    return new_scalar(value, id) if id >= 0 else 0
 
 
 @helper

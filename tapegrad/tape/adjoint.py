@@ -71,7 +71,7 @@ def compiled() -> _Compiled:
     return _Compiled()
 
 
-class _Work:
+class Work:
     """Memory of a sweep that is kept from one to the next."""
 
     def __init__(self):
@@ -118,7 +118,30 @@ class _Work:
         self.version = store.version
 
 
-_works: list[_Work] = []
+_works: list[Work] = []
+
+
+def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
+    """Memory for a sweep that begins at the newest row, and how many writes are in its way.
+
+    Nothing is let go before `give_back` is called for the same sweep.
+    """
+    store.sweeping.add(id(sweep))
+    code = compiled()
+    with store.lock:
+        work = _works.pop() if _works else Work()
+        if work.version != store.version:
+            work.follow()
+        return work, code.begin(work.address, work.length, seeds, retain)
+
+
+def give_back(sweep: object, work: Work) -> None:
+    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
+    compiled().end(work.address)
+    store.sweeping.discard(id(sweep))
+    _works.append(work)
+
+
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 
@@ -129,21 +152,15 @@ class Sweep:
     def __init__(self, seeds: int = 1, retain: bool = False):
         self.seeds = seeds
         self.code = compiled()
-        store.sweeping.add(id(self))
-        with store.lock:
-            self.work = _works.pop() if _works else _Work()
-            if self.work.version != store.version:
-                self.work.follow()
-            self.address = self.work.address
-            self.writes = self.code.begin(self.address, self.work.length, seeds, retain) > 0
+        self.work, writes = work_for(self, seeds, retain)
+        self.address = self.work.address
+        self.writes = writes > 0
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.code.end(self.address)
-        store.sweeping.discard(id(self))
-        _works.append(self.work)
+        give_back(self, self.work)
 
     def _key(self, number: int) -> int:
         """Where a row stands in the order of time."""

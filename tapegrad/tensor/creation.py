@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dis
 import sys
-import traceback
 import warnings
 
 import numpy as np
@@ -22,6 +22,8 @@ from .values import (
     value_of,
     wrap,
 )
+
+_STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 
 
 def _input(array: np.ndarray):
@@ -164,19 +166,46 @@ def astype(self, dtype, copy=True):
     return convert(self if type(self) is rt.Array else pack(self), dtype)
 
 
-def _lossy(kind, name):
+def _lossy(kind):
+    """`float()` or `int()` of a tensor, which warn that the derivative is lost."""
+
     def method(self):
-        if is_recorded(self) and rt.is_recording():
-            line = traceback.extract_stack(limit=2)[0]
-            warnings.warn(
-                f"{name}() of a recorded tensor loses its derivative ({line.filename}:"
-                f"{line.lineno}); use item() if that is meant, or NumPy's functions on the tensor",
-                RuntimeWarning,
-                stacklevel=2,
+        value = array_of(self)
+        if value.size != 1:
+            raise TypeError(
+                f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
+                "can become a number"
             )
-        return kind(array_of(self).item() if array_of(self).size == 1 else array_of(self))
+        if is_recorded(self) and rt.is_recording():
+            _warn_of_loss(kind.__name__, sys._getframe(1))
+        return kind(value.item())
 
     return method
+
+
+def _warn_of_loss(name, frame):
+    """Say that the line at which a frame is loses a derivative; refuse it if it is `y[i] = t`."""
+    line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    if _writes_item(frame):
+        raise TypeError(
+            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
+            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
+        )
+    warnings.warn(
+        f"{name}() of a recorded tensor loses its derivative ({line}); use item() if that is "
+        "meant, or NumPy's functions on the tensor",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def _writes_item(frame) -> bool:
+    """Whether a frame is at `y[i] = t`.
+
+    NumPy then asks `t` for float() alone, and nothing but the frame's own instruction tells that
+    from `float(t)`.
+    """
+    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
 
 
 def _bool(self):
@@ -250,8 +279,8 @@ METHODS = {
     "astype": astype,
     "requires_grad_": _requires_grad_,
     "__array__": as_numpy_array,
-    "__float__": _lossy(float, "float"),
-    "__int__": _lossy(int, "int"),
+    "__float__": _lossy(float),
+    "__int__": _lossy(int),
     "__bool__": _bool,
     "__index__": _index,
     "__repr__": _text,

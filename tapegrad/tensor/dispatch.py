@@ -43,6 +43,8 @@ def _find(ufunc):
 def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     """A ufunc on operands among which there is a tensor."""
     name = ufunc.__name__
+    if method == "__call__" and out is None and where is True and not kwargs:
+        return _call(ufunc, name, inputs)
     if method == "at" and name == "add":
         target, key, value = inputs
         set_item(target, key, target[key] + value)
@@ -120,9 +122,9 @@ def array_function(self, function, types, args, kwargs):
     """A NumPy function on arguments among which there is a tensor."""
     found = OF_NUMPY.get(function)
     if found is not None:
-        for name in ("dtype", "out"):
-            if kwargs.get(name, 0) is None:
-                kwargs = {k: v for k, v in kwargs.items() if k != name}
+        if not kwargs:
+            return found(*args)
+        kwargs = {k: v for k, v in kwargs.items() if v is not None or k not in ("dtype", "out")}
         try:
             return found(*args, **kwargs)
         except TypeError as error:

@@ -6,6 +6,7 @@ pages from the system for each of them would cost more than the arithmetic.
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 
@@ -29,7 +30,7 @@ def _is_idle(blocks, k) -> bool:
 def empty(shape, dtype=np.float64) -> np.ndarray:
     """An uninitialised array in C order, like np.empty."""
     dtype = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
     with _lock:

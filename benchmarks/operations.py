@@ -1,0 +1,20 @@
+"""What one row of each operation of the table costs, on an array of 1000 numbers."""
+
+import tapegrad  # noqa: F401  (declares the rows)
+from benchmarks import figures
+from tapegrad.ops.table import TABLE
+
+
+def track_record(name):
+    """Recording it from Python, its computation included."""
+    return 1e9 * figures.operation_costs(name, 1000, 100)[0]
+
+
+def track_reverse(name):
+    """Its reverse step, the seed planted at its result included."""
+    return 1e9 * figures.operation_costs(name, 1000, 100)[1]
+
+
+track_record.unit = track_reverse.unit = "ns"
+track_record.params = track_reverse.params = list(TABLE)
+track_record.param_names = track_reverse.param_names = ["operation"]

@@ -1,0 +1,32 @@
+"""Calls and inputs of every operation, made from its declaration: for tests and benchmarks."""
+
+import numpy as np
+
+from .table import Pointwise
+
+#: Rows whose value or slope jumps at whole numbers.
+_STEPS = ("absolute", "sign", "floor", "ceil", "rint", "trunc")
+
+
+def points(op: Pointwise, shape, rng, dtype=np.float64) -> list[np.ndarray]:
+    """Random inputs inside the row's domain, away from kinks and ties."""
+    made = []
+    for low, high in op.domain:
+        x = np.asarray(rng.uniform(low, high, shape))
+        if op.name in _STEPS:
+            x = np.floor(x) + 0.25 * np.round(1 + 0.2 * (x - np.floor(x)), 2)
+        made.append(np.asarray(x, dtype))
+    if op.name == "where":
+        made[0] = np.asarray(np.round(rng.uniform(0, 1, shape)), dtype)
+    if op.name == "remainder":
+        k = np.round(rng.uniform(-2, 2, shape))
+        made[0] = np.asarray((k + rng.uniform(0.2, 0.8, shape)) * made[1], dtype)
+    return made
+
+
+def example(op, shape, rng, tg):
+    """A function that records one row of the operation, by a tapegrad, and inputs for it."""
+    if isinstance(op, Pointwise):
+        return getattr(tg, op.name), points(op, shape, rng)
+    call = eval(f"lambda x: {op.example}", {"np": np, "tg": tg})  # the text is the table's
+    return call, [rng.uniform(0.5, 1.5, shape)]

@@ -1,0 +1,99 @@
+"""Threads share one store: they record, sweep and transform at once, and their tensors meet."""
+
+import threading
+
+import numpy as np
+
+import tapegrad as tg
+
+
+def in_threads(count, work):
+    """Run work(k) in threads; the first exception comes here."""
+    errors = []
+
+    def run(k):
+        try:
+            work(k)
+        except BaseException as error:  # the test fails with it below
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+
+
+def test_threads_record_and_sweep_at_once():
+    def work(k):
+        x = tg.tensor([0.1 * k, 0.5], requires_grad=True)
+        for _ in range(400):
+            f = x * 2.0
+            f[1] = np.sin(x[0]) * f[0]
+            loss = np.sum(f * f)
+            x.grad = None
+            loss.backward()
+        a = 0.1 * k
+        slope = 8 * a + 2 * (2 * a * np.sin(a)) * (2 * np.sin(a) + 2 * a * np.cos(a))
+        np.testing.assert_allclose(x.grad.numpy(), [slope, 0.0], rtol=1e-12)
+
+    in_threads(6, work)
+
+
+def test_threads_use_transforms_at_once():
+    def work(k):
+        x = np.linspace(0.1, 1.0, 50 + k)
+        for _ in range(60):
+            np.testing.assert_allclose(
+                tg.grad(lambda x: np.sum(np.exp(x) * x))(x), np.exp(x) * (1 + x), rtol=1e-12
+            )
+
+    in_threads(5, work)
+
+
+def test_tensors_of_threads_meet():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    made = {}
+
+    def work(k):
+        y = x * float(k)
+        for _ in range(2000):
+            y = y * 1.0
+        made[k] = y
+
+    in_threads(4, work)
+    np.sum(made[1] * made[2] + made[3]).backward()
+    assert x.grad.tolist() == [2 * 2 * 1.0 + 3, 2 * 2 * 2.0 + 3]
+
+
+def test_one_thread_sweeps_while_another_records():
+    x = tg.tensor(np.linspace(0.0, 1.0, 20_000), requires_grad=True)
+    stop = threading.Event()
+
+    def record():
+        y = tg.tensor([0.5], requires_grad=True)
+        while not stop.is_set():
+            z = y[0]
+            for _ in range(3000):
+                z = z * 1.0001
+            z.backward()
+
+    recorder = threading.Thread(target=record)
+    recorder.start()
+    try:
+        for _ in range(60):
+            f = x * 1.0
+            f[:10_000] = np.sin(x[10_000:])
+            x.grad = None
+            np.sum(f * f).backward()
+            v = x.detach().numpy()[10_000:]
+            np.testing.assert_allclose(
+                x.grad.numpy()[10_000:], 2 * v + 2 * np.sin(v) * np.cos(v), rtol=1e-12
+            )
+    finally:
+        stop.set()
+        recorder.join(timeout=60)
+    assert not recorder.is_alive()
