@@ -1,7 +1,7 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 from . import anomaly as _anomaly
-from . import autograd, functional, nn, optim
+from . import autograd, functional, nn, optim, profiler
 from . import gradcheck as _checks
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from .jacobians import hessian, jacobian
@@ -43,4 +43,4 @@ globals().update(_public)
 # What PyTorch has under this name lies on several floors here.
 for _module in (_checks, _anomaly):
     vars(autograd).update({name: getattr(_module, name) for name in _module.__all__})
-vars(autograd).update(functional=functional)
+vars(autograd).update(functional=functional, profiler=profiler)

@@ -130,7 +130,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_MARKS,
     FRAME_LOADS,
     FRAME_LOADS_COUNT,
-) = range(0, 8 * 33, 8)
+    FRAME_TIMES,
+) = range(0, 8 * 34, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
