@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import sys
 import threading
@@ -27,18 +28,22 @@ def now() -> int:
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
+@dataclasses.dataclass(slots=True)
 class Span:
     """One call: when, how long without the profiler's own work, and what it recorded."""
 
-    __slots__ = tuple("name start end spent inner own nbytes place shapes at label aside".split())
-
-    def __init__(self, name: str, place: Place, shapes):
-        self.name, self.place, self.shapes = name, place, shapes
-        self.inner = 0  # nanoseconds in spans inside this one
-        self.own = 0  # bytes that it recorded itself
-        self.nbytes = 0  # and with those of the spans inside
-        self.at = threading.get_ident()
-        self.label = False  # whether it is the user's own, of `record_function`
+    name: str
+    place: Place
+    shapes: tuple
+    thread: int
+    label: bool  # whether it is the user's own, of `record_function`
+    start: int = 0
+    end: int = 0
+    aside: int = 0  # what the profiler had taken when it began
+    spent: int = 0
+    inner: int = 0  # nanoseconds in spans inside this one
+    own: int = 0  # bytes that it recorded itself
+    nbytes: int = 0  # and with those of the spans inside
 
 
 class Timer(threading.local):
@@ -49,13 +54,15 @@ class Timer(threading.local):
         self.under_way: list[Span] = []
         self.aside = 0  # nanoseconds that the profiler itself has taken
 
-    def begin(self, name: str, args=()) -> Span:
+    def begin(self, name: str, args=(), label: bool = False) -> Span:
         """A span of this thread from now on, inside the one that is under way."""
         began = now()
-        around = self.under_way[-1] if self.under_way else None
-        inside = around is not None and not around.label
-        place = around.place if inside else next(iter(places(1)), NO_PLACE)
-        span = Span(name, place, _shapes(args) if self.with_shapes else ())
+        if self.under_way and not self.under_way[-1].label:
+            place = self.under_way[-1].place
+        else:
+            place = next(iter(places(1)), NO_PLACE)
+        shapes = _shapes(args) if self.with_shapes else ()
+        span = Span(name, place, shapes, threading.get_ident(), label)
         self.under_way.append(span)
         span.start = now()
         self.aside += span.start - began

@@ -160,9 +160,7 @@ class record_function(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         timer = _current[0]._timer if _current else None
-        span = timer.begin(self.name) if timer else None
-        if span:
-            span.label = True
+        span = timer.begin(self.name, label=True) if timer else None
         self._open.append((timer, span))
 
     def __exit__(self, *_) -> None:
@@ -181,7 +179,7 @@ def _forward(span: Span) -> FunctionEvent:
         span.own,
         span.place,
         span.shapes,
-        span.at,
+        span.thread,
         False,
     )
 
@@ -197,5 +195,5 @@ def _rows(reverse: _Reverse):
         strict=True,
     ):
         name, took = backward_name(name_of_op(op)), spent / 1000
-        thread = reverse.span.at
+        thread = reverse.span.thread
         yield FunctionEvent(name, start / 1000, took, took, nbytes, nbytes, place, (), thread, True)

@@ -56,7 +56,7 @@ class _Compiled:
         """Compile the sweep itself from the texts of its two modules."""
         self.__dict__.update(functions(source, exports, keep_lock=False))
         address = ctypes.cast(self.reverse, ctypes.c_void_p).value
-        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
         signature = {"pointwise": "int64(int64, int64)"}
         self.pointwise = compile_source(pointwise, signature)["pointwise"]
 
