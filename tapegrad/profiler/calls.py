@@ -102,6 +102,10 @@ def _shapes(args) -> tuple:
     return tuple(tuple(arg.shape) if hasattr(arg, "shape") else () for arg in args)
 
 
+#: Operators that do not end in the element-wise `apply`.
+_OPERATORS = ("matmul", "rmatmul", "lt", "le", "gt", "ge", "eq", "ne")
+
+
 def _operations() -> dict[Callable, str]:
     """The functions that a profile shows, with their names."""
     found: dict[Callable, str] = {}
@@ -111,6 +115,8 @@ def _operations() -> dict[Callable, str]:
             if isinstance(function, types.FunctionType) and not name.startswith("_"):
                 own = function.__name__
                 found[function] = own if own in space else name
+    for name in _OPERATORS:
+        found[vars(rt.Tensor)[f"__{name}__"]] = name.removeprefix("r")
     found[indexing.get_item], found[indexing.set_item] = "getitem", "setitem"
     return found
 

@@ -10,6 +10,7 @@ import threading
 from ..anomaly import backward_name
 from ..tape.adjoint import Sweep, compiled_timed
 from ..tape.tape import name_of_op
+from ..tensor import runtime as rt
 from ..tensor import tracing
 from .advice import Advice, advice
 from .calls import NO_PLACE, Span, Timer, now, replaced
@@ -64,6 +65,7 @@ class profile:
             raise RuntimeError(
                 "tapegrad.profiler.profile: another profile is under way; leave its block first"
             )
+        rt.start()
         compiled_timed()
         _current.append(self)
         self._open.callback(_current.remove, self)
