@@ -20,6 +20,7 @@ from .tensor import runtime as rt
 from .tensor.indexing import deposit
 from .tensor.linking import link, pack
 from .tensor.values import is_recorded, records, value_of
+from .unwritten import without_writes
 from .walk import Walk, evaluate, placed, tensor_at
 
 
@@ -81,9 +82,6 @@ class Differentiation(Walk):
 
     def run(self, outputs, seeds) -> None:
         """Walk back from `outputs`, whose adjoints are `seeds`."""
-        if self.writing.mark(self.stops):
-            for number in needed(self.reader, [output._id for output in outputs], self.stops):
-                self.refuse_writes(number)
         for output, seed in zip(outputs, seeds, strict=True):
             self.add(output._id, output._array if type(output) is rt.Array else None, seed)
         self.writing.run(self.rule)
@@ -97,13 +95,6 @@ class Differentiation(Walk):
                 "write the function without it, or take first derivatives only"
             )
         RULES.get(name, pointwise_rule)(self, number, self.adjoint(number))
-
-    def refuse_writes(self, number: int) -> None:
-        if self.reader.buffer_written(number) >= 0:
-            raise NotImplementedError(
-                "tapegrad: a derivative of a derivative through an in-place write is not supported "
-                "yet; build the array with concatenate, stack or where instead"
-            )
 
 
 def _scalar(row: int, value: float):
@@ -235,14 +226,20 @@ def recorded_adjoints(outputs, seeds, inputs) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
     stops = [tensor._id for tensor in inputs]
     with Writing(stops) as writing:
-        walk = Differentiation(stops, writing)
-        walk.run(outputs, seeds)
-        found = []
-        for tensor in inputs:
-            adjoint = walk.adjoint(tensor._id)
-            if adjoint is None:
-                adjoint = PUBLIC["zeros"](np.shape(value_of(tensor)))
-            found.append(adjoint)
+        if not writing.meets_writes:
+            return _adjoints(writing, outputs, seeds, inputs)
+    outputs = without_writes(outputs, stops)
+    with Writing(stops) as writing:
+        return _adjoints(writing, outputs, seeds, inputs)
+
+
+def _adjoints(writing, outputs, seeds, inputs) -> list:
+    walk = Differentiation([tensor._id for tensor in inputs], writing)
+    walk.run(outputs, seeds)
+    found = []
+    for tensor in inputs:
+        adjoint = walk.adjoint(tensor._id)
+        found.append(PUBLIC["zeros"](np.shape(value_of(tensor))) if adjoint is None else adjoint)
     return found
 
 

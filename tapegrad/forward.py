@@ -5,9 +5,8 @@ has the shape of the row's array with an axis of directions before it. The rules
 tensors where somebody around wants the derivative of tangents, which are recorded then, else with
 arrays.
 
-Rows read buffers as they were at their time. Without recording, the walk starts from copies of
-the written buffers with their oldest values and does the writes again as it meets them. What is
-recorded on the newest row of a buffer cannot be an old value: a rule that asks for one is refused.
+Rows read buffers as they were at their time (see `rewound`); where tangents are recorded, the
+rows are recorded again without in-place writes first (see `unwritten`).
 """
 
 from __future__ import annotations
@@ -15,16 +14,18 @@ from __future__ import annotations
 import numpy as np
 
 from .ops.table import TABLE, Pointwise
+from .rewound import Rewound
 from .tangent_rules import RULES, aligned, copy, pointwise_rule
 from .tape.tape import bounds, name_of_row, needed
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.einsum import shown
 from .tensor.values import array_of, is_tensor, value_of
-from .walk import Walk, placed
+from .unwritten import without_writes
+from .walk import placed
 
 
-class Forward(Walk):
+class Forward(Rewound):
     """The tangents of rows while the rows are walked forwards."""
 
     def __init__(self, stops, directions: int, recorded: bool):
@@ -32,9 +33,6 @@ class Forward(Walk):
         self.directions = directions
         self.recorded = recorded  # whether values are tensors on their rows, or plain
         self.tangents: dict = {}
-        self.written: dict[int, list[int]] = {}  # buffer → rows that write it
-        self._memory: dict[int, np.ndarray] = {}  # buffer → its values at the time of the walk
-        self._after: dict[int, np.ndarray] = {}  # write → what it wrote
 
     # --- values -------------------------------------------------------------------------------
 
@@ -42,56 +40,7 @@ class Forward(Walk):
         """An operand of row `number`, found by `read`: a tensor on its row, or a plain value."""
         if source < 0:
             return what
-        if self.recorded:
-            self._check_current(number, source, what)
-            return self.tensor(source, what)
-        if what is None:
-            return self.number(source)
-        return self._now(source, what)
-
-    def _now(self, source: int, view: np.ndarray) -> np.ndarray:
-        """A view of a buffer as it is at the time of the walk."""
-        memory = self._memory.get(source)
-        return view if memory is None else placed(memory, self.base(source), view)
-
-    def _check_current(self, number: int, source: int, view) -> None:
-        """Refuse a value that was overwritten after row `number` had read it."""
-        for write in self.written.get(source, ()):
-            later = self.reader.time(write) > self.reader.time(number)
-            if later and np.may_share_memory(self.read(write)[0][1], view):
-                raise NotImplementedError(
-                    "tapegrad: a derivative of a forward derivative through an in-place write of "
-                    f"what {name_of_row(self.reader, number)} had read is not supported yet; write "
-                    "to a copy(), or build the array with concatenate, stack or where instead"
-                )
-
-    def key(self, number: int, view: np.ndarray) -> tuple:
-        """The key by which a write writes its view: all of it, or picked elements."""
-        picked = self.read(number)[3:]
-        return np.unravel_index(picked[0][1], view.shape) if picked else (...,)
-
-    def _rewind(self, numbers) -> None:
-        """Note the writes; without recording, give their buffers the values before the first."""
-        writes = [n for n in numbers if self.reader.buffer_written(n) >= 0]
-        for number in writes:
-            self.written.setdefault(self.reader.buffer_written(number), []).append(number)
-        if self.recorded:
-            return
-        for buffer in self.written:
-            base = self.base(buffer)
-            low, high = bounds(base)
-            memory = np.zeros((high - low) // base.itemsize if base.size else 0, base.dtype)
-            placed(memory, base, base)[...] = base
-            self._memory[buffer] = memory
-        for number in reversed(writes):
-            (buffer, view), (_, kept), *_ = self.read(number)
-            now, key = self._now(buffer, view), self.key(number, view)
-            self._after[number] = now[key].copy()
-            now[key] = kept
-
-    def _write_again(self, number: int) -> None:
-        buffer, view = self.read(number)[0]
-        self._now(buffer, view)[self.key(number, view)] = self._after[number]
+        return self.tensor(source, what) if self.recorded else self.then(source, what)
 
     # --- tangents -----------------------------------------------------------------------------
 
@@ -136,7 +85,7 @@ class Forward(Walk):
     def run(self, outputs) -> None:
         """Walk from the oldest row that `outputs` need to the newest."""
         numbers = needed(self.reader, outputs, self.stops)
-        self._rewind(numbers)
+        self.rewind(numbers)
         with np.errstate(all="ignore"):
             for number in numbers:
                 if number in self.stops:
@@ -146,8 +95,7 @@ class Forward(Walk):
                     tangent = self._rule(name)(self, number)
                     if tangent is not None:
                         self.set(number, tangent)
-                if number in self._after:
-                    self._write_again(number)
+                self.write_again(number)
 
     @staticmethod
     def _rule(name: str):
@@ -169,7 +117,9 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     whatever the values depend on.
     """
     directions = len(value_of(seeds[0])) if seeds else 1
-    walk = Forward([tensor._id for tensor in inputs], directions, recorded)
+    stops = [tensor._id for tensor in inputs]
+    outputs = without_writes(outputs, stops) if recorded else outputs
+    walk = Forward(stops, directions, recorded)
     for tensor, seed in zip(inputs, seeds, strict=True):
         walk.start(tensor._id, seed)
     walk.run([output._id for output in outputs])

@@ -22,6 +22,11 @@ def set_to(target, key, value):
 
 
 CASES = {
+    "elements deleted": (
+        lambda: x().__delitem__(0),
+        TypeError,
+        "tapegrad: elements of a tensor cannot be deleted; pick those to keep instead",
+    ),
     "shapes that do not broadcast": (
         lambda: tg.multiply(x(), np.ones(2)),
         ValueError,

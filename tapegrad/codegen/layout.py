@@ -61,8 +61,18 @@ SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
 
 # operators of tensors, in the order of the table of Python functions for what is not compiled
-ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE = range(7)
-OPERATORS = ("add", "subtract", "multiply", "divide", "power", "item", "negative")
+ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE, SET_ITEM, DELETE_ITEM = range(9)
+OPERATORS = (
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "power",
+    "item",
+    "negative",
+    "set_item",
+    "delete_item",
+)
 
 # the recorder's state, words
 (
@@ -92,7 +102,9 @@ OPERATORS = ("add", "subtract", "multiply", "divide", "power", "item", "negative
     STATE_NONE,
     STATE_TRUE,
     STATE_FALSE,
-) = range(0, 8 * 26, 8)
+    STATE_COPY,
+    STATE_ELLIPSIS,
+) = range(0, 8 * 28, 8)
 STATE_BYTES_TOTAL = 8 * 32
 
 # the frame of one sweep, words

@@ -82,13 +82,14 @@ FUNCTIONS = (
     "scalar_leaf",
     "load",
     "same_place",
-    "fits_whole",
+    "write_whole",
     "scalar_at",
 )
 
 _SHARED = {
     "array_operator": ("arrays.array_operator", 6),
     "tensor_item": ("arrays.tensor_item", 2),
+    "set_subscript": ("calls.set_subscript", 3),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
 }
@@ -137,7 +138,7 @@ def compile_recorder() -> dict[str, int]:
     """Addresses of the slots and functions of the recorder."""
     counts = {name: 2 for name in SLOTS} | {"power": 3, "negative": 1}
     counts |= {name: count for name, (_, count) in _SHARED.items()} | {"call": 3}
-    result = {"free_scalar": "void", "free_tensor": "void"}
+    result = {"free_scalar": "void", "free_tensor": "void", "set_subscript": "int32"}
     return compile_source(
         source(),
         {

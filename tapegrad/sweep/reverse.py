@@ -241,6 +241,18 @@ def leave_chunk(frame, order):
 
 
 @helper
+def last_row(frame, order):
+    """Position of the newest row of a chunk; -1 before the first chunk.
+
+    A chunk may be closed before it is full; what lies beyond is from an earlier use of its memory.
+    """
+    if order < 0:
+        return -1
+    slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+    return load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), USED_ROWS) - 1
+
+
+@helper
 def sweep_back(frame):
     """Sweep from where the frame says; returns why it stopped."""
     order = load_i64(frame, FRAME_AT_ORDER)
@@ -253,7 +265,7 @@ def sweep_back(frame):
             return status
         leave_chunk(frame, order)
         order -= 1
-        position = ROWS - 1
+        position = last_row(frame, order)
     store_i64(frame, FRAME_AT_ORDER, order)
     store_i64(frame, FRAME_AT_POSITION, -1)
     return load_i64(frame, FRAME_MET_FREED)
@@ -279,7 +291,7 @@ def redo_writes(frame):
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
         chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
         if load_i64(chunk, WRITES):
-            last = ROWS - 1
+            last = last_row(frame, order)
             if order == load_i64(frame, FRAME_START_ORDER):
                 last = load_i64(frame, FRAME_START_POSITION)
             while position <= last:

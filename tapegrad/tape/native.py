@@ -27,6 +27,7 @@ for _function in (immortal, mortal):
 immortal(STATE)
 
 _SLOTS = {
+    "mp_ass_subscript": 3,
     "mp_subscript": 5,
     "nb_add": 7,
     "nb_multiply": 29,
@@ -162,6 +163,8 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_NONE: id(None),
         layout.STATE_TRUE: id(True),
         layout.STATE_FALSE: id(False),
+        layout.STATE_COPY: id(np.ndarray.copy),
+        layout.STATE_ELLIPSIS: id(Ellipsis),
         layout.STATE_SLOW: table.ctypes.data,
         layout.STATE_NEW_CHUNK: id(new_chunk),
     }
@@ -212,6 +215,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
             {
                 **operators,
                 "mp_subscript": address["tensor_item"],
+                "mp_ass_subscript": address["set_subscript"],
                 "tp_dealloc": address["free_tensor"],
             },
             [

@@ -44,6 +44,7 @@ class Writing:
             FRAME_LOADS=self.loads.ctypes.data,
             FRAME_LOADS_COUNT=0,
         )
+        self.meets_writes = self._mark(stops)
         self.noted: dict[int, list[np.ndarray]] = {}  # reads of cells, by buffer
 
     def __enter__(self):
@@ -52,12 +53,12 @@ class Writing:
     def __exit__(self, *_):
         give_back(self, self.work)
 
-    def mark(self, stops) -> int:
-        """Mark the rows that depend on `stops`; returns how many of them meet an in-place write."""
+    def _mark(self, stops) -> bool:
+        """Mark the rows that depend on `stops`; whether some of them meet an in-place write."""
         first = min((int(self.work.places[s >> layout.ROWS_BITS]) for s in stops), default=0)
         first = max(first, int(self.work.frame[layout.FRAME_INPUTS // 8]))
         self.code["mark_written"](self.work.address, first)
-        return self.code["mark_active"](self.work.address, first)
+        return self.code["mark_active"](self.work.address, first) > 0
 
     def adjoint(self, number: int) -> tuple[int, float] | None:
         """The adjoint of a scalar row so far, None if nothing has reached it."""

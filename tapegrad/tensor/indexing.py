@@ -11,7 +11,6 @@ from ..tape import store
 from . import runtime as rt
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .values import (
-    Leaf,
     Storage,
     array_of,
     current,
@@ -137,16 +136,6 @@ def set_item(tensor, key, value) -> None:
         _write_view(view, target, value)
     else:
         _write_picked(tensor, key, target, value)
-
-
-def write_whole(tensor, value) -> bool:
-    """Write a recorded value over all of a recorded tensor if nothing has to be looked at."""
-    if not rt.fits_whole(tensor, value) or type(meta_of(tensor)) is Leaf or not rt.is_recording():
-        return False
-    array = tensor._array
-    rt.row(WRITE, None, tensor, array.copy(order="C"), value)
-    array[...] = value._array
-    return True
 
 
 def _with_rest(key):

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import runtime as rt
 from .apply import apply
-from .indexing import get_item, set_item, write_whole
+from .indexing import WRITE, get_item, set_item
 from .linking import unlisted
 from .values import value_of, wrap
 
@@ -44,6 +44,10 @@ def _power_method(x, y, modulus=None):
     return power(x, y)
 
 
+def _delete(tensor, key):
+    raise TypeError("tapegrad: elements of a tensor cannot be deleted; pick those to keep instead")
+
+
 rt.slow.update(
     add=_binary("add"),
     subtract=_binary("subtract"),
@@ -52,6 +56,8 @@ rt.slow.update(
     power=_power_method,
     item=get_item,
     negative=lambda x, _: apply("negative", x),
+    set_item=set_item,
+    delete_item=_delete,
 )
 
 
@@ -110,7 +116,7 @@ def _in_place(function):
         changed = function(self, other)
         if changed is NotImplemented:
             return NotImplemented
-        if type(changed) is not rt.Array or not write_whole(self, changed):
+        if type(changed) is not rt.Array or not rt.write_whole(WRITE, self, changed):
             set_item(self, ..., changed)
         return self
 
@@ -131,7 +137,6 @@ _IN_PLACE = {
 def _add_in_place() -> None:
     for name, function in _IN_PLACE.items():
         setattr(rt.Array, name, _in_place(function))
-    rt.Array.__setitem__ = set_item
 
 
 rt.on_start.append(_add_in_place)

@@ -1,0 +1,146 @@
+"""Floor 5: a computation recorded again without in-place writes, for derivatives of derivatives.
+
+A derivative that is recorded reads values that a write may have replaced since, and what it adds
+to the adjoint of a buffer comes after the write. So each write is made a new array: what is kept of
+the old one, and what was written. Rows that make or read such arrays are appended again; all others
+stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .codegen import layout
+from .ops.table import TABLE
+from .rewound import Rewound
+from .tape.tape import name_of_row, needed
+from .tensor import PUBLIC
+from .tensor import runtime as rt
+from .tensor.indexing import deposit
+from .tensor.linking import link, pack
+from .tensor.values import is_recorded, is_tensor
+from .walk import placed
+
+_LINK = layout.ARRAY + TABLE["link"].code
+
+
+def without_writes(outputs, stops) -> list:
+    """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
+    walk = Unwritten(stops)
+    numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
+    walk.rewind(numbers)
+    if not walk.written:
+        return list(outputs)
+    for number in numbers:
+        walk.take(number)
+    return [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
+
+
+class Unwritten(Rewound):
+    """Rows, oldest to newest, with what stands for them."""
+
+    def __init__(self, stops):
+        super().__init__(stops)
+        self.made: dict = {}  # row → its scalar, or its array as it is at the time of the walk
+
+    def operand(self, source: int, what):
+        """What stands for an operand that `read` has found."""
+        if source not in self.made:
+            return self.tensor(source, what)
+        made = self.made[source]
+        if what is None:
+            return made
+        view = placed(made._array, self.base(source), what)
+        return rt.view(made, view) if is_recorded(made) else view
+
+    def take(self, number: int) -> None:
+        """Find or make what stands for a row."""
+        buffer = self.reader.buffer_written(number)
+        if buffer >= 0:
+            self.made[buffer] = self._replaced(number, buffer)
+            self.write_again(number)
+            return
+        if number in self.written:
+            self._check(number)
+        if number in self.stops:
+            return
+        if number in self.written or any(k in self.made for k in self.reader.operands(number)):
+            self.made[number] = self._again(number)
+
+    def _check(self, number: int) -> None:
+        """Refuse a written buffer that cannot be made once more."""
+        if number in self.stops or name_of_row(self.reader, number) == "input":
+            raise NotImplementedError(
+                "tapegrad: a derivative of a derivative through an in-place write to an input of "
+                "the function is not supported; write to a copy() of it"
+            )
+        if not self.base(number).flags.c_contiguous:
+            raise NotImplementedError(
+                "tapegrad: a derivative of a derivative through an in-place write to an array that "
+                "is not in C order is not supported; write to a copy() of it"
+            )
+
+    def _again(self, number: int):
+        """The row once more, on what stands for its operands."""
+        row = self.reader.row(number)
+        op, base = int(row["op"]), self.base(number)
+        if op == layout.CONSTANT:
+            read = []
+        elif op == layout.LOAD:
+            buffer = self.base(int(row["a"]))
+            cell = np.ndarray((), buffer.dtype, buffer, int(row["b"]) * 4)
+            read = [(int(row["a"]), cell)]
+        else:
+            *read, _ = self.read(number)
+        operands = [_parameter(self.operand(*pair)) for pair in read]
+        out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
+        if op == _LINK:  # beside each operand, its place in the output
+            operands[1::2] = [placed(out, base, place) for place in operands[1::2]]
+        if not any(is_tensor(operand) for operand in operands):
+            return out if base is None else rt.wrap(out)
+        if op == layout.LOAD:
+            return rt.load(*operands)
+        return rt.row(op if op > layout.ARRAY else op & ~3, out, *operands)
+
+    def _replaced(self, number: int, buffer: int):
+        """The array after a write: what is kept of it, and what was written."""
+        (_, view), _, (source, what), *_ = self.read(number)
+        before, base = self.made[buffer], self.base(buffer)
+        out = before._array.copy()
+        part, key = placed(out, base, view), self.key(number, view)
+        part[key] = self._after[number]
+        pairs = []
+        if is_recorded(before):
+            kept = np.ones(base.shape, base.dtype)
+            placed(kept, base, view)[key] = 0.0
+            pairs.append((_array(PUBLIC["where"](kept != 0.0, before, 0.0)), out))
+        value = self.operand(source, what)
+        if is_tensor(value):
+            pairs.append((self._written(number, value, part), part))
+        return link(out, pairs) if pairs else rt.wrap(out)
+
+    def _written(self, number: int, value, part):
+        """What a write has written, as a tensor of the shape of its view, 0 elsewhere."""
+        picked = self.read(number)[3:]
+        shape = np.shape(picked[0][1]) if picked else part.shape
+        value = PUBLIC["broadcast_to"](_array(value), shape)
+        if value.dtype != part.dtype:
+            value = value.astype(part.dtype)
+        if not picked:
+            return _array(value)
+        places = np.ravel(picked[0][1])
+        last = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
+        values = PUBLIC["reshape"](value, (-1,))[last]
+        return _array(PUBLIC["reshape"](deposit(values, places[last], part.size), part.shape))
+
+
+def _array(value):
+    """A tensor as one that has an array."""
+    return pack(value) if type(value) is rt.Scalar else value
+
+
+def _parameter(value):
+    """An operand as a row takes it."""
+    return float(value) if isinstance(value, (float, np.floating)) else value
