@@ -103,6 +103,7 @@ def _shapes(args) -> tuple:
 
 
 #: Operators that do not end in the element-wise `apply`.
+_ITEMS = (layout.GET_ITEM, layout.SET_ITEM)
 _OPERATORS = ("matmul", "rmatmul", "lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -169,13 +170,15 @@ def replaced(timer: Timer):
         for name, function in names.items()
         if isinstance(function, types.FunctionType) and function in wrappers
     ]
-    item = indexing.get_item
+    slow = {number: rt.slow[layout.OPERATORS[number]] for number in _ITEMS}
     for space, name, function in found:
         _put(space, name, wrappers[function])
-    native.set_operator(layout.GET_ITEM, wrappers[item])
+    for number, function in slow.items():
+        native.set_operator(number, wrappers[function])
     try:
         yield
     finally:
-        native.set_operator(layout.GET_ITEM, item)
+        for number, function in slow.items():
+            native.set_operator(number, function)
         for space, name, function in found:
             _put(space, name, function)

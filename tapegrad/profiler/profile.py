@@ -18,7 +18,6 @@ from .events import EventList, FunctionEvent, FunctionEventAvg
 from .notes import Notes
 from .sweeps import Times, timed_run
 
-SWEEP = "reverse sweep"
 _run = tracing.Wrapped(Sweep, "run")
 _current: list[profile] = []
 
@@ -71,7 +70,7 @@ class profile:
         self._open.callback(_current.remove, self)
         tracing.listen(self._listen)
         self._open.callback(tracing.stop_listening, self._listen)
-        wrapper = functools.partial(timed_run, took=self._swept)
+        wrapper = functools.partial(timed_run, timer=self._timer, finish=self._swept)
         _run.add(wrapper)
         self._open.callback(_run.remove, wrapper)
         self._open.enter_context(replaced(self._timer))
@@ -90,13 +89,8 @@ class profile:
             note = self._notes.add(number, op, out, operands, place, function)
         self._timer.record(note.nbytes, now() - began)
 
-    def _swept(self, sweep) -> None:
-        span = self._timer.begin(SWEEP)
-        try:
-            times = sweep()
-            span.inner += int(times.spent.sum())
-        finally:
-            self._timer.end(span)
+    def _swept(self, span: Span, times: Times) -> None:
+        span.inner += int(times.spent.sum())
         with self._lock:
             self._notes.sweeps += 1
             places = [self._places.get(k, NO_PLACE) for k in times.numbers.tolist()]

@@ -11,6 +11,9 @@ import numpy as np
 from ..codegen import layout
 from ..sweep.timed import HEAD, RECORD
 from ..tape.adjoint import Sweep, compiled_timed
+from .calls import Span, Timer, now
+
+SWEEP = "reverse sweep"
 
 
 @dataclasses.dataclass
@@ -33,28 +36,28 @@ def _read(table: np.ndarray, sequence: np.ndarray) -> Times:
     return Times(numbers, starts, np.maximum(spent, 0), ops, nbytes)
 
 
-def timed_run(run: Callable, took: Callable) -> Callable:
-    """`Sweep.run` with the compiled sweep that reads the clock; `took` is given a call's times.
+def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]) -> Callable:
+    """`Sweep.run` as a span of `timer`, with the compiled sweep that reads the clock.
 
-    It is called as `took(function)`, which calls `function` and is to return what that does: Times.
+    `finish(span, times)` is told what the rows took.
     """
 
     @functools.wraps(run)
     def timed(sweep: Sweep, stops=None) -> None:
+        began, aside = now(), timer.aside
         code, plain, work = compiled_timed(), sweep.code, sweep.work
         table = np.zeros(HEAD // 8 + len(work.adjoints) * layout.ROWS * RECORD // 8, np.int64)
         work.set(FRAME_TIMES=table.ctypes.data, FRAME_POINTWISE=code.pointwise)
         table[2] = code.idle(work.address)
         sweep.code = code
-
-        def swept() -> Times:
-            try:
-                run(sweep, stops)
-            finally:
-                sweep.code = plain
-                work.set(FRAME_TIMES=0, FRAME_POINTWISE=plain.pointwise)
-            return _read(table, work.sequence)
-
-        took(swept)
+        span = timer.begin(SWEEP)
+        try:
+            run(sweep, stops)
+        finally:
+            timer.end(span)
+            sweep.code = plain
+            work.set(FRAME_TIMES=0, FRAME_POINTWISE=plain.pointwise)
+            finish(span, _read(table, work.sequence))
+            timer.aside = aside + now() - began - span.spent
 
     return timed
