@@ -43,8 +43,8 @@ class profile:
     >>> with tg.autograd.profiler.profile() as prof:
     ...     (tg.sin(x) * 2.0).sum().backward()
     >>> sorted(row.key for row in prof.key_averages())
-    ['MultiplyBackward0', 'SinBackward0', 'SumBackward0', 'backward', 'multiply', 'reverse sweep',
-     'sin', 'sum']
+    ['MultiplyBackward0', 'SinBackward0', 'SumBackward0', 'backward', 'multiply',
+     'reverse sweep', 'sin', 'sum']
     """
 
     def __init__(self, enabled: bool = True, *, record_shapes: bool = False):

@@ -92,10 +92,17 @@ def sweep_other(frame, id, row, op, address):
 
 
 @helper
+def is_reached(frame, id):
+    return id >= 0 and is_touched(frame, id >> ROWS_BITS, id & (ROWS - 1))
+
+
+@helper
 def structural_call(kernel, frame, id, references, task):
+    # A write has no adjoint of its own, and is undone whether or not its buffer has one.
+    reached = is_reached(frame, id) or is_reached(frame, load_i32(references, 8))
     op, started = load_i32(row_of(frame, id), 0), clock(frame)
     plain_structural(kernel, frame, id, references, task)
-    if task == REVERSE:
+    if task == REVERSE and reached:
         note(frame, id, op, bytes_of_result(frame, id), started)
 
 
