@@ -10,7 +10,7 @@ import tapegrad as tg
 
 
 def grid(width, height):
-    """Return x and y of the points of a sampling grid on [−1, 1]², each of shape (height, width)."""
+    """Return x and y of points on [−1, 1]², each of shape (height, width)."""
     return np.meshgrid(np.linspace(-1, 1, width), np.linspace(-1, 1, height))
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ..codegen import layout
 from ..nn import functional
@@ -170,15 +171,15 @@ def replaced(timer: Timer):
         for name, function in names.items()
         if isinstance(function, types.FunctionType) and function in wrappers
     ]
-    slow = {number: rt.slow[layout.OPERATORS[number]] for number in _ITEMS}
+    slow: dict[int, Any] = {number: rt.slow[layout.OPERATORS[number]] for number in _ITEMS}
     for space, name, function in found:
         _put(space, name, wrappers[function])
-    for number, function in slow.items():
-        native.set_operator(number, wrappers[function])
+    for number, plain in slow.items():
+        native.set_operator(number, wrappers[plain])
     try:
         yield
     finally:
-        for number, function in slow.items():
-            native.set_operator(number, function)
+        for number, plain in slow.items():
+            native.set_operator(number, plain)
         for space, name, function in found:
             _put(space, name, function)
