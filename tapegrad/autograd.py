@@ -11,16 +11,15 @@ from .tape.adjoint import ChangedError, FreedError, Sweep
 from .tensor import runtime as rt
 from .tensor.values import Leaf, is_recorded, meta_of, value_of, wrap
 
-_HINT = "; tg.autograd.detect_anomaly() around all of it finds the operation and its line"
-
 _AGAIN = (
     "tapegrad.backward: the tensor's rows were used up by an earlier backward pass; call the "
-    "first one with retain_graph=True to pass through them again" + _HINT
+    "first one with retain_graph=True to pass through them again"
 )
 
 _CHANGED = (
     "tapegrad.backward: an input was written in place, inside no_grad(), after the rows that read "
-    "it were recorded; call backward() before the write, or compute the output again" + _HINT
+    "it were recorded; call backward() before the write, or compute the output again; "
+    "tg.autograd.detect_anomaly() around all of it finds the line"
 )
 
 

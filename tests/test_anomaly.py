@@ -136,16 +136,13 @@ def test_rows_used_up_and_not_known_are_an_error_without_a_name():
         y.backward()
 
 
-def test_errors_outside_the_mode_say_how_to_find_the_line():
+def test_an_error_outside_the_mode_says_how_to_find_the_line():
     x = tg.tensor([1.0, 2.0], requires_grad=True)
-    y, z = root(x).sum(), (x * x).sum()
-    y.backward()
-    with pytest.raises(RuntimeError, match=r"tg.autograd.detect_anomaly\(\) around all of it"):
-        y.backward()
+    y = (x * x).sum()
     with tg.no_grad():
         x[0] = 3.0
-    with pytest.raises(RuntimeError, match=r"tg.autograd.detect_anomaly\(\) around all of it"):
-        z.backward()
+    with pytest.raises(RuntimeError, match=r"detect_anomaly\(\) around all of it finds the line$"):
+        y.backward()
 
 
 def f(x):
