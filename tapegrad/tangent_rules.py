@@ -280,6 +280,7 @@ RULES = {
     "gather": gather_rule,
     "deposit": deposit_rule,
     "write": write_rule,
+    "store": write_rule,
     "scatter": write_rule,
     "extreme": extreme_rule,
     "prod": prod_rule,

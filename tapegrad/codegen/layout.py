@@ -37,7 +37,11 @@ DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
 CHANGED = 7  # an input written since; another row stands for it now
 FREED_ARRAY = 6  # an array row used up, its references not yet released
-FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
+# a cell of an array written: a, b as for LOAD, c = row of what was written (−2: used up); the value
+# is what the cell held, or while a sweep is below the row what was written
+STORE = 8
+NUMBER = 9  # a number that was written to a cell
+FIRST_CODE = 3  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
 
 # tags of a reference

@@ -88,6 +88,8 @@ class Reader:
             return [i for i in found if i >= 0 and i != number]
         if op == layout.LOAD:
             return [int(row["a"])]
+        if op == layout.STORE:
+            return [int(row["a"]), int(row["c"])]
         if op >= 4 * layout.FIRST_CODE:
             both = op & 3 == layout.ROW_ROW and row["b"] >= 0
             return [int(row["a"])] + ([int(row["b"])] if both else [])
@@ -101,7 +103,10 @@ class Reader:
             name = _of_code(op - layout.ARRAY)
             if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
                 return int(self.references(number)["id"][0])
-        return -1
+        return int(row["a"]) if op == layout.STORE else -1
+
+
+_CELLS = {layout.LOAD: "load", layout.STORE: "store"}
 
 
 def constant_of(row) -> float:
@@ -119,7 +124,8 @@ def name_of_op(op: int) -> str:
         return _of_code(op - layout.ARRAY)
     if op >= 4 * layout.FIRST_CODE:
         return _of_code(op // 4 - 1)
-    names = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
+    constant = dict.fromkeys((layout.CONSTANT, layout.NUMBER), "constant")
+    names = {layout.LEAF: "input", **constant, **_CELLS}
     if op not in names:
         raise RuntimeError(USED_UP)
     return names[op]
@@ -190,9 +196,12 @@ def _read(reader, number, numbers) -> Row:
         return _array_row(reader, number, row, numbers)
     if op >= 4 * layout.FIRST_CODE:
         return _scalar_row(reader, number, row, numbers)
-    if op == layout.LOAD:
-        offset = int(row["b"]) * 4
-        return Row("load", [(numbers[int(row["a"])], None), offset], float(row["value"]))
+    if op in _CELLS:
+        operands = [(numbers[source], None) for source in reader.operands(number)]
+        operands.insert(1, int(row["b"]) * 4)
+        return Row(_CELLS[op], operands, float(row["value"]) if op == layout.LOAD else None)
+    if op == layout.NUMBER:
+        return Row("constant", [], float(row["value"]))
     if op in (layout.LEAF, layout.CONSTANT):
         name = "input" if op == layout.LEAF else "constant"
         references = reader.references(number)
@@ -228,7 +237,7 @@ class Tape:
     def check(self) -> None:
         """Raise ValueError unless every row reads only rows before it and views that fit."""
         for number, row in enumerate(self.rows):
-            if row.op not in TABLE and row.op not in ("input", "constant", "load"):
+            if row.op not in TABLE and row.op not in ("input", "constant", "load", "store"):
                 raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
             for source in row.inputs:
                 if not 0 <= source < number:
@@ -268,6 +277,17 @@ def bounds(array: np.ndarray) -> tuple[int, int]:
     start = array.__array_interface__["data"][0]
     low = start + sum(step for step in steps if step < 0)
     return low, start + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def cell_of(base: np.ndarray, place: int) -> np.ndarray:
+    """The element of an array at a place as LOAD and STORE name it, without axes."""
+    if base.flags.c_contiguous:
+        return np.ndarray((), base.dtype, base, place * 4)
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
+    index = np.unravel_index(int(np.flatnonzero(places == place * 4)[0]), base.shape)
+    return base[(*index, ...)]
 
 
 def _operand_text(operand) -> str:
