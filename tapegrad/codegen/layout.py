@@ -145,7 +145,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_LOADS,
     FRAME_LOADS_COUNT,
     FRAME_ANSWERED,
-) = range(0, 8 * 34, 8)
+    FRAME_TIMES,
+) = range(0, 8 * 35, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 from typing import Any
@@ -12,7 +13,7 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import BY_CODE, MOST_CODES
-from ..sweep import around, kernels, reverse
+from ..sweep import around, kernels, reverse, timed
 from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
 
@@ -31,6 +32,7 @@ class _Compiled:
     begin: Any
     reverse: Any
     reverse_alone: Any
+    idle: Any
     redo: Any
     end: Any
     cell_of: Any
@@ -45,14 +47,18 @@ class _Compiled:
         self.__dict__.update(native.builtins(around.BUILTINS, call))
         self.__dict__.update(functions(around.SOURCE, around.EXPORTS, keep_lock=False))
         self.__dict__.update(functions(around.SOURCE, around.LOCKED, keep_lock=True))
-        self.__dict__.update(functions(reverse.source(), reverse.EXPORTS, keep_lock=False))
-        address = ctypes.cast(self.reverse, ctypes.c_void_p).value
-        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
-        signature = {"pointwise": "int64(int64, int64)"}
-        self.pointwise = compile_source(reverse.POINTWISE_SOURCE, signature)["pointwise"]
+        self.take(reverse.source(), reverse.EXPORTS, reverse.POINTWISE_SOURCE)
         count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
         self.structural = np.zeros(MOST_CODES, np.int64)
+
+    def take(self, source: str, exports: dict[str, int], pointwise: str) -> None:
+        """Compile the sweep itself from the texts of its two modules."""
+        self.__dict__.update(functions(source, exports, keep_lock=False))
+        address = ctypes.cast(self.reverse, ctypes.c_void_p).value
+        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
+        signature = {"pointwise": "int64(int64, int64)"}
+        self.pointwise = compile_source(pointwise, signature)["pointwise"]
 
     def want(self, status: int, frame: np.ndarray) -> None:
         """Compile the kernel that a sweep has asked for; raise what an adjoint has refused."""
@@ -71,6 +77,14 @@ class _Compiled:
 @functools.cache
 def compiled() -> _Compiled:
     return _Compiled()
+
+
+@functools.cache
+def compiled_timed() -> _Compiled:
+    """The same functions and kernels, with a sweep that notes what each row costs."""
+    code = copy.copy(compiled())
+    code.take(timed.source(), timed.EXPORTS, timed.pointwise_source())
+    return code
 
 
 class Work:
@@ -209,6 +223,16 @@ class Sweep:
         result = self.mirror(number, array).copy()
         self.forget(number, True)
         return result
+
+    def cells(self, number: int) -> np.ndarray | None:
+        """What a row's cell holds, per right-hand side; None if nothing has touched it."""
+        address = int(self.work.adjoints[number >> layout.ROWS_BITS])
+        if address:
+            address += (number & (layout.ROWS - 1)) * 8 * self.seeds
+            if _word(address).value != layout.UNTOUCHED:
+                memory: Any = (ctypes.c_double * self.seeds).from_address(address)
+                return np.frombuffer(memory)
+        return None
 
     def touched_inputs(self) -> list[int]:
         """Numbers of the tensors made with `requires_grad=True` that the sweep has reached."""

@@ -40,6 +40,7 @@ lock = threading.RLock()  # of the list of chunks
 attached: dict[int, dict[int, Any]] = {}
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
+begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
 
 
 def word(slot: int, offset: int) -> int:
@@ -68,6 +69,7 @@ def _new_slot() -> int:
     memory[:_ROWS_AT] = 0  # and no more: pages take no memory until rows are written
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
+    begun[slot] = version
     return slot
 
 
