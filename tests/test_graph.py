@@ -151,6 +151,7 @@ def test_a_node_keeps_what_it_shows():
         y = x[0]
         for _ in range(100_000):
             y = y * 1.0
+        store.seal()
         store.look()
     gc.collect()
     (inner, _), (end, _) = node.next_functions

@@ -264,7 +264,7 @@ class FunctionNode(RowNode):
 
     def __init__(self, walk, number):
         super().__init__(walk, number)
-        self._call = object_at(walk.reader.references(number)["what"][0])
+        self._call = function_at(walk, number)
 
     def gradients(self, gradients):
         return self._call.pass_back(Walk(()), self._number, gradients)
@@ -285,8 +285,8 @@ def operands_of(walk: Walk, number: int) -> list:
         source = int(row["a"])
         base = walk.base(source)
         return [(source, np.ndarray((), base.dtype, base, int(row["b"]) * 4))]
-    if name == "function":
-        return object_at(walk.reader.references(number)["what"][0]).operands(walk, number)
+    if call := function_at(walk, number):
+        return call.operands(walk, number)
     found = walk.read(number)
     if isinstance(TABLE.get(name), Pointwise):
         return [pair if pair[0] >= 0 else (-1, None) for pair in found[:-1]]
@@ -301,6 +301,14 @@ def _one_node(key, make) -> Any:
     if node is None:
         node = _nodes[key] = make()
     return node
+
+
+def function_at(walk: Walk, number: int):
+    """The call of a `Function` that a row stands for, None for other rows."""
+    op = int(walk.reader.row(number)["op"])
+    if op <= layout.ARRAY or name_of_op(op) != "function":
+        return None
+    return object_at(walk.reader.references(number)["what"][0])
 
 
 @functools.cache
@@ -322,8 +330,12 @@ def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
     if op in (layout.LOAD, -layout.LOAD):
         source = int(walk.reader.row(number)["a"])
         base = walk.base(source) if op > 0 else None
-        if base is not None and base.ndim == 0:  # the scalar of a tensor without axes
-            return node_before(walk, writes, source, base, number)
+        if base is not None:
+            cell = np.ndarray((), base.dtype, base, int(walk.reader.row(number)["b"]) * 4)
+            call = function_at(walk, source)
+            result = call is not None and call.index_of(base, cell) is not None
+            if base.ndim == 0 or result:  # the scalar of a tensor without axes
+                return node_before(walk, writes, source, cell, number)
     base = walk.base(number)
     time = walk.reader.time
     done = [w for w in writes.get(number, ()) if before is None or time(w) < time(before)]
@@ -337,9 +349,9 @@ def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
             owner = _one_node(("leaf", number), lambda: AccumulateGrad(leaf)), 0
         else:
             owner = None if op == layout.CONSTANT else AccumulateGrad(None), 0
-    elif name_of_op(op) == "function" and op > 0:
+    elif (call := function_at(walk, number)) is not None:
         node = node_at(walk.reader, number)
-        index = node._call.index_of(base, view)
+        index = call.index_of(base, view)
         if index is not None:
             return node, index
         owner = node, 0
