@@ -70,7 +70,7 @@ def test_the_graph_of_a_small_formula():
         return f, [a.grad, b.grad, e.grad], missing, flags, chain
 
     f, gradients, missing, flags, chain = both(script)
-    np.testing.assert_allclose([f, *gradients], [3.7183, 1.3591, 5.4366, 1.0], rtol=2e-5)
+    np.testing.assert_allclose([f, *gradients], [3.7183, 1.3591, 5.4366, 1.0], atol=1e-4)
     assert missing == [None] * 3
     assert chain[0] == ["ExpBackward0", "AccumulateGrad"]
 
@@ -101,7 +101,7 @@ def test_control_flow():
         result.backward()
         return x.grad
 
-    np.testing.assert_allclose(both(script), [1.5023, 0.4178, 0.3391, 0.0], atol=6e-5)
+    np.testing.assert_allclose(both(script), [1.5023, 0.4178, 0.3391, 0.0], atol=2e-4)
 
 
 def test_gradients_without_accumulation():
@@ -112,7 +112,7 @@ def test_gradients_without_accumulation():
         return lib.autograd.grad(d, (c, a)), a.grad, b.grad
 
     (to_c, to_a), *grads = both(script)
-    np.testing.assert_allclose([to_c, to_a], [2.7183, 1.3591], rtol=2e-5)
+    np.testing.assert_allclose([to_c, to_a], [2.7183, 1.3591], atol=1e-4)
     assert grads == [None, None]
 
 
