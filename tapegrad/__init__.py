@@ -1,6 +1,7 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
-from . import autograd, functional, nn, optim
+from . import anomaly as _anomaly
+from . import autograd, functional, nn, optim, profiler
 from . import gradcheck as _checks
 from .autograd import (
     enable_grad,
@@ -10,6 +11,8 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
+from .custom import elementwise
+from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
 from .mapping import vmap
 from .nn.random import manual_seed
@@ -26,6 +29,8 @@ __all__ = [
     "Tape",
     "Tensor",
     "check_grads",
+    "custom_vjp",
+    "elementwise",
     "elementwise_grad",
     "enable_grad",
     "grad",
@@ -49,5 +54,6 @@ __all__ = [
 ]
 globals().update(_public)
 # What PyTorch has under this name lies on several floors here.
-vars(autograd).update({name: getattr(_checks, name) for name in _checks.__all__})
-vars(autograd).update(functional=functional)
+for _module in (_checks, _anomaly):
+    vars(autograd).update({name: getattr(_module, name) for name in _module.__all__})
+vars(autograd).update(functional=functional, profiler=profiler)

@@ -11,7 +11,7 @@ import numpy as np
 from .adjoint_rules import RULES as STRUCTURAL
 from .adjoint_rules import seen_as
 from .codegen import layout
-from .ops.table import TABLE, Pointwise
+from .ops.table import Pointwise, find
 from .tape import store
 from .tape.tape import Reader, name_of_row, needed
 from .tape.writing import Writing
@@ -89,7 +89,7 @@ class Differentiation(Walk):
     def rule(self, number: int) -> None:
         """Write the adjoint of a row of arrays."""
         name = name_of_row(self.reader, number)
-        if name not in RULES and not isinstance(TABLE.get(name), Pointwise):
+        if name not in RULES and not isinstance(find(name), Pointwise):
             raise NotImplementedError(
                 f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
                 "write the function without it, or take first derivatives only"
@@ -152,13 +152,13 @@ def lie_apart(array: np.ndarray, axes) -> bool:
 def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
     """Adjoint times slope, for each operand."""
     *operands, (_, out) = walk.operands(number)
-    declaration = TABLE[name_of_row(walk.reader, number)]
+    declaration = find(name_of_row(walk.reader, number))
     names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
-    for (source, tensor), slope in zip(operands, declaration.slopes, strict=True):
-        if source < 0 or slope == "0.0":
-            continue
-        value = evaluate(slope, {**names, "out": out})
-        part = _product(adjoint, value)
+    pairs = zip(operands, declaration.slopes, strict=True)
+    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
+    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
+    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
+        part = _product(adjoint, slope)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
         part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ops.table import TABLE, Pointwise
+from .ops.table import Pointwise, find
 from .rewound import Rewound
 from .tangent_rules import RULES, aligned, copy, pointwise_rule
 from .tape.tape import bounds, name_of_row, needed
@@ -99,7 +99,7 @@ class Forward(Rewound):
 
     @staticmethod
     def _rule(name: str):
-        if isinstance(TABLE.get(name), Pointwise):
+        if isinstance(find(name), Pointwise):
             return pointwise_rule
         if name not in RULES:
             raise NotImplementedError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .adjoint_rules import grouped_axes
-from .ops.table import TABLE
+from .ops.table import find
 from .tape.tape import bounds, name_of_row
 from .tensor.apply import apply
 from .tensor.einsum import einsum
@@ -47,28 +47,29 @@ def product(tangent, slope):
     return where(zero, 0.0, where(zero, 0.0, tangent) * where(zero, 0.0, slope))
 
 
-class _Values:
+class _Values(dict):
     """The names of a slope: operands are looked up only where the slope reads them."""
 
     def __init__(self, walk, number, operands, names):
         self.operands = dict(zip(names, operands, strict=True))
         self.walk, self.number = walk, number
 
-    def __getitem__(self, name):
+    def __missing__(self, name):
         return self.walk.value(self.number, *self.operands[name])
 
 
 def pointwise_rule(walk, number):
     """The sum over the operands of tangent times slope."""
-    declaration = TABLE[name_of_row(walk.reader, number)]
+    declaration = find(name_of_row(walk.reader, number))
     operands = walk.read(number)
     values = _Values(walk, number, operands, (*declaration.inputs, "out"))
     ndim, total = len(walk.shape(number)), None
-    for (source, view), slope in zip(operands[:-1], declaration.slopes, strict=True):
-        tangent = walk.tangent(source, view)
-        if tangent is None or slope == "0.0":
-            continue
-        part = product(aligned(tangent, ndim), evaluate(slope, values))
+    tangents = [walk.tangent(source, view) for source, view in operands[:-1]]
+    pairs = [(t, s) for t, s in zip(tangents, declaration.slopes, strict=True) if s != "0.0"]
+    pairs = [(aligned(t, ndim), s) for t, s in pairs if t is not None]
+    slopes = evaluate(declaration, [slope for _, slope in pairs], values)
+    for (tangent, _), slope in zip(pairs, slopes, strict=True):
+        part = product(tangent, slope)
         total = part if total is None else total + part
     return total
 
@@ -280,6 +281,7 @@ RULES = {
     "gather": gather_rule,
     "deposit": deposit_rule,
     "write": write_rule,
+    "store": write_rule,
     "scatter": write_rule,
     "extreme": extreme_rule,
     "prod": prod_rule,

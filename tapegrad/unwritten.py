@@ -86,14 +86,7 @@ class Unwritten(Rewound):
         """The row once more, on what stands for its operands."""
         row = self.reader.row(number)
         op, base = int(row["op"]), self.base(number)
-        if op == layout.CONSTANT:
-            read = []
-        elif op == layout.LOAD:
-            buffer = self.base(int(row["a"]))
-            cell = np.ndarray((), buffer.dtype, buffer, int(row["b"]) * 4)
-            read = [(int(row["a"]), cell)]
-        else:
-            *read, _ = self.read(number)
+        read = self.read(number)[:-1] if op != layout.CONSTANT else []
         operands = [_parameter(self.operand(*pair)) for pair in read]
         out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
         if op == _LINK:  # beside each operand, its place in the output

@@ -13,7 +13,7 @@ import numpy as np
 
 from .codegen import layout
 from .tape import store
-from .tape.tape import USED_UP, Reader, array_at, bounds, constant_of, object_at
+from .tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 
@@ -33,9 +33,15 @@ def _compiled(text: str):
     return compile(text, text, "eval")
 
 
-def evaluate(slope: str, values):
-    """A slope of the table, with the values of its names found in a mapping."""
-    return eval(_compiled(slope), _NAMES, values)  # the text is the table's
+def evaluate(declaration, slopes, values) -> list:
+    """Slopes of an operation, with the values of its names in a mapping.
+
+    The mapping gets the values of the steps that the slopes read.
+    """
+    with np.errstate(all="ignore"):
+        for name, text in declaration.needed(*slopes):
+            values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
+        return [eval(_compiled(slope), _NAMES, values) for slope in slopes]
 
 
 def tensor_at(number: int, array=None, value: float = 0.0):
@@ -97,6 +103,12 @@ class Walk:
         row = self.reader.row(number)
         if int(row["op"]) > layout.ARRAY:
             return [self._referred(*reference) for reference in self.reader.references(number)]
+        if int(row["op"]) == layout.LOAD:
+            return [self._cell(row), (number, None)]
+        if int(row["op"]) == layout.STORE:
+            if row["c"] < -1:
+                raise RuntimeError(USED_UP)
+            return [self._cell(row), (-1, np.float64(row["value"])), (int(row["c"]), None)]
         kind = int(row["op"]) & 3
         operands: list = [(int(row["a"]), None)]
         if kind == layout.ROW_ROW and row["b"] >= 0:
@@ -106,6 +118,11 @@ class Walk:
         elif kind == layout.CONSTANT_ROW:
             operands.insert(0, (-1, np.float64(constant_of(row))))
         return [*operands, (number, None)]
+
+    def _cell(self, row) -> tuple[int, np.ndarray]:
+        """The cell that a LOAD or STORE names."""
+        source = int(row["a"])
+        return source, cell_of(self.base(source), int(row["b"]))
 
     @staticmethod
     def _referred(what, source, tag):

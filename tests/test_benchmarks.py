@@ -1,8 +1,9 @@
 """The benchmarks' workloads give the same values and gradients in every system installed."""
 
+import numpy as np
 import pytest
 
-from benchmarks import figures, operations, peer_forms, peers, workload_definitions
+from benchmarks import custom, figures, operations, peer_forms, peers, workload_definitions
 
 
 def test_numbers_keep_three_digits():
@@ -38,3 +39,10 @@ def test_every_workload_is_compared_with_pytorch():
 def test_every_operation_is_measured(name):
     forward, reverse = figures.operation_costs(name, 20, 2, times=1)
     assert forward > 0 and reverse > 0
+
+
+def test_the_body_is_the_same_in_both_forms():
+    given = custom.inputs(50)
+    of_arrays, fused = custom.FORMS["NumPy"], custom.FORMS["elementwise"]
+    np.testing.assert_allclose(fused(*given), of_arrays(*given), 1e-12)
+    assert custom.seconds("elementwise", "gradient", size=50, times=1) > 0

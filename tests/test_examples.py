@@ -1,6 +1,7 @@
 """The examples: what they compute, not what they print."""
 
 import importlib.util
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,46 @@ def example(name):
     return module
 
 
-@pytest.mark.parametrize("name", ["rosenbrock", "index_writes"])
+@pytest.mark.parametrize("name", ["rosenbrock", "index_writes", "homography"])
 def test_short_examples_end_with_their_assertion(name):
     example(name).main()
+
+
+def test_homography_gradients_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    homography = example("homography")
+    inputs = [homography.homographies(3), *homography.grid(8, 6)]
+    theirs = [torch.tensor(a, requires_grad=True) for a in inputs]
+    u, v = homography.with_broadcasting(*theirs)
+    (u * u + u * v).sum().backward()
+    for way in (homography.with_repeat, homography.with_broadcasting):
+        ours = homography.gradients(way, 8, 6, 3)
+        for mine, tensor in zip(ours, theirs, strict=True):
+            expected = tensor.grad.numpy()
+            assert np.allclose(mine, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
+def test_homography_advice_names_the_copies_and_their_bytes():
+    homography = example("homography")
+    batch, height, width = 4, 24, 32
+    found = {}
+    for way in (homography.with_repeat, homography.with_broadcasting):
+        with tg.autograd.profiler.profile() as prof:
+            homography.gradients(way, width, height, batch)
+        found[way] = prof.advice
+    assert found[homography.with_broadcasting] == []
+    copies = [(one.text.split()[0], one.rows, one.nbytes) for one in found[homography.with_repeat]]
+    one_array = batch * height * width * 8 + 24 + 3 * 16  # a row, two references and the result
+    assert copies == [
+        ("tile", 9, 9 * one_array),
+        ("repeat", 1, one_array),
+        ("repeat", 1, one_array),
+    ]
+    lines, first = inspect.getsourcelines(homography.with_repeat)
+    named = [lines[one.place[1] - first] for one in found[homography.with_repeat]]
+    assert all(
+        call in text for call, text in zip(("tile(", "repeat(", "repeat("), named, strict=True)
+    )
 
 
 def test_lynx_hare_gradient_equals_central_differences():

@@ -11,7 +11,16 @@ import tapegrad as tg
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tapegrad"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FOLDERS = {"codegen": 0, "ops": 1, "sweep": 2, "tape": 3, "tensor": 4, "nn": 7, "optim": 7}
+FOLDERS = {
+    "codegen": 0,
+    "ops": 1,
+    "sweep": 2,
+    "tape": 3,
+    "tensor": 4,
+    "nn": 7,
+    "optim": 7,
+    "profiler": 7,
+}
 MODULES = {
     **dict.fromkeys(("transforms", "jacobians", "mapping", "functional"), 6),
     **dict.fromkeys(("gradcheck", "projections", "__init__"), 7),

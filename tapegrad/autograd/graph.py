@@ -185,8 +185,8 @@ def _shaped(walk, operand, gradient):
 
 def _through_write(walk, number: int, gradient):
     """Gradients of what a buffer held before a write, and of what was written."""
-    (_, view), (_, kept), (source, what), *rest = walk.read(number)
-    base = walk.base(int(walk.reader.references(number)["id"][0]))
+    (buffer, view), (_, kept), (source, what), *rest = walk.read(number)
+    base = walk.base(buffer)
     seen = seen_as(gradient, base, view)
     if rest:
         picked = rest[0][1]
@@ -282,9 +282,7 @@ def operands_of(walk: Walk, number: int) -> list:
         raise RuntimeError(AGAIN)
     name = name_of_row(walk.reader, number)
     if name == "load":
-        source = int(row["a"])
-        base = walk.base(source)
-        return [(source, np.ndarray((), base.dtype, base, int(row["b"]) * 4))]
+        return walk.read(number)[:1]
     if call := function_at(walk, number):
         return call.operands(walk, number)
     found = walk.read(number)
@@ -328,10 +326,9 @@ def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
     """The node of what `view` shows of the buffer of a row, before another row; and its index."""
     op = int(walk.reader.row(number)["op"])
     if op in (layout.LOAD, -layout.LOAD):
-        source = int(walk.reader.row(number)["a"])
-        base = walk.base(source) if op > 0 else None
-        if base is not None:
-            cell = np.ndarray((), base.dtype, base, int(walk.reader.row(number)["b"]) * 4)
+        if op > 0:
+            ((source, cell),) = walk.read(number)[:1]
+            base = walk.base(source)
             call = function_at(walk, source)
             result = call is not None and call.index_of(base, cell) is not None
             if base.ndim == 0 or result:  # the scalar of a tensor without axes
@@ -372,4 +369,5 @@ def grad_fn(tensor):
     return node_before(walk, walk.reader.writes(), tensor._id, part_of(tensor))[0]
 
 
-rt.Tensor.grad_fn = property(grad_fn)
+for _name, _method in {"grad_fn": property(grad_fn)}.items():
+    setattr(rt.Tensor, _name, _method)

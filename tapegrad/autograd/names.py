@@ -31,7 +31,7 @@ def name_of(walk: Walk, number: int) -> str:
     """The name of a row's node, such as "MulBackward0"."""
     op = int(walk.reader.row(number)["op"])
     name = name_of_op(op)
-    if name == "write":
+    if name in ("write", "store"):
         return "CopySlices"
     if op > 0 and name == "function":
         return f"{object_at(walk.reader.references(number)['what'][0])}Backward"

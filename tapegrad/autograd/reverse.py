@@ -14,7 +14,8 @@ AGAIN = (
 
 _CHANGED = (
     "tapegrad.backward: an input was written in place, inside no_grad(), after the rows that read "
-    "it were recorded; call backward() before the write, or compute the output again"
+    "it were recorded; call backward() before the write, or compute the output again; "
+    "tg.autograd.detect_anomaly() around all of it finds the line"
 )
 
 

@@ -35,7 +35,11 @@ LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
 CHANGED = 7  # an input written since; another row stands for it now
-FIRST_CODE = 2  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
+# a cell of an array written: a, b as for LOAD, c = row of what was written (−2: used up); the value
+# is what the cell held, or while a sweep is below the row what was written
+STORE = 8
+NUMBER = 9  # a number that was written to a cell
+FIRST_CODE = 3  # scalar ops are 4·(code + 1) + kind: they start at 4·FIRST_CODE
 ARRAY = 1 << 16
 
 # tags of a reference
@@ -141,11 +145,13 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_LOADS,
     FRAME_LOADS_COUNT,
     FRAME_ANSWERED,
-) = range(0, 8 * 34, 8)
+    FRAME_TIMES,
+) = range(0, 8 * 35, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
-DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED, CALL_PYTHON = range(7)
+DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
+REFUSED, CALL_PYTHON = 6, 7
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.
@@ -162,9 +168,17 @@ KEPT_CELLS = 16
 #: Results of this many bytes get memory that is used again (see tensor.memory).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
-OPERANDS, RUN = 4, 64
+OPERANDS, RUN = 8, 64
+#: Kernels of an element-wise operation: one for each set of operands that have an adjoint.
+MASKS = 1 << OPERANDS
+#: What the table of operations in use says: which values the slopes read (an operand each, then the
+#: output), from a bit on which slopes are zero, and what sort of operation it is.
+FLAT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
+
+#: An entry of a call of a user's function: see ops.called.
+CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range(0, 48, 8)
 
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)

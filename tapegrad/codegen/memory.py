@@ -156,6 +156,10 @@ def call_address(signature):
     return _with_arity(build, arity)
 
 
+#: Calls the bridge to a function of a user's: `called(address, entries)`.
+called = call_address(types.int64(types.int64))
+
+
 def global_address(name):
     """The address of a symbol that `llvmlite.binding.add_symbol` has named."""
 

@@ -4,7 +4,27 @@ An odometer counts through a shape; the inner loop runs along the last axis.
 """
 
 from .layout import ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, FRAME_SCRATCH
-from .memory import f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, store_f64
+from .memory import f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, memcpy, store_f64
+
+
+@helper
+def sum64(address, n):
+    """The sum of doubles side by side, in parts that need not wait for each other."""
+    s = f64s(address)
+    t0, t1, t2, t3, t4, t5, t6, t7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    whole = n & ~7
+    for i in range(0, whole, 8):
+        t0 += s[i]
+        t1 += s[i + 1]
+        t2 += s[i + 2]
+        t3 += s[i + 3]
+        t4 += s[i + 4]
+        t5 += s[i + 5]
+        t6 += s[i + 6]
+        t7 += s[i + 7]
+    for i in range(whole, n):
+        t0 += s[i]
+    return ((t0 + t4) + (t1 + t5)) + ((t2 + t6) + (t3 + t7))
 
 
 @helper
@@ -13,6 +33,8 @@ def add_run64(target, target_stride, source, source_stride, n):
         t, s = f64s(target), f64s(source)
         for i in range(n):
             t[i] += s[i]
+    elif target_stride == 0 and source_stride == 8:
+        store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
     elif target_stride == 0:
         total = 0.0
         for i in range(n):
@@ -90,13 +112,10 @@ def start_of_block(index, strides, shape, ndim, start):
 
 
 @helper
-def next_run(index, strides, shape, ndim):
-    """Move the odometer to the start of the next line; returns the change of the byte offset."""
-    axis = ndim - 1
-    offset = -index[axis] * load_i64(strides, axis * 8)
-    index[axis] = 0
-    axis -= 1
-    while axis >= 0:
+def next_line(index, strides, shape, ndim):
+    """Move the odometer by one; returns the change of the byte offset."""
+    offset = 0
+    for axis in range(ndim - 1, -1, -1):
         index[axis] += 1
         offset += load_i64(strides, axis * 8)
         size = load_i64(shape, axis * 8)
@@ -104,54 +123,71 @@ def next_run(index, strides, shape, ndim):
             break
         index[axis] = 0
         offset -= size * load_i64(strides, axis * 8)
-        axis -= 1
     return offset
+
+
+@helper
+def line_in(strides, shape, ndim):
+    """Elements that lie one step apart along the last axes: the first such axis, their number and
+    the step. An array that is broadcast along its last axes is one line there."""
+    if ndim == 0:
+        return 0, 1, 0
+    axis = ndim - 1
+    n, step = load_i64(shape, axis * 8), load_i64(strides, axis * 8)
+    while axis > 0 and load_i64(strides, (axis - 1) * 8) == n * step:
+        axis -= 1
+        n *= load_i64(shape, axis * 8)
+    return axis, n, step
 
 
 @helper
 def block_of(frame, data, strides, shape, ndim, start, n, block, width):
     """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
     index = i64s(load_i64(frame, FRAME_SCRATCH))
-    at = data + start_of_block(index, strides, shape, ndim, start)
-    last = ndim - 1
-    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    outer, line, step = line_in(strides, shape, ndim)
+    at = data + start_of_block(index, strides, shape, outer, start // line)
+    skip = start % line
     done = 0
     while done < n:
-        run = 1
-        if ndim > 0:
-            run = min(n - done, load_i64(shape, last * 8) - index[last])
-        if width == 8:
+        run, first = min(n - done, line - skip), at + skip * step
+        if step == width:
+            memcpy(block + done * width, first, run * width)
+        elif width == 8 and step == 0:
+            b64, value = f64s(block + done * 8), load_f64(first, 0)
+            for i in range(run):
+                b64[i] = value
+        elif width == 8:
             b64 = f64s(block + done * 8)
             for i in range(run):
-                b64[i] = load_f64(at, i * step)
+                b64[i] = load_f64(first, i * step)
         else:
             b32 = f32s(block + done * 4)
             for i in range(run):
-                b32[i] = f32s(at + i * step)[0]
+                b32[i] = f32s(first + i * step)[0]
         done += run
+        skip = 0
         if done < n:
-            at += next_run(index, strides, shape, ndim)
+            at += next_line(index, strides, shape, outer)
 
 
 @helper
 def add_block(frame, data, strides, shape, ndim, start, n, block, width):
     """Add a contiguous block to elements start … start+n of a strided array, in C order."""
     index = i64s(load_i64(frame, FRAME_SCRATCH))
-    at = data + start_of_block(index, strides, shape, ndim, start)
-    last = ndim - 1
-    step = load_i64(strides, last * 8) if ndim > 0 else 0
+    outer, line, step = line_in(strides, shape, ndim)
+    at = data + start_of_block(index, strides, shape, outer, start // line)
+    skip = start % line
     done = 0
     while done < n:
-        run = 1
-        if ndim > 0:
-            run = min(n - done, load_i64(shape, last * 8) - index[last])
+        run = min(n - done, line - skip)
         if width == 8:
-            add_run64(at, step, block + done * 8, 8, run)
+            add_run64(at + skip * step, step, block + done * 8, 8, run)
         else:
-            add_run32(at, step, block + done * 4, 4, run)
+            add_run32(at + skip * step, step, block + done * 4, 4, run)
         done += run
+        skip = 0
         if done < n:
-            at += next_run(index, strides, shape, ndim)
+            at += next_line(index, strides, shape, outer)
 
 
 @helper

@@ -8,8 +8,19 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-#: Every operation, by name; a code is a position in this table and is never stored on disk.
+#: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
+#: Those that users have declared, by name. They come when compiled code runs already.
+USERS: dict[str, Any] = {}
+#: All of them by code, which counts from 1 and is never stored on disk.
+BY_CODE: dict[int, Any] = {}
+#: Tables by code are made for so many: they never move while a sweep reads them.
+MOST_CODES = 4096
+
+
+def words_of(*expressions: str) -> set[str]:
+    """The names in expressions."""
+    return set(re.findall(r"\b[A-Za-z_]\w*", " ".join(expressions)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +28,8 @@ class Pointwise:
     """An element-wise operation: one expression for the value, one for the slope of each input.
 
     The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are
-    compiled, evaluated by NumPy, and called with tensors to record derivatives of any order.
+    compiled, evaluated by NumPy, and called with tensors to record derivatives of any order. What
+    they share is in `steps`: names with an expression each, which may read the steps before it.
     """
 
     name: str
@@ -29,13 +41,22 @@ class Pointwise:
     awkward: str
     numpy: str
     code: int
+    steps: tuple[tuple[str, str], ...] = ()
+
+    def needed(self, *expressions: str) -> list[tuple[str, str]]:
+        """The steps that expressions read, in order."""
+        wanted, found = words_of(*expressions), []
+        for name, text in reversed(self.steps):
+            if name in wanted:
+                found.append((name, text))
+                wanted |= words_of(text)
+        return found[::-1]
 
     @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the slopes read: inputs in order, then the output."""
-        text = " ".join(self.slopes)
-        names = (*self.inputs, "out")
-        return sum(1 << k for k, name in enumerate(names) if re.search(rf"\b{name}\b", text))
+        read = words_of(*self.slopes, *[text for _, text in self.needed(*self.slopes)])
+        return sum(1 << k for k, name in enumerate((*self.inputs, "out")) if name in read)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +65,7 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; `value(out, *operands)` computes the output again from operands of new values.
+    `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     `example` is an expression that records one such row of a tensor `x` with one axis.
     """
 
@@ -56,6 +78,7 @@ class Structural:
     value: Callable | None
     writes: bool
     code: int
+    refusal: Callable[[int], Exception] | None = None
 
 
 def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):
@@ -67,8 +90,9 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
         domain = (domain,) * len(names)
     domain = domain or ((-2.0, 2.0),) * len(names)
     numpy = numpy or f"numpy.{name}"
-    code = len(TABLE) + 1
-    TABLE[name] = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
+    code = len(BY_CODE) + 1
+    op = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
+    TABLE[name] = BY_CODE[code] = op
 
 
 def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="", writes=False):
@@ -76,5 +100,30 @@ def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
-    code = len(TABLE) + 1
-    TABLE[name] = Structural(name, doc, example, awkward, adjoint, helpers, value, writes, code)
+    code = len(BY_CODE) + 1
+    op = Structural(name, doc, example, awkward, adjoint, helpers, value, writes, code)
+    TABLE[name] = BY_CODE[code] = op
+
+
+def users_name(wanted: str) -> str:
+    """A name for an operation of a user's: the one wanted, with a number where it is taken."""
+    name, count = wanted, 1
+    while name in TABLE or name in USERS:
+        count += 1
+        name = f"{wanted}_{count}"
+    return name
+
+
+def declare(make: Callable[[int], Any]) -> Any:
+    """Add the operation that `make(code)` gives to those of users; None if there is no room."""
+    code = len(BY_CODE) + 1
+    if code >= MOST_CODES:
+        return None
+    op = make(code)
+    USERS[op.name] = BY_CODE[code] = op
+    return op
+
+
+def find(name: str) -> Any:
+    """The operation of a name, None if there is none."""
+    return TABLE.get(name) or USERS.get(name)

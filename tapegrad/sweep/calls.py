@@ -3,109 +3,45 @@
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DATA,
-    ARRAY_DTYPE,
-    ARRAY_FLAGS,
-    ARRAY_NDIM,
-    ARRAY_SHAPE,
-    ARRAY_STRIDES,
     CONSTANT_ROW,
-    DELETE_ITEM,
     FIRST_CODE,
     FLOAT_VALUE,
-    HEADER_BYTES,
     LEAF,
     LEAVES,
     LIVE,
     LOAD,
     OBJECT_TYPE,
-    ROW_BYTES,
     ROW_CONSTANT,
-    ROWS,
     SCALAR_CHUNK,
     SCALAR_ID,
-    SET_ITEM,
-    STATE_ARRAY_TYPE,
     STATE_CHUNK,
-    STATE_COPY,
-    STATE_ELLIPSIS,
-    STATE_FALSE,
     STATE_FLOAT_TYPE,
-    STATE_INT_TYPE,
     STATE_NDARRAY_TYPE,
     STATE_SCALAR_TYPE,
-    STATE_SLICE_TYPE,
-    STATE_SLOW,
-    STATE_SPECIAL,
-    STATE_TRUE,
     TAG_ARRAY,
-    TAG_CONSTANT,
-    TAG_INT,
-    TAG_OBJECT,
     TAG_SCALAR,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
-    WRITEABLE,
     WRITES,
 )
-from ..codegen.memory import (
-    bits_of,
-    helper,
-    load_f64,
-    load_i32,
-    load_i64,
-    store_f64,
-    store_i32,
-    store_i64,
-)
-from ..codegen.python import (
-    call_three,
-    call_two,
-    decref,
-    error_occurred,
-    get_item,
-    incref,
-    int_as_word,
-    set_object,
-)
+from ..codegen.memory import helper, load_f64, load_i64, store_f64, store_i32, store_i64
+from ..codegen.python import decref, error_occurred, incref, int_as_word
 from .arrays import load_cell
 from .rows import (
+    add_operand,
     add_reference,
     bytes_of,
     first_reference,
-    is_number,
     new_scalar,
     new_tensor,
     next_row,
     row_done,
     scalar_row,
-    slow,
     state,
+    truth,
 )
-
-
-@helper
-def add_operand(operand):
-    """Write the reference of an operand: a tensor, a scalar, an array, an int, a float; any other
-    object is kept alive."""
-    S = state()
-    kind = load_i64(operand, OBJECT_TYPE)
-    if kind == load_i64(S, STATE_ARRAY_TYPE):
-        array = load_i64(operand, TENSOR_ARRAY)
-        incref(array)
-        add_reference(array, load_i64(operand, TENSOR_ID), TAG_ARRAY)
-    elif kind == load_i64(S, STATE_SCALAR_TYPE):
-        add_reference(0, load_i64(operand, SCALAR_ID), TAG_SCALAR)
-    elif kind == load_i64(S, STATE_NDARRAY_TYPE):
-        incref(operand)
-        add_reference(operand, -1, TAG_ARRAY)
-    elif kind == load_i64(S, STATE_INT_TYPE):
-        add_reference(int_as_word(operand), -1, TAG_INT)
-    elif is_number(kind):
-        add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
-    else:
-        incref(operand)
-        add_reference(operand, -1, TAG_OBJECT)
+from .writes import is_same_place
 
 
 @helper
@@ -196,111 +132,9 @@ def load(arguments, count):
 
 
 @helper
-def truth(value):
-    S = state()
-    made = load_i64(S, STATE_TRUE) if value else load_i64(S, STATE_FALSE)
-    incref(made)
-    return made
-
-
-@helper
-def same_axes(a, b, table):
-    """Whether two arrays of as many axes have the same shape, or the same strides."""
-    same = load_i32(a, ARRAY_NDIM) == load_i32(b, ARRAY_NDIM)
-    if same:
-        first, second = load_i64(a, table), load_i64(b, table)
-        for axis in range(load_i32(a, ARRAY_NDIM)):
-            same = same and load_i64(first, axis * 8) == load_i64(second, axis * 8)
-    return same
-
-
-@helper
-def is_same_place(a, b):
-    """Whether two arrays are the same elements in the same order."""
-    if load_i64(a, ARRAY_DATA) != load_i64(b, ARRAY_DATA):
-        return False
-    return same_axes(a, b, ARRAY_SHAPE) and same_axes(a, b, ARRAY_STRIDES)
-
-
-@helper
 def same_place(arguments, count):
     """`same_place(a, b)`: whether two arrays are the same elements in the same order."""
     return truth(is_same_place(load_i64(arguments, 0), load_i64(arguments, 8)))
-
-
-@helper
-def fits_whole(t, v):
-    """Whether all of tensor `t` can be written with `v` as it is.
-
-    Both are recorded, of one shape and dtype, the first can be written and is no input, and they
-    are apart.
-    """
-    id, other = load_i64(t, TENSOR_ID), load_i64(v, TENSOR_ID)
-    if id < 0 or other < 0 or id == other:
-        return False
-    row = load_i64(t, TENSOR_CHUNK) + HEADER_BYTES + (id & (ROWS - 1)) * ROW_BYTES
-    a, b = load_i64(t, TENSOR_ARRAY), load_i64(v, TENSOR_ARRAY)
-    if load_i32(row, 0) == LEAF or load_i64(a, ARRAY_DTYPE) != load_i64(b, ARRAY_DTYPE):
-        return False
-    return (load_i32(a, ARRAY_FLAGS) & WRITEABLE) != 0 and same_axes(a, b, ARRAY_SHAPE)
-
-
-@helper
-def write_whole(arguments, count):
-    """`write_whole(op, tensor, value)`: write all of a tensor, if nothing has to be looked at."""
-    S = state()
-    t, v = load_i64(arguments, 8), load_i64(arguments, 16)
-    if load_i64(S, STATE_SPECIAL) != 0 or not fits_whole(t, v):
-        return truth(False)
-    array = load_i64(t, TENSOR_ARRAY)
-    kept = call_two(load_i64(S, STATE_COPY), array, 0, 0)
-    if kept == 0:
-        return 0
-    at = next_row(3, bytes_of(array))
-    if at == 0:
-        decref(kept)
-        return 0
-    chunk = load_i64(S, STATE_CHUNK)
-    store_i32(at, 0, int_as_word(load_i64(arguments, 0)))
-    store_i32(at, 4, first_reference(chunk))
-    store_i32(at, 8, 3)
-    add_operand(t)
-    add_reference(kept, -1, TAG_ARRAY)
-    add_operand(v)
-    row_done(at)
-    store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
-    if set_object(array, load_i64(S, STATE_ELLIPSIS), load_i64(v, TENSOR_ARRAY)) < 0:
-        return 0
-    return truth(True)
-
-
-@helper
-def set_subscript(self, key, value):
-    """`tensor[key] = value`: nothing is to be done at the end of `tensor[key] += x`."""
-    S = state()
-    if value == 0:
-        let_go(slow(self, key, DELETE_ITEM))
-        return -1
-    id = load_i64(self, TENSOR_ID)
-    kind = load_i64(key, OBJECT_TYPE)
-    if load_i64(value, OBJECT_TYPE) == load_i64(S, STATE_ARRAY_TYPE) and id >= 0:
-        if load_i64(value, TENSOR_ID) == id and kind == load_i64(S, STATE_SLICE_TYPE):
-            part = get_item(load_i64(self, TENSOR_ARRAY), key)
-            if part == 0:
-                return -1
-            same = is_same_place(part, load_i64(value, TENSOR_ARRAY))
-            decref(part)
-            if same:
-                return 0
-    done = call_three(load_i64(load_i64(S, STATE_SLOW), SET_ITEM * 8), self, key, value, 0)
-    let_go(done)
-    return 0 if done != 0 else -1
-
-
-@helper
-def let_go(made):
-    if made != 0:
-        decref(made)
 
 
 @helper

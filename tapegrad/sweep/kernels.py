@@ -9,7 +9,8 @@ import inspect
 import textwrap
 
 from ..codegen.factory import compile_source
-from ..ops.table import TABLE, Pointwise, Structural
+from ..codegen.ufunc import make_ufunc
+from ..ops.table import Pointwise, Structural
 
 _HEAD = """
 from tapegrad.codegen import vmath as np
@@ -31,6 +32,9 @@ def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
     for j, name in enumerate((*op.inputs, "out")):
         if op.used >> j & 1:
             body.append(f"        {name} = {name}s[i]")
+    body += [
+        f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
+    ]
     for j in wanted:
         slope = op.slopes[j]
         if slope == "1.0":
@@ -44,13 +48,13 @@ def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
 
 def value_source(op: Pointwise, width: int) -> str:
     """Text of the kernel that computes the values of an operation."""
-    view, count = _VIEW[width], len(op.inputs)
+    view = _VIEW[width]
     lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
     lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     lines += ["    for i in range(n):"]
     lines += [f"        {name} = {name}s[i]" for name in op.inputs]
+    lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
     lines += [f"        outs[i] = {op.value}"]
-    assert count == len(op.inputs)
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -88,9 +92,10 @@ def compile_structural(op: Structural) -> int:
     return compile_source(structural_source(op), {name: signature})[name]
 
 
-def by_code() -> dict:
-    """Operations by their code."""
-    return {op.code: op for op in TABLE.values()}
+def ufunc(op: Pointwise):
+    """The operation as a ufunc of NumPy's, which takes float32 first where that holds all."""
+    compiled = {letter: compile_value(op, width) for letter, width in (("f", 4), ("d", 8))}
+    return make_ufunc(op.name, len(op.inputs), compiled)
 
 
 def callable_value(op: Pointwise, width: int):

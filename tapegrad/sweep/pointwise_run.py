@@ -44,7 +44,7 @@ from ..codegen.memory import (
     store_i32,
     store_i64,
 )
-from ..codegen.strided import add_block, block_of
+from ..codegen.strided import add_block, block_of, sum64
 from .runs import (
     ALIGNED,
     AT_ADJOINTS,
@@ -87,15 +87,12 @@ def fill(address, value, n, width):
 
 @helper
 def total(address, n, width):
-    result = 0.0
     if width == 8:
-        b64 = f64s(address)
-        for i in range(n):
-            result += b64[i]
-    else:
-        b32 = f32s(address)
-        for i in range(n):
-            result += b32[i]
+        return sum64(address, n)
+    result = 0.0
+    b32 = f32s(address)
+    for i in range(n):
+        result += b32[i]
     return result
 
 

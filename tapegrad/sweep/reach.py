@@ -9,8 +9,6 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.layout import *
 from numba import types
 
-WRITE_BIT = 1 << 17
-
 
 @helper
 def mark(marks, id):
@@ -36,8 +34,10 @@ def mark_operands(chunk, row, op, marks):
         at = references(chunk, row)
         for k in range(load_i32(row, 8)):
             count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
-    elif op == LOAD:
+    elif op == LOAD or op == STORE:
         count += mark(marks, load_i32(row, 4))
+        if op == STORE:
+            count += mark(marks, load_i32(row, 12))
     elif op >= 4 * FIRST_CODE:
         count += mark(marks, load_i32(row, 4))
         if op & 3 == ROW_ROW:
@@ -50,7 +50,7 @@ def written_buffer(chunk, row, op, used):
     """Id of the buffer that a row writes in place, -1 if it is no such row."""
     if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
         return load_i32(references(chunk, row), 8)
-    return -1
+    return load_i32(row, 4) if op == STORE else -1
 
 
 @helper
@@ -117,6 +117,8 @@ def release_rows(chunk, marks, base):
                         given += bytes_of(what)
                     store_i64(at, k * REFERENCE_BYTES, 0)
                     decref(what)
+            store_i32(row, 0, NOTHING)
+        elif op == STORE and load_u8(marks, base + position) == 0:
             store_i32(row, 0, NOTHING)
     return given
 

@@ -16,7 +16,7 @@ from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import int_as_word
 from tapegrad.codegen.vmath import select
-from tapegrad.sweep import arrays, calls, rows
+from tapegrad.sweep import arrays, calls, rows, writes
 from tapegrad.sweep.rows import constant_of, scalar_row, state
 from numba import types
 
@@ -90,7 +90,7 @@ FUNCTIONS = (
 _SHARED = {
     "array_operator": ("arrays.array_operator", 6),
     "tensor_item": ("arrays.tensor_item", 2),
-    "set_subscript": ("calls.set_subscript", 3),
+    "set_subscript": ("writes.set_subscript", 3),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
 }
@@ -132,7 +132,8 @@ def source() -> str:
     for name, (function, count) in _SHARED.items():
         arguments = ", ".join("abcdef"[:count])
         text += f"\n\ndef {name}({arguments}):\n    return {function}({arguments})\n"
-    return text + called_by_number([f"calls.{name}" for name in FUNCTIONS])
+    homes = {"write_whole": "writes"}
+    return text + called_by_number([f"{homes.get(name, 'calls')}.{name}" for name in FUNCTIONS])
 
 
 def compile_recorder() -> dict[str, int]:

@@ -26,7 +26,6 @@ from numba import types
 
 run_call = call_address(types.int64(types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
-WRITE_BIT = 1 << 17
 
 
 @helper
@@ -40,6 +39,40 @@ def sweep_load(frame, row, address):
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         where = mirrored(found, data, seed)
         store_f64(where, 0, load_f64(where, 0) + load_f64(address, seed * 8))
+
+
+@helper
+def swap_cell(frame, row):
+    """Put back what a written cell held, or what was written; returns its address, 0 if gone."""
+    base = base_of(frame, load_i32(row, 4))
+    if base == 0:
+        return 0
+    where = load_i64(base, ARRAY_DATA) + load_i32(row, 8) * 4
+    held = load_f64(where, 0)
+    store_f64(where, 0, load_f64(row, 16))
+    store_f64(row, 16, held)
+    return where
+
+
+@helper
+def sweep_store(frame, row):
+    """Reverse of a written cell: the old value back, its adjoint to what was written."""
+    where = swap_cell(frame, row)
+    buffer, source = load_i32(row, 4), load_i32(row, 12)
+    if where == 0 or load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8) == 0:
+        return DONE
+    found = load_i64(cell(frame, buffer), 0)
+    if found == UNTOUCHED:
+        return DONE
+    if source == -2:
+        return MET_FREED
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        at = mirrored(found, where, seed)
+        add_to_cell(frame, source, seed, load_f64(at, 0))
+        store_f64(at, 0, 0.0)
+    if not load_i64(frame, FRAME_RETAIN):
+        store_i32(row, 12, -2)
+    return DONE
 
 
 @helper
@@ -118,7 +151,7 @@ def sweep_scalars(frame, slot, position, stop):
         if op > ARRAY:
             break
         address = cells + position * stride
-        touched = load_i64(address, 0) != UNTOUCHED
+        touched = load_i64(address, 0) != UNTOUCHED or op == STORE
         if touched and op < 4 * FIRST_CODE:
             store_i64(lowest, 0, low)
             status = sweep_other(frame, (slot << ROWS_BITS) + position, row, op, address)
@@ -141,6 +174,8 @@ def sweep_other(frame, id, row, op, address):
         sweep_load(frame, row, address)
         if not load_i64(frame, FRAME_RETAIN):
             store_i32(row, 0, -op)
+    elif op == STORE:
+        return sweep_store(frame, row)
     elif op < 0:
         return MET_FREED
     elif op == CONSTANT:
@@ -221,7 +256,7 @@ def sweep_chunk(frame, order, position):
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
         if position == stop:
-            if is_touched(frame, slot, position) or is_write(frame, op):
+            if is_touched(frame, slot, position) or is_write(frame, op) or op == STORE:
                 return position, STOPPED
             stop = next_stop(frame, order, position - 1)
         status = DONE
@@ -232,6 +267,8 @@ def sweep_chunk(frame, order, position):
         elif reached:
             position, status = sweep_scalars(frame, slot, position, stop)
         else:
+            if op == STORE:
+                status = sweep_store(frame, row)
             position -= 1
         if status != DONE:
             return position, status
@@ -305,7 +342,9 @@ def redo_writes(frame):
             while position <= last:
                 row = chunk + HEADER_BYTES + position * ROW_BYTES
                 op = load_i32(row, 0)
-                if is_write(frame, op):
+                if op == STORE:
+                    swap_cell(frame, row)
+                elif is_write(frame, op):
                     kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
                     id = (slot << ROWS_BITS) + position
                     refs = reference_of(frame, id, load_i32(row, 4))

@@ -22,10 +22,12 @@ from ..codegen.layout import (
     STATE_BYTES,
     STATE_BYTES_LIMIT,
     STATE_CHUNK,
+    STATE_FALSE,
     STATE_FLOAT64,
     STATE_FLOAT_TYPE,
     STATE_ID,
     STATE_INT_TYPE,
+    STATE_NDARRAY_TYPE,
     STATE_NEW_CHUNK,
     STATE_NUMPY_FLOAT_TYPE,
     STATE_REFERENCE,
@@ -34,11 +36,18 @@ from ..codegen.layout import (
     STATE_ROW_END,
     STATE_SCALAR_TYPE,
     STATE_SLOW,
+    STATE_TRUE,
+    TAG_ARRAY,
+    TAG_CONSTANT,
+    TAG_INT,
+    TAG_OBJECT,
+    TAG_SCALAR,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
 )
 from ..codegen.memory import (
+    bits_of,
     global_address,
     helper,
     load_f64,
@@ -56,7 +65,9 @@ from ..codegen.python import (
     error_occurred,
     gc_free,
     generic_alloc,
+    incref,
     int_as_double,
+    int_as_word,
     object_free,
     object_malloc,
 )
@@ -160,6 +171,38 @@ def add_reference(what, id, tag):
     store_i32(at, 8, id)
     store_i32(at, 12, tag)
     store_i64(S, STATE_REFERENCE, at + REFERENCE_BYTES)
+
+
+@helper
+def add_operand(operand):
+    """Write the reference of an operand: a tensor, a scalar, an array, an int, a float; any other
+    object is kept alive."""
+    S = state()
+    kind = load_i64(operand, OBJECT_TYPE)
+    if kind == load_i64(S, STATE_ARRAY_TYPE):
+        array = load_i64(operand, TENSOR_ARRAY)
+        incref(array)
+        add_reference(array, load_i64(operand, TENSOR_ID), TAG_ARRAY)
+    elif kind == load_i64(S, STATE_SCALAR_TYPE):
+        add_reference(0, load_i64(operand, SCALAR_ID), TAG_SCALAR)
+    elif kind == load_i64(S, STATE_NDARRAY_TYPE):
+        incref(operand)
+        add_reference(operand, -1, TAG_ARRAY)
+    elif kind == load_i64(S, STATE_INT_TYPE):
+        add_reference(int_as_word(operand), -1, TAG_INT)
+    elif is_number(kind):
+        add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
+    else:
+        incref(operand)
+        add_reference(operand, -1, TAG_OBJECT)
+
+
+@helper
+def truth(value):
+    S = state()
+    made = load_i64(S, STATE_TRUE) if value else load_i64(S, STATE_FALSE)
+    incref(made)
+    return made
 
 
 @helper

@@ -11,6 +11,7 @@ from ..codegen.layout import (
     BLOCK,
     C_CONTIGUOUS,
     DIMENSIONS,
+    FLAT_SHIFT,
     FRAME_KERNELS32,
     FRAME_KERNELS64,
     FRAME_SCRATCH,
@@ -19,7 +20,9 @@ from ..codegen.layout import (
     FRAME_WANTED,
     FRAME_WANTED_DTYPE,
     FRAME_WANTED_MASK,
+    MASKS,
     OPERANDS,
+    POINTWISE_BIT,
     REFERENCE_BYTES,
     ROWS,
     RUN,
@@ -31,8 +34,9 @@ from ..codegen.memory import helper, load_i32, load_i64, store_i64
 
 # A row of the run, as words: its id, references, number of inputs, mask of the inputs that want a
 # derivative, kernel, and per input how its values and its adjoint are reached.
-ID, REFS, INPUTS, MASK, KERNEL, HOW, WHERE, STRIDES = 0, 8, 16, 24, 32, 40, 72, 104
-ENTRY = 104 + OPERANDS * 8
+ID, REFS, INPUTS, MASK, KERNEL, HOW = 0, 8, 16, 24, 32, 40
+WHERE = HOW + OPERANDS * 8
+ENTRY = WHERE + OPERANDS * 8
 #: How an input is reached.
 ALIGNED, STRIDED, SINGLE = 0, 1, 2
 #: Cells of rows whose adjoint may live inside the run: wanted by it, then their place in it.
@@ -41,14 +45,12 @@ INSIDE = UNTOUCHED + 2
 
 # scratch memory: odometer, kernel arguments, entries, effective strides, blocks
 AT_ARGUMENTS = DIMENSIONS * 8
-AT_ENTRIES = AT_ARGUMENTS + 16 * 8
+AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
 AT_STRIDES = AT_ENTRIES + RUN * ENTRY
 AT_VALUES = AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8
 AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK * 8
 AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK * 8
 SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK * 8
-
-POINTWISE_BIT, FLAT_SHIFT = 1 << 16, 8
 
 
 @helper
@@ -83,7 +85,7 @@ def active_mask(refs, inputs):
 @helper
 def kernel_of(frame, code, mask, width):
     table = load_i64(frame, FRAME_KERNELS64 if width == 8 else FRAME_KERNELS32)
-    return load_i64(table, (code * 8 + mask) * 8)
+    return load_i64(table, (code * MASKS + mask) * 8)
 
 
 @helper
@@ -101,7 +103,7 @@ def output_of(frame, id):
 @helper
 def wanted_kernel(frame, code, mask, width):
     """The kernel for inputs that have an adjoint, 0 if no slope is wanted; and if it is missing."""
-    flat = (load_i64(load_i64(frame, FRAME_USED), code * 8) >> FLAT_SHIFT) & 7
+    flat = (load_i64(load_i64(frame, FRAME_USED), code * 8) >> FLAT_SHIFT) & (MASKS - 1)
     kernel = 0
     if mask & ~flat:
         kernel = kernel_of(frame, code, mask & ~flat, width)

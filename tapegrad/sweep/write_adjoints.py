@@ -18,7 +18,6 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import error_occurred
 from tapegrad.sweep.rows import append_scalar
 
-WRITE_BIT = 1 << 17
 
 
 @helper
@@ -158,7 +157,7 @@ def written(frame, chunk, row, op):
     """Id of the buffer that a row writes in place, -1 if it is no such row."""
     if op > ARRAY and load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
         return load_i32(chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES, 8)
-    return -1
+    return load_i32(row, 4) if op == STORE else -1
 
 
 @helper
@@ -171,8 +170,10 @@ def marks_of_operands(chunk, row, op, marks, id):
             source = load_i32(refs, k * REFERENCE_BYTES + 8)
             if source >= 0 and source != id:
                 found |= load_u8(marks, source)
-    elif op == LOAD or op >= 4 * FIRST_CODE:
+    elif op == LOAD or op == STORE or op >= 4 * FIRST_CODE:
         found = load_u8(marks, load_i32(row, 4))
+        if op == STORE and load_i32(row, 12) >= 0:  # else it was used up
+            found |= load_u8(marks, load_i32(row, 12))
         if op >= 4 * FIRST_CODE and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
             found |= load_u8(marks, load_i32(row, 8))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import functools
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import compile_source, functions
 from ..codegen.frame import MIRROR_HEADER
-from ..ops.table import TABLE
-from ..sweep import around, kernels, reverse
+from ..ops.table import BY_CODE, MOST_CODES
+from ..sweep import around, kernels, reverse, timed
 from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
 
@@ -31,6 +32,7 @@ class _Compiled:
     begin: Any
     reverse: Any
     reverse_alone: Any
+    idle: Any
     redo: Any
     end: Any
     cell_of: Any
@@ -45,30 +47,44 @@ class _Compiled:
         self.__dict__.update(native.builtins(around.BUILTINS, call))
         self.__dict__.update(functions(around.SOURCE, around.EXPORTS, keep_lock=False))
         self.__dict__.update(functions(around.SOURCE, around.LOCKED, keep_lock=True))
-        self.__dict__.update(functions(reverse.source(), reverse.EXPORTS, keep_lock=False))
+        self.take(reverse.source(), reverse.EXPORTS, reverse.POINTWISE_SOURCE)
+        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
+        self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
+        self.structural = np.zeros(MOST_CODES, np.int64)
+
+    def take(self, source: str, exports: dict[str, int], pointwise: str) -> None:
+        """Compile the sweep itself from the texts of its two modules."""
+        self.__dict__.update(functions(source, exports, keep_lock=False))
         address = ctypes.cast(self.reverse, ctypes.c_void_p).value
-        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)
+        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
         signature = {"pointwise": "int64(int64, int64)"}
-        self.pointwise = compile_source(reverse.POINTWISE_SOURCE, signature)["pointwise"]
-        count = len(TABLE) + 2
-        self.kernels = {8: np.zeros(count * 8, np.int64), 4: np.zeros(count * 8, np.int64)}
-        self.structural = np.zeros(count, np.int64)
+        self.pointwise = compile_source(pointwise, signature)["pointwise"]
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile the kernel that a sweep has asked for."""
+        """Compile the kernel that a sweep has asked for; raise what an adjoint has refused."""
         code = int(frame[layout.FRAME_WANTED // 8])
-        op = kernels.by_code()[code]
+        op = BY_CODE[code]
+        if status == layout.REFUSED:
+            raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
         if status == layout.WANT_STRUCTURAL:
             self.structural[code] = kernels.compile_structural(op)
             return
         mask = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * 8 + mask] = kernels.compile_adjoint(op, mask, width)
+        self.kernels[width][code * layout.MASKS + mask] = kernels.compile_adjoint(op, mask, width)
 
 
 @functools.cache
 def compiled() -> _Compiled:
     return _Compiled()
+
+
+@functools.cache
+def compiled_timed() -> _Compiled:
+    """The same functions and kernels, with a sweep that notes what each row costs."""
+    code = copy.copy(compiled())
+    code.take(timed.source(), timed.EXPORTS, timed.pointwise_source())
+    return code
 
 
 class Work:
@@ -208,6 +224,16 @@ class Sweep:
         self.forget(number, True)
         return result
 
+    def cells(self, number: int) -> np.ndarray | None:
+        """What a row's cell holds, per right-hand side; None if nothing has touched it."""
+        address = int(self.work.adjoints[number >> layout.ROWS_BITS])
+        if address:
+            address += (number & (layout.ROWS - 1)) * 8 * self.seeds
+            if _word(address).value != layout.UNTOUCHED:
+                memory: Any = (ctypes.c_double * self.seeds).from_address(address)
+                return np.frombuffer(memory)
+        return None
+
     def touched_inputs(self) -> list[int]:
         """Numbers of the tensors made with `requires_grad=True` that the sweep has reached."""
         found: list[int] = []
@@ -224,7 +250,8 @@ class Sweep:
     def cell(self, number: int) -> np.ndarray:
         """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
         address = self.code.cell_of(self.address, number)
-        return np.frombuffer((ctypes.c_double * self.seeds).from_address(address))
+        cells: Any = (ctypes.c_double * self.seeds).from_address(address)
+        return np.frombuffer(cells)
 
     def is_touched(self, number: int) -> bool:
         """Whether the sweep has reached a row."""

@@ -172,6 +172,12 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         set_word(offset, value)
 
 
+def set_operator(number: int, function) -> None:
+    """Let another Python function, which the caller keeps, do what compiled slots do not cover."""
+    table = get_word(layout.STATE_SLOW)
+    ctypes.c_int64.from_address(table + number * 8).value = id(function)
+
+
 def _never_called() -> int:
     """A slot that keeps a type from inheriting its base's part in garbage collection.
 

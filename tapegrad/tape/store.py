@@ -17,7 +17,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..codegen.factory import functions
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
 
@@ -40,6 +40,7 @@ lock = threading.RLock()  # of the list of chunks
 attached: dict[int, dict[int, Any]] = {}
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
+begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
 
 
 def word(slot: int, offset: int) -> int:
@@ -68,6 +69,7 @@ def _new_slot() -> int:
     memory[:_ROWS_AT] = 0  # and no more: pages take no memory until rows are written
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
+    begun[slot] = version
     return slot
 
 
@@ -109,14 +111,22 @@ def _new_chunk() -> None:
 @functools.cache
 def used_table() -> np.ndarray:
     """Per code: which values the slopes read, which slopes are zero, what sort of row it is."""
-    words = np.zeros(len(TABLE) + 2, np.int64)
-    for op in TABLE.values():
-        if isinstance(op, Pointwise):
-            flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
-            words[op.code] = op.used | flat << 8 | 1 << 16
-        else:
-            words[op.code] = op.writes << 17
+    words = np.zeros(MOST_CODES, np.int64)
+    for code, op in BY_CODE.items():
+        words[code] = _used_word(op)
     return words
+
+
+def _used_word(op) -> int:
+    if not isinstance(op, Pointwise):
+        return op.writes * layout.WRITE_BIT
+    flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
+    return op.used | flat << layout.FLAT_SHIFT | layout.POINTWISE_BIT
+
+
+def enter(op) -> None:
+    """Make an operation known that was declared after compiled code had started."""
+    used_table()[op.code] = _used_word(op)
 
 
 @functools.cache

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import BY_CODE, Pointwise, find
 from . import store
 
 ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
@@ -22,17 +21,19 @@ REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
 USED_UP = (
     "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
 )
-_OTHERS = {layout.LEAF: "input", layout.CONSTANT: "constant", layout.LOAD: "load"}
+_CELLS = {layout.LOAD: "load", layout.STORE: "store"}
+_OTHERS = {
+    layout.LEAF: "input",
+    layout.CONSTANT: "constant",
+    layout.NUMBER: "constant",
+    **_CELLS,
+}
 
 
-@functools.cache
-def _by_code() -> dict[int, str]:
-    return {op.code: op.name for op in TABLE.values()}
-
-
-@functools.cache
 def _writing_ops() -> list[int]:
-    return [layout.ARRAY + op.code for op in TABLE.values() if getattr(op, "writes", False)]
+    """Words of the operations that write in place."""
+    codes = [code for code, op in BY_CODE.items() if getattr(op, "writes", False)]
+    return [layout.STORE, *[layout.ARRAY + code for code in codes]]
 
 
 @dataclasses.dataclass
@@ -98,6 +99,8 @@ class Reader:
             return [i for i in found if i >= 0 and i != number]
         if op == layout.LOAD:
             return [int(row["a"])]
+        if op == layout.STORE:
+            return [int(row["a"]), int(row["c"])]
         if op >= 4 * layout.FIRST_CODE:
             both = op & 3 == layout.ROW_ROW and row["b"] >= 0
             return [int(row["a"])] + ([int(row["b"])] if both else [])
@@ -108,10 +111,10 @@ class Reader:
         row = self.row(number)
         op = int(row["op"])
         if op > layout.ARRAY:
-            name = _by_code()[op - layout.ARRAY]
-            if not isinstance(TABLE[name], Pointwise) and TABLE[name].writes:
+            declared = BY_CODE[op - layout.ARRAY]
+            if not isinstance(declared, Pointwise) and declared.writes:
                 return int(self.references(number)["id"][0])
-        return -1
+        return int(row["a"]) if op == layout.STORE else -1
 
     def writes(self) -> dict[int, list[int]]:
         """The rows that write each buffer in place, oldest first."""
@@ -135,9 +138,9 @@ def name_of_op(op: int) -> str:
     """Name of the operation of a row, from its word; also if the row is used up."""
     op = abs(op)
     if op > layout.ARRAY:
-        return _by_code()[op - layout.ARRAY]
+        return BY_CODE[op - layout.ARRAY].name
     if op >= 4 * layout.FIRST_CODE:
-        return _by_code()[op // 4 - 1]
+        return BY_CODE[op // 4 - 1].name
     return _OTHERS.get(op, "")
 
 
@@ -179,7 +182,7 @@ def _scalar_row(reader, number, row, numbers) -> Row:
         operands.insert(0, constant_of(row))
     elif row["b"] >= 0:
         operands.append((numbers[int(row["b"])], None))
-    return Row(_by_code()[op // 4 - 1], operands, float(row["value"]))
+    return Row(BY_CODE[op // 4 - 1].name, operands, float(row["value"]))
 
 
 def _array_row(reader, number, row, numbers) -> Row:
@@ -198,7 +201,7 @@ def _array_row(reader, number, row, numbers) -> Row:
             operands.append(float(np.int64(what).view(np.float64)))
         else:
             operands.append(object_at(what) if tag == layout.TAG_OBJECT else int(what))
-    return Row(_by_code()[int(row["op"]) - layout.ARRAY], operands, value)
+    return Row(BY_CODE[int(row["op"]) - layout.ARRAY].name, operands, value)
 
 
 def _read(reader, number, numbers) -> Row:
@@ -208,9 +211,12 @@ def _read(reader, number, numbers) -> Row:
         return _array_row(reader, number, row, numbers)
     if op >= 4 * layout.FIRST_CODE:
         return _scalar_row(reader, number, row, numbers)
-    if op == layout.LOAD:
-        offset = int(row["b"]) * 4
-        return Row("load", [(numbers[int(row["a"])], None), offset], float(row["value"]))
+    if op in _CELLS:
+        operands: list = [(numbers[source], None) for source in reader.operands(number)]
+        operands.insert(1, int(row["b"]) * 4)
+        return Row(_CELLS[op], operands, float(row["value"]) if op == layout.LOAD else None)
+    if op == layout.NUMBER:
+        return Row("constant", [], float(row["value"]))
     if op in (layout.LEAF, layout.CONSTANT):
         name = "input" if op == layout.LEAF else "constant"
         references = reader.references(number)
@@ -246,7 +252,7 @@ class Tape:
     def check(self) -> None:
         """Raise ValueError unless every row reads only rows before it and views that fit."""
         for number, row in enumerate(self.rows):
-            if row.op not in TABLE and row.op not in ("input", "constant", "load"):
+            if find(row.op) is None and row.op not in ("input", "constant", *_CELLS.values()):
                 raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
             for source in row.inputs:
                 if not 0 <= source < number:
@@ -286,6 +292,17 @@ def bounds(array: np.ndarray) -> tuple[int, int]:
     start = array.__array_interface__["data"][0]
     low = start + sum(step for step in steps if step < 0)
     return low, start + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def cell_of(base: np.ndarray, place: int) -> np.ndarray:
+    """The element of an array at a place as LOAD and STORE name it, without axes."""
+    if base.flags.c_contiguous:
+        return np.ndarray((), base.dtype, base, place * 4)
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
+    index: tuple = np.unravel_index(int(np.flatnonzero(places == place * 4)[0]), base.shape)
+    return base[(*index, ...)]
 
 
 def _operand_text(operand) -> str:

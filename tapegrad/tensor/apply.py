@@ -9,7 +9,7 @@ import numpy as np
 
 from ..codegen.layout import ARRAY, BLOCK
 from ..ops import pointwise as _declarations
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import TABLE, USERS, Pointwise, find
 from ..sweep import kernels
 from . import memory
 from . import runtime as rt
@@ -21,7 +21,9 @@ assert _declarations
 
 @functools.cache
 def ufunc_of(name: str):
-    """NumPy's or SciPy's function of an operation."""
+    """NumPy's or SciPy's function of an operation; a compiled one for an operation of a user's."""
+    if name in USERS:
+        return kernels.ufunc(USERS[name])
     module, _, function = TABLE[name].numpy.rpartition(".")
     return getattr(importlib.import_module(module), function)
 
@@ -122,14 +124,14 @@ def apply(name: str, *operands):
     items = [scalar_of(operand) for operand in items]
     values = [value_of(operand) for operand in items]
     out = compute(name, values)
-    op = TABLE[name]
+    op = find(name)
     check_dtype(name, out)
-    if len(items) <= 2 and np.ndim(out) == 0 and out.dtype == np.float64:
+    if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
         numbers = [
             o if type(o) is rt.Scalar else float(v) for o, v in zip(items, values, strict=True)
         ]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
-    return record_array(op, np.asarray(out, order="C"), items)
+    return scalar_of(record_array(op, np.asarray(out, order="C"), items))
 
 
 def check_dtype(name: str, out) -> None:

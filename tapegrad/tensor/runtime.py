@@ -106,17 +106,21 @@ def is_recording() -> bool:
 def set_recording(on: bool) -> bool:
     """Switch recording in this thread; returns what it was.
 
-    Compiled operators look at one word: how many threads do not record. While it is not zero they
-    go to Python, which knows the thread.
+    Compiled operators look at one word: how many threads do not record, and how many listen to
+    what is recorded (see `tensor.tracing`). While it is not zero they go to Python, which knows.
     """
     before = _mode.recording
     if before != on:
-        with _count_lock:
-            step = -1 if on else 1
-            word = native.get_word(layout.STATE_SPECIAL)
-            native.set_word(layout.STATE_SPECIAL, word + step)
+        add_special(-1 if on else 1)
         _mode.recording = on
     return before
+
+
+def add_special(step: int) -> None:
+    """Count reasons for which compiled operators go to Python."""
+    with _count_lock:
+        word = native.get_word(layout.STATE_SPECIAL)
+        native.set_word(layout.STATE_SPECIAL, word + step)
 
 
 @contextlib.contextmanager
