@@ -6,6 +6,7 @@ that it shows alive. A view, which needs no row, shows as a node of its own.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
@@ -25,6 +26,8 @@ from .hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_r
 from .names import name_of
 from .reverse import AGAIN
 
+#: Operations whose derivative reads no values.
+_LINEAR = frozenset("load link sum pack convert gather deposit write scatter cumsum".split())
 #: Nodes that somebody holds: one row, one node.
 _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
@@ -107,11 +110,10 @@ class RowNode(Node):
     def __init__(self, walk: Walk, number: int):
         self._number = number
         self._anchor = tensor_at(number)
-        self._name = name_of(walk, number)
         self._next: tuple | None = None
 
     def name(self):
-        return self._name
+        return type(self).__name__
 
     @property
     def buffer(self) -> int:
@@ -144,15 +146,15 @@ class RowNode(Node):
     def _refuse_stale(self) -> None:
         """Raise if a value that the rule reads was overwritten."""
         walk = Walk(())
-        declaration = TABLE.get(name_of_row(walk.reader, self._number))
-        if isinstance(declaration, Pointwise) and not declaration.used:
-            return
-        writes = walk.reader.writes()
+        name = name_of_row(walk.reader, self._number)
+        declaration = TABLE.get(name)
+        used = declaration.used if isinstance(declaration, Pointwise) else -(name not in _LINEAR)
+        writes = walk.reader.writes() if used else {}
         now = walk.reader.time(self._number)
-        for source, _ in walk.read(self._number):
-            if any(walk.reader.time(w) > now for w in writes.get(source, ())):
+        for k, (source, _) in enumerate(walk.read(self._number) if used else ()):
+            if used >> k & 1 and any(walk.reader.time(w) > now for w in writes.get(source, ())):
                 raise RuntimeError(
-                    f"tapegrad.{self._name}: a value that the derivative needs was written in "
+                    f"tapegrad.{self.name()}: a value that the derivative needs was written in "
                     "place since; call backward(), which puts it back, or write to a copy()"
                 )
 
@@ -225,7 +227,10 @@ class ViewNode(Node):
 
 
 class AccumulateGrad(Node):
-    """The end of the graph: adds to `grad` of an input, which is its `variable`."""
+    """The end of the graph: adds to `grad` of an input, which is its `variable`.
+
+    The variable of a transform's input, and of an input whose tensor is gone, is None.
+    """
 
     def __init__(self, variable):
         self.variable = variable
@@ -238,6 +243,8 @@ class AccumulateGrad(Node):
         return ()
 
     def gradients(self, gradients):
+        if self.variable is None:
+            return ()
         meta = self.variable._meta
         value = np.array(value_of(gradients[0]), self.variable.dtype)
         meta.grad = wrap(value) if meta.grad is None else meta.grad + value
@@ -247,6 +254,8 @@ class AccumulateGrad(Node):
         self.gradients(gradients)
 
     def _watch(self):
+        if self.variable is None:
+            return Watch()
         return watch_leaf(self.variable._meta)
 
 
@@ -255,7 +264,7 @@ class FunctionNode(RowNode):
 
     def __init__(self, walk, number):
         super().__init__(walk, number)
-        self._call = object_at(walk.reader.references(number)["what"][0])
+        self._call = function_at(walk, number)
 
     def gradients(self, gradients):
         return self._call.pass_back(Walk(()), self._number, gradients)
@@ -274,8 +283,8 @@ def operands_of(walk: Walk, number: int) -> list:
     name = name_of_row(walk.reader, number)
     if name == "load":
         return walk.read(number)[:1]
-    if name == "function":
-        return object_at(walk.reader.references(number)["what"][0]).operands(walk, number)
+    if call := function_at(walk, number):
+        return call.operands(walk, number)
     found = walk.read(number)
     if isinstance(TABLE.get(name), Pointwise):
         return [pair if pair[0] >= 0 else (-1, None) for pair in found[:-1]]
@@ -292,21 +301,38 @@ def _one_node(key, make) -> Any:
     return node
 
 
+def function_at(walk: Walk, number: int):
+    """The call of a `Function` that a row stands for, None for other rows."""
+    op = int(walk.reader.row(number)["op"])
+    if op <= layout.ARRAY or name_of_op(op) != "function":
+        return None
+    return object_at(walk.reader.references(number)["what"][0])
+
+
+@functools.cache
+def _class(name: str, kind):
+    """The class of the nodes of that name."""
+    return type(name, (kind,), {"__doc__": kind.__doc__, "__module__": __name__})
+
+
 def node_at(reader: Reader, number: int):
     """The node of a row that is an operation."""
     walk = Walk(())
     kind = FunctionNode if name_of_row(reader, number) == "function" else RowNode
-    return _one_node(number, lambda: kind(walk, number))
+    return _one_node(number, lambda: _class(name_of(walk, number), kind)(walk, number))
 
 
 def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
     """The node of what `view` shows of the buffer of a row, before another row; and its index."""
     op = int(walk.reader.row(number)["op"])
     if op in (layout.LOAD, -layout.LOAD):
-        source = int(walk.reader.row(number)["a"])
-        base = walk.base(source) if op > 0 else None
-        if base is not None and base.ndim == 0:  # the scalar of a tensor without axes
-            return node_before(walk, writes, source, base, number)
+        if op > 0:
+            ((source, cell),) = walk.read(number)[:1]
+            base = walk.base(source)
+            call = function_at(walk, source)
+            result = call is not None and call.index_of(base, cell) is not None
+            if base.ndim == 0 or result:  # the scalar of a tensor without axes
+                return node_before(walk, writes, source, cell, number)
     base = walk.base(number)
     time = walk.reader.time
     done = [w for w in writes.get(number, ()) if before is None or time(w) < time(before)]
@@ -316,18 +342,18 @@ def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
     elif op in (layout.LEAF, layout.CHANGED, layout.CONSTANT):
         reference = store.leaves.get(number)
         leaf = reference() if reference else None
-        owner = (
-            None if leaf is None else _one_node(("leaf", number), lambda: AccumulateGrad(leaf)),
-            0,
-        )
-    elif name_of_op(op) == "function" and op > 0:
+        if leaf is not None:
+            owner = _one_node(("leaf", number), lambda: AccumulateGrad(leaf)), 0
+        else:
+            owner = None if op == layout.CONSTANT else AccumulateGrad(None), 0
+    elif (call := function_at(walk, number)) is not None:
         node = node_at(walk.reader, number)
-        index = node._call.index_of(base, view)
+        index = call.index_of(base, view)
         if index is not None:
             return node, index
         owner = node, 0
     else:
-        owner = _one_node(number, lambda: RowNode(walk, number)), 0
+        owner = _one_node(number, lambda: _class(name_of(walk, number), RowNode)(walk, number)), 0
     if whole or owner[0] is None:
         return owner
     place = view.__array_interface__["data"][0], view.shape, view.strides

@@ -143,10 +143,10 @@ class Pass:
         meta, watch = leaf._meta, leaf._meta.watch
         meta.grad = accumulated(meta.grad, gradient)
         if watch is not None:
-            for hook in list(watch.after.values()):
-                hook((), (gradient,))
             for hook in list(watch.accumulated.values()):
                 hook(leaf)
+            for hook in list(watch.after.values()):
+                hook((), (gradient,))
 
     def _differentiate(self, place: int, watching, gradients) -> None:
         """Pass on the adjoint of a row whose node has hooks that see the gradients of operands."""

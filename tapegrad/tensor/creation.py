@@ -28,17 +28,27 @@ _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 
 def _input(array: np.ndarray):
     """An input that requires grad, on an array that nobody else writes."""
+    _check_dtype("tensor", array)
+    if array.base is not None:
+        array = np.asarray(memoryview(array))  # views name this object as base, not another
+    made = wrap(array)
+    _become_input(made)
+    return made
+
+
+def _check_dtype(name, array) -> None:
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise TypeError(
-            f"tapegrad.tensor: only float64 and float32 can require grad, not {array.dtype}; "
+            f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
             "pass dtype=float"
         )
-    made = wrap(array)
-    number, chunk = store.new_input(array)
-    rt.attach(made, number, chunk)
-    made._meta = Leaf()
-    store.watch(made, number)
-    return made
+
+
+def _become_input(tensor) -> None:
+    number, chunk = store.new_input(tensor._array)
+    rt.attach(tensor, number, chunk)
+    tensor._meta = Leaf()
+    store.watch(tensor, number)
 
 
 @function()
@@ -266,10 +276,10 @@ def _requires_grad_(self, requires_grad=True):
         rt.attach(self, -1, 0)
         self._meta = None
         return self
-    number, chunk = store.new_input(self._array)
-    rt.attach(self, number, chunk)
-    self._meta = Leaf()
-    store.watch(self, number)
+    _check_dtype("requires_grad_", self._array)
+    if self._array.base is not None:  # views of an input name its own array as their base
+        rt.hold(self, np.asarray(memoryview(self._array)))
+    _become_input(self)
     return self
 
 
@@ -293,7 +303,7 @@ METHODS = {
     "size": property(lambda self: int(np.size(value_of(self)))),
     "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
     "nbytes": property(lambda self: array_of(self).nbytes),
-    "requires_grad": property(is_recorded),
+    "requires_grad": property(is_recorded, _requires_grad_),
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
     "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
 }

@@ -1,0 +1,532 @@
+"""tg.autograd.Function against PyTorch's: forms, ctx, several results, orders, errors."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from torch_side import both, leaf
+
+import tapegrad as tg
+from tapegrad.tape import store
+
+
+def make(lib, forward, backward, **more):
+    """A Function of either library from plain functions."""
+    methods = {"forward": forward, "backward": backward, **more}
+    methods = {name: staticmethod(method) for name, method in methods.items()}
+    return type("Made", (lib.autograd.Function,), methods).apply
+
+
+def exp_of(lib):
+    def forward(ctx, x):
+        y = lib.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx, gradient):
+        (y,) = ctx.saved_tensors
+        return gradient * y
+
+    return make(lib, forward, backward)
+
+
+@pytest.mark.parametrize("value", [0.5, [0.5, 1.5], [[0.5], [1.0]]])
+def test_exp(value):
+    def script(lib):
+        x = leaf(lib, value)
+        y = exp_of(lib)(x * 2) * 3
+        y.sum().backward()
+        return y, x.grad, y.requires_grad, y.is_leaf
+
+    both(script)
+
+
+def test_attributes_and_constants():
+    def script(lib):
+        def forward(ctx, x, coefficient, name="unused"):
+            ctx.coefficient, ctx.name = coefficient, name
+            return x.clone()
+
+        def backward(ctx, gradient):
+            return gradient * ctx.coefficient, None, None
+
+        scale = make(lib, forward, backward)
+        x = leaf(lib, 2.0)
+        y = scale(x, -0.1, "a name")
+        (y * y).backward()
+        return x.grad, y
+
+    assert both(script)[0] == -0.4
+
+
+def test_methods_without_the_decorator():
+    class Double(tg.autograd.Function):
+        def forward(ctx, x):
+            return 2.0 * x
+
+        def backward(ctx, gradient):
+            return 2.0 * gradient
+
+    x = leaf(tg, [1.0, 2.0])
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_setup_context():
+    def script(lib):
+        def forward(x, y):
+            return x * y, x + y
+
+        def setup_context(ctx, inputs, output):
+            x, y = inputs
+            product, _ = output
+            ctx.save_for_backward(x, y, product)
+
+        def backward(ctx, g, h):
+            x, y, product = ctx.saved_tensors
+            return g * y + h * product, g * x + h
+
+        f = make(lib, forward, backward, setup_context=setup_context)
+        x, y = leaf(lib, [1.0, 2.0]), leaf(lib, [3.0, 5.0])
+        a, b = f(x, y)
+        (a * b).sum().backward()
+        return a, b, x.grad, y.grad
+
+    both(script)
+
+
+def test_several_results_of_other_shapes():
+    def script(lib):
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sum(), x * x, "label", x[:1].clone()
+
+        def backward(ctx, total, square, label, first):
+            (x,) = ctx.saved_tensors
+            assert label is None
+            made = lib.zeros(x.shape)
+            made[:1] += first
+            return total + 2 * x * square + made
+
+        f = make(lib, forward, backward)
+        x = leaf(lib, [1.0, 2.0, 3.0])
+        total, square, label, first = f(x)
+        (total * square).sum().backward(retain_graph=True)
+        every = x.grad.clone()
+        x.grad = None
+        names = [t.grad_fn.name() for t in (total, square, first)]
+        first.backward()
+        return label, every, x.grad, names
+
+    both(script)
+
+
+def test_needs_input_grad():
+    def script(lib):
+        seen = []
+
+        def forward(ctx, x, y, z):
+            seen.append(ctx.needs_input_grad)
+            return x * y * z
+
+        def backward(ctx, gradient):
+            seen.append(ctx.needs_input_grad)
+            return tuple(gradient if need else None for need in ctx.needs_input_grad)
+
+        f = make(lib, forward, backward)
+        x, y = leaf(lib, 2.0), lib.tensor(3.0)
+        f(x, y, 4.0).backward()
+        return seen, x.grad, y.grad
+
+    both(script)
+
+
+def test_no_row_is_recorded_where_nothing_needs_it():
+    def script(lib):
+        x, c = leaf(lib, [1.0, 2.0]), lib.tensor([1.0, 2.0])
+        f = exp_of(lib)
+        with lib.no_grad():
+            quiet = f(x)
+        return f(c).requires_grad, quiet.requires_grad, f(c)
+
+    both(script)
+
+
+def test_none_leaves_no_gradient():
+    def script(lib):
+        f = make(lib, lambda ctx, x, y: x * y, lambda ctx, g: (None, g))
+        x, y = leaf(lib, 2.0), leaf(lib, 3.0)
+        f(x, y).backward()
+        return x.grad, y.grad
+
+    both(script)
+
+
+def test_mark_non_differentiable():
+    def script(lib):
+        seen = []
+
+        def forward(ctx, x):
+            rounded = lib.round(x)
+            ctx.mark_non_differentiable(rounded)
+            return x * 2, rounded
+
+        def backward(ctx, g, h):
+            seen.append(h)
+            return 2 * g
+
+        x = leaf(lib, [1.2, 2.7])
+        y, rounded = make(lib, forward, backward)(x)
+        (y * rounded).sum().backward()
+        return rounded, rounded.requires_grad, y.requires_grad, x.grad, seen
+
+    both(script)
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_set_materialize_grads(materialize):
+    def script(lib):
+        seen = []
+
+        def forward(ctx, x):
+            ctx.set_materialize_grads(materialize)
+            return x * 2, x * 3
+
+        def backward(ctx, g, h):
+            seen.append((g, h))
+            return 3 * h if g is None else 2 * g + (0 if h is None else 3 * h)
+
+        x = leaf(lib, [1.0, 2.0])
+        _, b = make(lib, forward, backward)(x)
+        b.sum().backward()
+        return seen, x.grad
+
+    both(script)
+
+
+def test_mark_dirty():
+    def script(lib):
+        def forward(ctx, x):
+            x *= 3.0
+            ctx.mark_dirty(x)
+            return x
+
+        x = leaf(lib, [1.0, 2.0])
+        h = x + 0.0
+        y = make(lib, forward, lambda ctx, g: 3 * g)(h)
+        same = y is h
+        (h * h).sum().backward()
+        return same, h, x.grad
+
+    both(script)
+
+
+def test_what_read_the_old_values_of_a_dirty_argument_is_right():
+    """PyTorch refuses this; the sweep puts the old values back."""
+
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x[...] = np.exp(x)
+        ctx.save_for_backward(x)
+        return x
+
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+    def f(x):
+        h = x * 1.0
+        square = h * h
+        y = make(tg, forward, backward)(h)
+        return (square * y).sum()
+
+    x = np.array([0.5, 1.5])
+    np.testing.assert_allclose(tg.grad(f)(x), (2 * x + x * x) * np.exp(x), rtol=1e-14)
+    with tg.no_grad():
+        plain = tg.tensor([0.0])
+        assert make(tg, forward, backward)(plain) is plain and plain.tolist() == [1.0]
+
+
+def test_dirty_inputs_are_refused():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x *= 2.0
+        return x
+
+    x = leaf(tg, [1.0, 2.0])
+    with pytest.raises(RuntimeError, match="an input that requires grad cannot be written"):
+        make(tg, forward, lambda ctx, g: g)(x)
+    assert x.tolist() == [1.0, 2.0]
+
+    def lost(ctx, x):
+        ctx.mark_dirty(x)
+        return x * 2.0
+
+    with pytest.raises(RuntimeError, match="mark_dirty got a tensor that is not both an argument"):
+        make(tg, lost, lambda ctx, g: g)(x)
+
+
+def test_an_argument_returned_as_it_is():
+    def script(lib):
+        x = leaf(lib, [1.0, 2.0])
+        h = x * 1
+        y = make(lib, lambda ctx, x: x, lambda ctx, g: 5 * g)(h)
+        (y * y).sum().backward()
+        return y is h, x.grad
+
+    both(script)
+
+
+def test_arrays_and_numbers_may_be_returned():
+    def forward(ctx, x):
+        return np.sin(x.detach().numpy())
+
+    f = make(tg, forward, lambda ctx, g: 2.0)
+    x = leaf(tg, 1.0)
+    f(x).backward()
+    assert x.grad.item() == 2.0
+
+
+# --- higher order -----------------------------------------------------------------------------
+
+
+def test_double_backward():
+    def script(lib):
+        f, x = exp_of(lib), leaf(lib, [0.5, 1.0])
+        found = [f(x * x)]
+        for _ in range(3):
+            found += lib.autograd.grad(found[-1].sum(), x, create_graph=True)
+        return found
+
+    both(script)
+
+
+def test_double_backward_of_saved_inputs_and_attributes():
+    def script(lib):
+        def forward(ctx, x, y):
+            ctx.x = x
+            ctx.save_for_backward(y)
+            return x * x * y, x.sum()
+
+        def backward(ctx, g, h):
+            (y,) = ctx.saved_tensors
+            return 2 * ctx.x * y * g + h, ctx.x**2 * g
+
+        f = make(lib, forward, backward)
+        x, y = leaf(lib, [0.5, 1.0]), leaf(lib, [2.0, 3.0])
+        p, q = f(x * 2, y)
+        first = lib.autograd.grad((p * q).sum(), (x, y), create_graph=True)
+        return first, lib.autograd.grad((first[0] * first[1]).sum(), (x, y))
+
+    both(script)
+
+
+def test_transforms_and_jacobians():
+    f = exp_of(tg)
+    x = np.array([0.3, 0.6])
+    np.testing.assert_allclose(tg.grad(lambda x: f(x).sum())(x), np.exp(x), rtol=1e-15)
+    np.testing.assert_allclose(tg.jacobian(f)(x), np.diag(np.exp(x)), rtol=1e-15)
+    second = tg.grad(lambda x: tg.grad(lambda x: f(x * x).sum())(x).sum())(x)
+    np.testing.assert_allclose(second, (2 + 4 * x * x) * np.exp(x * x), rtol=1e-14)
+
+
+def test_once_differentiable():
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @tg.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            return 2 * ctx.saved_tensors[0] * gradient
+
+    x = leaf(tg, [1.0, 2.0])
+    assert tg.autograd.grad(Square.apply(x).sum(), x)[0].tolist() == [2.0, 4.0]
+    y = (Square.apply(x) ** 2).sum()
+    (g,) = tg.autograd.grad(y, x, create_graph=True)
+    assert g.tolist() == [4.0, 32.0]
+    text = "trying to differentiate twice a function that was marked with @once_differentiable"
+    with pytest.raises(RuntimeError, match=text):
+        g.sum().backward()
+
+
+def test_gradcheck_of_a_function():
+    x = leaf(tg, [0.5, 1.0])
+    assert tg.autograd.gradcheck(exp_of(tg), (x,))
+    assert tg.autograd.gradgradcheck(exp_of(tg), (x,))
+
+
+def test_backward_may_differentiate():
+    """As recomputation does: the forward is run again with recording on."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return np.sin(x) * x
+
+    def backward(ctx, g):
+        with tg.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            y = np.sin(x) * x
+        y.backward(g)
+        return x.grad
+
+    x = leaf(tg, [0.5, 1.0])
+    (make(tg, forward, backward)(x * 2) * x).sum().backward()
+    v = np.array([0.5, 1.0])
+    wanted = np.sin(2 * v) * 2 * v + v * 2 * (np.cos(2 * v) * 2 * v + np.sin(2 * v))
+    np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=1e-14)
+
+
+# --- shapes, dtypes, errors -------------------------------------------------------------------
+
+
+def returning(*gradients, arguments=1):
+    """Run a Function whose backward returns these."""
+    f = make(tg, lambda ctx, x, *rest: x * 1.0, lambda ctx, g: gradients)
+    x = leaf(tg, [1.0, 2.0, 3.0])
+    f(x, *[None] * (arguments - 1)).sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize(
+    ("gradients", "error", "text"),
+    [
+        ((tg.ones(3), tg.ones(3)), RuntimeError, "returned 2 gradients, expected 1, one for each"),
+        ((), RuntimeError, "returned 0 gradients, expected 1"),
+        (
+            (tg.ones(2),),
+            RuntimeError,
+            r"returned a gradient of shape \(2,\) for argument 0, expected \(3,\)",
+        ),
+        (
+            (tg.ones(1),),
+            RuntimeError,
+            r"returned a gradient of shape \(1,\) for argument 0, expected \(3,\)",
+        ),
+        (
+            (tg.arange(3),),
+            TypeError,
+            "returned a gradient of type int64 for argument 0, expected a",
+        ),
+        (
+            ("text",),
+            TypeError,
+            "returned a gradient of type str for argument 0, expected a",
+        ),
+    ],
+)
+def test_what_backward_may_not_return(gradients, error, text):
+    with pytest.raises(error, match=f"^tapegrad.Made: backward {text}"):
+        returning(*gradients)
+
+
+def test_a_gradient_for_what_is_no_tensor():
+    text = "returned a gradient for argument 1, which is no tensor; return None in its place"
+    with pytest.raises(RuntimeError, match=text):
+        returning(tg.ones(3), tg.ones(3), arguments=2)
+
+
+def test_gradients_that_fit_after_all():
+    def script(lib):
+        found = []
+        for gradient in (lib.ones(2, 3) if lib is not tg else lib.ones((2, 3)), lib.ones(3)):
+            f = make(lib, lambda ctx, x: x * 1.0, lambda ctx, g, made=gradient: (made, None))
+            x = leaf(lib, [1.0, 2.0, 3.0])
+            f(x).sum().backward()
+            found.append(x.grad)
+        return found
+
+    both(script)
+
+
+def test_float32_gets_float32():
+    x = tg.tensor([1.0, 2.0], dtype=np.float32, requires_grad=True)
+    seen = []
+
+    def backward(ctx, g):
+        seen.append(g.dtype)
+        return g.astype(float) * 2
+
+    make(tg, lambda ctx, x: x * 2, backward)(x).sum().backward()
+    assert seen == [np.float32] and x.grad.dtype == np.float32 and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_an_error_in_backward_leaves_everything_in_order():
+    def backward(ctx, g):
+        raise KeyError("mine")
+
+    f = make(tg, lambda ctx, x: x * 2.0, backward)
+    x = leaf(tg, [1.0, 2.0])
+    h = f(x) * 1.0
+    h[0] = 5.0
+    with pytest.raises(KeyError, match="mine"):
+        h.sum().backward()
+    assert tg.is_grad_enabled() and h.tolist() == [5.0, 4.0]
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_other_errors():
+    class Empty(tg.autograd.Function):
+        pass
+
+    x = leaf(tg, [1.0, 2.0])
+    with pytest.raises(RuntimeError, match=r"an instance of Empty was called; call Empty.apply"):
+        Empty()(x)
+    with pytest.raises(NotImplementedError, match="the class has no forward"):
+        Empty.apply(x)
+    Empty.forward = staticmethod(lambda ctx, x: x * 2.0)
+    with pytest.raises(NotImplementedError, match="the class has no backward"):
+        Empty.apply(x).sum().backward()
+    with pytest.raises(NotImplementedError, match="the class has no jvp"):
+        tg.jvp(Empty.apply, (np.ones(2),), (np.ones(2),))
+    f = make(tg, lambda ctx, x: ctx.save_for_backward(3.0), lambda ctx, g: g)
+    with pytest.raises(TypeError, match="save_for_backward: an argument has type float"):
+        f(x)
+    f = make(tg, lambda ctx, x: x * 2.0, lambda ctx, g: ctx.nothing)
+    with pytest.raises(AttributeError, match="ctx has no attribute nothing"):
+        f(x).sum().backward()
+
+
+def test_saved_tensors_are_let_go_with_the_row():
+    x = leaf(tg, [1.0, 2.0])
+    y = exp_of(tg)(x)
+    node = y.grad_fn
+    np.testing.assert_allclose(node.saved_tensors[0].detach().numpy(), np.exp([1.0, 2.0]))
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="saved_tensors: the tensors were let go by a backward"):
+        assert node.saved_tensors
+
+
+def test_calls_that_are_never_differentiated_go():
+    """What ctx saves, also as attributes, does not keep its own row alive."""
+
+    class Note:
+        pass
+
+    def forward(ctx, x):
+        y = np.exp(x)
+        ctx.note = note
+        ctx.x, ctx.y = x, y
+        ctx.save_for_backward(x, y)
+        return y
+
+    f = make(tg, forward, lambda ctx, g: g)
+    x = leaf(tg, [1.0, 2.0])
+    note = Note()
+    alive = weakref.ref(note)
+    z = f(x * 1.0)
+    note = None
+    assert alive() is not None
+    del z
+    for _ in range(2):
+        y = x[0]
+        for _ in range(10_000):
+            y = y * 1.0
+        store.seal()
+        store.look()
+    gc.collect()
+    assert alive() is None
