@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from .values import (
 _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 
 
-def _input(array: np.ndarray):
+def _input(array: Any):
     """An input that requires grad, on an array that nobody else writes."""
     _check_dtype("tensor", array)
     if array.base is not None:
