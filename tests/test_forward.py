@@ -77,11 +77,18 @@ def test_element_wise_rows_broadcast(op, rng):
     both_ways(ours(op), points, rng)
 
 
+def _stored(x):
+    y = x * 2.0
+    y[1, 1] = x[0, 1] * x[1, 2]
+    return y
+
+
 STRUCTURE = {
     "link": lambda x: np.concatenate([x.sum(axis=1), np.tile(x[0], 2), np.roll(x[1], 1)]),
     "sum": lambda x: np.sum(x) * x[0, 0],
     "pack": lambda x: tg.asarray([x[0, 1] * x[1, 1], 2.0, x[0, 0]]),
     "load": lambda x: x[1, 2] * x[0, 1],
+    "store": _stored,
     "convert": lambda x: (x[::-1].astype(np.float32) * x.astype(np.float32)).astype(float),
     "gather": lambda x: x[[0, 1, 1], [2, 0, 0]] * x[x > 0.8],
     "deposit": lambda x: tg.grad(lambda y: np.sum(y[[0, 2, 2]] ** 2 * x[0]))(x[1]),
@@ -142,7 +149,8 @@ STRUCTURE |= {"write": written, "scatter": scattered}
 
 
 def test_every_op_has_a_tangent_rule_and_a_test():
-    structural = {name for name, op in TABLE.items() if not isinstance(op, Pointwise)} | {"load"}
+    structural = {name for name, op in TABLE.items() if not isinstance(op, Pointwise)}
+    structural |= {"load", "store"}
     assert set(tangent_rules.RULES) == structural
     assert set(STRUCTURE) == structural
 

@@ -27,7 +27,7 @@ from .names import name_of
 from .reverse import AGAIN
 
 #: Operations whose derivative reads no values.
-_LINEAR = frozenset("load link sum pack convert gather deposit write scatter cumsum".split())
+_LINEAR = frozenset("load link sum pack convert gather deposit write store scatter cumsum".split())
 #: Nodes that somebody holds: one row, one node.
 _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
