@@ -119,6 +119,7 @@ def in_fresh_process(code, cache=None):
     package = importlib.util.find_spec("tapegrad").origin
     paths = [str(Path(package).parent.parent), str(ROOT)]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as modules are for a user: compiled once
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
     started = time.perf_counter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class Walk:
         if int(row["op"]) == layout.STORE:
             if row["c"] < -1:
                 raise RuntimeError(USED_UP)
-            return [self._cell(row), (-1, np.float64(row["value"])), (int(row["c"]), None)]
+            return [self._cell(row), (-1, np.float64(row["value"])), self._stored(int(row["c"]))]
         kind = int(row["op"]) & 3
         operands: list = [(int(row["a"]), None)]
         if kind == layout.ROW_ROW and row["b"] >= 0:
@@ -123,6 +124,11 @@ class Walk:
         """The cell that a LOAD or STORE names."""
         source = int(row["a"])
         return source, cell_of(self.base(source), int(row["b"]))
+
+    def _stored(self, source: int) -> tuple[int, Any]:
+        """What a STORE has written."""
+        number = int(self.reader.row(source)["op"]) == layout.NUMBER
+        return (-1, self.number(source)) if number else (source, None)
 
     @staticmethod
     def _referred(what, source, tag):

@@ -27,7 +27,7 @@ from .values import (
 _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 
 
-def _input(array: np.ndarray):
+def _input(array: Any):
     """An input that requires grad, on an array that nobody else writes."""
     _check_dtype("tensor", array)
     made = wrap(_owner(array))
