@@ -325,27 +325,25 @@ def node_at(reader: Reader, number: int):
 def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
     """The node of what `view` shows of the buffer of a row, before another row; and its index."""
     op = int(walk.reader.row(number)["op"])
-    if op in (layout.LOAD, -layout.LOAD):
-        if op > 0:
-            ((source, cell),) = walk.read(number)[:1]
-            base = walk.base(source)
-            call = function_at(walk, source)
-            result = call is not None and call.index_of(base, cell) is not None
-            if base.ndim == 0 or result:  # the scalar of a tensor without axes
-                return node_before(walk, writes, source, cell, number)
+    if op == layout.LOAD:
+        source, cell = walk.read(number)[0]
+        call, base = function_at(walk, source), walk.base(source)
+        is_result = call is not None and call.index_of(base, cell) is not None
+        if base.ndim == 0 or is_result:  # the scalar of a tensor without axes
+            return node_before(walk, writes, source, cell, number)
     base = walk.base(number)
     time = walk.reader.time
     done = [w for w in writes.get(number, ()) if before is None or time(w) < time(before)]
     whole = base is None or view is None or rt.same_place(view, base)
     if done:
         owner = node_at(walk.reader, done[-1]), 0
-    elif op in (layout.LEAF, layout.CHANGED, layout.CONSTANT):
+    elif op in (layout.LEAF, layout.CHANGED, layout.CONSTANT, layout.NUMBER):
         reference = store.leaves.get(number)
         leaf = reference() if reference else None
         if leaf is not None:
             owner = _one_node(("leaf", number), lambda: AccumulateGrad(leaf)), 0
         else:
-            owner = None if op == layout.CONSTANT else AccumulateGrad(None), 0
+            owner = AccumulateGrad(None) if op in (layout.LEAF, layout.CHANGED) else None, 0
     elif (call := function_at(walk, number)) is not None:
         node = node_at(walk.reader, number)
         index = call.index_of(base, view)

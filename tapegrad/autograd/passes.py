@@ -22,6 +22,7 @@ from ..tensor import PUBLIC
 from ..tensor import runtime as rt
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
+from .grad_mode import no_grad
 from .graph import node_at
 from .hooks import Watch, called, fitting, part_of, version_of, watches
 from .reverse import plant, run
@@ -52,18 +53,21 @@ class Pass:
     """What is to be done at which rows, whatever way the adjoints are carried."""
 
     def __init__(self, targets: list[Target], accumulate):
-        self.walk = Walk(())
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
         self.watched: dict[int, Watch] = dict(watches())
         kept = [number for number, watch in self.watched.items() if watch.kept]
         writes = self.walk.reader.writes() if kept else {}
-        self.keeping = {version_of(self.walk.reader, number, writes): number for number in kept}
-        self.inputs = set(store.input_slots)
-        self.ends = self._ends()
+        self.keeping = {version_of(self.walk.reader, n, writes): n for n in kept}
+        self.ends = self._ends() if targets else set()
+
+    @functools.cached_property
+    def walk(self) -> Walk:
+        """Rows as they are when the pass begins."""
+        return Walk(())
 
     def is_input(self, number: int) -> bool:
-        return number >> layout.ROWS_BITS in self.inputs
+        return number >> layout.ROWS_BITS in store.input_slots
 
     def halts(self) -> list[int]:
         """Rows at which the pass has to halt, inputs not among them."""
@@ -99,10 +103,16 @@ class Pass:
         """Add gradients to those of a node's operands and forget its own."""
         raise NotImplementedError
 
-    def visit(self, place: int) -> None:
-        """Call the hooks of a row that the pass has reached, and take what is asked for."""
-        buffer = self.walk.reader.buffer_written(place)
-        number = place if buffer < 0 else buffer
+    def buffer(self, place: int) -> int:
+        """The row whose adjoint is meant at a halt: that of the buffer, where it is written."""
+        written = self.walk.reader.buffer_written(place)
+        return place if written < 0 else written
+
+    def visit(self, place: int, number: int) -> None:
+        """Call the hooks of a row that the pass has reached, and take what is asked for.
+
+        The adjoint is that of row `number`.
+        """
         leaf = self.leaf(number)
         own = self.watched.get(place), leaf._meta.watch if leaf is not None else None
         watching = [watch for watch in own if watch is not None]
@@ -188,25 +198,33 @@ class Swept(Pass):
 
     def run(self, roots, seeds, retain: bool) -> None:
         """Sweep; `seeds` have one axis more than the roots, of the same size for all."""
-        before = rt.set_recording(False)
-        try:
-            with Sweep(seeds=len(seeds[0]), retain=retain) as self.sweep:
-                for root, seed in zip(roots, seeds, strict=True):
-                    plant(self.sweep, root, seed)
-                halts = {number: functools.partial(self._halt, number) for number in self.halts()}
-                run(self.sweep, halts)
-                for number in self.sweep.touched_inputs():
-                    self.visit(number)
-        finally:
-            rt.set_recording(before)
+        with Sweep(seeds=len(seeds[0]), retain=retain) as self.sweep:
+            for root, seed in zip(roots, seeds, strict=True):
+                plant(self.sweep, root, seed)
+            halts = {number: functools.partial(self._halt, number) for number in self.halts()}
+            run(self.sweep, halts)
+            for number in self.sweep.touched_inputs():
+                self._arrive(number)
         if not retain:
             self._drop_hooks()
 
+    def visit(self, place, number):
+        with no_grad():  # hooks are not recorded
+            super().visit(place, number)
+
+    def _arrive(self, number: int) -> None:
+        """What is to be done with the adjoint of an input: mostly nothing but to add it up."""
+        leaf = self.leaf(number)
+        if self.targets or number in self.watched or (leaf is not None and leaf._meta.watch):
+            self.visit(number, number)
+        elif leaf is not None and self.accumulate(leaf):
+            meta, found = leaf._meta, self.sweep.take(number, leaf._array)[-1]
+            meta.grad = wrap(found) if meta.grad is None else accumulated(meta.grad, found)
+
     def _halt(self, place: int) -> None:
-        buffer = self.walk.reader.buffer_written(place)
-        number = place if buffer < 0 else buffer
+        number = self.buffer(place)
         if self.sweep.is_touched(number):
-            self.visit(place)
+            self.visit(place, number)
             if place in self.ends:
                 self.sweep.forget(number, self.walk.is_array(number))
 
@@ -262,12 +280,12 @@ class Recorded(Pass):
             while waiting and not roots:
                 number = waiting.pop()
                 if number in self.found:
-                    self.visit(number)
+                    self.visit(number, number)
                     if number not in self.ends and number in self.found:
                         roots, seeds = [self.walk.output(number)], [self.found[number]]
         for number in last:
             if number in self.found:
-                self.visit(number)
+                self.visit(number, number)
 
     def _carry(self, roots, seeds, numbers) -> None:
         tensors = [self.walk.output(number) for number in numbers]

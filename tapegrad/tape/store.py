@@ -243,7 +243,14 @@ def retire_input(number: int) -> None:
 def watch(tensor, number: int) -> None:
     """Let the input go some time after its tensor dies."""
 
-    leaves[number] = weakref.ref(tensor, lambda _: retire_input(number))
+    # What the call needs is given to it: at the end of the process the module may be empty.
+    gone = functools.partial(_gone, number, leaves, _retired)
+    leaves[number] = weakref.ref(tensor, gone)
+
+
+def _gone(number: int, known: dict, retired: set, _) -> None:
+    known.pop(number, None)
+    retired.add(number)
 
 
 def _recycle_inputs(marks: np.ndarray) -> int:

@@ -30,9 +30,7 @@ _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 def _input(array: Any):
     """An input that requires grad, on an array that nobody else writes."""
     _check_dtype("tensor", array)
-    if array.base is not None:
-        array = np.asarray(memoryview(array))  # views name this object as base, not another
-    made = wrap(array)
+    made = wrap(_owner(array))
     _become_input(made)
     return made
 
@@ -43,6 +41,11 @@ def _check_dtype(name, array) -> None:
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
             "pass dtype=float"
         )
+
+
+def _owner(array: Any) -> np.ndarray:
+    """An array on the same memory that its views name as their base."""
+    return array if array.base is None else np.asarray(memoryview(array))
 
 
 def _become_input(tensor) -> None:
@@ -97,8 +100,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
         return wrap(array)
     if copy_data or not array.flags.c_contiguous:
         return _input(np.array(array, order="C"))
-    owner = np.asarray(memoryview(array))  # views name this object, not the caller's, as base
-    return _input(owner)
+    return _input(np.asarray(memoryview(array)))  # not the caller's object
 
 
 def _creator(name):
@@ -278,8 +280,7 @@ def _requires_grad_(self, requires_grad=True):
         self._meta = None
         return self
     _check_dtype("requires_grad_", self._array)
-    if self._array.base is not None:  # views of an input name its own array as their base
-        rt.hold(self, np.asarray(memoryview(self._array)))
+    rt.hold(self, _owner(self._array))
     _become_input(self)
     return self
 
