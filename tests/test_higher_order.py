@@ -149,3 +149,24 @@ def test_inputs_of_a_finished_transform_are_constants():
     assert mixed(3.0, 2.0) == -1.5
     assert type(mixed(3.0, 2.0)) is float
     assert w.grad is None
+
+
+def test_fifth_derivative_of_a_chain_of_scalars():
+    """x⁸ as a loop of products: 8·7·6·5·4 x³; and of exp(2x): 32 exp(2x)."""
+
+    def power(x):
+        y = x
+        for _ in range(7):
+            y = y * x
+        return y
+
+    def exponential(x):
+        y = x * 0.0 + 1.0
+        for _ in range(2):
+            y = y * np.exp(x)
+        return y
+
+    for f, wanted in ((power, 6720 * 1.1**3), (exponential, 32 * np.exp(2.2))):
+        for _ in range(5):
+            f = tg.grad(f)
+        np.testing.assert_allclose(f(1.1), wanted, rtol=1e-12)

@@ -16,7 +16,7 @@ from ..codegen import layout
 from ..differentiate import adjoints_if_reached, in_zeros
 from ..tape import store
 from ..tape.adjoint import Sweep
-from ..tape.tape import Reader, needed
+from ..tape.tape import Reader
 from ..tape.writing import Writing
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
@@ -269,11 +269,8 @@ class Recorded(Pass):
     def run(self, roots, seeds) -> None:
         """Walk from each halt to the next, newest first, then to the inputs."""
         self.found: dict = {}
-        reader = self.walk.reader
-        reached = needed(reader, [root._id for root in roots])
-        last = [number for number in reached if self.is_input(number)]
-        halts = set(self.halts())
-        waiting = [number for number in reached if number in halts]
+        last = list(store.leaves)
+        waiting = sorted(self.halts(), key=self.walk.reader.time)
         while roots:
             self._carry(roots, seeds, [*waiting, *last])
             roots = []
