@@ -45,7 +45,7 @@ def accumulated(before, gradient):
         return gradient if is_recorded(gradient) else wrap(np.array(value_of(gradient)))
     if is_recorded(before) or is_recorded(gradient) or type(before) is rt.Scalar:
         return before + gradient
-    before._array[...] += value_of(gradient)
+    np.add(before._array, value_of(gradient), out=before._array, casting="same_kind")
     return before
 
 

@@ -158,6 +158,7 @@ def give_back(sweep: object, work: Work) -> None:
     _works.append(work)
 
 
+FEW_INPUTS = 32
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 
@@ -214,7 +215,7 @@ class Sweep:
             raise FreedError
         span, low = _word(found).value, _word(found + 8).value
         memory: Any = (ctypes.c_char * (span * self.seeds)).from_address(found + MIRROR_HEADER)
-        offset = array.__array_interface__["data"][0] - low
+        offset = _word(id(array) + layout.ARRAY_DATA).value - low
         strides = (span, *array.strides)
         return np.ndarray((self.seeds, *array.shape), array.dtype, memory, offset, strides)
 
@@ -242,9 +243,14 @@ class Sweep:
             if address:
                 rows = _word(int(self.work.table[slot]) + layout.USED_ROWS).value
                 cells: Any = (ctypes.c_int64 * (rows * self.seeds)).from_address(address)
-                hits = np.frombuffer(cells, np.int64)[:: self.seeds] != layout.UNTOUCHED
                 base = slot << layout.ROWS_BITS
-                found.extend(base + k for k in hits.nonzero()[0].tolist())
+                if rows <= FEW_INPUTS:  # NumPy's calls would take longer
+                    firsts = cells[:: self.seeds]
+                    hits = [k for k, cell in enumerate(firsts) if cell != layout.UNTOUCHED]
+                else:
+                    firsts = np.frombuffer(cells, np.int64)[:: self.seeds]
+                    hits = (firsts != layout.UNTOUCHED).nonzero()[0].tolist()
+                found.extend(base + k for k in hits)
         return found
 
     def cell(self, number: int) -> np.ndarray:
