@@ -170,3 +170,23 @@ def test_a_cache_folder_that_cannot_be_written(tmp_path):
     check(out)
     assert error.count("cannot be written") == 1
     assert "Set NUMBA_CACHE_DIR to a folder that can be written to keep them." in error
+
+
+def test_threads_that_begin_at_once():
+    """Nothing is compiled or loaded yet when six threads ask for their first gradients."""
+    program = (
+        PROGRAM.rpartition("print")[0]
+        + """
+import threading
+found = {}
+def work(k):
+    for _ in range(50):
+        found[k] = tg.grad(f)(np.array([0.1, 0.2, 0.3]))
+threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print([found[k].tolist() for k in range(6)])
+"""
+    )
+    out, _ = finish(start(os.environ.get("NUMBA_CACHE_DIR", ""), program))
+    np.testing.assert_allclose(np.array(eval(out)), np.tile(WANTED, (6, 1)), rtol=1e-12)

@@ -1,5 +1,6 @@
 """Functions that write into arrays, differentiated unchanged; constants changed afterwards."""
 
+import naive
 import numpy as np
 import pytest
 from naive import check, close
@@ -174,6 +175,65 @@ def test_values_are_restored_after_a_sweep(rng):
     np.sum(f * f).backward()
     assert np.array_equal(f.detach().numpy(), before)
     close(x.grad.numpy(), 2 * first)
+
+
+def written_thrice(x):
+    """A cell, a slice and picked elements, over each other."""
+    f = x * 2.0
+    f[1] = np.sin(x[0])
+    g = f * f
+    f[:2] = g[1:] * x[0]
+    f[np.array([0, 2])] = f[:2] * x[1]
+    return f, g
+
+
+def total(x):
+    f, g = written_thrice(x)
+    return np.sum(f * g)
+
+
+def test_only_the_sweep_itself_sees_what_it_has_undone():
+    """Hooks meet the arrays as written, and sweep on their own over other writes."""
+    x = tg.tensor([0.3, 0.7, 1.1], requires_grad=True)
+    h, k = np.cos(x), x * 1.0  # older than the writes
+    f, g = written_thrice(x * k + h)
+    at = np.array([0.2, 0.5, 0.9])
+    met, inner = [], []
+
+    def hook(gradient):
+        met.append(f.detach().numpy().copy())
+        with tg.enable_grad():
+            inner.append(tg.grad(total)(at))
+
+    for tensor in (x, h, k, g):
+        tensor.register_hook(hook)
+    wanted = f.detach().numpy().copy()
+    np.sum(f * g).backward()
+    assert len(met) == 4
+    for seen, found in zip(met, inner, strict=True):
+        assert np.array_equal(seen, wanted)
+        close(found, naive.value_and_grad(total, at)[1][0])
+    value = x.detach().numpy()
+    close(x.grad.numpy(), naive.value_and_grad(lambda x: total(x * x + np.cos(x)), value)[1][0])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda f, x: f.__setitem__(1, np.sum(x)),
+        lambda f, x: f.__setitem__(slice(1, 3), x[:2]),
+        lambda f, x: f.__setitem__(np.array([1, 1]), x[1:]),
+    ],
+)
+def test_a_used_up_write_keeps_what_was_written(write):
+    x = tg.tensor([0.3, 0.7, 1.1], requires_grad=True)
+    f = x.detach() * 1.0
+    write(f, x)
+    wanted = f.detach().numpy().copy()
+    np.sum(f).backward()
+    with pytest.raises(RuntimeError, match="used up"):
+        np.sum(f).backward()
+    assert np.array_equal(f.detach().numpy(), wanted)
 
 
 def test_writes_into_an_array_that_was_not_recorded(rng):

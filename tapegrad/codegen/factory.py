@@ -124,5 +124,24 @@ def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
     return {name: prototype(word, *[word] * n)(address[name]) for name, n in exports.items()}
 
 
+def once(make):
+    """Decorate a function without arguments: it runs for the first thread that asks, others wait.
+
+    What others hold the address of must not be made twice.
+    """
+    made: list = []
+    lock = threading.RLock()
+
+    @functools.wraps(make)
+    def get():
+        if not made:
+            with lock:
+                if not made:
+                    made.append(make())
+        return made[0]
+
+    return get
+
+
 #: Compiled functions stay alive for as long as the process.
 _keep: list = []

@@ -187,6 +187,16 @@ def zeroed(frame, size):
 
 
 @helper
+def found_mirror(frame, buffer):
+    """Mirror of a buffer if the sweep has one, else 0."""
+    adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
+    if adjoints == 0:
+        return 0
+    found = load_i64(adjoints, (buffer & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS))
+    return 0 if found == UNTOUCHED else found
+
+
+@helper
 def give_back(frame, found):
     """Put a mirror in the pool if there is room, else free it."""
     size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)

@@ -146,7 +146,8 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_LOADS_COUNT,
     FRAME_ANSWERED,
     FRAME_TIMES,
-) = range(0, 8 * 35, 8)
+    FRAME_WRITES,
+) = range(0, 8 * 36, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
@@ -155,7 +156,7 @@ REFUSED, CALL_PYTHON = 6, 7
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.
-REVERSE, REDO = 0, 1
+REVERSE, REDO, UNDO = 0, 1, 2
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024

@@ -4,6 +4,7 @@ from tapegrad.codegen.frame import (
     add_to_cell,
     cell,
     count_of,
+    found_mirror,
     item_bytes,
     mirror,
     mirrored,
@@ -19,6 +20,7 @@ from tapegrad.codegen.layout import (
     MET_FREED,
     REDO,
     REFERENCE_BYTES,
+    REVERSE,
     TAG_ARRAY,
 )
 from tapegrad.codegen.memory import (
@@ -35,7 +37,6 @@ from tapegrad.codegen.memory import (
 )
 from tapegrad.codegen.strided import line_of, line_offset
 
-from .linking import found_mirror
 from .table import structural
 
 
@@ -128,15 +129,13 @@ def scatter_adjoint(frame, id, refs, task):
     if array == 0:
         return
     picked = i64s(load_i64(load_i64(refs, 3 * REFERENCE_BYTES), ARRAY_DATA))
-    swap_picked(frame, array, kept, picked, task)
-    if task == REDO:
-        return
-    found = found_mirror(frame, load_i32(refs, 8))
-    if found == 0:
-        return
+    found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
-    if load_i32(ref, 8) == -2:
+    if found != 0 and load_i32(ref, 8) == -2:
         store_i64(frame, FRAME_STATUS, MET_FREED)
+        return
+    swap_picked(frame, array, kept, picked, task)
+    if found == 0:
         return
     if load_i32(ref, 8) >= 0 and load_i32(ref, 12) != TAG_ARRAY:
         touch_cell(frame, load_i32(ref, 8))
@@ -176,7 +175,7 @@ structural(
 structural(
     "scatter",
     scatter_adjoint,
-    helpers=(element_offset, found_mirror, swap_picked, take_back),
+    helpers=(element_offset, swap_picked, take_back),
     example="(y := np.copy(x)).__setitem__(np.arange(len(x)), x) or y",
     doc="elements written by index arrays or masks; the last write of a repeated one holds",
     writes=True,

@@ -9,6 +9,7 @@ one a copy, a join, a pad.
 from tapegrad.codegen.frame import (
     add_to_cell,
     cell,
+    found_mirror,
     item_bytes,
     mirror,
     mirrored,
@@ -20,19 +21,15 @@ from tapegrad.codegen.layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
-    FRAME_ADJOINTS,
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
     FRAME_STATUS,
     MET_FREED,
-    REDO,
     REFERENCE_BYTES,
-    ROWS,
-    ROWS_BITS,
+    REVERSE,
     TAG_ARRAY,
     TAG_SCALAR,
-    UNTOUCHED,
 )
 from tapegrad.codegen.memory import (
     f32s,
@@ -176,31 +173,19 @@ def clear_view(target, array, width):
                 store_i32(at, i * stride, 0)
 
 
-@helper
-def found_mirror(frame, buffer):
-    """Mirror of a buffer if the sweep has one, else 0."""
-    adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
-    if adjoints == 0:
-        return 0
-    found = load_i64(adjoints, (buffer & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS))
-    return 0 if found == UNTOUCHED else found
-
-
 def write_adjoint(frame, id, refs, task):
     """References: the view written, what it held, what was written (as seen from the view)."""
     view, kept = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     if view == 0:
         return
-    swap_views(frame, view, kept)
-    if task == REDO:
-        return
-    found = found_mirror(frame, load_i32(refs, 8))
-    if found == 0:
-        return
+    found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
     source = load_i32(ref, 8)
-    if source == -2:
+    if found != 0 and source == -2:
         store_i64(frame, FRAME_STATUS, MET_FREED)
+        return
+    swap_views(frame, view, kept)
+    if found == 0:
         return
     width, ndim = item_bytes(frame, view), load_i32(view, ARRAY_NDIM)
     shape, strides = load_i64(view, ARRAY_SHAPE), load_i64(view, ARRAY_STRIDES)
@@ -249,7 +234,7 @@ structural(
 structural(
     "write",
     write_adjoint,
-    helpers=(swap_views, clear_view, found_mirror),
+    helpers=(swap_views, clear_view),
     example="(y := np.copy(x)).__setitem__(slice(None), x) or y",
     doc="a view written in place; its old values are kept",
     writes=True,

@@ -31,6 +31,7 @@ def begin(frame, length, seeds, retain):
     for order in range(length):
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
         writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
+    store_i64(frame, FRAME_WRITES, writes)
     return writes
 
 

@@ -57,15 +57,13 @@ def swap_cell(frame, row):
 @helper
 def sweep_store(frame, row):
     """Reverse of a written cell: the old value back, its adjoint to what was written."""
-    where = swap_cell(frame, row)
     buffer, source = load_i32(row, 4), load_i32(row, 12)
-    if where == 0 or load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8) == 0:
-        return DONE
-    found = load_i64(cell(frame, buffer), 0)
-    if found == UNTOUCHED:
-        return DONE
-    if source == -2:
+    found = found_mirror(frame, buffer)
+    if found != 0 and source == -2:
         return MET_FREED
+    where = swap_cell(frame, row)
+    if where == 0 or found == 0:
+        return DONE
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         at = mirrored(found, where, seed)
         add_to_cell(frame, source, seed, load_f64(at, 0))
@@ -317,49 +315,52 @@ def sweep_back(frame):
 
 
 def reverse(frame):
-    """Sweep, and when it is over write again what it has undone; returns why it stopped."""
+    """Sweep until it is over or has to stop; returns why.
+
+    Between two stops others may look at what was written: only the sweep itself sees it undone.
+    """
+    if load_i64(frame, FRAME_WRITES) == 0:
+        return sweep_back(frame)
+    exchange_writes(frame, UNDO)
     status = sweep_back(frame)
-    if status == DONE or status == MET_FREED or status == MET_CHANGED:
-        redo_writes(frame)
+    exchange_writes(frame, REDO)
     return status
 
 
 @helper
-def redo_writes(frame):
-    """Write again, oldest first, what the sweep has undone."""
-    order = load_i64(frame, FRAME_AT_ORDER)
+def exchange_writes(frame, task):
+    """Undo, newest first, the writes that the sweep has passed, or write them again."""
+    lowest, newest = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_START_ORDER)
     position = load_i64(frame, FRAME_AT_POSITION) + 1
-    if order < load_i64(frame, FRAME_FIRST):
-        order += 1
-        position = 0
-    while order <= load_i64(frame, FRAME_START_ORDER):
+    for k in range(newest - lowest + 1):
+        order = newest - k if task == UNDO else lowest + k
+        if order < load_i64(frame, FRAME_FIRST):
+            continue
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-        if load_i64(chunk, WRITES):
-            last = last_row(frame, order)
-            if order == load_i64(frame, FRAME_START_ORDER):
-                last = load_i64(frame, FRAME_START_POSITION)
-            while position <= last:
-                row = chunk + HEADER_BYTES + position * ROW_BYTES
-                op = load_i32(row, 0)
-                if op == STORE:
-                    swap_cell(frame, row)
-                elif is_write(frame, op):
-                    kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
-                    id = (slot << ROWS_BITS) + position
-                    refs = reference_of(frame, id, load_i32(row, 4))
-                    structural_call(kernel, frame, id, refs, REDO)
-                position += 1
-        order += 1
-        position = 0
+        if load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES):
+            first = position if order == lowest else 0
+            last = load_i64(frame, FRAME_START_POSITION)
+            last = last if order == newest else last_row(frame, order)
+            exchange_in_chunk(frame, slot, first, last, task)
 
 
-def redo(frame):
-    redo_writes(frame)
-    return 0
+@helper
+def exchange_in_chunk(frame, slot, first, last, task):
+    """Undo the writes of a chunk from `last` down to `first`, or write them again upwards."""
+    rows = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+    for k in range(last - first + 1):
+        position = last - k if task == UNDO else first + k
+        row = rows + position * ROW_BYTES
+        op = load_i32(row, 0)
+        if op == STORE:
+            swap_cell(frame, row)
+        elif is_write(frame, op):
+            kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
+            id = (slot << ROWS_BITS) + position
+            structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), task)
 '''
 
-EXPORTS = {"reverse": 1, "redo": 1}
+EXPORTS = {"reverse": 1}
 
 
 def _case(op: Pointwise) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import functools
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout
-from ..codegen.factory import compile_source, functions
+from ..codegen.factory import compile_source, functions, once
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import around, kernels, reverse, timed
@@ -33,7 +32,6 @@ class _Compiled:
     reverse: Any
     reverse_alone: Any
     idle: Any
-    redo: Any
     end: Any
     cell_of: Any
     mirror_of: Any
@@ -74,12 +72,12 @@ class _Compiled:
         self.kernels[width][code * layout.MASKS + mask] = kernels.compile_adjoint(op, mask, width)
 
 
-@functools.cache
+@once
 def compiled() -> _Compiled:
     return _Compiled()
 
 
-@functools.cache
+@once
 def compiled_timed() -> _Compiled:
     """The same functions and kernels, with a sweep that notes what each row costs."""
     code = copy.copy(compiled())
@@ -303,14 +301,10 @@ class Sweep:
                 raise FreedError
             if status == layout.MET_CHANGED:
                 raise ChangedError
-            try:
-                if status == layout.STOPPED:
-                    named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
-                    frame[layout.FRAME_STOPS // 8] += 8
-                elif status == layout.CALL_PYTHON:
-                    self._call_python(frame)
-                else:
-                    code.want(status, frame)
-            except BaseException:
-                code.redo(self.address)
-                raise
+            if status == layout.STOPPED:
+                named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
+                frame[layout.FRAME_STOPS // 8] += 8
+            elif status == layout.CALL_PYTHON:
+                self._call_python(frame)
+            else:
+                code.want(status, frame)

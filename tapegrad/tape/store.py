@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import layout
-from ..codegen.factory import functions
+from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
 from .native import get_word, immortal, mortal, set_word
@@ -108,7 +108,7 @@ def _new_chunk() -> None:
     set_word(layout.STATE_REFERENCE_END, start + layout.CHUNK_BYTES)
 
 
-@functools.cache
+@once
 def used_table() -> np.ndarray:
     """Per code: which values the slopes read, which slopes are zero, what sort of row it is."""
     words = np.zeros(MOST_CODES, np.int64)
