@@ -92,16 +92,6 @@ def bits_of(typingctx, value):
 
 
 @intrinsic
-def double_of(typingctx, bits):
-    """The double whose 64 bits are `bits`."""
-
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-@intrinsic
 def apart(typingctx):
     """Keep the function that this stands in by itself: it is long, and called from many places."""
 

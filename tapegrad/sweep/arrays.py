@@ -11,7 +11,6 @@ from ..codegen.layout import (
     ARRAY_STRIDES,
     C_CONTIGUOUS,
     DIVIDE,
-    FLOAT_VALUE,
     GET_ITEM,
     HEADER_BYTES,
     LOAD,
@@ -22,7 +21,6 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
     ROW_BYTES,
     ROWS,
-    SCALAR_ID,
     SCALAR_VALUE,
     STATE_ARRAY_TYPE,
     STATE_CHUNK,
@@ -37,7 +35,6 @@ from ..codegen.layout import (
     SUBTRACT,
     TAG_ARRAY,
     TAG_CONSTANT,
-    TAG_SCALAR,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
@@ -60,6 +57,7 @@ from ..codegen.python import (
     number_subtract,
 )
 from .rows import (
+    add_operand,
     add_reference,
     bytes_of,
     constant_of,
@@ -99,26 +97,16 @@ def array_operand(operand, constants):
 
 
 @helper
-def refer(operand, value):
-    """Write the reference of an operand; `value` is what NumPy's operator got for it."""
-    S = state()
-    kind = load_i64(operand, OBJECT_TYPE)
-    if kind == load_i64(S, STATE_ARRAY_TYPE):
-        incref(value)
-        add_reference(value, load_i64(operand, TENSOR_ID), TAG_ARRAY)
-    elif kind == load_i64(S, STATE_SCALAR_TYPE):
-        add_reference(0, load_i64(operand, SCALAR_ID), TAG_SCALAR)
-    elif kind == load_i64(S, STATE_NDARRAY_TYPE):
-        incref(value)
-        add_reference(value, -1, TAG_ARRAY)
-    elif kind == load_i64(S, STATE_INT_TYPE):
+def refer(operand):
+    """Write the reference of an operand; an int counts as the double that slopes take it for."""
+    if load_i64(operand, OBJECT_TYPE) == load_i64(state(), STATE_INT_TYPE):
         add_reference(bits_of(int_as_double(operand)), -1, TAG_CONSTANT)
     else:
-        add_reference(bits_of(load_f64(operand, FLOAT_VALUE)), -1, TAG_CONSTANT)
+        add_operand(operand)
 
 
 @helper
-def array_row(code, a, x, b, y, array):
+def array_row(code, a, b, array):
     """Append the row array = op(a, b) and make its tensor (b = 0: one operand)."""
     S = state()
     inputs = 2 if b != 0 else 1
@@ -130,9 +118,9 @@ def array_row(code, a, x, b, y, array):
     store_i32(row, 0, ARRAY + code)
     store_i32(row, 4, first_reference(chunk))
     store_i32(row, 8, inputs + 1)
-    refer(a, x)
+    refer(a)
     if b != 0:
-        refer(b, y)
+        refer(b)
     incref(array)
     id = row_done(row)
     add_reference(array, id, TAG_ARRAY)
@@ -238,7 +226,7 @@ def array_result(operator, code, a, x, b, y):
         error_clear()
         return 0
     if is_fresh(array):
-        return array_row(code, a, x, b, y, array)
+        return array_row(code, a, b, array)
     decref(array)
     return 0
 
