@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad import nn
 from tapegrad.codegen import layout
 from tapegrad.profiler import calls
-from tapegrad.sweep import pointwise_run, reverse, timed
+from tapegrad.sweep import pointwise_run, reverse, scalars, timed
 from tapegrad.tape import native
 from tapegrad.tape.adjoint import Sweep
 from tapegrad.tensor import runtime as rt
@@ -282,8 +282,9 @@ def test_nothing_is_left_when_it_is_over():
 
 
 def test_the_text_of_the_sweep_is_the_ordinary_one_and_more():
-    assert timed.source().startswith(reverse.source())
-    assert "clock" not in reverse.source()
+    assert timed.source().startswith(reverse.SOURCE)
+    assert timed.scalars_source().startswith(scalars.source())
+    assert "clock" not in reverse.SOURCE + scalars.source()
     ordinary = inspect.getsource(pointwise_run)
     same = set(ordinary.splitlines()) - set(timed.pointwise_source().splitlines())
     assert all(line.startswith("from .") for line in same)

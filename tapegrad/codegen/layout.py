@@ -147,12 +147,13 @@ STATE_BYTES_TOTAL = 8 * 32
     FRAME_ANSWERED,
     FRAME_TIMES,
     FRAME_WRITES,
-) = range(0, 8 * 36, 8)
+    FRAME_SCALARS,
+) = range(0, 8 * 37, 8)
 FRAME_BYTES = 8 * 40
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
-REFUSED, CALL_PYTHON = 6, 7
+REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE = range(6, 10)
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
 
 #: What a structural kernel is asked to do.

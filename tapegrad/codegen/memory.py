@@ -13,7 +13,12 @@ from .pipeline import Pipeline
 
 def helper(function):
     """A function of generated code that compiled functions call."""
-    options = {"error_model": "numpy", "no_cpython_wrapper": True, "pipeline_class": Pipeline}
+    options = {
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "pipeline_class": Pipeline,
+    }
     return njit(**options)(function)
 
 

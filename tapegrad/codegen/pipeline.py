@@ -13,16 +13,46 @@ from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions
+from numba.core.ssa import reconstruct_ssa
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class SingleAssignment(FunctionPass):
+    """Each variable assigned once; no lifetimes, which only references counted need."""
+
+    _name = "tapegrad_single_assignment"
+
+    def __init__(self):
+        super().__init__()
+
+    def run_pass(self, state):
+        state.func_ir = reconstruct_ssa(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WithoutPhis(FunctionPass):
+    """Phi nodes as assignments in the blocks before, which lowering asks for."""
+
+    _name = "tapegrad_without_phis"
+
+    def __init__(self):
+        super().__init__()
+
+    def run_pass(self, state):
+        state.func_ir = typed.PreLowerStripPhis()._strip_phi_nodes(state.func_ir)
+        return True
+
 
 _PASSES = (
     untyped.TranslateByteCode,
     untyped.FixupArgs,
-    untyped.IRProcessing,
-    untyped.ReconstructSSA,
+    SingleAssignment,
     typed.NopythonTypeInference,
-    typed.PreLowerStripPhis,
-    typed.IRLegalization,
+    WithoutPhis,
     typed.AnnotateTypes,
     typed.NativeLowering,
     typed.NoPythonBackend,

@@ -47,7 +47,7 @@ def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]
         began, aside = now(), timer.aside
         code, plain, work = compiled_timed(), sweep.code, sweep.work
         table = np.zeros(HEAD // 8 + len(work.adjoints) * layout.ROWS * RECORD // 8, np.int64)
-        work.set(FRAME_TIMES=table.ctypes.data, FRAME_POINTWISE=code.pointwise)
+        work.set(FRAME_TIMES=table.ctypes.data, FRAME_SCALARS=0, FRAME_POINTWISE=0)
         table[2] = code.idle(work.address)
         sweep.code = code
         span = timer.begin(SWEEP)
@@ -56,7 +56,7 @@ def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]
         finally:
             timer.end(span)
             sweep.code = plain
-            work.set(FRAME_TIMES=0, FRAME_POINTWISE=plain.pointwise)
+            work.set(FRAME_TIMES=0, FRAME_SCALARS=0, FRAME_POINTWISE=0)
             finish(span, _read(table, work.sequence))
             timer.aside = aside + now() - began - span.spent
 

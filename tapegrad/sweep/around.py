@@ -6,12 +6,21 @@ _TEXT = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.codegen.python import decref, float_from, incref, int_as_word
+from tapegrad.codegen.python import decref, float_from, incref, int_as_word, word_from
 from tapegrad.sweep.rows import state
 
 
-def begin(frame, length, seeds, retain):
-    """Set the frame for a sweep over `length` chunks from the newest row; returns their writes."""
+@helper
+def word_at(arguments, k):
+    """Argument number k, an int of Python's."""
+    return int_as_word(load_i64(arguments, k * 8))
+
+
+@helper
+def begin(arguments, count):
+    """`begin(frame, length, seeds, retain)`: set the frame for a sweep over `length` chunks from
+    the newest row; returns their writes."""
+    frame, length = word_at(arguments, 0), word_at(arguments, 1)
     store_i64(frame, FRAME_STOP, -1)
     S = state()
     chunk = load_i64(S, STATE_CHUNK)
@@ -19,8 +28,8 @@ def begin(frame, length, seeds, retain):
     store_i64(chunk, USED_ROWS, rows)
     used = load_i64(S, STATE_REFERENCE) - chunk - HEADER_BYTES - ROWS * ROW_BYTES
     store_i64(chunk, USED_REFERENCES, used // REFERENCE_BYTES)
-    store_i64(frame, FRAME_SEEDS, seeds)
-    store_i64(frame, FRAME_RETAIN, retain)
+    store_i64(frame, FRAME_SEEDS, word_at(arguments, 2))
+    store_i64(frame, FRAME_RETAIN, word_at(arguments, 3))
     store_i64(frame, FRAME_FIRST, length)
     store_i64(frame, FRAME_MET_FREED, 0)
     store_i64(frame, FRAME_AT_ORDER, length - 1)
@@ -32,7 +41,7 @@ def begin(frame, length, seeds, retain):
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
         writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
     store_i64(frame, FRAME_WRITES, writes)
-    return writes
+    return word_from(writes)
 
 
 @helper
@@ -72,8 +81,10 @@ def leave_mirror(frame, chunk, row, address):
     return 0
 
 
-def end(frame):
-    """Give back the cells and what used-up rows keep alive (with the interpreter lock held)."""
+@helper
+def end(arguments, count):
+    """`end(frame)`: give back the cells and what used-up rows keep alive; returns their bytes."""
+    frame = word_at(arguments, 0)
     adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
     given = 0
     inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
@@ -96,24 +107,25 @@ def end(frame):
     trim_cells(frame)
     S = state()
     store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
-    return 0
+    return word_from(given)
 
 
-def cell_of(frame, id):
-    """Address of a row's cell, for the seed and for reading results."""
-    return cell(frame, id)
+@helper
+def cell_of(arguments, count):
+    """`cell_of(frame, row)`: address of a row's cell, for the seed and for reading results."""
+    return word_from(cell(word_at(arguments, 0), word_at(arguments, 1)))
 
 
-def mirror_of(frame, id):
-    """Address of a buffer's mirror, for the seed and for reading results."""
-    return mirror(frame, id)
+@helper
+def mirror_of(arguments, count):
+    """`mirror_of(frame, row)`: address of a buffer's mirror; 0 if the buffer is gone."""
+    return word_from(mirror(word_at(arguments, 0), word_at(arguments, 1)))
 
 
 @helper
 def plant_scalar(arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    seed = int_as_word(load_i64(arguments, 16))
+    frame, tensor, seed = word_at(arguments, 0), load_i64(arguments, 8), word_at(arguments, 2)
     value = load_f64(load_i64(arguments, 24), FLOAT_VALUE)
     id = load_i64(tensor, SCALAR_ID)
     touch_cell(frame, id)
@@ -125,8 +137,8 @@ def plant_scalar(arguments, count):
 @helper
 def read_scalar(arguments, count):
     """`read_scalar(frame, scalar, seed)`: the adjoint of a scalar row, 0.0 if not reached."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
-    seed, id = int_as_word(load_i64(arguments, 16)), load_i64(tensor, SCALAR_ID)
+    frame, tensor, seed = word_at(arguments, 0), load_i64(arguments, 8), word_at(arguments, 2)
+    id = load_i64(tensor, SCALAR_ID)
     cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
     value = 0.0
     if cells != 0:
@@ -139,7 +151,7 @@ def read_scalar(arguments, count):
 @helper
 def adopt(arguments, count):
     """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
-    frame, tensor = int_as_word(load_i64(arguments, 0)), load_i64(arguments, 8)
+    frame, tensor = word_at(arguments, 0), load_i64(arguments, 8)
     array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
     data = load_i64(memory, ARRAY_DATA)
     span = load_i64(load_i64(memory, ARRAY_SHAPE), 0) - MIRROR_HEADER
@@ -151,15 +163,22 @@ def adopt(arguments, count):
     return tensor
 
 
-def free_memory(address):
-    """Give back the mirror of an input that has been read."""
-    free(address)
-    return 0
+@helper
+def free_memory(arguments, count):
+    """`free_memory(mirror)`: give back the mirror of an input that has been read."""
+    free(word_at(arguments, 0))
+    return word_from(0)
 '''
 
-#: Called with the interpreter lock held.
-LOCKED = {"end": 1}
-#: Called with CPython's fast convention, all through `call`.
-BUILTINS = ("plant_scalar", "read_scalar", "adopt")
+#: Called with CPython's fast convention and the interpreter lock held, all through `call`.
+BUILTINS = (
+    "begin",
+    "end",
+    "cell_of",
+    "mirror_of",
+    "free_memory",
+    "plant_scalar",
+    "read_scalar",
+    "adopt",
+)
 SOURCE = _TEXT + called_by_number(list(BUILTINS))
-EXPORTS = {"begin": 4, "cell_of": 2, "mirror_of": 2, "free_memory": 1}

@@ -13,7 +13,7 @@ from numba import types
 from ..codegen.frame import count_of, item_bytes, reference_of, row_of
 from ..codegen.layout import FRAME_SEEDS, FRAME_TIMES, TAG_ARRAY
 from ..codegen.memory import c_function, helper, load_i32, load_i64, store_i64
-from . import reverse
+from . import reverse, scalars
 
 #: The table: the clock's two words, what a reading of it costs, and a record per row from HEAD on:
 #: when it was first swept, nanoseconds, op, bytes of its adjoint.
@@ -70,8 +70,8 @@ _IMPORTS = """
 from tapegrad.sweep.timed import bytes_of_result, clock, idle_time, note
 """
 
-_SWEEP = """
-plain_scalar, plain_other, plain_structural = sweep_scalar, sweep_other, structural_call
+_SCALARS = """
+plain_scalar, plain_other = sweep_scalar, sweep_other
 
 
 @helper
@@ -89,6 +89,10 @@ def sweep_other(frame, id, row, op, address):
     if op == LOAD:
         note(frame, id, op, 8, started)
     return status
+"""
+
+_SWEEP = """
+plain_structural = structural_call
 
 
 @helper
@@ -130,8 +134,13 @@ EXPORTS = {**reverse.EXPORTS, "idle": 1}
 
 
 def source() -> str:
-    """The text of the sweep's module, rows of arrays and scalars timed."""
-    return reverse.source() + _IMPORTS + _SWEEP
+    """The text of the sweep's module, rows of arrays timed."""
+    return reverse.SOURCE + _IMPORTS + _SWEEP
+
+
+def scalars_source() -> str:
+    """The text of the module that sweeps scalar rows, each timed."""
+    return scalars.source() + _IMPORTS + _SCALARS
 
 
 def pointwise_source() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions, once
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import BY_CODE, MOST_CODES
-from ..sweep import around, kernels, reverse, timed
+from ..sweep import around, kernels, reverse, scalars, timed
 from ..sweep.runs import SCRATCH_BYTES
 from . import native, store
 
@@ -23,6 +24,13 @@ class FreedError(RuntimeError):
 
 class ChangedError(RuntimeError):
     """An input that the sweep reaches was written after it had been read."""
+
+
+#: Parts of the sweep, by the status that asks for them: name, number of arguments, frame's word.
+PARTS = {
+    layout.WANT_SCALARS: ("scalars", 4, layout.FRAME_SCALARS),
+    layout.WANT_POINTWISE: ("pointwise", 2, layout.FRAME_POINTWISE),
+}
 
 
 class _Compiled:
@@ -43,23 +51,32 @@ class _Compiled:
     def __init__(self):
         call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
         self.__dict__.update(native.builtins(around.BUILTINS, call))
-        self.__dict__.update(functions(around.SOURCE, around.EXPORTS, keep_lock=False))
-        self.__dict__.update(functions(around.SOURCE, around.LOCKED, keep_lock=True))
-        self.take(reverse.source(), reverse.EXPORTS, reverse.POINTWISE_SOURCE)
+        self.take(reverse.SOURCE, reverse.EXPORTS, scalars.source, lambda: reverse.POINTWISE_SOURCE)
         count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
         self.structural = np.zeros(MOST_CODES, np.int64)
 
-    def take(self, source: str, exports: dict[str, int], pointwise: str) -> None:
-        """Compile the sweep itself from the texts of its two modules."""
+    def take(self, source: str, exports: dict[str, int], *texts: Callable[[], str]) -> None:
+        """Compile the sweep itself, and take over the texts of its parts, in the order of PARTS."""
         self.__dict__.update(functions(source, exports, keep_lock=False))
         address = ctypes.cast(self.reverse, ctypes.c_void_p).value
         self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
-        signature = {"pointwise": "int64(int64, int64)"}
-        self.pointwise = compile_source(pointwise, signature)["pointwise"]
+        self.texts = dict(zip(PARTS, texts, strict=True))
+        self.parts = dict.fromkeys(PARTS, 0)
+
+    def part(self, status: int) -> int:
+        """Address of a part of the sweep, compiled when it is first wanted."""
+        if not self.parts[status]:
+            name, arguments, _ = PARTS[status]
+            signature = f"int64({', '.join(['int64'] * arguments)})"
+            self.parts[status] = compile_source(self.texts[status](), {name: signature})[name]
+        return self.parts[status]
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile the kernel that a sweep has asked for; raise what an adjoint has refused."""
+        """Compile what a sweep has asked for; raise what an adjoint has refused."""
+        if status in PARTS:
+            frame[PARTS[status][2] // 8] = self.part(status)
+            return
         code = int(frame[layout.FRAME_WANTED // 8])
         op = BY_CODE[code]
         if status == layout.REFUSED:
@@ -81,7 +98,7 @@ def compiled() -> _Compiled:
 def compiled_timed() -> _Compiled:
     """The same functions and kernels, with a sweep that notes what each row costs."""
     code = copy.copy(compiled())
-    code.take(timed.source(), timed.EXPORTS, timed.pointwise_source())
+    code.take(timed.source(), timed.EXPORTS, timed.scalars_source, timed.pointwise_source)
     return code
 
 
@@ -99,7 +116,6 @@ class Work:
             FRAME_KERNELS64=code.kernels[8].ctypes.data,
             FRAME_KERNELS32=code.kernels[4].ctypes.data,
             FRAME_STRUCTURAL=code.structural.ctypes.data,
-            FRAME_POINTWISE=code.pointwise,
             FRAME_USED=store.used_table().ctypes.data,
             FRAME_SCRATCH=self.scratch.ctypes.data,
             FRAME_POOL=self.pool.ctypes.data,

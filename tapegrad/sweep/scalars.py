@@ -1,0 +1,175 @@
+"""Reverse of the rows that are no arrays: operations on scalars, reads and writes of cells.
+
+The switch over scalar operations is generated from the table. It is a part of the sweep of its own,
+called by its address: programs of whole arrays never wait for it to be compiled.
+"""
+
+from ..ops.table import TABLE, Pointwise
+
+_HEAD = '''
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.memory import *
+from tapegrad.codegen.vmath import select
+from tapegrad.codegen.frame import *
+from tapegrad.codegen.layout import *
+from tapegrad.sweep.stores import sweep_store
+
+
+@helper
+def sweep_load(frame, row, address):
+    """Reverse of a read cell."""
+    buffer = load_i32(row, 4)
+    found = mirror(frame, buffer)
+    if found == 0:
+        return
+    data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        where = mirrored(found, data, seed)
+        store_f64(where, 0, load_f64(where, 0) + load_f64(address, seed * 8))
+
+
+@helper
+def slopes_of(code, kind, x, y, out):
+    """Slopes of a scalar operation to its operands.
+
+    Those of sums and products are picked without a jump, which would often be foreseen wrongly.
+    """
+    sx = 0.0
+    sy = 0.0
+    bit = 1 << code if code < 63 else 0
+    if bit & PLAIN:
+        sx = y if bit & X_IS_Y else (-1.0 if bit & X_IS_LESS else 1.0)
+        sy = x if bit & Y_IS_X else (-1.0 if bit & Y_IS_LESS else 1.0)
+        return sx, sy
+'''
+
+_TAIL = '''
+    return sx, sy
+
+
+@helper
+def operand_of(frame, id, slot, first_row, cells, stride):
+    """Value of a scalar operand, address of its cell, and its position in the chunk being swept.
+
+    Most operands lie there and are found without tables; the position of others counts as ROWS.
+    """
+    if id >> ROWS_BITS == slot:
+        position = id & (ROWS - 1)
+        return load_f64(first_row + position * ROW_BYTES, 16), cells + position * stride, position
+    return load_f64(row_of(frame, id), 16), cell(frame, id), ROWS
+
+
+@helper
+def pass_on(address, seeds, slope, target):
+    """Add a row's adjoint times a slope to an operand's; an adjoint of exactly 0 gives 0."""
+    for seed in range(seeds):
+        g = load_f64(address, seed * 8)
+        part = 0.0 if g == 0.0 else g * slope
+        store_f64(target, seed * 8, load_f64(target, seed * 8) + (part + 0.0))
+
+
+@helper
+def sweep_scalar(frame, slot, first_row, cells, row, op, address):
+    """Reverse of a touched scalar row; returns the lowest position of its operands in the chunk."""
+    seeds = load_i64(frame, FRAME_SEEDS)
+    kind, out = op & 3, load_f64(row, 16)
+    x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, seeds * 8)
+    if kind == CONSTANT_ROW:
+        _, slope = slopes_of(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on(address, seeds, slope, to_x)
+    elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
+        slope, _ = slopes_of(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on(address, seeds, slope, to_x)
+    else:
+        y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, seeds * 8)
+        first, second = slopes_of(op >> 2, kind, x, y, out)
+        pass_on(address, seeds, first, to_x)
+        pass_on(address, seeds, second, to_y)
+        at = min(at, other)
+    return at
+
+
+@helper
+def sweep_other(frame, id, row, op, address):
+    """Reverse of a touched row that is neither an operation on scalars nor on arrays."""
+    if op == LOAD:
+        sweep_load(frame, row, address)
+        if not load_i64(frame, FRAME_RETAIN):
+            store_i32(row, 0, -op)
+    elif op == STORE:
+        return sweep_store(frame, row)
+    elif op < 0:
+        return MET_FREED
+    elif op == CONSTANT:
+        forget(frame, id)
+    return DONE
+
+
+def scalars(frame, slot, position, stop):
+    """Sweep scalar rows of a chunk from `position` down to a row of another kind, to `stop` or
+    to the lowest row reached; returns the position there, and the status in the frame."""
+    status = DONE
+    first_row = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    lowest = load_i64(frame, FRAME_LOWEST) + slot * 8
+    stride, retain = load_i64(frame, FRAME_SEEDS) * 8, load_i64(frame, FRAME_RETAIN)
+    low = load_i64(lowest, 0)
+    while position >= low and position != stop:
+        row = first_row + position * ROW_BYTES
+        op = load_i32(row, 0)
+        if op > ARRAY:
+            break
+        address = cells + position * stride
+        touched = load_i64(address, 0) != UNTOUCHED or op == STORE
+        if touched and op < 4 * FIRST_CODE:
+            store_i64(lowest, 0, low)
+            status = sweep_other(frame, (slot << ROWS_BITS) + position, row, op, address)
+            if status != DONE:
+                break
+            low = load_i64(lowest, 0)
+        elif touched:
+            low = min(low, sweep_scalar(frame, slot, first_row, cells, row, op, address))
+            if not retain:
+                store_i32(row, 0, -op)
+        position -= 1
+    store_i64(lowest, 0, low)
+    store_i64(frame, FRAME_STATUS, status)
+    return position
+'''
+
+
+def _case(op: Pointwise) -> str:
+    lines = []
+    places = zip((2, 1), ("sx", "sy"), op.slopes, strict=False)
+    for kind, variable, slope in places:
+        if slope == "0.0":
+            continue
+        guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
+        lines.append(f"{guard}{variable} = {slope}")
+    body = "\n        ".join(lines) or "pass"
+    return f"if code == {op.code + 1}:\n        {body}"
+
+
+def _plain() -> dict[str, int]:
+    """Bits of the operations whose slopes are 1, −1 or the other operand, and which they are."""
+    bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
+    named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
+    for op in TABLE.values():
+        pairs = list(zip("XY", getattr(op, "slopes", ()), (("y",), ("x",)), strict=False))
+        plain = [slope in ("1.0", "-1.0", *other) for _, slope, other in pairs]
+        if not plain or not all(plain) or len(op.inputs) > 2 or op.code > 61:
+            continue
+        bits["PLAIN"] |= 2 << op.code
+        for place, slope, _ in pairs:
+            if slope in named:
+                bits[f"{place}_{named[slope]}"] |= 2 << op.code
+    return bits
+
+
+def source() -> str:
+    """The text of the module: the switch holds every operation of up to two inputs."""
+    constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
+    cases = [
+        _case(op) for op in TABLE.values() if isinstance(op, Pointwise) and len(op.inputs) <= 2
+    ]
+    return constants + _HEAD + "    " + "\n    el".join(cases) + _TAIL

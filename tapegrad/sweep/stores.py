@@ -1,0 +1,37 @@
+"""Reverse of written cells, which undoes the write whether or not anything reaches it."""
+
+from ..codegen.frame import add_to_cell, base_of, found_mirror, mirrored
+from ..codegen.layout import ARRAY_DATA, DONE, FRAME_RETAIN, FRAME_SEEDS, MET_FREED
+from ..codegen.memory import helper, load_f64, load_i32, load_i64, store_f64, store_i32
+
+
+@helper
+def swap_cell(frame, row):
+    """Put back what a written cell held, or what was written; returns its address, 0 if gone."""
+    base = base_of(frame, load_i32(row, 4))
+    if base == 0:
+        return 0
+    where = load_i64(base, ARRAY_DATA) + load_i32(row, 8) * 4
+    held = load_f64(where, 0)
+    store_f64(where, 0, load_f64(row, 16))
+    store_f64(row, 16, held)
+    return where
+
+
+@helper
+def sweep_store(frame, row):
+    """Reverse of a written cell: the old value back, its adjoint to what was written."""
+    buffer, source = load_i32(row, 4), load_i32(row, 12)
+    found = found_mirror(frame, buffer)
+    if found != 0 and source == -2:
+        return MET_FREED
+    where = swap_cell(frame, row)
+    if where == 0 or found == 0:
+        return DONE
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        at = mirrored(found, where, seed)
+        add_to_cell(frame, source, seed, load_f64(at, 0))
+        store_f64(at, 0, 0.0)
+    if not load_i64(frame, FRAME_RETAIN):
+        store_i32(row, 12, -2)
+    return DONE
