@@ -41,6 +41,7 @@ from .layout import (
     UNTOUCHED,
 )
 from .memory import (
+    apart,
     calloc,
     free,
     helper,
@@ -74,6 +75,7 @@ def reference_of(frame, id, number):
 @helper
 def new_cells(frame, slot):
     """A table of untouched cells for a chunk that the sweep reaches for the first time."""
+    apart()
     seeds = load_i64(frame, FRAME_SEEDS)
     address = load_i64(frame, FRAME_CELLS)
     if seeds == 1 and address != 0:

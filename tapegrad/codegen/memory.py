@@ -96,15 +96,22 @@ def bits_of(typingctx, value):
     return types.int64(types.float64), codegen
 
 
-@intrinsic
-def apart(typingctx):
-    """Keep the function that this stands in by itself: it is long, and called from many places."""
+def _kept(attribute, doc):
+    """A word for the first line of a function of generated code: what LLVM is to do with it."""
 
-    def codegen(context, builder, signature, args):
-        builder.function.attributes.add("noinline")
-        return context.get_dummy_value()
+    def word(typingctx):
+        def codegen(context, builder, signature, args):
+            builder.function.attributes.add(attribute)
+            return context.get_dummy_value()
 
-    return types.none(), codegen
+        return types.none(), codegen
+
+    word.__doc__ = doc
+    return intrinsic(word)
+
+
+apart = _kept("noinline", "Keep this function by itself: it is long, or rarely called.")
+inside = _kept("alwaysinline", "Put this function into each of its callers: it is on a hot road.")
 
 
 def c_function(name, signature):

@@ -29,22 +29,30 @@ def sweep_load(frame, row, address):
 
 
 @helper
+def other_slopes(code, kind, x, y, out):
+    """Slopes of an operation that is no sum or product."""
+    apart()
+    sx = 0.0
+    sy = 0.0
+'''
+
+_TAIL = '''
+    return sx, sy
+
+
+@helper
 def slopes_of(code, kind, x, y, out):
     """Slopes of a scalar operation to its operands.
 
     Those of sums and products are picked without a jump, which would often be foreseen wrongly.
     """
-    sx = 0.0
-    sy = 0.0
+    inside()
     bit = 1 << code if code < 63 else 0
     if bit & PLAIN:
         sx = y if bit & X_IS_Y else (-1.0 if bit & X_IS_LESS else 1.0)
         sy = x if bit & Y_IS_X else (-1.0 if bit & Y_IS_LESS else 1.0)
         return sx, sy
-'''
-
-_TAIL = '''
-    return sx, sy
+    return other_slopes(code, kind, x, y, out)
 
 
 @helper
@@ -53,6 +61,7 @@ def operand_of(frame, id, slot, first_row, cells, stride):
 
     Most operands lie there and are found without tables; the position of others counts as ROWS.
     """
+    inside()
     if id >> ROWS_BITS == slot:
         position = id & (ROWS - 1)
         return load_f64(first_row + position * ROW_BYTES, 16), cells + position * stride, position
@@ -62,6 +71,7 @@ def operand_of(frame, id, slot, first_row, cells, stride):
 @helper
 def pass_on(address, seeds, slope, target):
     """Add a row's adjoint times a slope to an operand's; an adjoint of exactly 0 gives 0."""
+    inside()
     for seed in range(seeds):
         g = load_f64(address, seed * 8)
         part = 0.0 if g == 0.0 else g * slope
@@ -71,6 +81,7 @@ def pass_on(address, seeds, slope, target):
 @helper
 def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     """Reverse of a touched scalar row; returns the lowest position of its operands in the chunk."""
+    inside()
     seeds = load_i64(frame, FRAME_SEEDS)
     kind, out = op & 3, load_f64(row, 16)
     x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, seeds * 8)
@@ -120,17 +131,18 @@ def scalars(frame, slot, position, stop):
         if op > ARRAY:
             break
         address = cells + position * stride
-        touched = load_i64(address, 0) != UNTOUCHED or op == STORE
-        if touched and op < 4 * FIRST_CODE:
+        touched = load_i64(address, 0) != UNTOUCHED
+        if op >= 4 * FIRST_CODE:
+            if touched:
+                low = min(low, sweep_scalar(frame, slot, first_row, cells, row, op, address))
+                if not retain:
+                    store_i32(row, 0, -op)
+        elif touched or op == STORE:
             store_i64(lowest, 0, low)
             status = sweep_other(frame, (slot << ROWS_BITS) + position, row, op, address)
             if status != DONE:
                 break
             low = load_i64(lowest, 0)
-        elif touched:
-            low = min(low, sweep_scalar(frame, slot, first_row, cells, row, op, address))
-            if not retain:
-                store_i32(row, 0, -op)
         position -= 1
     store_i64(lowest, 0, low)
     store_i64(frame, FRAME_STATUS, status)
