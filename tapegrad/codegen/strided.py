@@ -4,7 +4,7 @@ An odometer counts through a shape; the inner loop runs along the last axis.
 """
 
 from .layout import ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, FRAME_SCRATCH
-from .memory import f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, memcpy, store_f64
+from .memory import apart, f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, memcpy, store_f64
 
 
 @helper
@@ -143,6 +143,7 @@ def line_in(strides, shape, ndim):
 @helper
 def block_of(frame, data, strides, shape, ndim, start, n, block, width):
     """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
+    apart()
     index = i64s(load_i64(frame, FRAME_SCRATCH))
     outer, line, step = line_in(strides, shape, ndim)
     at = data + start_of_block(index, strides, shape, outer, start // line)
@@ -173,6 +174,7 @@ def block_of(frame, data, strides, shape, ndim, start, n, block, width):
 @helper
 def add_block(frame, data, strides, shape, ndim, start, n, block, width):
     """Add a contiguous block to elements start … start+n of a strided array, in C order."""
+    apart()
     index = i64s(load_i64(frame, FRAME_SCRATCH))
     outer, line, step = line_in(strides, shape, ndim)
     at = data + start_of_block(index, strides, shape, outer, start // line)

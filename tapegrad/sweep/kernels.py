@@ -9,6 +9,7 @@ import inspect
 import textwrap
 
 from ..codegen.factory import compile_source
+from ..codegen.layout import UNIFORM_INPUTS
 from ..codegen.ufunc import make_ufunc
 from ..ops.table import Pointwise, Structural
 
@@ -20,8 +21,19 @@ from tapegrad.codegen.vmath import select
 _VIEW = {8: "f64s", 4: "f32s"}
 
 
-def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
-    """Text of the adjoint kernel of an operation for the inputs in `mask`."""
+def split_masks(op: Pointwise, masks: int) -> tuple[int, int]:
+    """The inputs that have an adjoint, and those that are one value all through a block."""
+    if len(op.inputs) > UNIFORM_INPUTS:
+        return masks, 0
+    return masks & ((1 << UNIFORM_INPUTS) - 1), masks >> UNIFORM_INPUTS
+
+
+def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
+    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
+
+    What an input of one value gets is left element by element, for its sum.
+    """
+    mask, uniform = split_masks(op, masks)
     view, count = _VIEW[width], len(op.inputs)
     wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
     head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
@@ -30,19 +42,17 @@ def adjoint_source(op: Pointwise, mask: int, width: int) -> str:
     head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
     body = ["    for i in range(n):", "        g = gs[i]"]
     for j, name in enumerate((*op.inputs, "out")):
-        if op.used >> j & 1:
+        if op.used >> j & 1 and uniform >> j & 1:
+            head.append(f"    {name} = {name}s[0]")
+        elif op.used >> j & 1:
             body.append(f"        {name} = {name}s[i]")
     body += [
         f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
     ]
     for j in wanted:
         slope = op.slopes[j]
-        if slope == "1.0":
-            body.append(f"        t{j}[i] += g")
-        elif slope == "-1.0":
-            body.append(f"        t{j}[i] -= g")
-        else:
-            body.append(f"        t{j}[i] += select(g == 0.0, 0.0, g * ({slope}))")
+        part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
+        body.append(f"        t{j}[i] {'' if uniform >> j & 1 else '+'}= {part}")
     return _HEAD + "\n".join(head + body) + "\n"
 
 
@@ -58,9 +68,9 @@ def value_source(op: Pointwise, width: int) -> str:
     return _HEAD + "\n".join(lines) + "\n"
 
 
-def compile_adjoint(op: Pointwise, mask: int, width: int) -> int:
+def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:
     """Address of the adjoint kernel."""
-    text = adjoint_source(op, mask, width)
+    text = adjoint_source(op, masks, width)
     return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
 
 

@@ -25,12 +25,10 @@ from ..codegen.layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     BLOCK,
-    DIMENSIONS,
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
     FRAME_USED,
-    OPERANDS,
     REFERENCE_BYTES,
 )
 from ..codegen.memory import (
@@ -38,35 +36,45 @@ from ..codegen.memory import (
     f32s,
     f64s,
     helper,
+    i64s,
+    inside,
     load_i32,
     load_i64,
     memset,
     store_i32,
     store_i64,
 )
-from ..codegen.strided import add_block, block_of, sum64
+from ..codegen.strided import add_block, add_run32, add_run64, block_of, start_of_block, sum64
 from .runs import (
     ALIGNED,
     AT_ADJOINTS,
     AT_ARGUMENTS,
     AT_ENTRIES,
     AT_INSIDE,
-    AT_STRIDES,
+    AT_UNIT,
     AT_VALUES,
+    BLOCK_BYTES,
     ENTRY,
     HOW,
     ID,
     INPUTS,
     INSIDE,
     KERNEL,
+    LINE,
     MASK,
+    OUTER,
+    PLACE,
     REFS,
     SINGLE,
+    STEP,
+    STRIDED,
+    UNIFORM,
     WHERE,
     collect,
     output_of,
     release_pending,
     resolve,
+    strides_of,
     undo_inside,
 )
 
@@ -97,92 +105,107 @@ def total(address, n, width):
 
 
 @helper
+def find_place(frame, entry, e, j, out, start, n, width):
+    """Note where in its array a strided input starts for this block, if the block is in one line
+    of neighbours or of one value."""
+    line, step = load_i64(entry, LINE + j * 8), load_i64(entry, STEP + j * 8)
+    skip = start % line
+    place = -1
+    if skip + n <= line and (step == width or load_i64(entry, UNIFORM) & (1 << j)):
+        index, outer = i64s(load_i64(frame, FRAME_SCRATCH)), load_i64(entry, OUTER + j * 8)
+        strides, shape = strides_of(frame, e, j), load_i64(out, ARRAY_SHAPE)
+        place = start_of_block(index, strides, shape, outer, start // line) + skip * step
+    store_i64(entry, PLACE + j * 8, place)
+
+
+@helper
 def value_address(frame, entry, e, j, used, out, start, n, width):
     """Where the kernel finds the values of input j for this block."""
-    scratch = load_i64(frame, FRAME_SCRATCH)
-    ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
-    block = scratch + AT_VALUES + j * BLOCK * 8
+    inside()
+    block = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
+    how, ref = load_i64(entry, HOW + j * 8), load_i64(entry, REFS) + j * REFERENCE_BYTES
+    if how == STRIDED:
+        find_place(frame, entry, e, j, out, start, n, width)
     if not used & (1 << j):
         return block
-    how = load_i64(entry, HOW + j * 8)
     if how == SINGLE:
-        fill(block, scalar_operand(frame, ref), n, width)
+        one = load_i64(entry, UNIFORM) & (1 << j)
+        fill(block, scalar_operand(frame, ref), 1 if one else n, width)
         return block
-    array = load_i64(ref, 0)
+    data = load_i64(load_i64(ref, 0), ARRAY_DATA)
     if how == ALIGNED:
-        return load_i64(array, ARRAY_DATA) + start * width
-    strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
-    shape = load_i64(out, ARRAY_SHAPE)
-    ndim = load_i32(out, ARRAY_NDIM)
-    block_of(frame, load_i64(array, ARRAY_DATA), strides, shape, ndim, start, n, block, width)
+        return data + start * width
+    if load_i64(entry, PLACE + j * 8) >= 0:
+        return data + load_i64(entry, PLACE + j * 8)
+    ndim, shape = load_i32(out, ARRAY_NDIM), load_i64(out, ARRAY_SHAPE)
+    block_of(frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
     return block
 
 
 @helper
 def adjoint_address(frame, entry, j, start, seed, width):
-    """Where the kernel may add the adjoint of input j for this block; 0 if it needs a detour."""
-    if load_i64(entry, HOW + j * 8) != ALIGNED:
+    """Where the adjoint of input j begins for this block; 0 if it is not in one line."""
+    inside()
+    where, how = load_i64(entry, WHERE + j * 8), load_i64(entry, HOW + j * 8)
+    place = start * width if how == ALIGNED else load_i64(entry, PLACE + j * 8)
+    if how == SINGLE or place < 0:
         return 0
-    where = load_i64(entry, WHERE + j * 8)
     if where < 0:
-        place = where - INSIDE
-        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + place * BLOCK * 8
+        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + (where - INSIDE) * BLOCK_BYTES
     array = load_i64(load_i64(entry, REFS), j * REFERENCE_BYTES)
-    return mirrored(where, load_i64(array, ARRAY_DATA), seed) + start * width
+    return mirrored(where, load_i64(array, ARRAY_DATA), seed) + place
 
 
 @helper
 def deliver(frame, entry, e, j, block, out, start, n, seed, width):
     """Add a block of adjoints that could not be added in place to where it belongs."""
     ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
-    how = load_i64(entry, HOW + j * 8)
-    if how == SINGLE:
+    if load_i64(entry, HOW + j * 8) == SINGLE:
         add_to_cell(frame, load_i32(ref, 8), seed, total(block, n, width))
         return
-    if how == ALIGNED:
-        target = adjoint_address(frame, entry, j, start, seed, width)
-        if width == 8:
-            t64, b64 = f64s(target), f64s(block)
-            for i in range(n):
-                t64[i] += b64[i]
-        else:
-            t32, b32 = f32s(target), f32s(block)
-            for i in range(n):
-                t32[i] += b32[i]
+    target = adjoint_address(frame, entry, j, start, seed, width)
+    if target == 0:
+        where = load_i64(entry, WHERE + j * 8)
+        data = mirrored(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
+        shape, ndim = load_i64(out, ARRAY_SHAPE), load_i32(out, ARRAY_NDIM)
+        add_block(frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
         return
-    scratch = load_i64(frame, FRAME_SCRATCH)
-    strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
-    data = mirrored(load_i64(entry, WHERE + j * 8), load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
-    shape = load_i64(out, ARRAY_SHAPE)
-    add_block(frame, data, strides, shape, load_i32(out, ARRAY_NDIM), start, n, block, width)
+    step = 0 if load_i64(entry, UNIFORM) & (1 << j) else width
+    if width == 8:
+        add_run64(target, step, block, 8, n)
+    else:
+        add_run32(target, step, block, 4, n)
 
 
 @helper
 def own_adjoint(frame, id, out, start, seed, width):
     """Where the adjoint of a row of the run is, for this block."""
+    inside()
     state = load_i64(cell(frame, id), 0)
     if state < 0:
-        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + (state - INSIDE) * BLOCK * 8
+        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + (state - INSIDE) * BLOCK_BYTES
     return mirrored(state, load_i64(out, ARRAY_DATA), seed) + start * width
 
 
 @helper
 def targets(frame, entry, start, n, seed, width, table):
-    """Where the kernel adds the adjoint of each input; returns bits of those to deliver later."""
-    mask = load_i64(entry, MASK)
+    """Where the kernel puts the adjoint of each input; returns bits of those to deliver later."""
+    inside()
+    mask, uniform = load_i64(entry, MASK), load_i64(entry, UNIFORM)
     detours = 0
     for j in range(load_i64(entry, INPUTS)):
         target = 0
-        if mask & (1 << j):
+        if mask & ~uniform & (1 << j):
             target = adjoint_address(frame, entry, j, start, seed, width)
             for other in range(j):
                 if target == load_i64(table, other * 8):
                     target = 0
         if target == 0:
-            target = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS + j * BLOCK * 8
+            target = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS + j * BLOCK_BYTES
             if mask & (1 << j):
-                memset(target, 0, n * width)
                 detours |= 1 << j
+                if not uniform & (1 << j):
+                    memset(target, 0, n * width)
         store_i64(table, j * 8, target)
     return detours
 
@@ -217,14 +240,16 @@ def sweep_run(frame, n, out):
     """Execute the collected run, last row first, block by block."""
     scratch = load_i64(frame, FRAME_SCRATCH)
     width = item_bytes(frame, out)
-    size = count_of(out)
+    size, unit = count_of(out), load_i64(scratch, AT_UNIT)
+    pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, as blocks end where a unit does
+    piece = (unit + pieces - 1) // pieces
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         start = 0
         while start < size:
-            length = min(BLOCK, size - start)
+            length = min(piece, unit - start % unit)
             for e in range(n):
                 if load_i64(cell(frame, load_i64(scratch + AT_ENTRIES + e * ENTRY, ID)), 0) < 0:
-                    memset(scratch + AT_INSIDE + e * BLOCK * 8, 0, length * width)
+                    memset(scratch + AT_INSIDE + e * BLOCK_BYTES, 0, length * width)
             for e in range(n):
                 entry = scratch + AT_ENTRIES + e * ENTRY
                 row_block(frame, entry, e, out, start, length, seed, width)
@@ -249,6 +274,6 @@ def pointwise_run(frame, id):
         return id
     out = output_of(frame, id)
     release_pending(frame, n)
-    resolve(frame, n, load_i32(out, ARRAY_NDIM))
+    resolve(frame, n)
     sweep_run(frame, n, out)
     return low - 1

@@ -1,6 +1,15 @@
 """Runs of element-wise rows: which rows the sweep takes together, and where their adjoints go."""
 
-from ..codegen.frame import cell, is_scalar, item_bytes, mirror, reference_of, row_of, touch_cell
+from ..codegen.frame import (
+    cell,
+    count_of,
+    is_scalar,
+    item_bytes,
+    mirror,
+    reference_of,
+    row_of,
+    touch_cell,
+)
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DTYPE,
@@ -28,29 +37,43 @@ from ..codegen.layout import (
     RUN,
     TAG_ARRAY,
     TAG_SCALAR,
+    UNIFORM_INPUTS,
     UNTOUCHED,
 )
 from ..codegen.memory import helper, load_i32, load_i64, store_i64
+from ..codegen.strided import line_in
 
 # A row of the run, as words: its id, references, number of inputs, mask of the inputs that want a
-# derivative, kernel, and per input how its values and its adjoint are reached.
-ID, REFS, INPUTS, MASK, KERNEL, HOW = 0, 8, 16, 24, 32, 40
+# derivative, kernel, mask of the inputs that are one value per block; and per input how its values
+# and its adjoint are reached, and for a strided one: the step and number of elements of a line, the
+# axes outside it, and where in its array the block starts (−1 for more than one line).
+ID, REFS, INPUTS, MASK, KERNEL, UNIFORM, HOW = range(0, 56, 8)
 WHERE = HOW + OPERANDS * 8
-ENTRY = WHERE + OPERANDS * 8
+STEP = WHERE + OPERANDS * 8
+LINE = STEP + OPERANDS * 8
+OUTER = LINE + OPERANDS * 8
+PLACE = OUTER + OPERANDS * 8
+ENTRY = PLACE + OPERANDS * 8
 #: How an input is reached.
 ALIGNED, STRIDED, SINGLE = 0, 1, 2
+#: Lines of one value that are shorter would make too many short blocks.
+LEAST_LINE = BLOCK // 2
 #: Cells of rows whose adjoint may live inside the run: wanted by it, then their place in it.
 PENDING = UNTOUCHED + 1
 INSIDE = UNTOUCHED + 2
 
-# scratch memory: odometer, kernel arguments, entries, effective strides, blocks
-AT_ARGUMENTS = DIMENSIONS * 8
+# scratch memory: odometer, what blocks must not straddle multiples of, kernel arguments, entries,
+# effective strides, blocks
+AT_UNIT = DIMENSIONS * 8
+AT_ARGUMENTS = AT_UNIT + 8
 AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
 AT_STRIDES = AT_ENTRIES + RUN * ENTRY
-AT_VALUES = AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8
-AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK * 8
-AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK * 8
-SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK * 8
+AT_VALUES = (AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8 + 63) // 64 * 64
+#: A little more than a block takes: same elements of neighbours fall on different cache sets.
+BLOCK_BYTES = BLOCK * 8 + 128
+AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK_BYTES
+AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK_BYTES
+SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK_BYTES
 
 
 @helper
@@ -83,9 +106,9 @@ def active_mask(refs, inputs):
 
 
 @helper
-def kernel_of(frame, code, mask, width):
+def kernel_of(frame, code, masks, width):
     table = load_i64(frame, FRAME_KERNELS64 if width == 8 else FRAME_KERNELS32)
-    return load_i64(table, (code * MASKS + mask) * 8)
+    return load_i64(table, (code * MASKS + masks) * 8)
 
 
 @helper
@@ -101,41 +124,98 @@ def output_of(frame, id):
 
 
 @helper
-def wanted_kernel(frame, code, mask, width):
+def wanted_kernel(frame, code, mask, uniform, width):
     """The kernel for inputs that have an adjoint, 0 if no slope is wanted; and if it is missing."""
     flat = (load_i64(load_i64(frame, FRAME_USED), code * 8) >> FLAT_SHIFT) & (MASKS - 1)
     kernel = 0
     if mask & ~flat:
-        kernel = kernel_of(frame, code, mask & ~flat, width)
+        masks = mask & ~flat | uniform << UNIFORM_INPUTS
+        kernel = kernel_of(frame, code, masks, width)
         if kernel == 0:
             store_i64(frame, FRAME_WANTED, code)
-            store_i64(frame, FRAME_WANTED_MASK, mask & ~flat)
+            store_i64(frame, FRAME_WANTED_MASK, masks)
             store_i64(frame, FRAME_WANTED_DTYPE, width)
             return 0, True
     return kernel, False
 
 
 @helper
-def enter_inputs(frame, entry, at, first, barrier):
-    """Note how the inputs of a row of the run are reached; returns the row that it must not pass.
+def broadcast_strides(array, ndim, target):
+    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
+    own = load_i32(array, ARRAY_NDIM)
+    for axis in range(ndim):
+        back = own - ndim + axis
+        stride = 0
+        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
+            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
+        store_i64(target, axis * 8, stride)
+
+
+@helper
+def strides_of(frame, e, j):
+    """Where the strides of an input of a row of the run are noted."""
+    return load_i64(frame, FRAME_SCRATCH) + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
+
+
+@helper
+def is_one_value(frame, line, step, size):
+    """Whether an input is one value per block; if so, blocks are made to end with its lines."""
+    if step != 0 or (line < LEAST_LINE and line != size) or line == 0:
+        return False
+    at = load_i64(frame, FRAME_SCRATCH) + AT_UNIT
+    unit = load_i64(at, 0)
+    if line % unit == 0:
+        return True
+    if unit % line != 0:
+        return False
+    store_i64(at, 0, line)
+    return True
+
+
+@helper
+def note_ways(frame, entry, e, first):
+    """Note how the inputs of a row of the run are reached; returns those of one value per block."""
+    refs, inputs = load_i64(entry, REFS), load_i64(entry, INPUTS)
+    ndim, shape, size = load_i32(first, ARRAY_NDIM), load_i64(first, ARRAY_SHAPE), count_of(first)
+    uniform = 0
+    for j in range(inputs):
+        ref = refs + j * REFERENCE_BYTES
+        how = SINGLE
+        if is_scalar(ref):
+            uniform |= 1 << j
+        else:
+            array = load_i64(ref, 0)
+            how = ALIGNED if is_aligned(array, first) else STRIDED
+            if how == STRIDED:
+                strides = strides_of(frame, e, j)
+                broadcast_strides(array, ndim, strides)
+                outer, line, step = line_in(strides, shape, ndim)
+                store_i64(entry, OUTER + j * 8, outer)
+                store_i64(entry, LINE + j * 8, line)
+                store_i64(entry, STEP + j * 8, step)
+                if inputs <= UNIFORM_INPUTS and is_one_value(frame, line, step, size):
+                    uniform |= 1 << j
+        store_i64(entry, HOW + j * 8, how)
+    return uniform if inputs <= UNIFORM_INPUTS else 0
+
+
+@helper
+def enter_inputs(frame, entry, at, barrier):
+    """Mark what a row of the run reads; returns the row that the run must not pass.
 
     What is read element by element may live inside the run. What is read otherwise must be
     complete before its own row is swept.
     """
     refs, mask = load_i64(entry, REFS), load_i64(entry, MASK)
     for j in range(load_i64(entry, INPUTS)):
-        ref = refs + j * REFERENCE_BYTES
-        how = SINGLE
-        if not is_scalar(ref):
-            how = ALIGNED if is_aligned(load_i64(ref, 0), first) else STRIDED
-            if mask & (1 << j):
-                source = load_i32(ref, 8)
-                address = cell(frame, source)
-                if how == ALIGNED and load_i64(address, 0) == UNTOUCHED:
-                    store_i64(address, 0, PENDING)
-                if how == STRIDED and source > barrier and source < at:
-                    barrier = source
-        store_i64(entry, HOW + j * 8, how)
+        how = load_i64(entry, HOW + j * 8)
+        if how != SINGLE and mask & (1 << j):
+            source = load_i32(refs + j * REFERENCE_BYTES, 8)
+            address = cell(frame, source)
+            if how == ALIGNED and load_i64(address, 0) == UNTOUCHED:
+                store_i64(address, 0, PENDING)
+            if how == STRIDED and source > barrier and source < at:
+                barrier = source
     return barrier
 
 
@@ -153,6 +233,7 @@ def collect(frame, id):
     entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
     first = output_of(frame, id)
     barrier = barrier_of(frame, id)
+    store_i64(load_i64(frame, FRAME_SCRATCH), AT_UNIT, max(count_of(first), 1))
     n = 0
     at = id
     while at > barrier and n < RUN:
@@ -168,20 +249,22 @@ def collect(frame, id):
         own = cell(frame, at)
         if load_i64(own, 0) != UNTOUCHED:
             entry = entries + n * ENTRY
-            inputs = load_i32(row, 8) - 1
             refs = reference_of(frame, at, load_i32(row, 4))
-            mask = active_mask(refs, inputs)
-            kernel, missing = wanted_kernel(frame, op - ARRAY, mask, item_bytes(frame, first))
+            store_i64(entry, ID, at)
+            store_i64(entry, REFS, refs)
+            store_i64(entry, INPUTS, load_i32(row, 8) - 1)
+            mask = active_mask(refs, load_i32(row, 8) - 1)
+            uniform = note_ways(frame, entry, n, first)
+            width = item_bytes(frame, first)
+            kernel, missing = wanted_kernel(frame, op - ARRAY, mask, uniform, width)
             if missing:
                 return n, at, True
             if load_i64(own, 0) == PENDING:
                 store_i64(own, 0, INSIDE + n)
-            store_i64(entry, ID, at)
-            store_i64(entry, REFS, refs)
-            store_i64(entry, INPUTS, inputs)
             store_i64(entry, MASK, mask)
             store_i64(entry, KERNEL, kernel)
-            barrier = enter_inputs(frame, entry, at, first, barrier)
+            store_i64(entry, UNIFORM, uniform)
+            barrier = enter_inputs(frame, entry, at, barrier)
             n += 1
         at -= 1
     return n, at + 1, False
@@ -203,19 +286,7 @@ def release_pending(frame, n):
 
 
 @helper
-def broadcast_strides(array, ndim, target):
-    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
-    own = load_i32(array, ARRAY_NDIM)
-    for axis in range(ndim):
-        back = own - ndim + axis
-        stride = 0
-        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
-            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
-        store_i64(target, axis * 8, stride)
-
-
-@helper
-def resolve(frame, n, ndim):
+def resolve(frame, n):
     """Find for every input of the run where its adjoint goes."""
     scratch = load_i64(frame, FRAME_SCRATCH)
     for e in range(n):
@@ -224,9 +295,6 @@ def resolve(frame, n, ndim):
         for j in range(load_i64(entry, INPUTS)):
             ref = refs + j * REFERENCE_BYTES
             where = 0
-            if load_i64(entry, HOW + j * 8) == STRIDED:
-                strides = scratch + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
-                broadcast_strides(load_i64(ref, 0), ndim, strides)
             if load_i64(entry, MASK) & (1 << j):
                 source = load_i32(ref, 8)
                 if load_i32(ref, 12) == TAG_SCALAR:

@@ -84,9 +84,9 @@ class _Compiled:
         if status == layout.WANT_STRUCTURAL:
             self.structural[code] = kernels.compile_structural(op)
             return
-        mask = int(frame[layout.FRAME_WANTED_MASK // 8])
+        masks = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * layout.MASKS + mask] = kernels.compile_adjoint(op, mask, width)
+        self.kernels[width][code * layout.MASKS + masks] = kernels.compile_adjoint(op, masks, width)
 
 
 @once
@@ -109,7 +109,7 @@ class Work:
         code = compiled()
         self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
         self.address = self.frame.ctypes.data
-        self.scratch = np.empty(SCRATCH_BYTES, np.uint8)
+        self.scratch = np.empty(SCRATCH_BYTES + CACHE_LINE, np.uint8)
         self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
         self.version = -1
         self.set(
@@ -117,7 +117,7 @@ class Work:
             FRAME_KERNELS32=code.kernels[4].ctypes.data,
             FRAME_STRUCTURAL=code.structural.ctypes.data,
             FRAME_USED=store.used_table().ctypes.data,
-            FRAME_SCRATCH=self.scratch.ctypes.data,
+            FRAME_SCRATCH=-(-self.scratch.ctypes.data // CACHE_LINE) * CACHE_LINE,
             FRAME_POOL=self.pool.ctypes.data,
             FRAME_FLOAT32=id(np.dtype(np.float32)),
             FRAME_FLOAT64=id(np.dtype(np.float64)),
@@ -173,6 +173,7 @@ def give_back(sweep: object, work: Work) -> None:
 
 
 FEW_INPUTS = 32
+CACHE_LINE = 64  # bytes; vector loads across lines take longer
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 
