@@ -33,6 +33,10 @@ def add_run64(target, target_stride, source, source_stride, n):
         t, s = f64s(target), f64s(source)
         for i in range(n):
             t[i] += s[i]
+    elif target_stride == 8 and source_stride == 0:
+        t, value = f64s(target), load_f64(source, 0)
+        for i in range(n):
+            t[i] += value
     elif target_stride == 0 and source_stride == 8:
         store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
     elif target_stride == 0:
@@ -52,6 +56,10 @@ def add_run32(target, target_stride, source, source_stride, n):
         t, s = f32s(target), f32s(source)
         for i in range(n):
             t[i] += s[i]
+    elif target_stride == 4 and source_stride == 0:
+        t, value = f32s(target), f32s(source)[0]
+        for i in range(n):
+            t[i] += value
     elif target_stride == 0:
         t = f32s(target)
         total = 0.0
