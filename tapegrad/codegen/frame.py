@@ -12,6 +12,7 @@ from .layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
+    CACHE_LINE,
     CHANGED,
     DEAD,
     FRAME_ADJOINTS,
@@ -176,16 +177,20 @@ MIRROR_HEADER = 32
 
 @helper
 def zeroed(frame, size):
-    """Zeroed memory for a mirror: large ones from the pool, so that their pages stay ours."""
+    """Zeroed memory for a mirror, its parts on a cache line: large ones from the pool, so that
+    their pages stay ours. The fourth word of the header is what the system calls the memory."""
     pool = load_i64(frame, FRAME_POOL)
     if size >= POOL_LEAST:
         for k in range(POOL):
             if load_i64(pool, k * 16 + 8) == size:
                 found = load_i64(pool, k * 16)
                 store_i64(pool, k * 16 + 8, 0)
-                memset(found, 0, size)
+                memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
                 return found
-    return calloc(size, 1)
+    given = calloc(size + CACHE_LINE, 1)
+    found = ((given + MIRROR_HEADER + CACHE_LINE - 1) & -CACHE_LINE) - MIRROR_HEADER
+    store_i64(found, 24, given)
+    return found
 
 
 @helper
@@ -209,7 +214,7 @@ def give_back(frame, found):
                 store_i64(pool, k * 16, found)
                 store_i64(pool, k * 16 + 8, size)
                 return
-    free(found)
+    free(load_i64(found, 24))
 
 
 @helper
@@ -217,7 +222,7 @@ def mirror(frame, id):
     """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none.
 
     A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
-    owns the memory) and the parts.
+    owns the memory, the memory's own address) and the parts.
     """
     address = cell(frame, id)
     found = load_i64(address, 0)

@@ -167,6 +167,8 @@ POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
 POOL_BYTES = POOL * 16
 #: Tables of cells, of one seed, that a sweep leaves for the next.
 KEPT_CELLS = 16
+#: Bytes of a cache line; vector loads that cross one take longer.
+CACHE_LINE = 64
 #: Results of this many bytes get memory that is used again (see tensor.memory).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
@@ -177,7 +179,7 @@ UNIFORM_INPUTS = OPERANDS // 2
 MASKS = 1 << OPERANDS
 #: What the table of operations in use says: which values the slopes read (an operand each, then the
 #: output), from a bit on which slopes are zero, and what sort of operation it is.
-FLAT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 1 << 32, 1 << 33
+FLAT_SHIFT, UNIT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 24, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
 

@@ -12,7 +12,9 @@ ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.1, 3.0), (-0.9, 0.9)
 pointwise("add", "x y", "x + y", "1.0", "1.0", doc="x + y")
 pointwise("subtract", "x y", "x - y", "1.0", "-1.0", doc="x − y")
 pointwise("multiply", "x y", "x * y", "y", "x", doc="x · y")
-pointwise("divide", "x y", "x / y", "1.0 / y", "-out / y", doc="x / y", domain=(ANY, POSITIVE))
+pointwise(
+    "divide", "x y", "x / y", "1.0 / y", "-out * (1.0 / y)", doc="x / y", domain=(ANY, POSITIVE)
+)
 pointwise(
     "power",
     "x y",

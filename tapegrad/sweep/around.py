@@ -75,7 +75,7 @@ def leave_mirror(frame, chunk, row, address):
             found = load_i64(address, 0)
             if found > 0:
                 if load_i64(found, 16) == 0:
-                    free(found)
+                    free(load_i64(found, 24))
                 elif not load_i64(frame, FRAME_RETAIN):
                     return release_row(chunk, row)
     return 0
@@ -166,7 +166,7 @@ def adopt(arguments, count):
 @helper
 def free_memory(arguments, count):
     """`free_memory(mirror)`: give back the mirror of an input that has been read."""
-    free(word_at(arguments, 0))
+    free(load_i64(word_at(arguments, 0), 24))
     return word_from(0)
 '''
 

@@ -40,12 +40,14 @@ from ..codegen.memory import (
     inside,
     load_i32,
     load_i64,
+    memcpy,
     memset,
     store_i32,
     store_i64,
 )
 from ..codegen.strided import add_block, add_run32, add_run64, block_of, start_of_block, sum64
 from .runs import (
+    ADDED,
     ALIGNED,
     AT_ADJOINTS,
     AT_ARGUMENTS,
@@ -54,7 +56,10 @@ from .runs import (
     AT_UNIT,
     AT_VALUES,
     BLOCK_BYTES,
+    CLEAR,
+    COPIED,
     ENTRY,
+    FROM,
     HOW,
     ID,
     INPUTS,
@@ -63,12 +68,16 @@ from .runs import (
     LINE,
     MASK,
     OUTER,
+    OWN,
+    OWN_STEP,
     PLACE,
     REFS,
+    ROUTE,
     SINGLE,
     STEP,
     STRIDED,
     UNIFORM,
+    UNITS,
     WHERE,
     collect,
     output_of,
@@ -124,8 +133,6 @@ def value_address(frame, entry, e, j, used, out, start, n, width):
     inside()
     block = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
     how, ref = load_i64(entry, HOW + j * 8), load_i64(entry, REFS) + j * REFERENCE_BYTES
-    if how == STRIDED:
-        find_place(frame, entry, e, j, out, start, n, width)
     if not used & (1 << j):
         return block
     if how == SINGLE:
@@ -143,6 +150,14 @@ def value_address(frame, entry, e, j, used, out, start, n, width):
 
 
 @helper
+def own_adjoint(frame, e, start):
+    """Where the adjoint of a row of the run is, for this block."""
+    inside()
+    entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
+    return load_i64(entry, OWN) + start * load_i64(entry, OWN_STEP)
+
+
+@helper
 def adjoint_address(frame, entry, j, start, seed, width):
     """Where the adjoint of input j begins for this block; 0 if it is not in one line."""
     inside()
@@ -151,7 +166,7 @@ def adjoint_address(frame, entry, j, start, seed, width):
     if how == SINGLE or place < 0:
         return 0
     if where < 0:
-        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + (where - INSIDE) * BLOCK_BYTES
+        return own_adjoint(frame, where - INSIDE, start)
     array = load_i64(load_i64(entry, REFS), j * REFERENCE_BYTES)
     return mirrored(where, load_i64(array, ARRAY_DATA), seed) + place
 
@@ -178,20 +193,10 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
 
 
 @helper
-def own_adjoint(frame, id, out, start, seed, width):
-    """Where the adjoint of a row of the run is, for this block."""
-    inside()
-    state = load_i64(cell(frame, id), 0)
-    if state < 0:
-        return load_i64(frame, FRAME_SCRATCH) + AT_INSIDE + (state - INSIDE) * BLOCK_BYTES
-    return mirrored(state, load_i64(out, ARRAY_DATA), seed) + start * width
-
-
-@helper
 def targets(frame, entry, start, n, seed, width, table):
     """Where the kernel puts the adjoint of each input; returns bits of those to deliver later."""
     inside()
-    mask, uniform = load_i64(entry, MASK), load_i64(entry, UNIFORM)
+    mask, uniform = load_i64(entry, MASK) & ~load_i64(entry, UNITS), load_i64(entry, UNIFORM)
     detours = 0
     for j in range(load_i64(entry, INPUTS)):
         target = 0
@@ -211,28 +216,60 @@ def targets(frame, entry, start, n, seed, width, table):
 
 
 @helper
-def row_block(frame, entry, e, out, start, n, seed, width):
-    """Take one row of the run through one block."""
+def run_kernel(frame, entry, e, own, out, start, n, seed, width):
+    """Let the kernel of a row of the run add to the adjoints of its inputs, for one block."""
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
-    kernel = load_i64(entry, KERNEL)
-    if kernel == 0:
-        return
-    inputs = load_i64(entry, INPUTS)
-    id = load_i64(entry, ID)
+    id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     code = load_i32(row_of(frame, id), 0) - ARRAY
     used = load_i64(load_i64(frame, FRAME_USED), code * 8)
-    own = output_of(frame, id)
     for j in range(inputs):
         address = value_address(frame, entry, e, j, used, out, start, n, width)
         store_i64(arguments, j * 8, address)
-    store_i64(arguments, inputs * 8, load_i64(own, ARRAY_DATA) + start * width)
-    store_i64(arguments, (inputs + 1) * 8, own_adjoint(frame, id, own, start, seed, width))
+    value = load_i64(output_of(frame, id), ARRAY_DATA) + start * width
+    store_i64(arguments, inputs * 8, value)
+    store_i64(arguments, (inputs + 1) * 8, own)
     table = arguments + (inputs + 2) * 8
     detours = targets(frame, entry, start, n, seed, width, table)
-    kernel_call(kernel, n, arguments)
+    kernel_call(load_i64(entry, KERNEL), n, arguments)
     for j in range(inputs):
         if detours & (1 << j):
             deliver(frame, entry, e, j, load_i64(table, j * 8), out, start, n, seed, width)
+
+
+@helper
+def row_block(frame, entry, e, out, start, n, seed, width):
+    """Take one row of the run through one block."""
+    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, start)
+    for j in range(inputs):
+        if load_i64(entry, HOW + j * 8) == STRIDED:
+            find_place(frame, entry, e, j, out, start, n, width)
+    if load_i64(entry, KERNEL) != 0:
+        run_kernel(frame, entry, e, own, out, start, n, seed, width)
+    units = load_i64(entry, UNITS) & load_i64(entry, MASK)
+    for j in range(inputs):
+        route = load_i64(entry, ROUTE + j * 8)
+        if units & (1 << j) and route == COPIED:
+            memcpy(adjoint_address(frame, entry, j, start, seed, width), own, n * width)
+        elif units & (1 << j) and route == ADDED:
+            deliver(frame, entry, e, j, own, out, start, n, seed, width)
+
+
+@helper
+def place_adjoints(frame, n, seed, width):
+    """Note where the adjoint of each row of the run is, for one right-hand side."""
+    scratch = load_i64(frame, FRAME_SCRATCH)
+    for e in range(n):
+        entry = scratch + AT_ENTRIES + e * ENTRY
+        id, source = load_i64(entry, ID), load_i64(entry, FROM)
+        state = load_i64(cell(frame, id), 0)
+        own, step = scratch + AT_INSIDE + e * BLOCK_BYTES, 0
+        if source >= 0:
+            giver = scratch + AT_ENTRIES + source * ENTRY
+            own, step = load_i64(giver, OWN), load_i64(giver, OWN_STEP)
+        elif state > 0:
+            own, step = mirrored(state, load_i64(output_of(frame, id), ARRAY_DATA), seed), width
+        store_i64(entry, OWN, own)
+        store_i64(entry, OWN_STEP, step)
 
 
 @helper
@@ -244,23 +281,29 @@ def sweep_run(frame, n, out):
     pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, as blocks end where a unit does
     piece = (unit + pieces - 1) // pieces
     for seed in range(load_i64(frame, FRAME_SEEDS)):
+        place_adjoints(frame, n, seed, width)
         start = 0
         while start < size:
             length = min(piece, unit - start % unit)
             for e in range(n):
-                if load_i64(cell(frame, load_i64(scratch + AT_ENTRIES + e * ENTRY, ID)), 0) < 0:
-                    memset(scratch + AT_INSIDE + e * BLOCK_BYTES, 0, length * width)
+                entry = scratch + AT_ENTRIES + e * ENTRY
+                if load_i64(entry, CLEAR):
+                    memset(load_i64(entry, OWN), 0, length * width)
             for e in range(n):
                 entry = scratch + AT_ENTRIES + e * ENTRY
                 row_block(frame, entry, e, out, start, length, seed, width)
             start += length
-    retain = load_i64(frame, FRAME_RETAIN)
+    leave_run(frame, n)
+
+
+@helper
+def leave_run(frame, n):
+    """Give back the mirrors of a run that has been swept; its rows are used up."""
     for e in range(n):
-        entry = scratch + AT_ENTRIES + e * ENTRY
-        id = load_i64(entry, ID)
+        id = load_i64(load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY, ID)
         if load_i64(cell(frame, id), 0) > 0:
             forget(frame, id)
-        if not retain:
+        if not load_i64(frame, FRAME_RETAIN):
             row = row_of(frame, id)
             store_i32(row, 0, -load_i32(row, 0))
 

@@ -38,29 +38,35 @@ from ..codegen.layout import (
     TAG_ARRAY,
     TAG_SCALAR,
     UNIFORM_INPUTS,
+    UNIT_SHIFT,
     UNTOUCHED,
 )
 from ..codegen.memory import helper, load_i32, load_i64, store_i64
 from ..codegen.strided import line_in
 
-# A row of the run, as words: its id, references, number of inputs, mask of the inputs that want a
-# derivative, kernel, mask of the inputs that are one value per block; and per input how its values
-# and its adjoint are reached, and for a strided one: the step and number of elements of a line, the
-# axes outside it, and where in its array the block starts (−1 for more than one line).
-ID, REFS, INPUTS, MASK, KERNEL, UNIFORM, HOW = range(0, 56, 8)
-WHERE = HOW + OPERANDS * 8
-STEP = WHERE + OPERANDS * 8
-LINE = STEP + OPERANDS * 8
-OUTER = LINE + OPERANDS * 8
-PLACE = OUTER + OPERANDS * 8
-ENTRY = PLACE + OPERANDS * 8
+# A row of the run, as words: its id, references, number of inputs; masks of the inputs that want a
+# derivative, of those whose slope is 1, of those that are one value per block; its kernel; where
+# its own adjoint is and by how much that moves per element, the row it has that from (−1: none),
+# whether it has given it away, whether it begins at zero. And per input how its values and its
+# adjoint are reached; for a strided one the step and number of elements of a line, the axes outside
+# it, and where in its array the block starts (−1 for more than one line).
+ID, REFS, INPUTS, MASK, UNITS, UNIFORM, KERNEL, OWN, OWN_STEP, FROM, GIVEN, CLEAR, HOW = range(
+    0, 13 * 8, 8
+)
+ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
+    HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
+)
 #: How an input is reached.
 ALIGNED, STRIDED, SINGLE = 0, 1, 2
+#: What becomes of the adjoint of an input of slope 1: added to it, copied as its first, or the
+#: block that holds it simply becomes the input's.
+ADDED, COPIED, TAKEN = 0, 1, 2
 #: Lines of one value that are shorter would make too many short blocks.
 LEAST_LINE = BLOCK // 2
-#: Cells of rows whose adjoint may live inside the run: wanted by it, then their place in it.
+#: Cells of rows whose adjoint may live inside the run: who adds to it first (row of the run times
+#: OPERANDS, plus input), then its own place in the run.
 PENDING = UNTOUCHED + 1
-INSIDE = UNTOUCHED + 2
+INSIDE = PENDING + RUN * OPERANDS
 
 # scratch memory: odometer, what blocks must not straddle multiples of, kernel arguments, entries,
 # effective strides, blocks
@@ -124,19 +130,19 @@ def output_of(frame, id):
 
 
 @helper
-def wanted_kernel(frame, code, mask, uniform, width):
-    """The kernel for inputs that have an adjoint, 0 if no slope is wanted; and if it is missing."""
-    flat = (load_i64(load_i64(frame, FRAME_USED), code * 8) >> FLAT_SHIFT) & (MASKS - 1)
-    kernel = 0
-    if mask & ~flat:
-        masks = mask & ~flat | uniform << UNIFORM_INPUTS
-        kernel = kernel_of(frame, code, masks, width)
-        if kernel == 0:
-            store_i64(frame, FRAME_WANTED, code)
-            store_i64(frame, FRAME_WANTED_MASK, masks)
-            store_i64(frame, FRAME_WANTED_DTYPE, width)
-            return 0, True
-    return kernel, False
+def wanted_kernel(frame, entry, code, width):
+    """The kernel of a row of the run, 0 if all slopes are 0 or 1; and whether it is missing."""
+    word = load_i64(load_i64(frame, FRAME_USED), code * 8)
+    mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & (MASKS - 1)
+    if mask == 0:
+        return 0, False
+    masks = mask | (load_i64(entry, UNIFORM) & (word | mask)) << UNIFORM_INPUTS
+    kernel = kernel_of(frame, code, masks, width)
+    if kernel == 0:
+        store_i64(frame, FRAME_WANTED, code)
+        store_i64(frame, FRAME_WANTED_MASK, masks)
+        store_i64(frame, FRAME_WANTED_DTYPE, width)
+    return kernel, kernel == 0
 
 
 @helper
@@ -174,7 +180,7 @@ def is_one_value(frame, line, step, size):
 
 @helper
 def note_ways(frame, entry, e, first):
-    """Note how the inputs of a row of the run are reached; returns those of one value per block."""
+    """Note how the inputs of a row of the run are reached."""
     refs, inputs = load_i64(entry, REFS), load_i64(entry, INPUTS)
     ndim, shape, size = load_i32(first, ARRAY_NDIM), load_i64(first, ARRAY_SHAPE), count_of(first)
     uniform = 0
@@ -196,16 +202,18 @@ def note_ways(frame, entry, e, first):
                 if inputs <= UNIFORM_INPUTS and is_one_value(frame, line, step, size):
                     uniform |= 1 << j
         store_i64(entry, HOW + j * 8, how)
-    return uniform if inputs <= UNIFORM_INPUTS else 0
+        store_i64(entry, ROUTE + j * 8, ADDED)
+    store_i64(entry, UNIFORM, uniform if inputs <= UNIFORM_INPUTS else 0)
 
 
 @helper
-def enter_inputs(frame, entry, at, barrier):
+def enter_inputs(frame, e, at, barrier):
     """Mark what a row of the run reads; returns the row that the run must not pass.
 
     What is read element by element may live inside the run. What is read otherwise must be
     complete before its own row is swept.
     """
+    entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
     refs, mask = load_i64(entry, REFS), load_i64(entry, MASK)
     for j in range(load_i64(entry, INPUTS)):
         how = load_i64(entry, HOW + j * 8)
@@ -213,10 +221,76 @@ def enter_inputs(frame, entry, at, barrier):
             source = load_i32(refs + j * REFERENCE_BYTES, 8)
             address = cell(frame, source)
             if how == ALIGNED and load_i64(address, 0) == UNTOUCHED:
-                store_i64(address, 0, PENDING)
+                store_i64(address, 0, PENDING + e * OPERANDS + j)
             if how == STRIDED and source > barrier and source < at:
                 barrier = source
     return barrier
+
+
+@helper
+def is_pending(state):
+    return UNTOUCHED < state < INSIDE
+
+
+@helper
+def is_read_once(entry, j):
+    """Whether no other input of a row of the run is (part of) the same buffer."""
+    refs = load_i64(entry, REFS)
+    source = load_i32(refs + j * REFERENCE_BYTES, 8)
+    for other in range(load_i64(entry, INPUTS)):
+        if other != j and load_i64(entry, MASK) & (1 << other):
+            if load_i32(refs + other * REFERENCE_BYTES, 8) == source:
+                return False
+    return True
+
+
+@helper
+def begin_inside(frame, entry, first, out):
+    """Say how the adjoint of a row inside the run begins, from input `first`, its first reader.
+
+    What a slope of 1 passes on need not be added to zero: it is copied, or where nobody else wants
+    the reader's own adjoint again, it is that.
+    """
+    reader = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + first // OPERANDS * ENTRY
+    j = first % OPERANDS
+    array = load_i64(load_i64(reader, REFS), j * REFERENCE_BYTES)
+    if not load_i64(reader, UNITS) & (1 << j) or array != out or not is_read_once(reader, j):
+        return
+    store_i64(entry, CLEAR, 0)
+    if load_i64(reader, GIVEN):
+        store_i64(reader, ROUTE + j * 8, COPIED)
+    else:
+        store_i64(reader, ROUTE + j * 8, TAKEN)
+        store_i64(reader, GIVEN, 1)
+        store_i64(entry, FROM, first // OPERANDS)
+
+
+@helper
+def enter(frame, e, at, first):
+    """Note a row of the run; returns whether its kernel is missing."""
+    entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
+    row = row_of(frame, at)
+    code, inputs = load_i32(row, 0) - ARRAY, load_i32(row, 8) - 1
+    refs = reference_of(frame, at, load_i32(row, 4))
+    mask = active_mask(refs, inputs)
+    unit = load_i64(load_i64(frame, FRAME_USED), code * 8) >> UNIT_SHIFT & (MASKS - 1)
+    store_i64(entry, ID, at)
+    store_i64(entry, REFS, refs)
+    store_i64(entry, INPUTS, inputs)
+    store_i64(entry, MASK, mask)
+    store_i64(entry, UNITS, mask & unit)
+    store_i64(entry, FROM, -1)
+    store_i64(entry, GIVEN, 0)
+    store_i64(entry, CLEAR, 0)
+    note_ways(frame, entry, e, first)
+    kernel, missing = wanted_kernel(frame, entry, code, item_bytes(frame, first))
+    store_i64(entry, KERNEL, kernel)
+    own = cell(frame, at)
+    if not missing and is_pending(load_i64(own, 0)):
+        store_i64(entry, CLEAR, 1)
+        begin_inside(frame, entry, load_i64(own, 0) - PENDING, output_of(frame, at))
+        store_i64(own, 0, INSIDE + e)
+    return missing
 
 
 @helper
@@ -230,7 +304,6 @@ def barrier_of(frame, id):
 @helper
 def collect(frame, id):
     """Collect the run that ends at row `id`; returns (entries, lowest id looked at, status)."""
-    entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
     first = output_of(frame, id)
     barrier = barrier_of(frame, id)
     store_i64(load_i64(frame, FRAME_SCRATCH), AT_UNIT, max(count_of(first), 1))
@@ -246,25 +319,10 @@ def collect(frame, id):
             break
         if not same_shape(out, first):
             break
-        own = cell(frame, at)
-        if load_i64(own, 0) != UNTOUCHED:
-            entry = entries + n * ENTRY
-            refs = reference_of(frame, at, load_i32(row, 4))
-            store_i64(entry, ID, at)
-            store_i64(entry, REFS, refs)
-            store_i64(entry, INPUTS, load_i32(row, 8) - 1)
-            mask = active_mask(refs, load_i32(row, 8) - 1)
-            uniform = note_ways(frame, entry, n, first)
-            width = item_bytes(frame, first)
-            kernel, missing = wanted_kernel(frame, op - ARRAY, mask, uniform, width)
-            if missing:
+        if load_i64(cell(frame, at), 0) != UNTOUCHED:
+            if enter(frame, n, at, first):
                 return n, at, True
-            if load_i64(own, 0) == PENDING:
-                store_i64(own, 0, INSIDE + n)
-            store_i64(entry, MASK, mask)
-            store_i64(entry, KERNEL, kernel)
-            store_i64(entry, UNIFORM, uniform)
-            barrier = enter_inputs(frame, entry, at, barrier)
+            barrier = enter_inputs(frame, n, at, barrier)
             n += 1
         at -= 1
     return n, at + 1, False
@@ -281,7 +339,7 @@ def release_pending(frame, n):
             ref = refs + j * REFERENCE_BYTES
             if load_i32(ref, 12) == TAG_ARRAY and load_i32(ref, 8) >= 0:
                 address = cell(frame, load_i32(ref, 8))
-                if load_i64(address, 0) == PENDING:
+                if is_pending(load_i64(address, 0)):
                     store_i64(address, 0, UNTOUCHED)
 
 

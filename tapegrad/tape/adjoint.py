@@ -109,7 +109,7 @@ class Work:
         code = compiled()
         self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
         self.address = self.frame.ctypes.data
-        self.scratch = np.empty(SCRATCH_BYTES + CACHE_LINE, np.uint8)
+        self.scratch = np.empty(SCRATCH_BYTES + layout.CACHE_LINE, np.uint8)
         self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
         self.version = -1
         self.set(
@@ -117,7 +117,7 @@ class Work:
             FRAME_KERNELS32=code.kernels[4].ctypes.data,
             FRAME_STRUCTURAL=code.structural.ctypes.data,
             FRAME_USED=store.used_table().ctypes.data,
-            FRAME_SCRATCH=-(-self.scratch.ctypes.data // CACHE_LINE) * CACHE_LINE,
+            FRAME_SCRATCH=-(-self.scratch.ctypes.data // layout.CACHE_LINE) * layout.CACHE_LINE,
             FRAME_POOL=self.pool.ctypes.data,
             FRAME_FLOAT32=id(np.dtype(np.float32)),
             FRAME_FLOAT64=id(np.dtype(np.float64)),
@@ -173,7 +173,6 @@ def give_back(sweep: object, work: Work) -> None:
 
 
 FEW_INPUTS = 32
-CACHE_LINE = 64  # bytes; vector loads across lines take longer
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 
@@ -215,7 +214,10 @@ class Sweep:
     def adopt(self, tensor) -> np.ndarray:
         """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""
         array = tensor._array
-        memory = np.zeros(MIRROR_HEADER + self.seeds * array.nbytes, np.uint8)
+        size = MIRROR_HEADER + self.seeds * array.nbytes
+        memory = np.zeros(size + layout.CACHE_LINE, np.uint8)
+        address = _word(id(memory) + layout.ARRAY_DATA).value + MIRROR_HEADER
+        memory = memory[-address % layout.CACHE_LINE :][:size]
         self.code.adopt(self.address, tensor, memory)
         return memory[MIRROR_HEADER:].view(array.dtype).reshape(self.seeds, *array.shape)
 

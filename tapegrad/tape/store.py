@@ -121,7 +121,9 @@ def _used_word(op) -> int:
     if not isinstance(op, Pointwise):
         return op.writes * layout.WRITE_BIT
     flat = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "0.0")
-    return op.used | flat << layout.FLAT_SHIFT | layout.POINTWISE_BIT
+    unit = sum(1 << j for j, slope in enumerate(op.slopes) if slope == "1.0")
+    slopes = flat << layout.FLAT_SHIFT | unit << layout.UNIT_SHIFT
+    return op.used | slopes | layout.POINTWISE_BIT
 
 
 def enter(op) -> None:

@@ -12,7 +12,7 @@ import threading
 
 import numpy as np
 
-from ..codegen.layout import LARGE
+from ..codegen.layout import CACHE_LINE, LARGE
 
 #: Most bytes that are kept without being in use.
 KEPT = 512 << 20
@@ -28,14 +28,15 @@ def _is_idle(blocks, k) -> bool:
 
 
 def empty(shape, dtype=np.float64) -> np.ndarray:
-    """An uninitialised array in C order, like np.empty."""
+    """An uninitialised array in C order, like np.empty; a large one begins with a cache line."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
     with _lock:
         block = _take(size)
-    return block.view(dtype).reshape(shape)
+    start = -block.ctypes.data % CACHE_LINE
+    return block[start : start + size].view(dtype).reshape(shape)
 
 
 def _take(size: int) -> np.ndarray:
@@ -46,7 +47,7 @@ def _take(size: int) -> np.ndarray:
             return blocks[k]
     if _total + size > KEPT:
         _drop_idle()
-    block = np.empty(size, np.uint8)
+    block = np.empty(size + CACHE_LINE, np.uint8)
     if _total + size <= KEPT:
         blocks.append(block)
         _total += size
