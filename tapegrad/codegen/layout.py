@@ -174,9 +174,10 @@ LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
 OPERANDS, RUN = 8, 64
 #: Kernels of an element-wise operation: one for each set of operands that have an adjoint, and for
-#: operations of no more than UNIFORM_INPUTS for each set that are one value all through a block.
-UNIFORM_INPUTS = OPERANDS // 2
-MASKS = 1 << OPERANDS
+#: operations of no more than FEW_OPERANDS for each set that are one value all through a block, and
+#: each set whose adjoint is set and not added to.
+FEW_OPERANDS = 3
+MASKS = 1 << 3 * FEW_OPERANDS
 #: What the table of operations in use says: which values the slopes read (an operand each, then the
 #: output), from a bit on which slopes are zero, and what sort of operation it is.
 FLAT_SHIFT, UNIT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 24, 1 << 32, 1 << 33

@@ -9,7 +9,7 @@ import inspect
 import textwrap
 
 from ..codegen.factory import compile_source
-from ..codegen.layout import UNIFORM_INPUTS
+from ..codegen.layout import FEW_OPERANDS
 from ..codegen.ufunc import make_ufunc
 from ..ops.table import Pointwise, Structural
 
@@ -21,19 +21,17 @@ from tapegrad.codegen.vmath import select
 _VIEW = {8: "f64s", 4: "f32s"}
 
 
-def split_masks(op: Pointwise, masks: int) -> tuple[int, int]:
-    """The inputs that have an adjoint, and those that are one value all through a block."""
-    if len(op.inputs) > UNIFORM_INPUTS:
-        return masks, 0
-    return masks & ((1 << UNIFORM_INPUTS) - 1), masks >> UNIFORM_INPUTS
+def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
+    """The inputs that have an adjoint, that are one value all through a block, whose is set."""
+    if len(op.inputs) > FEW_OPERANDS:
+        return masks, 0, 0
+    few = (1 << FEW_OPERANDS) - 1
+    return masks & few, masks >> FEW_OPERANDS & few, masks >> 2 * FEW_OPERANDS
 
 
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
-    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
-
-    What an input of one value gets is left element by element, for its sum.
-    """
-    mask, uniform = split_masks(op, masks)
+    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`)."""
+    mask, uniform, fresh = split_masks(op, masks)
     view, count = _VIEW[width], len(op.inputs)
     wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
     head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
@@ -52,7 +50,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     for j in wanted:
         slope = op.slopes[j]
         part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
-        body.append(f"        t{j}[i] {'' if uniform >> j & 1 else '+'}= {part}")
+        body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
     return _HEAD + "\n".join(head + body) + "\n"
 
 

@@ -46,7 +46,7 @@ from ..codegen.memory import (
     store_i64,
 )
 from ..codegen.strided import add_block, add_run32, add_run64, block_of, start_of_block, sum64
-from .runs import (
+from .run_memory import (
     ADDED,
     ALIGNED,
     AT_ADJOINTS,
@@ -59,6 +59,7 @@ from .runs import (
     CLEAR,
     COPIED,
     ENTRY,
+    FRESH,
     FROM,
     HOW,
     ID,
@@ -74,18 +75,14 @@ from .runs import (
     REFS,
     ROUTE,
     SINGLE,
+    SLOPES,
     STEP,
     STRIDED,
     UNIFORM,
     UNITS,
     WHERE,
-    collect,
-    output_of,
-    release_pending,
-    resolve,
-    strides_of,
-    undo_inside,
 )
+from .runs import collect, output_of, release_pending, resolve, strides_of, undo_inside
 
 kernel_call = call_address(types.none(types.int64, types.int64))
 
@@ -196,7 +193,8 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
 def targets(frame, entry, start, n, seed, width, table):
     """Where the kernel puts the adjoint of each input; returns bits of those to deliver later."""
     inside()
-    mask, uniform = load_i64(entry, MASK) & ~load_i64(entry, UNITS), load_i64(entry, UNIFORM)
+    mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
+    uniform, fresh = load_i64(entry, UNIFORM), load_i64(entry, FRESH)
     detours = 0
     for j in range(load_i64(entry, INPUTS)):
         target = 0
@@ -209,7 +207,7 @@ def targets(frame, entry, start, n, seed, width, table):
             target = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS + j * BLOCK_BYTES
             if mask & (1 << j):
                 detours |= 1 << j
-                if not uniform & (1 << j):
+                if not fresh & (1 << j):
                     memset(target, 0, n * width)
         store_i64(table, j * 8, target)
     return detours

@@ -17,9 +17,9 @@ from ..codegen.layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
-    BLOCK,
     C_CONTIGUOUS,
     DIMENSIONS,
+    FEW_OPERANDS,
     FLAT_SHIFT,
     FRAME_KERNELS32,
     FRAME_KERNELS64,
@@ -37,49 +37,45 @@ from ..codegen.layout import (
     RUN,
     TAG_ARRAY,
     TAG_SCALAR,
-    UNIFORM_INPUTS,
     UNIT_SHIFT,
     UNTOUCHED,
 )
 from ..codegen.memory import helper, load_i32, load_i64, store_i64
 from ..codegen.strided import line_in
-
-# A row of the run, as words: its id, references, number of inputs; masks of the inputs that want a
-# derivative, of those whose slope is 1, of those that are one value per block; its kernel; where
-# its own adjoint is and by how much that moves per element, the row it has that from (−1: none),
-# whether it has given it away, whether it begins at zero. And per input how its values and its
-# adjoint are reached; for a strided one the step and number of elements of a line, the axes outside
-# it, and where in its array the block starts (−1 for more than one line).
-ID, REFS, INPUTS, MASK, UNITS, UNIFORM, KERNEL, OWN, OWN_STEP, FROM, GIVEN, CLEAR, HOW = range(
-    0, 13 * 8, 8
+from .run_memory import (
+    ADDED,
+    ALIGNED,
+    AT_ENTRIES,
+    AT_STRIDES,
+    AT_UNIT,
+    CLEAR,
+    COPIED,
+    ENTRY,
+    FRESH,
+    FROM,
+    FULL_MASK,
+    GIVEN,
+    HOW,
+    ID,
+    INPUTS,
+    INSIDE,
+    KERNEL,
+    LEAST_LINE,
+    LINE,
+    MASK,
+    OUTER,
+    PENDING,
+    REFS,
+    ROUTE,
+    SINGLE,
+    SLOPES,
+    STEP,
+    STRIDED,
+    TAKEN,
+    UNIFORM,
+    UNITS,
+    WHERE,
 )
-ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
-    HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
-)
-#: How an input is reached.
-ALIGNED, STRIDED, SINGLE = 0, 1, 2
-#: What becomes of the adjoint of an input of slope 1: added to it, copied as its first, or the
-#: block that holds it simply becomes the input's.
-ADDED, COPIED, TAKEN = 0, 1, 2
-#: Lines of one value that are shorter would make too many short blocks.
-LEAST_LINE = BLOCK // 2
-#: Cells of rows whose adjoint may live inside the run: who adds to it first (row of the run times
-#: OPERANDS, plus input), then its own place in the run.
-PENDING = UNTOUCHED + 1
-INSIDE = PENDING + RUN * OPERANDS
-
-# scratch memory: odometer, what blocks must not straddle multiples of, kernel arguments, entries,
-# effective strides, blocks
-AT_UNIT = DIMENSIONS * 8
-AT_ARGUMENTS = AT_UNIT + 8
-AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
-AT_STRIDES = AT_ENTRIES + RUN * ENTRY
-AT_VALUES = (AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8 + 63) // 64 * 64
-#: A little more than a block takes: same elements of neighbours fall on different cache sets.
-BLOCK_BYTES = BLOCK * 8 + 128
-AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK_BYTES
-AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK_BYTES
-SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK_BYTES
 
 
 @helper
@@ -133,16 +129,56 @@ def output_of(frame, id):
 def wanted_kernel(frame, entry, code, width):
     """The kernel of a row of the run, 0 if all slopes are 0 or 1; and whether it is missing."""
     word = load_i64(load_i64(frame, FRAME_USED), code * 8)
-    mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & (MASKS - 1)
+    mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & FULL_MASK
+    store_i64(entry, SLOPES, mask)
     if mask == 0:
         return 0, False
-    masks = mask | (load_i64(entry, UNIFORM) & (word | mask)) << UNIFORM_INPUTS
+    masks = mask
+    if load_i64(entry, INPUTS) <= FEW_OPERANDS:
+        uniform = load_i64(entry, UNIFORM)
+        fresh = mask & (uniform | first_readings(frame, entry, mask))
+        store_i64(entry, FRESH, fresh)
+        masks |= (uniform & (word | mask)) << FEW_OPERANDS | fresh << 2 * FEW_OPERANDS
     kernel = kernel_of(frame, code, masks, width)
     if kernel == 0:
         store_i64(frame, FRAME_WANTED, code)
         store_i64(frame, FRAME_WANTED_MASK, masks)
         store_i64(frame, FRAME_WANTED_DTYPE, width)
     return kernel, kernel == 0
+
+
+@helper
+def is_read_once(entry, j):
+    """Whether no other input of a row of the run is (part of) the same buffer."""
+    refs = load_i64(entry, REFS)
+    source = load_i32(refs + j * REFERENCE_BYTES, 8)
+    for other in range(load_i64(entry, INPUTS)):
+        if other != j and load_i64(entry, MASK) & (1 << other):
+            if load_i32(refs + other * REFERENCE_BYTES, 8) == source:
+                return False
+    return True
+
+
+@helper
+def is_whole_result(frame, entry, j):
+    """Whether an input of a row of the run is all that an element-wise row has made."""
+    ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
+    source = load_i32(ref, 8)
+    if not is_pointwise(frame, load_i32(row_of(frame, source), 0)):
+        return False
+    return output_of(frame, source) == load_i64(ref, 0) and is_read_once(entry, j)
+
+
+@helper
+def first_readings(frame, entry, mask):
+    """The inputs whose adjoint begins with what this row passes on, all of it."""
+    found = 0
+    for j in range(load_i64(entry, INPUTS)):
+        if mask & (1 << j) and load_i64(entry, HOW + j * 8) == ALIGNED:
+            source = load_i32(load_i64(entry, REFS) + j * REFERENCE_BYTES, 8)
+            if load_i64(cell(frame, source), 0) == UNTOUCHED and is_whole_result(frame, entry, j):
+                found |= 1 << j
+    return found
 
 
 @helper
@@ -199,11 +235,11 @@ def note_ways(frame, entry, e, first):
                 store_i64(entry, OUTER + j * 8, outer)
                 store_i64(entry, LINE + j * 8, line)
                 store_i64(entry, STEP + j * 8, step)
-                if inputs <= UNIFORM_INPUTS and is_one_value(frame, line, step, size):
+                if inputs <= FEW_OPERANDS and is_one_value(frame, line, step, size):
                     uniform |= 1 << j
         store_i64(entry, HOW + j * 8, how)
         store_i64(entry, ROUTE + j * 8, ADDED)
-    store_i64(entry, UNIFORM, uniform if inputs <= UNIFORM_INPUTS else 0)
+    store_i64(entry, UNIFORM, uniform if inputs <= FEW_OPERANDS else 0)
 
 
 @helper
@@ -233,33 +269,19 @@ def is_pending(state):
 
 
 @helper
-def is_read_once(entry, j):
-    """Whether no other input of a row of the run is (part of) the same buffer."""
-    refs = load_i64(entry, REFS)
-    source = load_i32(refs + j * REFERENCE_BYTES, 8)
-    for other in range(load_i64(entry, INPUTS)):
-        if other != j and load_i64(entry, MASK) & (1 << other):
-            if load_i32(refs + other * REFERENCE_BYTES, 8) == source:
-                return False
-    return True
-
-
-@helper
-def begin_inside(frame, entry, first, out):
+def begin_inside(frame, entry, first):
     """Say how the adjoint of a row inside the run begins, from input `first`, its first reader.
 
     What a slope of 1 passes on need not be added to zero: it is copied, or where nobody else wants
-    the reader's own adjoint again, it is that.
+    the reader's own adjoint again, it is that. Where the reader's kernel sets it, that is enough.
     """
     reader = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + first // OPERANDS * ENTRY
     j = first % OPERANDS
-    array = load_i64(load_i64(reader, REFS), j * REFERENCE_BYTES)
-    if not load_i64(reader, UNITS) & (1 << j) or array != out or not is_read_once(reader, j):
-        return
-    store_i64(entry, CLEAR, 0)
-    if load_i64(reader, GIVEN):
+    unit = load_i64(reader, UNITS) & (1 << j) and is_whole_result(frame, reader, j)
+    store_i64(entry, CLEAR, not (unit or load_i64(reader, FRESH) & (1 << j)))
+    if unit and load_i64(reader, GIVEN):
         store_i64(reader, ROUTE + j * 8, COPIED)
-    else:
+    elif unit:
         store_i64(reader, ROUTE + j * 8, TAKEN)
         store_i64(reader, GIVEN, 1)
         store_i64(entry, FROM, first // OPERANDS)
@@ -273,12 +295,13 @@ def enter(frame, e, at, first):
     code, inputs = load_i32(row, 0) - ARRAY, load_i32(row, 8) - 1
     refs = reference_of(frame, at, load_i32(row, 4))
     mask = active_mask(refs, inputs)
-    unit = load_i64(load_i64(frame, FRAME_USED), code * 8) >> UNIT_SHIFT & (MASKS - 1)
+    unit = load_i64(load_i64(frame, FRAME_USED), code * 8) >> UNIT_SHIFT & FULL_MASK
     store_i64(entry, ID, at)
     store_i64(entry, REFS, refs)
     store_i64(entry, INPUTS, inputs)
     store_i64(entry, MASK, mask)
     store_i64(entry, UNITS, mask & unit)
+    store_i64(entry, FRESH, 0)
     store_i64(entry, FROM, -1)
     store_i64(entry, GIVEN, 0)
     store_i64(entry, CLEAR, 0)
@@ -287,8 +310,7 @@ def enter(frame, e, at, first):
     store_i64(entry, KERNEL, kernel)
     own = cell(frame, at)
     if not missing and is_pending(load_i64(own, 0)):
-        store_i64(entry, CLEAR, 1)
-        begin_inside(frame, entry, load_i64(own, 0) - PENDING, output_of(frame, at))
+        begin_inside(frame, entry, load_i64(own, 0) - PENDING)
         store_i64(own, 0, INSIDE + e)
     return missing
 

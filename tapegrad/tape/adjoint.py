@@ -14,7 +14,7 @@ from ..codegen.factory import compile_source, functions, once
 from ..codegen.frame import MIRROR_HEADER
 from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import around, kernels, reverse, scalars, timed
-from ..sweep.runs import SCRATCH_BYTES
+from ..sweep.run_memory import SCRATCH_BYTES
 from . import native, store
 
 

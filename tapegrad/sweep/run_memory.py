@@ -1,0 +1,56 @@
+"""What the sweep of a run of element-wise rows keeps in scratch memory: its rows and blocks."""
+
+from ..codegen.layout import BLOCK, DIMENSIONS, OPERANDS, RUN, UNTOUCHED
+
+# A row of the run, as words: its id, references, number of inputs; masks of the inputs that want a
+# derivative, of those whose slope is 1, that the kernel serves, that are one value
+# per block, of those whose adjoint the kernel sets; its kernel; where its own adjoint is and by how
+# much that moves per element, the row it has that from (−1: none), whether it has given it away,
+# whether it begins at zero. And per input how its values and its adjoint are reached; for a strided
+# one the step and number of elements of a line, the axes outside it, and where in its array the
+# block starts (−1 for more than one line).
+(
+    ID,
+    REFS,
+    INPUTS,
+    MASK,
+    UNITS,
+    SLOPES,
+    UNIFORM,
+    FRESH,
+    KERNEL,
+    OWN,
+    OWN_STEP,
+    FROM,
+    GIVEN,
+    CLEAR,
+    HOW,
+) = range(0, 15 * 8, 8)
+ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
+    HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
+)
+#: How an input is reached.
+ALIGNED, STRIDED, SINGLE = 0, 1, 2
+#: What becomes of the adjoint of an input of slope 1: added to it, copied as its first, or the
+#: block that holds it simply becomes the input's.
+ADDED, COPIED, TAKEN = 0, 1, 2
+FULL_MASK = (1 << OPERANDS) - 1  # all inputs
+#: Lines of one value that are shorter would make too many short blocks.
+LEAST_LINE = BLOCK // 2
+#: Cells of rows whose adjoint may live inside the run: who adds to it first (row of the run times
+#: OPERANDS, plus input), then its own place in the run.
+PENDING = UNTOUCHED + 1
+INSIDE = PENDING + RUN * OPERANDS
+
+# scratch memory: odometer, what blocks must not straddle multiples of, kernel arguments, entries,
+# effective strides, blocks
+AT_UNIT = DIMENSIONS * 8
+AT_ARGUMENTS = AT_UNIT + 8
+AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
+AT_STRIDES = AT_ENTRIES + RUN * ENTRY
+AT_VALUES = (AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8 + 63) // 64 * 64
+#: A little more than a block takes: same elements of neighbours fall on different cache sets.
+BLOCK_BYTES = BLOCK * 8 + 128
+AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK_BYTES
+AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK_BYTES
+SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK_BYTES
