@@ -23,7 +23,7 @@ from ..tensor import runtime as rt
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk, tensor_at
 from .hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
-from .names import name_of
+from ..names import name_of
 from .reverse import AGAIN
 
 #: Operations whose derivative reads no values.
