@@ -154,9 +154,7 @@ def test_gradcheck_of_a_function_of_your_own(kind, eps, passes):
         x = lib.tensor([0.3071, 1.1043, 1.3605, -0.3471], dtype=dtype, requires_grad=True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            passed = lib.autograd.gradcheck(
-                sigmoid_of(lib), (x,), eps=eps, raise_exception=False
-            )
+            passed = lib.autograd.gradcheck(sigmoid_of(lib), (x,), eps=eps, raise_exception=False)
         return passed, len(caught)
 
     assert both(script) == [passes, kind == "float32"]
@@ -265,7 +263,7 @@ def test_no_grad_keeps_nothing():
         recorded, much = kept(lib, compute)
         with lib.no_grad():
             quiet, nothing = kept(lib, compute)
-        assert much > 10 * x.nbytes and nothing == 0
+        assert much >= 10 * x.nbytes and nothing == 0
         return recorded, quiet, recorded.requires_grad, quiet.requires_grad, quiet.grad_fn
 
     both(script)
