@@ -118,6 +118,17 @@ def test_hooks_of_nodes_see_the_gradients_of_operands():
     both(script)
 
 
+def test_hooks_of_nodes_whose_result_is_a_scalar():
+    def script(lib):
+        x, seen = leaf(lib, [1.0, 2.0, 4.0]), []
+        for y in (x.sum(), x @ x, x.max()):
+            y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs[0], outputs[0])))
+            (y * 3).backward()
+        return seen, x.grad
+
+    both(script)
+
+
 def test_hooks_of_nodes_replace_the_gradients_of_operands():
     def script(lib):
         x, y = leaf(lib, [1.0, 2.0]), leaf(lib, 3.0)

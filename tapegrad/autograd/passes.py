@@ -226,7 +226,7 @@ class Swept(Pass):
         if self.sweep.is_touched(number):
             self.visit(place, number)
             if place in self.ends:
-                self.sweep.forget(number, self.walk.is_array(number))
+                self._forget(number)
 
     def _drop_hooks(self) -> None:
         """Let go of the hooks of rows that are used up; they are never called again."""
@@ -260,7 +260,11 @@ class Swept(Pass):
                 zero = np.zeros(tensor.shape, tensor.dtype)
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in found]
                 plant(self.sweep, tensor, np.array(seeds))
-        self.sweep.forget(number, self.walk.is_array(number))
+        self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        """Make a row one that the sweep has not reached."""
+        self.sweep.forget(number, self.walk.base(number) is not None)
 
 
 class Recorded(Pass):
