@@ -72,34 +72,6 @@ def test_setup_context():
     both(script)
 
 
-def test_named_arguments_and_defaults():
-    def script(lib):
-        def forward(x, factor=2.0, power=1):
-            return factor * x**power
-
-        def setup_context(ctx, inputs, output):
-            ctx.inputs = inputs
-
-        def backward(ctx, gradient):
-            x, factor, power = ctx.inputs
-            return factor * power * x ** (power - 1) * gradient, None, None
-
-        def forward_with_ctx(ctx, x, factor=2.0):
-            ctx.factor, ctx.needs = factor, len(ctx.needs_input_grad)
-            return factor * x
-
-        def backward_with_ctx(ctx, gradient):
-            return (ctx.factor * gradient, None)[: ctx.needs]
-
-        f = make(lib, forward, backward, setup_context=setup_context)
-        g = make(lib, forward_with_ctx, backward_with_ctx)
-        x = leaf(lib, [1.0, 2.0])
-        found = [f(x), f(x, power=3), f(power=2, x=x), g(x), g(x, factor=5.0), g(x=x)]
-        return found, [lib.autograd.grad(y.sum(), x) for y in found]
-
-    both(script)
-
-
 def test_several_results_of_other_shapes():
     def script(lib):
         def forward(ctx, x):

@@ -34,7 +34,8 @@ class Function:
     `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
     `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
     `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
-    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round.
+    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round. Without
+    it forward mode differentiates backward, which is linear in the gradients.
     `@staticmethod` may be left out. `apply` takes arguments by the names that forward gives them.
     `ctx` is described at `tg.autograd.function.Context`. The derivative can be differentiated if
     backward computes with tensors. NumPy arrays that forward returns become tensors; other results
@@ -81,14 +82,6 @@ class Function:
         raise NotImplementedError(
             "tapegrad.Function: the class has no backward, so nothing that its results are used "
             "for can be differentiated; define backward(ctx, …) as a staticmethod"
-        )
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the tangents of the results from those of the arguments, for forward mode."""
-        raise NotImplementedError(
-            "tapegrad.Function: the class has no jvp, which forward mode needs; define "
-            "jvp(ctx, …) as a staticmethod, or take a reverse derivative: grad, vjp or jacobian"
         )
 
     @classmethod
