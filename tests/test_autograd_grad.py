@@ -85,6 +85,21 @@ def test_a_scalar_made_of_an_array_is_its_own_input(name):
     both(script)
 
 
+@pytest.mark.parametrize("key", [0, slice(0, 2)])
+def test_an_intermediate_that_reads_another_input_from_a_written_buffer(key):
+    def script(lib):
+        x, y = leaf(lib, [0.3, -0.5, 0.7]), leaf(lib, 0.8)
+        buffer = x.clone()
+        buffer[key] = y
+        middle = (buffer * 1.5 * x).mean()
+        loss = middle**2 + y
+        return lib.autograd.grad(loss, (middle, y, x), retain_graph=True), lib.autograd.grad(
+            loss, y
+        )
+
+    both(script)
+
+
 def test_inputs_after_in_place_writes():
     def script(lib):
         x = leaf(lib, [1.0, 2.0, 3.0])

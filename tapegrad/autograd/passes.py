@@ -16,7 +16,7 @@ from ..codegen import layout
 from ..differentiate import adjoints_if_reached, in_zeros
 from ..tape import store
 from ..tape.adjoint import Sweep
-from ..tape.tape import Reader
+from ..tape.tape import Reader, needed
 from ..tape.writing import Writing
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
@@ -87,9 +87,10 @@ class Pass:
         if not others:
             return False
         with Writing(others) as writing:
-            reader = self.walk.reader
-            rows = [number, *reader.writes().get(number, ())]
-            return any(writing.marks[o] for row in rows for o in reader.operands(row))
+            if not writing.meets_writes:
+                return bool(writing.marks[number] & layout.ACTIVE)
+        # Marks pass from a row to its readers, not to those of a buffer that it writes.
+        return not set(others).isdisjoint(needed(self.walk.reader, [number], others))
 
     def read(self, number: int, view) -> list:
         """The gradient of a row, or of the view of its buffer, as a tensor for each seed."""
