@@ -208,6 +208,21 @@ def test_hooks_beside_the_way_are_not_called(create_graph):
     both(script)
 
 
+def test_hooks_of_written_tensors_that_are_used_up_disturb_nobody():
+    def written():
+        x, y = leaf(tg, [1.0, 2.0]), leaf(tg, 3.0)
+        z = x * 1
+        z[0] = y * y
+        z.register_hook(lambda g: g)
+        return z, y, (z * z).sum()
+
+    used, _, loss = written()
+    loss.backward()
+    _, y, loss = written()
+    assert tg.autograd.grad(loss, y)[0].item() == 4 * 3.0**3
+    assert used.grad_fn.name() == "CopySlices"
+
+
 def test_written_tensors_have_no_recorded_gradient():
     x = leaf(tg, [1.0, 2.0])
     p = x * x
