@@ -9,9 +9,10 @@ import warnings
 import numpy as np
 
 from .codegen import layout
+from .names import name_of
 from .tape import store
 from .tape.adjoint import Sweep
-from .tape.tape import array_at, name_of_op
+from .tape.tape import array_at
 from .tensor import tracing
 from .walk import Walk
 
@@ -20,11 +21,6 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 _places = tracing.Places()
 _run = tracing.Wrapped(Sweep, "run")
 _mode = {"on": False, "check_nan": True}
-
-
-def backward_name(operation: str) -> str:
-    """What PyTorch would call the derivative of an operation of this name."""
-    return "".join(word.capitalize() for word in operation.split("_")) + "Backward0"
 
 
 class _Watch:
@@ -62,7 +58,7 @@ class _Watch:
     def look(self, number: int) -> None:
         """Note what is known of a row while it is still there."""
         _, self.frames = _places.find(number)
-        self.name = backward_name(name_of_op(int(self.walk.reader.row(number)["op"])))
+        self.name = name_of(self.walk, number)
         self.operands = self.read(number)
 
     def read(self, number: int) -> list:

@@ -75,13 +75,10 @@ class Walk:
         self.reader = Reader()
         self.stops = set(stops)
 
-    def is_array(self, number: int) -> bool:
-        op = int(self.reader.row(number)["op"])
-        return op > layout.ARRAY or op in (layout.LEAF, layout.CONSTANT)
-
     def base(self, number: int):
-        """The array of a row, None for a scalar row."""
-        if not self.is_array(number):
+        """The array of a row, None where its value is a scalar, such as that of a sum."""
+        op = int(self.reader.row(number)["op"])
+        if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
             return None
         for last in self.reader.references(number)[-1:]:
             if int(last["tag"]) == layout.TAG_ARRAY:

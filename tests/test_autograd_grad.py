@@ -74,6 +74,30 @@ def test_an_output_is_its_own_input():
     both(script)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod"])
+def test_a_scalar_made_of_an_array_is_its_own_input(name):
+    def script(lib):
+        x = leaf(lib, [1.0, 2.0, 4.0])
+        y = getattr(x * 2, name)()
+        alone = lib.autograd.grad(y, y, retain_graph=True)
+        return alone, lib.autograd.grad(y * 3, (y, x))
+
+    both(script)
+
+
+@pytest.mark.parametrize("key", [0, slice(0, 2)])
+def test_an_intermediate_that_reads_another_input_from_a_written_buffer(key):
+    def script(lib):
+        x, y = leaf(lib, [0.3, -0.5, 0.7]), leaf(lib, 0.8)
+        buffer = x.clone()
+        buffer[key] = y
+        middle = (buffer * 1.5 * x).mean()
+        loss = middle**2 + y
+        return lib.autograd.grad(loss, (middle, y))
+
+    both(script)
+
+
 def test_inputs_after_in_place_writes():
     def script(lib):
         x = leaf(lib, [1.0, 2.0, 3.0])

@@ -170,3 +170,13 @@ def test_fifth_derivative_of_a_chain_of_scalars():
         for _ in range(5):
             f = tg.grad(f)
         np.testing.assert_allclose(f(1.1), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["prod", "cumprod"])
+def test_second_derivatives_of_products_with_a_zero_are_refused(name):
+    f = lambda x: getattr(tg, name)(x).sum()  # noqa: E731
+    x = np.array([0.0, 1.0, 2.0])
+    assert tg.grad(f)(x).shape == (3,)
+    text = f"tapegrad.{name}: a derivative of a derivative where an element is 0 is not supported"
+    with pytest.raises(NotImplementedError, match=text):
+        tg.grad(lambda x: tg.grad(f)(x).sum())(x)

@@ -118,6 +118,17 @@ def test_hooks_of_nodes_see_the_gradients_of_operands():
     both(script)
 
 
+def test_hooks_of_nodes_whose_result_is_a_scalar():
+    def script(lib):
+        x, seen = leaf(lib, [1.0, 2.0, 4.0]), []
+        for y in (x.sum(), x @ x, x.max()):
+            y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs[0], outputs[0])))
+            (y * 3).backward()
+        return seen, x.grad
+
+    both(script)
+
+
 def test_hooks_of_nodes_replace_the_gradients_of_operands():
     def script(lib):
         x, y = leaf(lib, [1.0, 2.0]), leaf(lib, 3.0)
@@ -175,6 +186,57 @@ def test_hooks_and_grad():
         return only, lib.autograd.grad(y, x), x.grad
 
     both(script)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_beside_the_way_are_not_called(create_graph):
+    def script(lib):
+        x, y = leaf(lib, [1.0, 2.0]), leaf(lib, [3.0, 4.0])
+        p, q, seen = x * x, y * y, []
+        if not create_graph:
+            p[0] = x[1] * 2
+        for name, tensor in dict(x=x, y=y, p=p, q=q).items():
+            tensor.register_hook(lambda g, name=name: seen.append(name))
+        r = (p * q).sum()
+        q.retain_grad()
+        lib.autograd.grad(r, x, retain_graph=True, create_graph=create_graph)
+        r.backward(inputs=[x], retain_graph=True)
+        kept = q.grad
+        lib.autograd.grad(r, (y, p), retain_graph=True, create_graph=create_graph)
+        return sorted(seen), kept, x.grad, y.grad, q.grad
+
+    both(script)
+
+
+def test_hooks_of_written_tensors_that_are_used_up_disturb_nobody():
+    def written():
+        x, y = leaf(tg, [1.0, 2.0]), leaf(tg, 3.0)
+        z = x * 1
+        z[0] = y * y
+        z.register_hook(lambda g: g)
+        return z, y, (z * z).sum()
+
+    used, _, loss = written()
+    loss.backward()
+    _, y, loss = written()
+    assert tg.autograd.grad(loss, y)[0].item() == 4 * 3.0**3
+    assert used.grad_fn.name() == "CopySlices"
+
+
+def test_written_tensors_have_no_recorded_gradient():
+    x = leaf(tg, [1.0, 2.0])
+    p = x * x
+    p[0] = x[1] * 2
+    q = p.copy()
+    q.register_hook(lambda g: 2 * g)
+    r = (q * q).sum()
+    (first,) = tg.autograd.grad(r, x, create_graph=True)
+    assert first.tolist() == [0.0, 16.0 * 2 + 16.0 * 4]
+    p.register_hook(lambda g: 2 * g)
+    for inputs in (x, p):
+        with pytest.raises(NotImplementedError, match="written in place cannot be taken, nor its"):
+            tg.autograd.grad(r, inputs, create_graph=True)
+    assert tg.autograd.grad((x * x).sum(), x, create_graph=True)[0].tolist() == [2.0, 4.0]
 
 
 def test_hooks_with_create_graph():

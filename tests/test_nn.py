@@ -128,7 +128,7 @@ def test_state_goes_to_a_file_and_back():
     np.savez(file, **state)
     file.seek(0)
     result = other.load_state_dict(np.load(file))
-    assert result == ([], []) and result.missing_keys == []
+    assert result == ([], []) and repr(result) == "<All keys matched successfully>"
     x = np.ones((2, 3))
     np.testing.assert_array_equal(one(x).detach().numpy(), other(x).detach().numpy())
     state["offset"][0] = 9.0
@@ -163,7 +163,9 @@ def test_a_state_that_does_not_fit_changes_nothing():
     for name, array in block.state_dict().items():
         np.testing.assert_array_equal(array, before[name])
     state["first.bias"] = np.arange(4.0)
-    assert block.load_state_dict(state, strict=False) == (["scale"], ["more"])
+    result = block.load_state_dict(state, strict=False)
+    assert result == (["scale"], ["more"]) and result.missing_keys == ["scale"]
+    assert repr(result) == "IncompatibleKeys(missing_keys=['scale'], unexpected_keys=['more'])"
     assert block.first.bias.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 

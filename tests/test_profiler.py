@@ -41,7 +41,7 @@ def test_rows_of_both_directions_with_their_numbers():
         "backward": 3,
         "reverse sweep": 3,
         "SinBackward0": 3,
-        "MultiplyBackward0": 6,
+        "MulBackward0": 6,
         "SumBackward0": 3,
     }
     for key, row in averages(prof).items():
@@ -104,7 +104,7 @@ def test_bytes_are_those_of_the_tape():
     assert found["multiply"].cpu_memory_usage == 2 * (array + row + 3 * reference) + row
     assert found["sum"].cpu_memory_usage == row + 2 * reference
     assert found["getitem"].cpu_memory_usage == row
-    assert found["MultiplyBackward0"].cpu_memory_usage == 2 * array
+    assert found["MulBackward0"].cpu_memory_usage == 2 * array
     assert found["SumBackward0"].cpu_memory_usage == 8
     assert y.requires_grad
 
@@ -127,7 +127,7 @@ def test_rows_of_a_run_are_timed_each():
     with profile() as prof:
         (np.arctan2(x, 2.0) + x).sum().backward()
     found = averages(prof)
-    assert all(found[f"{name}Backward0"].cpu_time_total > 0 for name in ("Arctan2", "Add", "Sum"))
+    assert all(found[f"{name}Backward0"].cpu_time_total > 0 for name in ("Atan2", "Add", "Sum"))
     rows = sum(row.self_cpu_time_total for row in found.values() if row.is_reverse)
     sweep = found["reverse sweep"]
     assert sweep.cpu_time_total >= rows * (1 - 1e-9)
@@ -143,8 +143,8 @@ def test_every_scalar_row_is_timed():
         s.backward(retain_graph=True)
         s.backward()
     found = averages(prof)
-    assert found["MultiplyBackward0"].count == 20
-    assert found["LoadBackward0"].count == 40
+    assert found["MulBackward0"].count == 20
+    assert found["SelectBackward0"].count == 40
     assert found["AddBackward0"].count == 20
     assert np.allclose(x.grad.numpy(), 4 * x.detach().numpy(), rtol=1e-15)
 
@@ -157,7 +157,7 @@ def test_writes_count_where_their_buffer_is_reached():
         z[0] = 1.0
         y.sum().backward()
     assert averages(prof)["setitem"].count == 2
-    assert averages(prof)["WriteBackward0"].count == 1
+    assert averages(prof)["CopySlices"].count == 1
 
 
 def test_what_no_derivative_needs_is_timed_too():

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..differentiate import RULES
+from ..differentiate import RULES, adjoints_if_reached
 from ..tangent_rules import RULES as TANGENTS
 from ..tangent_rules import joined
 from ..tape.tape import object_at
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
+from ..tensor.creation import tensor
 from ..tensor.linking import view_like
-from ..tensor.values import is_tensor, value_of, wrap
+from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
 from .returned import gradient_for, gradients_for
 
@@ -141,12 +142,42 @@ class Call:
         rows = []
         for k in range(walk.directions):
             given = [None if t is None else as_tensor(t[k]) for t in tangents]
-            with self.ctx._at(walk, number):
-                returned = self.cls.jvp(self.ctx, *given)
-            found = returned if isinstance(returned, tuple) else (returned,)
+            found = self._push(walk, number, given)
             rows.append([found[place] for place in self.outputs])
         columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
         return joined(walk, number, list(zip(columns, self.views(walk.base(number)), strict=True)))
+
+    def _push(self, walk, number: int, given) -> dict | tuple:
+        """The tangents of the results from those of the arguments, by place."""
+        if not hasattr(self.cls, "jvp"):
+            found = self._transposed(walk, number, given)
+            return found if walk.recorded else {k: wrap(value_of(one)) for k, one in found.items()}
+        with self.ctx._at(walk, number):
+            returned = self.cls.jvp(self.ctx, *given)
+        return returned if isinstance(returned, tuple) else (returned,)
+
+    def _transposed(self, walk, number: int, given) -> dict:
+        """The same without `jvp`: backward is linear in its gradients, and is differentiated."""
+        seeds = {k: tensor(np.zeros(*self.zeros[k]), requires_grad=True) for k in self.outputs}
+        before = rt.set_recording(True)
+        try:
+            returned = self.pass_back(walk, number, map(seeds.get, range(len(self.zeros))))
+            pairs = [(g, t) for g, t in zip(returned, given, strict=True) if g is not None]
+            if not all(is_recorded(gradient) for gradient, _ in pairs):
+                raise NotImplementedError(
+                    f"tapegrad.{self.cls.__name__}: the class has no jvp, which forward mode "
+                    "needs, and backward does not compute with tensors; define jvp(ctx, …) as a "
+                    "staticmethod, or take a reverse derivative: grad, vjp or jacobian"
+                )
+            pairs = [(gradient, t) for gradient, t in pairs if t is not None]
+            roots, tangents = [g for g, _ in pairs], [t for _, t in pairs]
+            found = adjoints_if_reached(roots, tangents, list(seeds.values()))
+        finally:
+            rt.set_recording(before)
+        return {
+            k: wrap(np.zeros(*self.zeros[k])) if one is None else one
+            for k, one in zip(seeds, found, strict=True)
+        }
 
 
 def _call_at(walk, number) -> Call:

@@ -9,6 +9,7 @@ row's operands.
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ class Function:
     `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
     `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
     `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
-    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round.
-    `@staticmethod` may be left out. `ctx` is described at `tg.autograd.function.Context`. The
-    derivative can be differentiated if backward computes with tensors. NumPy arrays that forward
-    returns become tensors; other results pass as they are.
+    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round. Without
+    it forward mode differentiates backward, which is linear in the gradients.
+    `@staticmethod` may be left out. `apply` takes arguments by the names that forward gives them.
+    `ctx` is described at `tg.autograd.function.Context`. The derivative can be differentiated if
+    backward computes with tensors. NumPy arrays that forward returns become tensors; other results
+    pass as they are.
 
     >>> import tapegrad as tg
     >>> class Exp(tg.autograd.Function):
@@ -81,17 +84,10 @@ class Function:
             "for can be differentiated; define backward(ctx, …) as a staticmethod"
         )
 
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Compute the tangents of the results from those of the arguments, for forward mode."""
-        raise NotImplementedError(
-            "tapegrad.Function: the class has no jvp, which forward mode needs; define "
-            "jvp(ctx, …) as a staticmethod, or take a reverse derivative: grad, vjp or jacobian"
-        )
-
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args, **kwargs):
         """Call `forward` and record the call."""
+        args = _by_position(cls, args, kwargs)
         needs = tuple([is_recorded(arg) for arg in args])
         recording = rt.set_recording(False)
         try:
@@ -113,6 +109,28 @@ def _unrecorded(result, args, dirty):
         if result is alias:
             return args[number]
     return result.detach() if is_tensor(result) and is_recorded(result) else result
+
+
+def _by_position(cls, args, kwargs) -> tuple:
+    """All arguments of a call by position; for `setup_context` with the defaults of forward."""
+    whole = cls.setup_context is not Function.setup_context
+    if not whole and not kwargs:
+        return args
+    bound = _signature(cls).bind(*(args if whole else (None, *args)), **kwargs)
+    if whole or bound.kwargs:  # one that was left out stands before a named one
+        bound.apply_defaults()
+    for name in kwargs:
+        if name in bound.kwargs:
+            raise TypeError(
+                f"tapegrad.{cls.__name__}: forward takes {name} by keyword only, which apply does "
+                "not pass on; let forward take it by position too"
+            )
+    return bound.args if whole else bound.args[1:]
+
+
+@functools.cache
+def _signature(cls) -> inspect.Signature:
+    return inspect.signature(cls.forward)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import numpy as np
 from ..adjoint_rules import seen_as
 from ..codegen import layout
 from ..differentiate import RULES, in_zeros, pointwise_rule, unbroadcast
+from ..names import name_of
 from ..ops.table import TABLE, Pointwise
 from ..tape import store
 from ..tape.tape import Reader, name_of_op, name_of_row, object_at
@@ -23,7 +24,6 @@ from ..tensor import runtime as rt
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk, tensor_at
 from .hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
-from .names import name_of
 from .reverse import AGAIN
 
 #: Operations whose derivative reads no values.

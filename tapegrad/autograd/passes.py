@@ -16,7 +16,7 @@ from ..codegen import layout
 from ..differentiate import adjoints_if_reached, in_zeros
 from ..tape import store
 from ..tape.adjoint import Sweep
-from ..tape.tape import Reader
+from ..tape.tape import Reader, needed
 from ..tape.writing import Writing
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
@@ -55,7 +55,11 @@ class Pass:
     def __init__(self, targets: list[Target], accumulate):
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
+        self.goals = {row for target in targets for row in (target.row, target.place)}
         self.watched: dict[int, Watch] = dict(watches())
+        if targets:  # as in PyTorch, hooks beside the way to what is asked for are not called
+            on_the_way = self._leading(self.watched, self.goals)
+            self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
         kept = [number for number, watch in self.watched.items() if watch.kept]
         writes = self.walk.reader.writes() if kept else {}
         self.keeping = {version_of(self.walk.reader, n, writes): n for n in kept}
@@ -78,18 +82,21 @@ class Pass:
         """Rows asked about behind which there is nothing that is asked for."""
         ends = set()
         for target in self.targets:
-            others = [t.row for t in self.targets if t.row != target.row]
-            if not self.is_input(target.row) and not self._depends(target.row, others):
+            others = {t.row for t in self.targets if t.row != target.row}
+            if not self.is_input(target.row) and not self._leading([target.row], others):
                 ends.add(target.place)
         return ends
 
-    def _depends(self, number: int, others: list[int]) -> bool:
-        if not others:
-            return False
-        with Writing(others) as writing:
-            reader = self.walk.reader
-            rows = [number, *reader.writes().get(number, ())]
-            return any(writing.marks[o] for row in rows for o in reader.operands(row))
+    def _leading(self, numbers, goals: set[int]) -> set[int]:
+        """Those rows that are goals, or depend on one."""
+        if not goals or not numbers:
+            return set()
+        with Writing(goals) as writing:
+            if not writing.meets_writes:
+                return {n for n in numbers if writing.marks[n] & (layout.ACTIVE | layout.STOP)}
+        # Marks pass from a row to its readers, not to those of a buffer that it writes.
+        reader = self.walk.reader
+        return {n for n in numbers if not goals.isdisjoint(needed(reader, [n], goals))}
 
     def read(self, number: int, view) -> list:
         """The gradient of a row, or of the view of its buffer, as a tensor for each seed."""
@@ -114,6 +121,8 @@ class Pass:
         The adjoint is that of row `number`.
         """
         leaf = self.leaf(number)
+        if leaf is not None and self.targets and number not in self.goals:
+            return
         own = self.watched.get(place), leaf._meta.watch if leaf is not None else None
         watching = [watch for watch in own if watch is not None]
         for watch in watching:
@@ -226,7 +235,7 @@ class Swept(Pass):
         if self.sweep.is_touched(number):
             self.visit(place, number)
             if place in self.ends:
-                self.sweep.forget(number, self.walk.is_array(number))
+                self._forget(number)
 
     def _drop_hooks(self) -> None:
         """Let go of the hooks of rows that are used up; they are never called again."""
@@ -260,7 +269,11 @@ class Swept(Pass):
                 zero = np.zeros(tensor.shape, tensor.dtype)
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in found]
                 plant(self.sweep, tensor, np.array(seeds))
-        self.sweep.forget(number, self.walk.is_array(number))
+        self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        """Make a row one that the sweep has not reached."""
+        self.sweep.forget(number, self.walk.base(number) is not None)
 
 
 class Recorded(Pass):
@@ -268,6 +281,7 @@ class Recorded(Pass):
 
     def run(self, roots, seeds) -> None:
         """Walk from each halt to the next, newest first, then to the inputs."""
+        self._check_halts(roots)
         self.found: dict = {}
         last = list(store.leaves)
         waiting = sorted(self.halts(), key=self.walk.reader.time)
@@ -283,6 +297,17 @@ class Recorded(Pass):
         for number in last:
             if number in self.found:
                 self.visit(number, number)
+
+    def _check_halts(self, roots) -> None:
+        """Refuse halts at rows that write to a buffer: no tensor stands for it as it was then."""
+        reader = self.walk.reader
+        written = {n for n in self.halts() if reader.buffer_written(n) >= 0}
+        if written and not written.isdisjoint(needed(reader, [root._id for root in roots])):
+            raise NotImplementedError(
+                "tapegrad: with create_graph=True the gradient of a tensor that was written in "
+                "place cannot be taken, nor its hooks be called; go on with a copy() of it after "
+                "the write, and take the gradient of the copy"
+            )
 
     def _carry(self, roots, seeds, numbers) -> None:
         tensors = [self.walk.output(number) for number in numbers]

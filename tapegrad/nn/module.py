@@ -18,6 +18,11 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not any(self):
+            return "<All keys matched successfully>"
+        return "IncompatibleKeys(missing_keys={}, unexpected_keys={})".format(*self)
+
 
 class Module:
     """The base of layers and networks: assign parameters and modules, and define `forward`.

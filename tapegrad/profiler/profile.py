@@ -7,7 +7,7 @@ import functools
 import os
 import threading
 
-from ..anomaly import backward_name
+from ..names import name_of_operation
 from ..tape.adjoint import Sweep, compiled_timed
 from ..tape.tape import name_of_op
 from ..tensor import runtime as rt
@@ -43,8 +43,8 @@ class profile:
     >>> with tg.autograd.profiler.profile() as prof:
     ...     (tg.sin(x) * 2.0).sum().backward()
     >>> sorted(row.key for row in prof.key_averages())
-    ['MultiplyBackward0', 'SinBackward0', 'SumBackward0', 'backward', 'multiply',
-     'reverse sweep', 'sin', 'sum']
+    ['MulBackward0', 'SinBackward0', 'SumBackward0', 'backward', 'multiply', 'reverse sweep',
+     'sin', 'sum']
     """
 
     def __init__(self, enabled: bool = True, *, record_shapes: bool = False):
@@ -190,6 +190,6 @@ def _rows(reverse: _Reverse):
         reverse.places,
         strict=True,
     ):
-        name, took = backward_name(name_of_op(op)), spent / 1000
+        name, took = name_of_operation(name_of_op(op)), spent / 1000
         thread = reverse.span.thread
         yield FunctionEvent(name, start / 1000, took, took, nbytes, nbytes, place, (), thread, True)

@@ -100,7 +100,7 @@ class Reader:
         if op == layout.LOAD:
             return [int(row["a"])]
         if op == layout.STORE:
-            return [int(row["a"]), int(row["c"])]
+            return [i for i in (int(row["a"]), int(row["c"])) if i >= 0]  # below: used up
         if op >= 4 * layout.FIRST_CODE:
             both = op & 3 == layout.ROW_ROW and row["b"] >= 0
             return [int(row["a"])] + ([int(row["b"])] if both else [])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..tape.tape import name_of_op, object_at
-from ..walk import Walk
+from .tape.tape import name_of_op, object_at
+from .walk import Walk
 
 #: Where PyTorch's name does not follow from ours.
 _NAMES = {
@@ -31,12 +31,17 @@ def name_of(walk: Walk, number: int) -> str:
     """The name of a row's node, such as "MulBackward0"."""
     op = int(walk.reader.row(number)["op"])
     name = name_of_op(op)
-    if name in ("write", "store"):
-        return "CopySlices"
     if op > 0 and name == "function":
         return f"{object_at(walk.reader.references(number)['what'][0])}Backward"
     if op > 0 and name in ("link", "contract"):
         return f"{_structure(walk, number, name)}Backward0"
+    return name_of_operation(name)
+
+
+def name_of_operation(name: str) -> str:
+    """The name of the nodes of an operation, as far as it follows from the operation alone."""
+    if name in ("write", "store"):
+        return "CopySlices"
     if name.startswith("arc"):
         name = f"a{name[3:]}"
     return f"{_NAMES.get(name) or ''.join(part.capitalize() for part in name.split('_'))}Backward0"
