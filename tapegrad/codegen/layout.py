@@ -61,6 +61,8 @@ C_CONTIGUOUS, WRITEABLE = 1, 0x400
 # our own objects
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
+TENSOR_META = TENSOR_BYTES  # of the class derived from it; 0 or the address of an object
+STORAGE_TENSOR = 24  # of a Storage: what its buffer's row is known by, or None
 
 # operators of tensors, in the order of the table of Python functions for what is not compiled
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE, SET_ITEM, DELETE_ITEM = range(9)
@@ -106,8 +108,13 @@ OPERATORS = (
     STATE_FALSE,
     STATE_COPY,
     STATE_ELLIPSIS,
-) = range(0, 8 * 28, 8)
+    STATE_SILENT,
+    STATE_SILENT_KEY,
+) = range(0, 8 * 30, 8)
 STATE_BYTES_TOTAL = 8 * 32
+
+#: What compiled operators do in a thread: record, only compute, or leave everything to Python.
+RECORDING, SILENT, WATCHED = range(3)
 
 # the frame of one sweep, words
 (

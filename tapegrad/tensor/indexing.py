@@ -84,8 +84,9 @@ def get_item(tensor, key):
         ) from error
     if is_basic(key):
         if not isinstance(value, np.ndarray):
-            parts = key if isinstance(key, tuple) else (key,)
-            value = tensor._array[(*parts, ...)]
+            if value.dtype == np.float64 and not records(tensor):
+                return rt.scalar_at(float(value), -1, 0)
+            value = tensor._array[_with_rest(key)]
         made = view_like(tensor, value)
         return scalar_of(made) if rt.is_recording() else made
     if not records(tensor):
