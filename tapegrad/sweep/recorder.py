@@ -1,6 +1,6 @@
 """Native recording: the operators of tensors as compiled slots of two CPython types.
 
-A scalar tensor is an object of 40 bytes: value, row (-1: it is not recorded), chunk. `a * b` calls a
+A scalar tensor is an object of 40 bytes: value, row (-1: not recorded), chunk. `a * b` calls a
 compiled function that computes the value, appends a row of 24 bytes and makes the result, some
 40 ns in all; without a row where recording is off or no operand has one. Arrays take NumPy's own
 operator in between (see arrays.py). What the fast road does not cover goes to a Python function.

@@ -238,3 +238,17 @@ def _write_picked(tensor, key, target, value) -> None:
         source = 0.0
     rt.row(SCATTER, None, tensor, kept, source, picked)
     array[key] = value_of(value)
+
+
+def _set_scalar(scalar, key, value) -> None:
+    raise TypeError(
+        "tapegrad.setitem: the tensor is an element read from another, or computed from such "
+        "elements; it is a number and no view: write to the tensor itself, y[i] = value"
+    )
+
+
+def _add_to_scalars() -> None:
+    rt.Scalar.__getitem__, rt.Scalar.__setitem__ = get_item, _set_scalar
+
+
+rt.on_start.append(_add_to_scalars)
