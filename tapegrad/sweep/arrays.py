@@ -340,11 +340,13 @@ def array_operator(a, b, operator, code, square, constants):
 def tensor_item(self, key):
     """`tensor[key]`: cells and slices here, everything else in Python."""
     S = state()
+    how = mode()
+    if how == WATCHED or load_i64(self, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
+        return slow(self, key, GET_ITEM)
     array = load_i64(self, TENSOR_ARRAY)
     kind = load_i64(key, OBJECT_TYPE)
     id = load_i64(self, TENSOR_ID)
-    how = mode()
-    if how != WATCHED and is_plain(array):
+    if is_plain(array):
         if kind == load_i64(S, STATE_SLICE_TYPE) and id >= 0 and how == RECORDING:
             found = get_item(array, key)
             if found == 0:

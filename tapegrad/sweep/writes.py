@@ -20,6 +20,7 @@ from ..codegen.layout import (
     STATE_CHUNK,
     STATE_COPY,
     STATE_ELLIPSIS,
+    STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
     STATE_SLOW,
     STORE,
@@ -234,7 +235,7 @@ def set_subscript(self, key, value):
         let_go(slow(self, key, DELETE_ITEM))
         return -1
     how = mode()
-    if how != WATCHED:
+    if how != WATCHED and load_i64(self, OBJECT_TYPE) != load_i64(S, STATE_SCALAR_TYPE):
         done = how == RECORDING and ends_in_place(self, key, value)
         if done or store_cell(self, key, value, how):
             return 0

@@ -218,6 +218,8 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
         operators = {slot: address[name] for name, slot in recorder.SLOTS.items()}
+        operators["mp_subscript"] = address["tensor_item"]
+        operators["mp_ass_subscript"] = address["set_subscript"]
         set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
         scalar = _make_type(
             "tapegrad.Scalar",
@@ -233,8 +235,6 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
             _BASE_TYPE | _NOT_CALLABLE,
             {
                 **operators,
-                "mp_subscript": address["tensor_item"],
-                "mp_ass_subscript": address["set_subscript"],
                 "tp_dealloc": address["free_tensor"],
             },
             [

@@ -106,6 +106,11 @@ def deposit(x, picked, size: int):
 
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    if type(tensor) is rt.Scalar:
+        raise TypeError(
+            "tapegrad.setitem: the tensor is an element read from another, or computed from such "
+            "elements; it is a number and no view: write to the tensor itself, y[i] = value"
+        )
     if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
         part = tensor._array[key if type(key) is slice else _with_rest(key)]
         if rt.same_place(value._array, part):
@@ -238,17 +243,3 @@ def _write_picked(tensor, key, target, value) -> None:
         source = 0.0
     rt.row(SCATTER, None, tensor, kept, source, picked)
     array[key] = value_of(value)
-
-
-def _set_scalar(scalar, key, value) -> None:
-    raise TypeError(
-        "tapegrad.setitem: the tensor is an element read from another, or computed from such "
-        "elements; it is a number and no view: write to the tensor itself, y[i] = value"
-    )
-
-
-def _add_to_scalars() -> None:
-    rt.Scalar.__getitem__, rt.Scalar.__setitem__ = get_item, _set_scalar
-
-
-rt.on_start.append(_add_to_scalars)
