@@ -34,7 +34,6 @@ from .rows import (
     new_tensor,
     next_row,
     number_at,
-    result_of_one,
     result_of_two,
     row_done,
     scalar_row,
@@ -87,7 +86,7 @@ def scalars_row(arguments, count, op, value):
     """A row of scalar operands and floats."""
     _, x, row = number_at(load_i64(arguments, 16), RECORDING)
     if count == 3:
-        return result_of_one(op, row, value)
+        return scalar_row(op, row, -1, 0.0, value)
     _, y, other = number_at(load_i64(arguments, 24), RECORDING)
     return result_of_two(op, x, row, y, other, value)
 

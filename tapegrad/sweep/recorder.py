@@ -17,7 +17,7 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import int_as_word
 from tapegrad.codegen.vmath import select
 from tapegrad.sweep import arrays, calls, rows, writes
-from tapegrad.sweep.rows import mode, number_at, result_of_one, result_of_two, state
+from tapegrad.sweep.rows import mode, number_at, result_of_two, scalar_row, state
 from numba import types
 
 operator_call = call_address(types.int64(*[types.int64] * 6))
@@ -42,7 +42,7 @@ def {operator}(a, b{third}):
 """
 
 _SQUARE = """if other < 0 and y == 2.0:
-                return result_of_one({square_op}, row, x * x)"""
+                return scalar_row({square_op}, row, -1, 0.0, x * x)"""
 
 _NEGATIVE = """
 
@@ -51,7 +51,7 @@ def negative(a):
     how = mode()
     if how != WATCHED and load_i64(a, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
         _, x, row = number_at(a, how)
-        return result_of_one({op}, row, -x)
+        return scalar_row({op}, row, -1, 0.0, -x)
     return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0, 0)
 """
 

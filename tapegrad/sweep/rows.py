@@ -168,26 +168,22 @@ def append_scalar(op, a, b, constant, value):
 
 @helper
 def scalar_row(op, a, b, constant, value):
-    """Append a row of scalars and make its tensor."""
+    """Append a row of scalars and make its tensor; where `a` is -1, no row: nothing to record."""
+    if a < 0:
+        return new_scalar(value, -1)
     id = append_scalar(op, a, b, constant, value)
     return new_scalar(value, id) if id >= 0 else 0
 
 
 @helper
-def result_of_one(op, row, value):
-    """The scalar op(row); no operand with a derivative (-1), no row."""
-    return scalar_row(op, row, -1, 0.0, value) if row >= 0 else new_scalar(value, -1)
-
-
-@helper
 def result_of_two(op, x, row, y, other, value):
-    """The scalar op(x, y) of two numbers and their rows; no operand with a derivative, no row."""
+    """The scalar op(x, y) of two numbers; their rows are -1 where they have no derivative."""
     constant = 0.0
     if other < 0:
         op, constant = op + ROW_CONSTANT, y
     elif row < 0:
         op, constant, row = op + CONSTANT_ROW, x, other
-    return scalar_row(op, row, other, constant, value) if row >= 0 else new_scalar(value, -1)
+    return scalar_row(op, row, other, constant, value)
 
 
 @helper

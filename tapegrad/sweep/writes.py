@@ -16,6 +16,7 @@ from ..codegen.layout import (
     ROW_BYTES,
     ROWS,
     SET_ITEM,
+    SILENT,
     STATE_ARRAY_TYPE,
     STATE_CHUNK,
     STATE_COPY,
@@ -43,7 +44,7 @@ from ..codegen.python import (
     int_as_word,
     set_object,
 )
-from .arrays import MISS, base_data, cell_offset, cell_scalar
+from .arrays import MISS, base_data, cell_offset
 from .rows import (
     add_operand,
     add_reference,
@@ -162,11 +163,14 @@ def row_of_tensor(tensor):
 
 @helper
 def number_for_cell(value, how):
-    """What is written to a cell: as `number_at`, and a tensor without axes counts as a scalar."""
-    cell = cell_scalar(value, how)
-    simple, number, source = number_at(cell if cell != 0 else value, how)
-    let_go(cell)
-    return simple, number, source
+    """As `number_at`; a tensor without axes that is not recorded is a number too."""
+    if load_i64(value, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE):
+        return number_at(value, how)
+    array = load_i64(value, TENSOR_ARRAY)
+    if load_i32(array, ARRAY_NDIM) != 0 or not is_double(array):
+        return False, 0.0, -1
+    plain = how == SILENT or is_apart(value)
+    return plain, load_f64(load_i64(array, ARRAY_DATA), 0), -1
 
 
 @helper
