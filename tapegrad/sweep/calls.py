@@ -62,6 +62,7 @@ def row(arguments, count):
         return 0
     chunk = load_i64(S, STATE_CHUNK)
     store_i32(at, 0, op)
+    store_i64(at, 16, 0)
     store_i32(at, 4, first_reference(chunk))
     store_i32(at, 8, count - 1 if is_array or is_scalar else count - 2)
     for k in range(2, count):

@@ -21,9 +21,11 @@ from ..codegen.layout import (
     STATE_CHUNK,
     STATE_COPY,
     STATE_ELLIPSIS,
+    STATE_ID,
     STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
     STATE_SLOW,
+    STATE_VERSION,
     STORE,
     TAG_ARRAY,
     TENSOR_ARRAY,
@@ -187,6 +189,19 @@ def place_of_cell(self, key):
 
 
 @helper
+def is_unread(self):
+    """Whether a recorded tensor is an input, and no row was appended since it was made or written.
+
+    Then nothing can have read what it holds, and it may be written outside of the tape: see
+    `store.renew_input`.
+    """
+    S = state()
+    row = row_of_tensor(self)
+    now = (load_i64(S, STATE_VERSION) << 32) + load_i64(S, STATE_ID)
+    return load_i32(row, 0) == LEAF and load_i64(row, 16) == now
+
+
+@helper
 def store_cell(self, key, value, how):
     """Do the write of a number to one cell, and record it; returns whether it was one.
 
@@ -198,7 +213,7 @@ def store_cell(self, key, value, how):
     simple, number, source = number_for_cell(value, how)
     if not simple:
         return False
-    if source < 0 and is_apart(self):
+    if source < 0 and (is_apart(self) or (how == SILENT and is_unread(self))):
         store_f64(where, 0, number)
         return True
     return how == RECORDING and record_store(self, where, number, source)

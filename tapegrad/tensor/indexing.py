@@ -198,7 +198,6 @@ def _source(value, dtype):
 def _write_unrecorded(tensor, key, value) -> None:
     owner = _owner_of(tensor)
     if owner is not None:
-        owner._meta.version += 1
         number, chunk = store.renew_input(owner)
         rt.attach(owner, number, chunk)
         store.watch(owner, number)

@@ -44,13 +44,12 @@ rt.on_start.append(_check_storage)
 
 
 class Leaf:
-    """What only an input has: its gradient, how often it was written, and hooks (or None)."""
+    """What only an input has: its gradient and hooks (or None)."""
 
-    __slots__ = ("grad", "version", "watch")
+    __slots__ = ("grad", "watch")
 
     def __init__(self):
         self.grad = None
-        self.version = 0
         self.watch = None
 
 
