@@ -183,7 +183,7 @@ def _lossy(kind):
     """`float()` or `int()` of a tensor, which warn that the derivative is lost."""
 
     def method(self):
-        value = array_of(self)
+        value = value_of(self)
         if value.size != 1:
             raise TypeError(
                 f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
@@ -222,13 +222,13 @@ def _writes_item(frame) -> bool:
 
 
 def _bool(self):
-    value = array_of(self)
+    value = value_of(self)
     if value.size != 1:
         raise ValueError(
             f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
             "all()"
         )
-    return bool(value.reshape(()))
+    return bool(value.item())
 
 
 def _index(self):
