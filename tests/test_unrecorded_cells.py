@@ -157,7 +157,7 @@ def test_flags():
         seen = []
         x, y = leaf(lib, [1.0, 2.0]), lib.tensor([1.0, 2.0])
         with lib.no_grad():
-            for one in (x[0], x[0] * x[1], -x[0], x[0] * 2):
+            for one in (x[0] * x[1], -x[0], x[0] * 2):
                 seen.append((one, one.requires_grad, one.is_leaf, one.grad_fn))
         for one in (y[0], y[0] * y[1], 3 / y[1], y[1] ** 2):
             seen.append((one, one.requires_grad, one.is_leaf, one.grad_fn, one.grad))
