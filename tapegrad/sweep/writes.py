@@ -184,8 +184,10 @@ def place_of_cell(self, key):
     if load_i32(array, ARRAY_NDIM) == 0 and key == load_i64(state(), STATE_ELLIPSIS):
         return load_i64(array, ARRAY_DATA)
     offset = cell_offset(array, key)
+    if offset != MISS:
+        return load_i64(array, ARRAY_DATA) + offset
     error_clear()
-    return load_i64(array, ARRAY_DATA) + offset if offset != MISS else 0
+    return 0
 
 
 @helper
