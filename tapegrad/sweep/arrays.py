@@ -42,6 +42,7 @@ from ..codegen.layout import (
     WATCHED,
 )
 from ..codegen.memory import (
+    apart,
     bits_of,
     helper,
     load_f64,
@@ -220,6 +221,7 @@ def read_cell(self, array, offset, how):
 @helper
 def cell_scalar(operand, how):
     """A float64 tensor without axes as a new scalar; 0 for everything else."""
+    apart()
     if load_i64(operand, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE):
         return 0
     array = load_i64(operand, TENSOR_ARRAY)
