@@ -208,6 +208,19 @@ def test_an_element_is_a_number_and_no_view():
     assert y.tolist() == [8.0, 9.0]
 
 
+def test_what_is_computed_from_an_element_is_a_number_too():
+    def script():
+        y = tg.tensor([1.0, 2.0])
+        for made in (y[0] * 2, np.square(y[1]), abs(y[0]), y[1] % 3, np.power(y[0], tg.tensor(2))):
+            alias = made
+            made += 1.0
+            yield made.item() - alias.item()
+
+    with tg.autograd.profiler.profile():
+        assert list(script()) == [1.0] * 5
+    assert list(script()) == [1.0] * 5
+
+
 def test_an_element_becomes_an_input_by_a_copy():
     v = tg.tensor([1.0, 2.0])[1]
     with pytest.raises(RuntimeError, match=r"requires_grad_: .*tg.tensor\(t, requires_grad=True\)"):
