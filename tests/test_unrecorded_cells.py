@@ -262,8 +262,12 @@ def test_other_dtypes_keep_views():
 def test_a_buffer_that_becomes_recorded_is_noticed_by_its_views():
     x = tg.tensor(3.0, requires_grad=True)
     y = tg.ones(3)
-    view = y[:2]
+    view, other = y[:2], y[2:]
     y[0] = x * x
+    with tg.no_grad(), pytest.raises(RuntimeError, match="cannot be written inside no_grad"):
+        y[1:][0] = 5.0
+    with tg.no_grad(), pytest.raises(RuntimeError, match="cannot be written inside no_grad"):
+        other[0] = 5.0
     assert view[0].requires_grad
     view[1] = 5.0  # a row now: the sweep undoes it
     total = view[0] * view[1] + y[1]

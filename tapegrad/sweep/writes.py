@@ -192,12 +192,14 @@ def place_of_cell(self, key):
 
 @helper
 def is_unread(self):
-    """Whether a recorded tensor is an input, and no row was appended since it was made or written.
+    """Whether a tensor is an input, and no row was appended since it was made or written.
 
     Then nothing can have read what it holds, and it may be written outside of the tape: see
     `store.renew_input`.
     """
     S = state()
+    if load_i64(self, TENSOR_ID) < 0:
+        return False
     row = row_of_tensor(self)
     now = (load_i64(S, STATE_VERSION) << 32) + load_i64(S, STATE_ID)
     return load_i32(row, 0) == LEAF and load_i64(row, 16) == now
