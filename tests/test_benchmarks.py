@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from benchmarks import custom, figures, operations, peer_forms, peers, workload_definitions
 
 
@@ -46,3 +47,10 @@ def test_the_body_is_the_same_in_both_forms():
     of_arrays, fused = custom.FORMS["NumPy"], custom.FORMS["elementwise"]
     np.testing.assert_allclose(fused(*given), of_arrays(*given), 1e-12)
     assert custom.seconds("elementwise", "gradient", size=50, times=1) > 0
+
+
+def test_the_loop_over_elements_squares():
+    x = tg.tensor([[1.0, -2.0]], requires_grad=True)
+    custom.Square.apply(x).sum().backward()
+    assert x.grad.tolist() == [[2.0, -4.0]]
+    assert all(seconds > 0 for seconds in custom.loop_seconds(3, times=1).values())

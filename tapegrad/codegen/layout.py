@@ -30,7 +30,7 @@ ROW_ROW, ROW_CONSTANT, CONSTANT_ROW = 0, 1, 2
 
 # ops below the first code of the table
 NOTHING = 0  # an empty row
-LEAF = 1  # an input; reference `a` holds its array, if it is one
+LEAF = 1  # an input; reference `a` holds its array, if it is one; then the value is `store._now()`
 LOAD = 3  # a cell of an array: a = id of the buffer, b = offset in it, in units of 4 bytes
 DEAD = 4  # a leaf whose tensor is gone
 CONSTANT = 5  # an array that is not an input; reference `a` holds it
@@ -61,6 +61,8 @@ C_CONTIGUOUS, WRITEABLE = 1, 0x400
 # our own objects
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
+TENSOR_META = TENSOR_BYTES  # of the class derived from it; 0 or the address of an object
+STORAGE_TENSOR = 24  # of a Storage: what its buffer's row is known by, or None
 
 # operators of tensors, in the order of the table of Python functions for what is not compiled
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE, SET_ITEM, DELETE_ITEM = range(9)
@@ -106,8 +108,14 @@ OPERATORS = (
     STATE_FALSE,
     STATE_COPY,
     STATE_ELLIPSIS,
-) = range(0, 8 * 28, 8)
+    STATE_SILENT,
+    STATE_SILENT_KEY,
+    STATE_VERSION,
+) = range(0, 8 * 31, 8)
 STATE_BYTES_TOTAL = 8 * 32
+
+#: What compiled operators do in a thread: record, only compute, or leave everything to Python.
+RECORDING, SILENT, WATCHED = range(3)
 
 # the frame of one sweep, words
 (

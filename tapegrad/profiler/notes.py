@@ -75,7 +75,7 @@ class Notes:
     def _operand(self, out, operand) -> tuple:
         kind: Any = type(operand)
         if kind is rt.Scalar:
-            return "row", operand._id
+            return ("row", operand._id) if operand._id >= 0 else ("constant", operand._value)
         if kind is rt.Array and operand._id >= 0:
             number, (address, *rest) = operand._id, _place(operand._array)
             offset = address - self._begin.get(number, 0)

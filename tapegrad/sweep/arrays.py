@@ -4,7 +4,6 @@ from ..codegen.layout import (
     ADD,
     ARRAY,
     ARRAY_DATA,
-    ARRAY_DTYPE,
     ARRAY_FLAGS,
     ARRAY_NDIM,
     ARRAY_SHAPE,
@@ -18,19 +17,21 @@ from ..codegen.layout import (
     NEGATIVE,
     OBJECT_TYPE,
     POWER,
+    RECORDING,
     REFERENCE_BYTES,
     ROW_BYTES,
     ROWS,
+    SCALAR_ID,
     SCALAR_VALUE,
+    SILENT,
     STATE_ARRAY_TYPE,
     STATE_CHUNK,
-    STATE_FLOAT64,
+    STATE_COPY,
     STATE_INT_TYPE,
     STATE_NDARRAY_TYPE,
     STATE_NONE,
     STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
-    STATE_SPECIAL,
     STATE_TUPLE_TYPE,
     SUBTRACT,
     TAG_ARRAY,
@@ -38,9 +39,20 @@ from ..codegen.layout import (
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
+    WATCHED,
 )
-from ..codegen.memory import bits_of, helper, load_f64, load_i32, load_i64, store_i32
+from ..codegen.memory import (
+    apart,
+    bits_of,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    store_f64,
+    store_i32,
+)
 from ..codegen.python import (
+    call_two,
     decref,
     error_clear,
     error_occurred,
@@ -62,9 +74,13 @@ from .rows import (
     bytes_of,
     constant_of,
     first_reference,
+    is_apart,
+    is_double,
     is_number,
     is_plain,
     is_small,
+    mode,
+    new_scalar,
     new_tensor,
     next_row,
     row_done,
@@ -141,7 +157,7 @@ def along(array, axis, key):
     n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
     i = int_as_word(key)
     if i < 0:
-        i += n
+        i = i + n if i != -1 or error_occurred() == 0 else -1
     if i < 0 or i >= n:
         return MISS
     return i * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
@@ -149,19 +165,24 @@ def along(array, axis, key):
 
 @helper
 def cell_offset(array, key):
-    """Byte offset of the one cell that `key` (an int or two) picks, else MISS."""
+    """Byte offset of the one cell that `key` (an int for each axis) picks, else MISS."""
     int_type = load_i64(state(), STATE_INT_TYPE)
     kind = load_i64(key, OBJECT_TYPE)
     ndim = load_i32(array, ARRAY_NDIM)
     if kind == int_type and ndim == 1:
         return along(array, 0, key)
-    if kind == load_i64(state(), STATE_TUPLE_TYPE) and ndim == 2 and load_i64(key, 16) == 2:
-        first, second = load_i64(key, 24), load_i64(key, 32)
-        if load_i64(first, OBJECT_TYPE) == int_type and load_i64(second, OBJECT_TYPE) == int_type:
-            x, y = along(array, 0, first), along(array, 1, second)
-            if x != MISS and y != MISS:
-                return x + y
-    return MISS
+    if kind != load_i64(state(), STATE_TUPLE_TYPE) or load_i64(key, 16) != ndim:
+        return MISS
+    offset = 0
+    for axis in range(ndim):
+        part = load_i64(key, 24 + 8 * axis)
+        if load_i64(part, OBJECT_TYPE) != int_type:
+            return MISS
+        step = along(array, axis, part)
+        if step == MISS:
+            return MISS
+        offset += step
+    return offset
 
 
 @helper
@@ -190,16 +211,23 @@ def load_cell(self, array, offset):
 
 
 @helper
-def cell_scalar(operand):
-    """A recorded float64 tensor without axes as a new scalar; 0 for everything else."""
+def read_cell(self, array, offset, how):
+    """The scalar of one cell, recorded if the tensor is; 0 if it has to go another way."""
+    if how == SILENT or is_apart(self):
+        return new_scalar(load_f64(load_i64(array, ARRAY_DATA), offset), -1)
+    return load_cell(self, array, offset) if load_i64(self, TENSOR_ID) >= 0 else 0
+
+
+@helper
+def cell_scalar(operand, how):
+    """A float64 tensor without axes as a new scalar; 0 for everything else."""
+    apart()
     if load_i64(operand, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE):
         return 0
     array = load_i64(operand, TENSOR_ARRAY)
-    if load_i64(operand, TENSOR_ID) < 0 or load_i32(array, ARRAY_NDIM) != 0:
+    if load_i32(array, ARRAY_NDIM) != 0 or not is_double(array):
         return 0
-    if load_i64(array, ARRAY_DTYPE) != load_i64(state(), STATE_FLOAT64):
-        return 0
-    return load_cell(operand, array, 0)
+    return read_cell(operand, array, 0, how)
 
 
 @helper
@@ -260,13 +288,29 @@ def by_arrays(operator, code, square, constants, a, b):
 
 
 @helper
-def by_cells(operator, a, b):
+def in_array(scalar, like):
+    """A scalar that is not recorded as an array tensor, which can be written; `like` is another."""
+    array = call_two(load_i64(state(), STATE_COPY), load_i64(like, TENSOR_ARRAY), 0, 0)
+    value = load_f64(scalar, SCALAR_VALUE)
+    decref(scalar)
+    if array == 0:
+        return 0
+    store_f64(load_i64(array, ARRAY_DATA), 0, value)
+    return new_tensor(array, -1, 0)
+
+
+@helper
+def by_cells(operator, a, b, how):
     """An operator with a tensor without axes among its operands, read as a scalar; or 0."""
-    first = cell_scalar(a)
-    second = 0 if operator == NEGATIVE else cell_scalar(b)
+    scalar = load_i64(state(), STATE_SCALAR_TYPE)
+    first = cell_scalar(a, how)
+    second = 0 if operator == NEGATIVE else cell_scalar(b, how)
     made = 0
     if first != 0 or second != 0:
         made = number_of(operator, first if first != 0 else a, second if second != 0 else b)
+    if made != 0 and load_i64(made, OBJECT_TYPE) == scalar and load_i64(made, SCALAR_ID) < 0:
+        if load_i64(a, OBJECT_TYPE) != scalar and load_i64(b, OBJECT_TYPE) != scalar:
+            made = in_array(made, a if first != 0 else b)
     if first != 0:
         decref(first)
     if second != 0:
@@ -284,10 +328,11 @@ def array_operator(a, b, operator, code, square, constants):
     S = state()
     tensor = load_i64(S, STATE_ARRAY_TYPE)
     arrays = load_i64(a, OBJECT_TYPE) == tensor or load_i64(b, OBJECT_TYPE) == tensor
-    if arrays and load_i64(S, STATE_SPECIAL) == 0:
-        made = by_arrays(operator, code, square, constants, a, b)
+    how = mode()
+    if arrays and how != WATCHED:
+        made = by_arrays(operator, code, square, constants, a, b) if how == RECORDING else 0
         if made == 0 and error_occurred() == 0:
-            made = by_cells(operator, a, b)
+            made = by_cells(operator, a, b, how)
         if made != 0 or error_occurred() != 0:
             return made
     return slow(a, b, operator)
@@ -297,18 +342,21 @@ def array_operator(a, b, operator, code, square, constants):
 def tensor_item(self, key):
     """`tensor[key]`: cells and slices here, everything else in Python."""
     S = state()
+    how = mode()
+    if how == WATCHED or load_i64(self, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
+        return slow(self, key, GET_ITEM)
     array = load_i64(self, TENSOR_ARRAY)
     kind = load_i64(key, OBJECT_TYPE)
     id = load_i64(self, TENSOR_ID)
-    if id >= 0 and load_i64(S, STATE_SPECIAL) == 0 and is_plain(array):
-        if kind == load_i64(S, STATE_SLICE_TYPE):
+    if is_plain(array):
+        if kind == load_i64(S, STATE_SLICE_TYPE) and id >= 0 and how == RECORDING:
             found = get_item(array, key)
             if found == 0:
                 return 0
             return new_tensor(found, id, load_i64(self, TENSOR_CHUNK))
         offset = cell_offset(array, key)
         if offset != MISS:
-            made = load_cell(self, array, offset)
+            made = read_cell(self, array, offset, how)
             if made != 0:
                 return made
         error_clear()

@@ -3,7 +3,6 @@
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DATA,
-    CONSTANT_ROW,
     FIRST_CODE,
     FLOAT_VALUE,
     LEAF,
@@ -11,13 +10,11 @@ from ..codegen.layout import (
     LIVE,
     LOAD,
     OBJECT_TYPE,
-    ROW_CONSTANT,
+    RECORDING,
     SCALAR_CHUNK,
-    SCALAR_ID,
     STATE_CHUNK,
     STATE_FLOAT_TYPE,
     STATE_NDARRAY_TYPE,
-    STATE_SCALAR_TYPE,
     TAG_ARRAY,
     TAG_SCALAR,
     TENSOR_ARRAY,
@@ -36,6 +33,8 @@ from .rows import (
     new_scalar,
     new_tensor,
     next_row,
+    number_at,
+    result_of_two,
     row_done,
     scalar_row,
     state,
@@ -63,6 +62,7 @@ def row(arguments, count):
         return 0
     chunk = load_i64(S, STATE_CHUNK)
     store_i32(at, 0, op)
+    store_i64(at, 16, 0)
     store_i32(at, 4, first_reference(chunk))
     store_i32(at, 8, count - 1 if is_array or is_scalar else count - 2)
     for k in range(2, count):
@@ -84,19 +84,12 @@ def row(arguments, count):
 
 @helper
 def scalars_row(arguments, count, op, value):
-    """A row of scalar operands, at most one of them a constant."""
-    scalar = load_i64(state(), STATE_SCALAR_TYPE)
-    a = load_i64(arguments, 16)
+    """A row of scalar operands and floats."""
+    _, x, row = number_at(load_i64(arguments, 16), RECORDING)
     if count == 3:
-        return scalar_row(op, load_i64(a, SCALAR_ID), -1, 0.0, value)
-    b = load_i64(arguments, 24)
-    if load_i64(a, OBJECT_TYPE) != scalar:
-        constant = load_f64(a, FLOAT_VALUE)
-        return scalar_row(op + CONSTANT_ROW, load_i64(b, SCALAR_ID), -1, constant, value)
-    if load_i64(b, OBJECT_TYPE) != scalar:
-        constant = load_f64(b, FLOAT_VALUE)
-        return scalar_row(op + ROW_CONSTANT, load_i64(a, SCALAR_ID), -1, constant, value)
-    return scalar_row(op, load_i64(a, SCALAR_ID), load_i64(b, SCALAR_ID), 0.0, value)
+        return scalar_row(op, row, -1, 0.0, value)
+    _, y, other = number_at(load_i64(arguments, 24), RECORDING)
+    return result_of_two(op, x, row, y, other, value)
 
 
 @helper
@@ -109,7 +102,7 @@ def view(arguments, count):
 
 @helper
 def scalar_at(arguments, count):
-    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there."""
+    """`scalar_at(value, id, chunk)`: another scalar tensor on a row that is there, or on none."""
     S = state()
     before = load_i64(S, STATE_CHUNK)
     store_i64(S, STATE_CHUNK, int_as_word(load_i64(arguments, 16)))

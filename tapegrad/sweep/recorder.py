@@ -1,9 +1,9 @@
 """Native recording: the operators of tensors as compiled slots of two CPython types.
 
-A scalar tensor is an object of 40 bytes: value, row, chunk. `a * b` calls a compiled function that
-computes the value, appends a row of 24 bytes and makes the result, some 40 ns in all; arrays take
-NumPy's own operator in between (see arrays.py). What the fast road does not cover goes to a Python
-function.
+A scalar tensor is an object of 40 bytes: value, row (-1: not recorded), chunk. `a * b` calls a
+compiled function that computes the value, appends a row of 24 bytes and makes the result, some
+40 ns in all; without a row where recording is off or no operand has one. Arrays take NumPy's own
+operator in between (see arrays.py). What the fast road does not cover goes to a Python function.
 """
 
 from ..codegen.factory import compile_source
@@ -17,7 +17,7 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import int_as_word
 from tapegrad.codegen.vmath import select
 from tapegrad.sweep import arrays, calls, rows, writes
-from tapegrad.sweep.rows import constant_of, scalar_row, state
+from tapegrad.sweep.rows import mode, number_at, result_of_two, scalar_row, state
 from numba import types
 
 operator_call = call_address(types.int64(*[types.int64] * 6))
@@ -28,38 +28,30 @@ _BINARY = """
 def {operator}(a, b{third}):
     S = state()
     scalar = load_i64(S, STATE_SCALAR_TYPE)
-    ta, tb = load_i64(a, OBJECT_TYPE), load_i64(b, OBJECT_TYPE)
-    if load_i64(S, STATE_SPECIAL) == 0 and (ta == scalar or tb == scalar):
-        simple, kind, row, other = True, ROW_ROW, -1, -1
-        if ta == scalar:
-            x, row = load_f64(a, SCALAR_VALUE), load_i64(a, SCALAR_ID)
-        else:
-            simple, x = constant_of(a)
-            kind = CONSTANT_ROW
-        if tb == scalar:
-            y, other = load_f64(b, SCALAR_VALUE), load_i64(b, SCALAR_ID)
-        else:
-            simple, y = constant_of(b)
-            kind = ROW_CONSTANT
-        if simple:
+    how = mode()
+    if how != WATCHED and (
+        load_i64(a, OBJECT_TYPE) == scalar or load_i64(b, OBJECT_TYPE) == scalar
+    ):
+        first, x, row = number_at(a, how)
+        second, y, other = number_at(b, how)
+        if first and second:
             {square}
-            constant = x if kind == CONSTANT_ROW else y
-            row = other if kind == CONSTANT_ROW else row
-            return scalar_row({op} + kind, row, other, constant, {value})
+            return result_of_two({op}, x, row, y, other, {value})
     arrays = load_i64(S, STATE_ARRAY_OPERATOR)
     return operator_call(arrays, a, b, {number}, {code}, {square_code}, {constants})
 """
 
-_SQUARE = """if kind == ROW_CONSTANT and y == 2.0:
+_SQUARE = """if other < 0 and y == 2.0:
                 return scalar_row({square_op}, row, -1, 0.0, x * x)"""
 
 _NEGATIVE = """
 
 def negative(a):
     S = state()
-    special = load_i64(S, STATE_SPECIAL)
-    if special == 0 and load_i64(a, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
-        return scalar_row({op}, load_i64(a, SCALAR_ID), -1, 0.0, -load_f64(a, SCALAR_VALUE))
+    how = mode()
+    if how != WATCHED and load_i64(a, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
+        _, x, row = number_at(a, how)
+        return scalar_row({op}, row, -1, 0.0, -x)
     return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0, 0)
 """
 

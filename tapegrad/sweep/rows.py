@@ -4,20 +4,24 @@ from ..codegen.layout import (
     ARRAY_DTYPE,
     ARRAY_NDIM,
     ARRAY_SHAPE,
+    CONSTANT_ROW,
     FIRST_CODE,
     FLOAT_VALUE,
     HEADER_BYTES,
     LARGE,
     LIVE,
     OBJECT_TYPE,
+    RECORDING,
     REFERENCE_BYTES,
     ROW_BYTES,
+    ROW_CONSTANT,
     ROW_ROW,
     ROWS,
     SCALAR_BYTES,
     SCALAR_CHUNK,
     SCALAR_ID,
     SCALAR_VALUE,
+    SILENT,
     STATE_ARRAY_TYPE,
     STATE_BYTES,
     STATE_BYTES_LIMIT,
@@ -29,14 +33,19 @@ from ..codegen.layout import (
     STATE_INT_TYPE,
     STATE_NDARRAY_TYPE,
     STATE_NEW_CHUNK,
+    STATE_NONE,
     STATE_NUMPY_FLOAT_TYPE,
     STATE_REFERENCE,
     STATE_REFERENCE_END,
     STATE_ROW,
     STATE_ROW_END,
     STATE_SCALAR_TYPE,
+    STATE_SILENT,
+    STATE_SILENT_KEY,
     STATE_SLOW,
+    STATE_SPECIAL,
     STATE_TRUE,
+    STORAGE_TENSOR,
     TAG_ARRAY,
     TAG_CONSTANT,
     TAG_INT,
@@ -45,6 +54,8 @@ from ..codegen.layout import (
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
+    TENSOR_META,
+    WATCHED,
 )
 from ..codegen.memory import (
     bits_of,
@@ -70,9 +81,21 @@ from ..codegen.python import (
     int_as_word,
     object_free,
     object_malloc,
+    thread_value,
 )
 
 state = global_address("tapegrad_state")
+
+
+@helper
+def mode():
+    """What compiled operators do in this thread: RECORDING, SILENT or WATCHED."""
+    S = state()
+    if load_i64(S, STATE_SPECIAL) != 0:
+        return WATCHED
+    if load_i64(S, STATE_SILENT) == 0 or thread_value(load_i64(S, STATE_SILENT_KEY)) == 0:
+        return RECORDING
+    return SILENT
 
 
 @helper
@@ -111,17 +134,19 @@ def row_done(row):
 
 @helper
 def new_scalar(value, id):
+    """A scalar tensor on row `id` of the current chunk; -1: one that is not recorded."""
     S = state()
     made = object_malloc(SCALAR_BYTES)
     if made == 0:
         return 0
-    chunk = load_i64(S, STATE_CHUNK)
+    chunk = load_i64(S, STATE_CHUNK) if id >= 0 else 0
     store_i64(made, 0, 1)
     store_i64(made, OBJECT_TYPE, load_i64(S, STATE_SCALAR_TYPE))
     store_f64(made, SCALAR_VALUE, value)
     store_i64(made, SCALAR_ID, id)
     store_i64(made, SCALAR_CHUNK, chunk)
-    store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
     return made
 
 
@@ -143,9 +168,22 @@ def append_scalar(op, a, b, constant, value):
 
 @helper
 def scalar_row(op, a, b, constant, value):
-    """Append a row of scalars and make its tensor."""
+    """Append a row of scalars and make its tensor; where `a` is -1, no row: nothing to record."""
+    if a < 0:
+        return new_scalar(value, -1)
     id = append_scalar(op, a, b, constant, value)
     return new_scalar(value, id) if id >= 0 else 0
+
+
+@helper
+def result_of_two(op, x, row, y, other, value):
+    """The scalar op(x, y) of two numbers; their rows are -1 where they have no derivative."""
+    constant = 0.0
+    if other < 0:
+        op, constant = op + ROW_CONSTANT, y
+    elif row < 0:
+        op, constant, row = op + CONSTANT_ROW, x, other
+    return scalar_row(op, row, other, constant, value)
 
 
 @helper
@@ -184,7 +222,11 @@ def add_operand(operand):
         incref(array)
         add_reference(array, load_i64(operand, TENSOR_ID), TAG_ARRAY)
     elif kind == load_i64(S, STATE_SCALAR_TYPE):
-        add_reference(0, load_i64(operand, SCALAR_ID), TAG_SCALAR)
+        id = load_i64(operand, SCALAR_ID)
+        if id >= 0:
+            add_reference(0, id, TAG_SCALAR)
+        else:
+            add_reference(bits_of(load_f64(operand, SCALAR_VALUE)), -1, TAG_CONSTANT)
     elif kind == load_i64(S, STATE_NDARRAY_TYPE):
         incref(operand)
         add_reference(operand, -1, TAG_ARRAY)
@@ -234,11 +276,34 @@ def constant_of(operand):
 
 
 @helper
+def number_at(operand, how):
+    """Whether an operand is a scalar tensor or a number; its value, its row (-1: no derivative)."""
+    if load_i64(operand, OBJECT_TYPE) == load_i64(state(), STATE_SCALAR_TYPE):
+        id = load_i64(operand, SCALAR_ID) if how == RECORDING else -1
+        return True, load_f64(operand, SCALAR_VALUE), id
+    simple, value = constant_of(operand)
+    return simple, value, -1
+
+
+@helper
+def is_double(array):
+    """Whether an array is float64."""
+    return load_i64(array, ARRAY_DTYPE) == load_i64(state(), STATE_FLOAT64)
+
+
+@helper
 def is_plain(array):
     """Whether an array is float64 with at least one axis."""
-    if load_i64(array, ARRAY_DTYPE) != load_i64(state(), STATE_FLOAT64):
+    return is_double(array) and load_i32(array, ARRAY_NDIM) > 0
+
+
+@helper
+def is_apart(tensor):
+    """Whether a tensor has no derivative; its buffer may have become a row (`values.current`)."""
+    if load_i64(tensor, TENSOR_ID) >= 0:
         return False
-    return load_i32(array, ARRAY_NDIM) > 0
+    storage = load_i64(tensor, TENSOR_META)
+    return storage == 0 or load_i64(storage, STORAGE_TENSOR) == load_i64(state(), STATE_NONE)
 
 
 @helper
@@ -265,7 +330,8 @@ def slow(a, b, operator):
 def release_scalar(self):
     """What happens when a scalar tensor dies."""
     chunk = load_i64(self, SCALAR_CHUNK)
-    store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
     object_free(self)
 
 

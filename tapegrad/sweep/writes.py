@@ -12,24 +12,26 @@ from ..codegen.layout import (
     LEAF,
     NUMBER,
     OBJECT_TYPE,
+    RECORDING,
     ROW_BYTES,
     ROWS,
-    SCALAR_ID,
-    SCALAR_VALUE,
     SET_ITEM,
+    SILENT,
     STATE_ARRAY_TYPE,
     STATE_CHUNK,
     STATE_COPY,
     STATE_ELLIPSIS,
+    STATE_ID,
     STATE_SCALAR_TYPE,
     STATE_SLICE_TYPE,
     STATE_SLOW,
-    STATE_SPECIAL,
+    STATE_VERSION,
     STORE,
     TAG_ARRAY,
     TENSOR_ARRAY,
     TENSOR_CHUNK,
     TENSOR_ID,
+    WATCHED,
     WRITEABLE,
     WRITES,
 )
@@ -50,10 +52,12 @@ from .rows import (
     add_reference,
     append_scalar,
     bytes_of,
-    constant_of,
     first_reference,
-    is_plain,
+    is_apart,
+    is_double,
+    mode,
     next_row,
+    number_at,
     row_done,
     slow,
     state,
@@ -109,7 +113,7 @@ def write_whole(arguments, count):
     """`write_whole(op, tensor, value)`: write all of a tensor, if nothing has to be looked at."""
     S = state()
     t, v = load_i64(arguments, 8), load_i64(arguments, 16)
-    if load_i64(S, STATE_SPECIAL) != 0 or not fits_whole(t, v):
+    if mode() != RECORDING or not fits_whole(t, v):
         return truth(False)
     array = load_i64(t, TENSOR_ARRAY)
     kept = call_two(load_i64(S, STATE_COPY), array, 0, 0)
@@ -139,7 +143,7 @@ def ends_in_place(self, key, value):
     S = state()
     if load_i64(value, OBJECT_TYPE) != load_i64(S, STATE_ARRAY_TYPE):
         return False
-    if load_i64(value, TENSOR_ID) != load_i64(self, TENSOR_ID):
+    if load_i64(value, TENSOR_ID) != load_i64(self, TENSOR_ID) or load_i64(self, TENSOR_ID) < 0:
         return False
     if load_i64(key, OBJECT_TYPE) != load_i64(S, STATE_SLICE_TYPE):
         return False
@@ -160,31 +164,74 @@ def row_of_tensor(tensor):
 
 
 @helper
-def store_cell(self, key, value):
-    """Record and do the write of a number to one cell; returns whether it was one.
+def number_for_cell(value, how):
+    """As `number_at`; a tensor without axes that is not recorded is a number too."""
+    if load_i64(value, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE):
+        return number_at(value, how)
+    array = load_i64(value, TENSOR_ARRAY)
+    if load_i32(array, ARRAY_NDIM) != 0 or not is_double(array):
+        return False, 0.0, -1
+    plain = how == SILENT or is_apart(value)
+    return plain, load_f64(load_i64(array, ARRAY_DATA), 0), -1
+
+
+@helper
+def place_of_cell(self, key):
+    """Address of the float64 cell of a tensor that `key` picks for writing; 0 if it is none."""
+    array = load_i64(self, TENSOR_ARRAY)
+    if not is_double(array) or (load_i32(array, ARRAY_FLAGS) & WRITEABLE) == 0:
+        return 0
+    if load_i32(array, ARRAY_NDIM) == 0 and key == load_i64(state(), STATE_ELLIPSIS):
+        return load_i64(array, ARRAY_DATA)
+    offset = cell_offset(array, key)
+    if offset != MISS:
+        return load_i64(array, ARRAY_DATA) + offset
+    error_clear()
+    return 0
+
+
+@helper
+def is_unread(self):
+    """Whether a tensor is an input, and no row was appended since it was made or written.
+
+    Then nothing can have read what it holds, and it may be written outside of the tape: see
+    `store.renew_input`.
+    """
+    S = state()
+    if load_i64(self, TENSOR_ID) < 0:
+        return False
+    row = row_of_tensor(self)
+    now = (load_i64(S, STATE_VERSION) << 32) + load_i64(S, STATE_ID)
+    return load_i32(row, 0) == LEAF and load_i64(row, 16) == now
+
+
+@helper
+def store_cell(self, key, value, how):
+    """Do the write of a number to one cell, and record it; returns whether it was one.
 
     In an error it returns False too, with the error set.
     """
-    S = state()
-    array = load_i64(self, TENSOR_ARRAY)
-    if not is_plain(array) or (load_i32(array, ARRAY_FLAGS) & WRITEABLE) == 0:
+    where = place_of_cell(self, key)
+    if where == 0:
         return False
-    if load_i32(row_of_tensor(self), 0) == LEAF:
+    simple, number, source = number_for_cell(value, how)
+    if not simple:
         return False
-    source = -1
-    if load_i64(value, OBJECT_TYPE) == load_i64(S, STATE_SCALAR_TYPE):
-        simple, number = True, load_f64(value, SCALAR_VALUE)
-        source = load_i64(value, SCALAR_ID)
-    else:
-        simple, number = constant_of(value)
-    offset = cell_offset(array, key)
+    if source < 0 and (is_apart(self) or (how == SILENT and is_unread(self))):
+        store_f64(where, 0, number)
+        return True
+    return how == RECORDING and record_store(self, where, number, source)
+
+
+@helper
+def record_store(self, where, number, source):
+    """Write a number to a cell of a recorded tensor, which is no input, and record that."""
+    id = load_i64(self, TENSOR_ID)
+    if id < 0 or load_i32(row_of_tensor(self), 0) == LEAF:
+        return False
     base = base_data(self)
-    if not simple or offset == MISS or base == 0:
-        error_clear()
-        return False
-    where = load_i64(array, ARRAY_DATA) + offset
     distance = (where - base) // 4
-    if distance > 2147483647 or distance < -2147483647:
+    if base == 0 or distance > 2147483647 or distance < -2147483647:
         return False
     if source < 0:
         source = append_scalar(NUMBER, -1, -1, 0.0, number)
@@ -192,13 +239,13 @@ def store_cell(self, key, value):
     if row == 0 or source < 0:
         return False
     store_i32(row, 0, STORE)
-    store_i32(row, 4, load_i64(self, TENSOR_ID))
+    store_i32(row, 4, id)
     store_i32(row, 8, distance)
     store_i32(row, 12, source)
     store_f64(row, 16, load_f64(where, 0))
     store_f64(where, 0, number)
     row_done(row)
-    chunk = load_i64(S, STATE_CHUNK)
+    chunk = load_i64(state(), STATE_CHUNK)
     store_i64(chunk, WRITES, load_i64(chunk, WRITES) + 1)
     return True
 
@@ -210,8 +257,10 @@ def set_subscript(self, key, value):
     if value == 0:
         let_go(slow(self, key, DELETE_ITEM))
         return -1
-    if load_i64(self, TENSOR_ID) >= 0 and load_i64(S, STATE_SPECIAL) == 0:
-        if ends_in_place(self, key, value) or store_cell(self, key, value):
+    how = mode()
+    if how != WATCHED and load_i64(self, OBJECT_TYPE) != load_i64(S, STATE_SCALAR_TYPE):
+        done = how == RECORDING and ends_in_place(self, key, value)
+        if done or store_cell(self, key, value, how):
             return 0
         if error_occurred() != 0:
             return -1

@@ -26,6 +26,15 @@ for _function in (immortal, mortal):
     _function.argtypes, _function.restype = [ctypes.py_object], None
 immortal(STATE)
 
+# What a thread keeps for compiled code: whether it does not record.
+_api = ctypes.pythonapi
+_api.PyThread_tss_alloc.restype, _api.PyThread_tss_alloc.argtypes = ctypes.c_void_p, []
+_api.PyThread_tss_create.argtypes = [ctypes.c_void_p]
+_api.PyThread_tss_set.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+_silent_key = _api.PyThread_tss_alloc()
+_api.PyThread_tss_create(_silent_key)
+STATE[layout.STATE_SILENT_KEY // 8] = _silent_key
+
 _SLOTS = {
     "mp_ass_subscript": 3,
     "mp_subscript": 5,
@@ -87,6 +96,11 @@ def get_word(offset: int) -> int:
     return int(STATE[offset // 8])
 
 
+def set_silent(silent: bool) -> None:
+    """Tell compiled code whether this thread does not record."""
+    _api.PyThread_tss_set(_silent_key, int(silent))
+
+
 def _make_type(name, size, flags, slots, members, bases):
     """A heap type with compiled slots; `members` are (name, C type, offset)."""
     rows = [_Member(n.encode(), kind, offset, _READ_ONLY, None) for n, kind, offset in members]
@@ -137,7 +151,12 @@ def _check_layout() -> None:
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
         and word(id(pair) + 32).value == id(array)
     )
-    if not as_expected or getattr(sys, "_is_gil_enabled", lambda: True)() is False:
+    refuse_unless(as_expected and getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def refuse_unless(as_expected: bool) -> None:
+    """Raise an error where objects do not lie in memory as compiled code takes it."""
+    if not as_expected:
         raise RuntimeError(
             "tapegrad: this build of Python or NumPy lays out its objects in an unknown way; "
             "tapegrad needs CPython 3.10 or later with its global lock, on a 64-bit machine"
@@ -199,6 +218,8 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = recorder.compile_recorder()
         operators = {slot: address[name] for name, slot in recorder.SLOTS.items()}
+        operators["mp_subscript"] = address["tensor_item"]
+        operators["mp_ass_subscript"] = address["set_subscript"]
         set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
         scalar = _make_type(
             "tapegrad.Scalar",
@@ -214,8 +235,6 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
             _BASE_TYPE | _NOT_CALLABLE,
             {
                 **operators,
-                "mp_subscript": address["tensor_item"],
-                "mp_ass_subscript": address["set_subscript"],
                 "tp_dealloc": address["free_tensor"],
             },
             [

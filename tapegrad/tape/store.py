@@ -52,10 +52,21 @@ def set_header(slot: int, offset: int, value: int) -> None:
     chunks[slot][offset : offset + 8].view(np.int64)[0] = value
 
 
+def _count_change() -> None:
+    global version
+    version += 1
+    set_word(layout.STATE_VERSION, version)
+
+
+def _now() -> int:
+    """A number that is another one as soon as a row has been appended."""
+    return version << 32 | get_word(layout.STATE_ID)
+
+
 def _new_slot() -> int:
     """A slot with a zeroed header."""
-    global table, version
-    version += 1
+    global table
+    _count_change()
     slot = _free_slots.pop() if _free_slots else len(chunks)
     if slot == len(table):
         table = np.concatenate((table, np.zeros_like(table)))
@@ -168,8 +179,7 @@ def look() -> None:
 
 
 def _give_back(slot: int) -> None:
-    global version
-    version += 1
+    _count_change()
     attached.pop(slot, None)
     memory = chunks[slot]
     table[slot] = 0
@@ -203,6 +213,7 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
     memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES
     memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
+    memory[at + 16 : at + 24].view(np.int64)[0] = _now()
     slot = number >> layout.ROWS_BITS
     set_header(slot, layout.USED_ROWS, max(position + 1, word(slot, layout.USED_ROWS)))
     at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
@@ -227,10 +238,15 @@ def _make_inputs() -> None:
 
 
 def renew_input(tensor) -> tuple[int, int]:
-    """Another row for an input about to be written: what has read the old one is stale."""
+    """Another row for an input about to be written: what has read the old one is stale.
+
+    It stays if nothing can have read it, since no row has been appended after it was made.
+    """
     number = tensor._id
-    memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
-    at = _ROWS_AT + position * layout.ROW_BYTES
+    slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+    memory, at = chunks[slot], _ROWS_AT + position * layout.ROW_BYTES
+    if memory[at + 16 : at + 24].view(np.int64)[0] == _now():
+        return number, int(table[slot])
     memory[at : at + 4].view(np.int32)[0] = layout.CHANGED
     retire_input(number)
     return new_input(tensor._array)

@@ -120,7 +120,7 @@ def apply(name: str, *operands):
     if plain:
         return compute(name, items)
     if not records(*items):
-        return wrap(compute(name, [value_of(operand) for operand in items]))
+        return _unrecorded(compute(name, [value_of(operand) for operand in items]), items)
     items = [scalar_of(operand) for operand in items]
     values = [value_of(operand) for operand in items]
     out = compute(name, values)
@@ -132,6 +132,13 @@ def apply(name: str, *operands):
         ]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out, order="C"), items))
+
+
+def _unrecorded(out, operands):
+    """A result that is not recorded; a number if it was computed from one, as in compiled code."""
+    if type(out) is np.float64 and any([type(operand) is rt.Scalar for operand in operands]):
+        return rt.scalar_at(float(out), -1, 0)
+    return wrap(out)
 
 
 def check_dtype(name: str, out) -> None:

@@ -140,7 +140,7 @@ def numpy_value(self):
             "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
             "detach().numpy()"
         )
-    return self._array
+    return array_of(self)
 
 
 def as_numpy_array(self, dtype=None, copy=None):
@@ -183,7 +183,7 @@ def _lossy(kind):
     """`float()` or `int()` of a tensor, which warn that the derivative is lost."""
 
     def method(self):
-        value = array_of(self)
+        value = value_of(self)
         if value.size != 1:
             raise TypeError(
                 f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
@@ -222,13 +222,13 @@ def _writes_item(frame) -> bool:
 
 
 def _bool(self):
-    value = array_of(self)
+    value = value_of(self)
     if value.size != 1:
         raise ValueError(
             f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
             "all()"
         )
-    return bool(value.reshape(()))
+    return bool(value.item())
 
 
 def _index(self):
@@ -266,7 +266,7 @@ def _requires_grad_(self, requires_grad=True):
     """Make a tensor that is not recorded an input, or an input one that is not recorded.
 
     An input that stops requiring grad loses its `grad`. Raises RuntimeError for a tensor that was
-    computed from inputs.
+    computed from inputs, and for an element read from a tensor.
     """
     if requires_grad == is_recorded(self):
         return self
@@ -277,8 +277,14 @@ def _requires_grad_(self, requires_grad=True):
             )
         store.retire_input(self._id)
         rt.attach(self, -1, 0)
-        self._meta = None
+        del self._meta
         return self
+    if type(self) is rt.Scalar:
+        raise RuntimeError(
+            "tapegrad.requires_grad_: the tensor is an element read from another, or computed from "
+            "such elements; these are numbers and keep no grad: make an input of it with "
+            "tg.tensor(t, requires_grad=True)"
+        )
     _check_dtype("requires_grad_", self._array)
     rt.hold(self, _owner(self._array))
     _become_input(self)

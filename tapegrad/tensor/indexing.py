@@ -84,8 +84,9 @@ def get_item(tensor, key):
         ) from error
     if is_basic(key):
         if not isinstance(value, np.ndarray):
-            parts = key if isinstance(key, tuple) else (key,)
-            value = tensor._array[(*parts, ...)]
+            if value.dtype == np.float64 and not records(tensor):
+                return rt.scalar_at(float(value), -1, 0)
+            value = tensor._array[_with_rest(key)]
         made = view_like(tensor, value)
         return scalar_of(made) if rt.is_recording() else made
     if not records(tensor):
@@ -105,6 +106,11 @@ def deposit(x, picked, size: int):
 
 def set_item(tensor, key, value) -> None:
     """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    if type(tensor) is rt.Scalar:
+        raise TypeError(
+            "tapegrad.setitem: the tensor is an element read from another, or computed from such "
+            "elements; it is a number and no view: write to the tensor itself, y[i] = value"
+        )
     if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
         part = tensor._array[key if type(key) is slice else _with_rest(key)]
         if rt.same_place(value._array, part):
@@ -192,7 +198,6 @@ def _source(value, dtype):
 def _write_unrecorded(tensor, key, value) -> None:
     owner = _owner_of(tensor)
     if owner is not None:
-        owner._meta.version += 1
         number, chunk = store.renew_input(owner)
         rt.attach(owner, number, chunk)
         store.watch(owner, number)

@@ -12,6 +12,7 @@ from .values import (
     Storage,
     array_of,
     current,
+    is_recorded,
     is_tensor,
     meta_of,
     records,
@@ -31,13 +32,11 @@ def convert(tensor, dtype):
 def in_dtype(operand, dtype):
     """An operand in the dtype of a row: a recorded conversion, or a converted constant."""
     kind = type(operand)
+    if not is_recorded(operand):
+        return np.asarray(value_of(operand), dtype)
     if kind is rt.Scalar:
         return operand if dtype == np.float64 else convert(pack(operand), dtype)
-    if kind is rt.Array and operand._array.dtype != dtype and current(operand)._id >= 0:
-        return convert(operand, dtype)
-    if kind is rt.Array and current(operand)._id >= 0:
-        return operand
-    return np.asarray(value_of(operand), dtype)
+    return operand if operand._array.dtype == dtype else convert(operand, dtype)
 
 
 def link(out: np.ndarray, pairs):
@@ -54,9 +53,11 @@ def link(out: np.ndarray, pairs):
 
 
 def pack(*scalars, shape=()):
-    """Scalars and numbers as one new tensor of `shape`, in C order."""
+    """Scalars and numbers as one new tensor of `shape`, in C order; recorded if one of them is."""
     values = [float(value_of(s)) for s in scalars]
     out = np.array(values, np.float64).reshape(shape)
+    if not any([is_recorded(s) for s in scalars]):
+        return rt.wrap(out)
     if len(scalars) > ROWS:  # a row's references must fit in a chunk
         flat, pairs = out.reshape(-1), []
         for k in range(0, len(scalars), ROWS):

@@ -117,7 +117,7 @@ def _in_place(function):
         if changed is NotImplemented:
             return NotImplemented
         if type(changed) is not rt.Array or not rt.write_whole(WRITE, self, changed):
-            set_item(self, ..., changed)
+            self[...] = changed
         return self
 
     return method

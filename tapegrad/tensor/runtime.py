@@ -106,21 +106,25 @@ def is_recording() -> bool:
 def set_recording(on: bool) -> bool:
     """Switch recording in this thread; returns what it was.
 
-    Compiled operators look at one word: how many threads do not record, and how many listen to
-    what is recorded (see `tensor.tracing`). While it is not zero they go to Python, which knows.
+    Compiled operators look at a word: how many threads do not record. While it is not zero they ask
+    whether theirs is one.
     """
     before = _mode.recording
     if before != on:
-        add_special(-1 if on else 1)
+        native.set_silent(not on)
+        _add(layout.STATE_SILENT, -1 if on else 1)
         _mode.recording = on
     return before
 
 
 def add_special(step: int) -> None:
-    """Count reasons for which compiled operators go to Python."""
+    """Count those who listen to what is recorded; for them compiled operators go to Python."""
+    _add(layout.STATE_SPECIAL, step)
+
+
+def _add(word: int, step: int) -> None:
     with _count_lock:
-        word = native.get_word(layout.STATE_SPECIAL)
-        native.set_word(layout.STATE_SPECIAL, word + step)
+        native.set_word(word, native.get_word(word) + step)
 
 
 @contextlib.contextmanager

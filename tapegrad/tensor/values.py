@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
+from ..codegen import layout
+from ..tape import native
 from . import runtime as rt
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -12,7 +16,8 @@ FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 class Storage:
     """The buffer that a tensor which is not recorded shares with its views.
 
-    The first recorded write makes it a row; then every view belongs to that row.
+    The first recorded write makes it a row; then every view belongs to that row. Compiled code
+    reads `tensor` to see whether that has happened.
     """
 
     __slots__ = ("owner", "tensor")
@@ -22,14 +27,29 @@ class Storage:
         self.tensor = None
 
 
-class Leaf:
-    """What only an input has: its gradient, how often it was written, and hooks (or None)."""
+def _check_storage() -> None:
+    """Compiled code reads the Storage of a tensor where `layout` says it lies."""
+    array = np.zeros(1)
+    tensor, storage = rt.wrap(array), Storage(array)
+    tensor._meta, storage.tensor = storage, tensor
+    word = ctypes.c_int64.from_address
+    native.refuse_unless(
+        word(id(tensor) + layout.TENSOR_META).value == id(storage)
+        and word(id(storage) + layout.STORAGE_TENSOR).value == id(tensor)
+    )
+    storage.tensor = None
 
-    __slots__ = ("grad", "version", "watch")
+
+rt.on_start.append(_check_storage)
+
+
+class Leaf:
+    """What only an input has: its gradient and hooks (or None)."""
+
+    __slots__ = ("grad", "watch")
 
     def __init__(self):
         self.grad = None
-        self.version = 0
         self.watch = None
 
 
@@ -73,7 +93,9 @@ def array_of(operand) -> np.ndarray:
 def is_recorded(operand) -> bool:
     """Whether a derivative with respect to the operand may be wanted."""
     kind = type(operand)
-    return kind is rt.Scalar or (kind is rt.Array and current(operand)._id >= 0)
+    if kind is rt.Scalar:
+        return operand._id >= 0
+    return kind is rt.Array and current(operand)._id >= 0
 
 
 def records(*operands) -> bool:
