@@ -13,7 +13,8 @@ from .adjoint_rules import seen_as
 from .codegen import layout
 from .ops.table import Pointwise, find
 from .tape import store
-from .tape.tape import Reader, name_of_row, needed
+from .tape.adjoint import FreedError
+from .tape.tape import USED_UP, Reader, name_of_row, needed
 from .tape.writing import Writing
 from .tensor import PUBLIC
 from .tensor import runtime as rt
@@ -84,7 +85,10 @@ class Differentiation(Walk):
         """Walk back from `outputs`, whose adjoints are `seeds`."""
         for output, seed in zip(outputs, seeds, strict=True):
             self.add(output._id, output._array if type(output) is rt.Array else None, seed)
-        self.writing.run(self.rule)
+        try:
+            self.writing.run(self.rule)
+        except FreedError:
+            raise RuntimeError(USED_UP) from None
 
     def rule(self, number: int) -> None:
         """Write the adjoint of a row of arrays."""

@@ -34,11 +34,17 @@ def apply(op, a, b):
         return a / b
     if op == "constant":
         return 1.5 * a - 0.25
+    if op == "reversed":
+        return a**2 * a[..., ::-1] if np.ndim(a) else a * b
+    if op == "square":
+        return a**2
     return np.sin(a)
 
 
 steps = st.tuples(
-    st.sampled_from(["add", "subtract", "multiply", "divide", "constant", "sin"]),
+    st.sampled_from(
+        ["add", "subtract", "multiply", "divide", "constant", "sin", "reversed", "square"]
+    ),
     st.integers(0, 30),
     st.integers(0, 30),
 )
@@ -79,6 +85,7 @@ def test_an_array_with_itself(rng):
         lambda x: np.sum((x + x) * (x - x + x) / x),
         lambda x: np.sum((y := x * 2.0) + y * (z := y + y) + z),
         lambda x: np.sum((x[1:] * 1.0 + x[:-1]) * (x[:1] * x[1:])),
+        lambda x: np.sum((y := np.sin(x)) ** 2 * y[::-1]),
         lambda x: np.sum((y := np.sin(x)) * y + (y - y[::-1]) * (y + y[::-1])),
     ):
         check(f, x)

@@ -119,3 +119,56 @@ def test_a_write_to_an_array_in_another_order_is_refused():
 
     with pytest.raises(NotImplementedError, match="not in C order is not supported"):
         tg.jacobian(tg.grad(f))(X)
+
+
+def squares_of_array(x):
+    return np.sum(x * x)
+
+
+def squares_of_scalars(x):
+    return x[0] * x[0] + x[1] * x[1]
+
+
+def one_cell(x):
+    return x[0]
+
+
+def through_cells(x):
+    f = tg.zeros(2)
+    f[0] = x[0] * 2
+    return np.sum(f)
+
+
+def through_a_slice(x):
+    f = tg.zeros(3)
+    f[:2] = x * 2
+    return np.sum(f)
+
+
+def through_positions(x):
+    f = tg.zeros(3)
+    f[np.array([0, 1])] = x * 2
+    return np.sum(f)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        squares_of_array,
+        squares_of_scalars,
+        one_cell,
+        through_cells,
+        through_a_slice,
+        through_positions,
+    ],
+)
+def test_used_up_rows_stop_a_derivative_of_higher_order(f):
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = f(x)
+    y.backward()
+    with pytest.raises(RuntimeError, match="used up by a backward pass"):
+        (y * 1.0 + np.sum(x * 3.0)).backward(create_graph=True)
+    with pytest.raises(RuntimeError, match="used up by a backward pass"):
+        tg.autograd.grad(y, x, create_graph=True)
+    found = tg.autograd.grad(f(x), x, create_graph=True)[0]
+    assert np.array_equal(found.detach().numpy(), x.grad.numpy())

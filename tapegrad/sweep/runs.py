@@ -256,7 +256,7 @@ def enter_inputs(frame, e, at, barrier):
         if how != SINGLE and mask & (1 << j):
             source = load_i32(refs + j * REFERENCE_BYTES, 8)
             address = cell(frame, source)
-            if how == ALIGNED and load_i64(address, 0) == UNTOUCHED:
+            if load_i64(address, 0) == UNTOUCHED:
                 store_i64(address, 0, PENDING + e * OPERANDS + j)
             if how == STRIDED and source > barrier and source < at:
                 barrier = source

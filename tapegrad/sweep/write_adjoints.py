@@ -195,8 +195,20 @@ def mark_written(frame, start):
     return 0
 
 
+@helper
+def is_used_up(chunk, row, op):
+    """Whether a row that writes in place has passed on its adjoint for good."""
+    if op == STORE:
+        return load_i32(row, 12) == -2
+    refs = chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES
+    return load_i32(refs, 2 * REFERENCE_BYTES + 8) == -2
+
+
 def mark_active(frame, start):
-    """Mark the rows that depend on a stop; returns how many of them read what is written later."""
+    """Mark the rows that depend on a stop; returns how many of them read what is written later.
+
+    Used-up rows are marked too, and buffers with a used-up write: the walk is to stop there.
+    """
     marks = load_i64(frame, FRAME_MARKS)
     troubled = 0
     for order in range(start, load_i64(frame, FRAME_START_ORDER) + 1):
@@ -205,10 +217,13 @@ def mark_active(frame, start):
         for position in range(load_i64(chunk, USED_ROWS)):
             row = chunk + HEADER_BYTES + position * ROW_BYTES
             id, op = (slot << ROWS_BITS) + position, load_i32(row, 0)
-            found = marks_of_operands(chunk, row, op, marks, id)
+            buffer = written(frame, chunk, row, op)
+            if buffer >= 0 and is_used_up(chunk, row, op):
+                store_u8(marks, buffer, load_u8(marks, buffer) | ACTIVE)
+            found = marks_of_operands(chunk, row, abs(op), marks, id)
             if found & (ACTIVE | STOP) and not load_u8(marks, id) & STOP:
                 store_u8(marks, id, load_u8(marks, id) | ACTIVE)
-                if (found | load_u8(marks, id)) & WRITTEN:
+                if op > 0 and (found | load_u8(marks, id)) & WRITTEN:
                     troubled += 1
     return troubled
 '''
