@@ -176,16 +176,18 @@ MIRROR_HEADER = 32
 
 
 @helper
-def zeroed(frame, size):
-    """Zeroed memory for a mirror, its parts on a cache line: large ones from the pool, so that
-    their pages stay ours. The fourth word of the header is what the system calls the memory."""
+def memory_for(frame, size, clear):
+    """Memory for a mirror, its parts on a cache line: large ones from the pool, so that their pages
+    stay ours. It is zeroed where it must be. The header's fourth word is the memory's own address.
+    """
     pool = load_i64(frame, FRAME_POOL)
     if size >= POOL_LEAST:
         for k in range(POOL):
             if load_i64(pool, k * 16 + 8) == size:
                 found = load_i64(pool, k * 16)
                 store_i64(pool, k * 16 + 8, 0)
-                memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
+                if clear:
+                    memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
                 return found
     given = calloc(size + CACHE_LINE, 1)
     found = ((given + MIRROR_HEADER + CACHE_LINE - 1) & -CACHE_LINE) - MIRROR_HEADER
@@ -219,7 +221,13 @@ def give_back(frame, found):
 
 @helper
 def mirror(frame, id):
-    """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none.
+    """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none."""
+    return mirror_memory(frame, id, True)
+
+
+@helper
+def mirror_memory(frame, id, clear):
+    """As `mirror`; with `clear` false the caller sets all elements on first touch.
 
     A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
     owns the memory, the memory's own address) and the parts.
@@ -248,7 +256,7 @@ def mirror(frame, id):
         elif n > 0:
             high += (n - 1) * stride
     span = ((high - low) + 15) & -16
-    made = zeroed(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS))
+    made = memory_for(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), clear)
     store_i64(made, 0, span)
     store_i64(made, 8, low)
     store_i64(address, 0, made)

@@ -96,6 +96,16 @@ def bits_of(typingctx, value):
     return types.int64(types.float64), codegen
 
 
+@intrinsic
+def sum_of(typingctx, total, part):
+    """total + part for a sum whose order does not matter, so that it is taken in lanes."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return types.float64(types.float64, types.float64), codegen
+
+
 def _kept(attribute, doc):
     """A word for the first line of a function of generated code: what LLVM is to do with it."""
 

@@ -4,27 +4,28 @@ An odometer counts through a shape; the inner loop runs along the last axis.
 """
 
 from .layout import ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, FRAME_SCRATCH
-from .memory import apart, f32s, f64s, helper, i64s, load_f64, load_i32, load_i64, memcpy, store_f64
+from .memory import (
+    apart,
+    f32s,
+    f64s,
+    helper,
+    i64s,
+    load_f64,
+    load_i32,
+    load_i64,
+    memcpy,
+    store_f64,
+    sum_of,
+)
 
 
 @helper
 def sum64(address, n):
-    """The sum of doubles side by side, in parts that need not wait for each other."""
-    s = f64s(address)
-    t0, t1, t2, t3, t4, t5, t6, t7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    whole = n & ~7
-    for i in range(0, whole, 8):
-        t0 += s[i]
-        t1 += s[i + 1]
-        t2 += s[i + 2]
-        t3 += s[i + 3]
-        t4 += s[i + 4]
-        t5 += s[i + 5]
-        t6 += s[i + 6]
-        t7 += s[i + 7]
-    for i in range(whole, n):
-        t0 += s[i]
-    return ((t0 + t4) + (t1 + t5)) + ((t2 + t6) + (t3 + t7))
+    """The sum of doubles side by side."""
+    s, total = f64s(address), 0.0
+    for i in range(n):
+        total = sum_of(total, s[i])
+    return total
 
 
 @helper

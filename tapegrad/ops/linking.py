@@ -8,19 +8,24 @@ one a copy, a join, a pad.
 
 from tapegrad.codegen.frame import (
     add_to_cell,
+    base_of,
     cell,
+    count_of,
     found_mirror,
     item_bytes,
     mirror,
+    mirror_memory,
     mirrored,
     row_of,
     touch_cell,
 )
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
+    ARRAY_FLAGS,
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
+    C_CONTIGUOUS,
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
@@ -30,6 +35,7 @@ from tapegrad.codegen.layout import (
     REVERSE,
     TAG_ARRAY,
     TAG_SCALAR,
+    UNTOUCHED,
 )
 from tapegrad.codegen.memory import (
     f32s,
@@ -73,11 +79,27 @@ def link_adjoint(frame, id, refs, task):
             )
 
 
+@helper
+def is_whole(frame, source, array):
+    """Whether an array in C order is all of the buffer of a row."""
+    if not load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS:
+        return False
+    return base_of(frame, source) == array
+
+
 def sum_adjoint(frame, id, refs, task):
     """One array operand, a scalar output: every element gets the output's adjoint."""
     source, array = load_i32(refs, 8), load_i64(refs, 0)
-    found = mirror(frame, source)
+    first = load_i64(cell(frame, source), 0) == UNTOUCHED and is_whole(frame, source, array)
+    found = mirror_memory(frame, source, not first)
     if found == 0:
+        return
+    if first:
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            target = f64s(mirrored(found, load_i64(array, ARRAY_DATA), seed))
+            value = load_f64(cell(frame, id), seed * 8)
+            for i in range(count_of(array)):
+                target[i] = value
         return
     zeros = load_i64(frame, FRAME_SCRATCH) + 8 * load_i32(array, ARRAY_NDIM)
     for axis in range(load_i32(array, ARRAY_NDIM)):
@@ -217,7 +239,13 @@ structural(
     example="np.concatenate([x, x])",
     doc="sums, copies and joins: views of operands onto the output",
 )
-structural("sum", sum_adjoint, example="np.sum(x)", doc="sum of all elements, a scalar")
+structural(
+    "sum",
+    sum_adjoint,
+    helpers=(is_whole,),
+    example="np.sum(x)",
+    doc="sum of all elements, a scalar",
+)
 structural(
     "pack",
     pack_adjoint,

@@ -164,6 +164,24 @@ def adopt(arguments, count):
 
 
 @helper
+def take(arguments, count):
+    """`take(frame, row, array, out)`: move the adjoint of an input in C order to `out`, of shape
+    (seeds, …), and give back its mirror; returns 0 where that has to be done otherwise."""
+    frame, id = word_at(arguments, 0), word_at(arguments, 1)
+    array, out = load_i64(arguments, 16), load_i64(arguments, 24)
+    found = mirror(frame, id) if load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS else 0
+    if found == 0:
+        return word_from(0)
+    size = count_of(array) * item_bytes(frame, array)
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        to = load_i64(out, ARRAY_DATA) + seed * size
+        memcpy(to, mirrored(found, load_i64(array, ARRAY_DATA), seed), size)
+    free(load_i64(found, 24))
+    store_i64(cell(frame, id), 0, UNTOUCHED)
+    return word_from(1)
+
+
+@helper
 def free_memory(arguments, count):
     """`free_memory(mirror)`: give back the mirror of an input that has been read."""
     free(load_i64(word_at(arguments, 0), 24))
@@ -176,6 +194,7 @@ BUILTINS = (
     "end",
     "cell_of",
     "mirror_of",
+    "take",
     "free_memory",
     "plant_scalar",
     "read_scalar",

@@ -15,7 +15,7 @@ from ..ops.table import Pointwise, Structural
 
 _HEAD = """
 from tapegrad.codegen import vmath as np
-from tapegrad.codegen.memory import f32s, f64s, i64s
+from tapegrad.codegen.memory import f32s, f64s, i64s, sum_of
 from tapegrad.codegen.vmath import select
 """
 _VIEW = {8: "f64s", 4: "f32s"}
@@ -30,7 +30,10 @@ def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
 
 
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
-    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`)."""
+    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
+
+    What an input of one value gets is summed.
+    """
     mask, uniform, fresh = split_masks(op, masks)
     view, count = _VIEW[width], len(op.inputs)
     wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
@@ -47,11 +50,17 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     body += [
         f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
     ]
+    tail = []
     for j in wanted:
         slope = op.slopes[j]
         part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
-        body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-    return _HEAD + "\n".join(head + body) + "\n"
+        if uniform >> j & 1:
+            head.append(f"    s{j} = 0.0")
+            body.append(f"        s{j} = sum_of(s{j}, {part})")
+            tail.append(f"    t{j}[0] = s{j}")
+        else:
+            body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
+    return _HEAD + "\n".join(head + body + tail) + "\n"
 
 
 def value_source(op: Pointwise, width: int) -> str:

@@ -231,7 +231,8 @@ def run_kernel(frame, entry, e, own, out, start, n, seed, width):
     kernel_call(load_i64(entry, KERNEL), n, arguments)
     for j in range(inputs):
         if detours & (1 << j):
-            deliver(frame, entry, e, j, load_i64(table, j * 8), out, start, n, seed, width)
+            count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n  # the kernel has summed
+            deliver(frame, entry, e, j, load_i64(table, j * 8), out, start, count, seed, width)
 
 
 @helper

@@ -43,6 +43,7 @@ class _Compiled:
     end: Any
     cell_of: Any
     mirror_of: Any
+    take: Any
     free_memory: Any
     plant_scalar: Any
     read_scalar: Any
@@ -51,12 +52,16 @@ class _Compiled:
     def __init__(self):
         call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
         self.__dict__.update(native.builtins(around.BUILTINS, call))
-        self.take(reverse.SOURCE, reverse.EXPORTS, scalars.source, lambda: reverse.POINTWISE_SOURCE)
+        self.compile_sweep(
+            reverse.SOURCE, reverse.EXPORTS, scalars.source, lambda: reverse.POINTWISE_SOURCE
+        )
         count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
         self.structural = np.zeros(MOST_CODES, np.int64)
 
-    def take(self, source: str, exports: dict[str, int], *texts: Callable[[], str]) -> None:
+    def compile_sweep(
+        self, source: str, exports: dict[str, int], *texts: Callable[[], str]
+    ) -> None:
         """Compile the sweep itself, and take over the texts of its parts, in the order of PARTS."""
         self.__dict__.update(functions(source, exports, keep_lock=False))
         address = ctypes.cast(self.reverse, ctypes.c_void_p).value
@@ -98,7 +103,7 @@ def compiled() -> _Compiled:
 def compiled_timed() -> _Compiled:
     """The same functions and kernels, with a sweep that notes what each row costs."""
     code = copy.copy(compiled())
-    code.take(timed.source(), timed.EXPORTS, timed.scalars_source, timed.pointwise_source)
+    code.compile_sweep(timed.source(), timed.EXPORTS, timed.scalars_source, timed.pointwise_source)
     return code
 
 
@@ -238,8 +243,10 @@ class Sweep:
 
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input as an array of its own; gives back the mirror."""
-        result = self.mirror(number, array).copy()
-        self.forget(number, True)
+        result = np.empty((self.seeds, *array.shape), array.dtype)
+        if not self.code.take(self.address, number, array, result):
+            result[...] = self.mirror(number, array)
+            self.forget(number, True)
         return result
 
     def cells(self, number: int) -> np.ndarray | None:
