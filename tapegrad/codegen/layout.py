@@ -111,8 +111,10 @@ OPERATORS = (
     STATE_SILENT,
     STATE_SILENT_KEY,
     STATE_VERSION,
-) = range(0, 8 * 31, 8)
-STATE_BYTES_TOTAL = 8 * 32
+    STATE_SET_SUBSCRIPT,
+    STATE_COMPILE_WRITES,
+) = range(0, 8 * 33, 8)
+STATE_BYTES_TOTAL = 8 * 40
 
 #: What compiled operators do in a thread: record, only compute, or leave everything to Python.
 RECORDING, SILENT, WATCHED = range(3)

@@ -14,13 +14,14 @@ _HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.codegen.python import int_as_word
+from tapegrad.codegen.python import call_none, decref, int_as_word
 from tapegrad.codegen.vmath import select
 from tapegrad.sweep import arrays, calls, rows, writes
 from tapegrad.sweep.rows import mode, number_at, result_of_two, scalar_row, state
 from numba import types
 
 operator_call = call_address(types.int64(*[types.int64] * 6))
+subscript_call = call_address(types.int32(types.int64, types.int64, types.int64))
 """
 
 _BINARY = """
@@ -55,6 +56,27 @@ def negative(a):
     return operator_call(load_i64(S, STATE_ARRAY_OPERATOR), a, a, {number}, {code}, 0, 0)
 """
 
+_SUBSCRIPT = """
+
+def set_subscript(a, b, c):
+    S = state()
+    if load_i64(S, STATE_SET_SUBSCRIPT) == 0:
+        made = call_none(load_i64(S, STATE_COMPILE_WRITES))
+        if made == 0:
+            return -1
+        decref(made)
+    return subscript_call(load_i64(S, STATE_SET_SUBSCRIPT), a, b, c)
+"""
+
+#: Writes have a module of their own, compiled at the first one.
+_WRITES = """
+from tapegrad.sweep import writes
+
+
+def set_subscript(a, b, c):
+    return writes.set_subscript(a, b, c)
+"""
+
 #: Slots of CPython's types for the operators that are compiled.
 SLOTS = {
     "add": "nb_add",
@@ -82,7 +104,6 @@ FUNCTIONS = (
 _SHARED = {
     "array_operator": ("arrays.array_operator", 6),
     "tensor_item": ("arrays.tensor_item", 2),
-    "set_subscript": ("writes.set_subscript", 3),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
 }
@@ -124,6 +145,7 @@ def source() -> str:
     for name, (function, count) in _SHARED.items():
         arguments = ", ".join("abcdef"[:count])
         text += f"\n\ndef {name}({arguments}):\n    return {function}({arguments})\n"
+    text += _SUBSCRIPT
     homes = {"write_whole": "writes"}
     return text + called_by_number([f"{homes.get(name, 'calls')}.{name}" for name in FUNCTIONS])
 
@@ -131,7 +153,8 @@ def source() -> str:
 def compile_recorder() -> dict[str, int]:
     """Addresses of the slots and functions of the recorder."""
     counts = {name: 2 for name in SLOTS} | {"power": 3, "negative": 1}
-    counts |= {name: count for name, (_, count) in _SHARED.items()} | {"call": 3}
+    counts |= {name: count for name, (_, count) in _SHARED.items()}
+    counts |= {"call": 3, "set_subscript": 3}
     result = {"free_scalar": "void", "free_tensor": "void", "set_subscript": "int32"}
     return compile_source(
         source(),
@@ -140,3 +163,9 @@ def compile_recorder() -> dict[str, int]:
             for name, count in counts.items()
         },
     )
+
+
+def compile_writes() -> int:
+    """Address of what the slot for `t[key] = value` and `del t[key]` calls."""
+    signature = {"set_subscript": "int32(int64, int64, int64)"}
+    return compile_source(_WRITES, signature)["set_subscript"]

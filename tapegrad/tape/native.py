@@ -163,9 +163,14 @@ def refuse_unless(as_expected: bool) -> None:
         )
 
 
+def _compile_writes() -> None:
+    """Compile the write to a subscript; its slot calls this at the first one."""
+    set_word(layout.STATE_SET_SUBSCRIPT, recorder.compile_writes())
+
+
 def _set_state(types: dict, slow: list, new_chunk) -> None:
     table = np.array([id(function) for function in slow], np.int64)
-    for needed in (table, slow, new_chunk, types["scalar"], types["array"]):
+    for needed in (table, slow, new_chunk, _compile_writes, types["scalar"], types["array"]):
         immortal(needed)
     words = {
         layout.STATE_SCALAR_TYPE: id(types["scalar"]),
@@ -186,6 +191,7 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
         layout.STATE_ELLIPSIS: id(Ellipsis),
         layout.STATE_SLOW: table.ctypes.data,
         layout.STATE_NEW_CHUNK: id(new_chunk),
+        layout.STATE_COMPILE_WRITES: id(_compile_writes),
     }
     for offset, value in words.items():
         set_word(offset, value)
