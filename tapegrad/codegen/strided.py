@@ -22,6 +22,7 @@ from .memory import (
 @helper
 def sum64(address, n):
     """The sum of doubles side by side."""
+    apart()
     s, total = f64s(address), 0.0
     for i in range(n):
         total = sum_of(total, s[i])
@@ -30,6 +31,7 @@ def sum64(address, n):
 
 @helper
 def add_run64(target, target_stride, source, source_stride, n):
+    apart()
     if target_stride == 8 and source_stride == 8:
         t, s = f64s(target), f64s(source)
         for i in range(n):
@@ -53,6 +55,7 @@ def add_run64(target, target_stride, source, source_stride, n):
 
 @helper
 def add_run32(target, target_stride, source, source_stride, n):
+    apart()
     if target_stride == 4 and source_stride == 4:
         t, s = f32s(target), f32s(source)
         for i in range(n):

@@ -32,6 +32,7 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
 )
 from ..codegen.memory import (
+    apart,
     call_address,
     f32s,
     f64s,
@@ -171,6 +172,7 @@ def adjoint_address(frame, entry, j, start, seed, width):
 @helper
 def deliver(frame, entry, e, j, block, out, start, n, seed, width):
     """Add a block of adjoints that could not be added in place to where it belongs."""
+    apart()
     ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
     if load_i64(entry, HOW + j * 8) == SINGLE:
         add_to_cell(frame, load_i32(ref, 8), seed, total(block, n, width))
