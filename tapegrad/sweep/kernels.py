@@ -55,9 +55,9 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
         slope = op.slopes[j]
         part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
         if uniform >> j & 1:
-            head.append(f"    s{j} = 0.0")
-            body.append(f"        s{j} = sum_of(s{j}, {part})")
-            tail.append(f"    t{j}[0] = s{j}")
+            head.append(f"    sum_{j} = 0.0")
+            body.append(f"        sum_{j} = sum_of(sum_{j}, {part})")
+            tail.append(f"    t{j}[0] = sum_{j}")
         else:
             body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
     return _HEAD + "\n".join(head + body + tail) + "\n"
