@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tape import store
 from ..tape.tape import Reader
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
@@ -50,13 +51,14 @@ def _check_recorded(name: str, roots: list) -> None:
 
 
 def _run(roots, seeds, retain: bool, create: bool, targets: list[Target], accumulate) -> None:
-    """One backward pass for one seed per root."""
-    if create:
-        with rt.recording():
-            Recorded(targets, accumulate).run(roots, seeds)
-        return
-    plain = [np.asarray(value_of(seed))[None] for seed in seeds]
-    Swept(targets, accumulate).run(roots, plain, retain)
+    """One backward pass for one seed per root; the rows with hooks are those of its beginning."""
+    with store.Kept():
+        if create:
+            with rt.recording():
+                Recorded(targets, accumulate).run(roots, seeds)
+            return
+        plain = [np.asarray(value_of(seed))[None] for seed in seeds]
+        Swept(targets, accumulate).run(roots, plain, retain)
 
 
 def _every_input(leaf) -> bool:
@@ -212,7 +214,8 @@ def _batched(name, roots, given, retain, create, targets) -> None:
     ((count,),) = counts
     if not create:
         seeds = [np.asarray(value_of(one)) for one in listed]
-        Swept(targets, lambda leaf: False).run(roots, seeds, retain)
+        with store.Kept():
+            Swept(targets, lambda leaf: False).run(roots, seeds, retain)
         stack: Any = lambda found: wrap(np.stack([value_of(one) for one in found]))  # noqa: E731
         _stacked(targets, [[t.found for t in targets]], stack)
         return

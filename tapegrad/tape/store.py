@@ -104,6 +104,8 @@ def new_chunk() -> None:
 
 
 def _new_chunk() -> None:
+    set_word(layout.STATE_ROW_END, 0)  # no room for other threads either, until there is more
+    set_word(layout.STATE_REFERENCE_END, 0)
     seal()
     grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
     if (grown or len(order) >= _limits["chunks"]) and not sweeping:
@@ -147,12 +149,24 @@ def _reach() -> dict:
     return functions(reach.SOURCE, reach.EXPORTS, keep_lock=True)
 
 
+class Kept:
+    """Inside this context nothing is let go, whatever other threads do: rows stay what they are."""
+
+    def __enter__(self):
+        with lock:  # a look that has begun is over then
+            sweeping.add(id(self))
+
+    def __exit__(self, *_):
+        sweeping.discard(id(self))
+
+
 def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
     current = order[-1] if order else -1
     compiled = _reach()
+    retired = list(_retired)  # an input that another thread retires from here on may be read by now
     sequence = np.array(input_slots + order, np.int64)
     marks = np.zeros(max(chunks) + 1 << layout.ROWS_BITS, np.uint8)
     compiled["reach"](
@@ -171,7 +185,7 @@ def look() -> None:
         if slot != current and not compiled["any_mark"](marks.ctypes.data, base, rows):
             order.remove(slot)
             _give_back(slot)
-    given += _recycle_inputs(marks)
+    given += _recycle_inputs(marks, retired)
     held = max(0, get_word(layout.STATE_BYTES) - given)
     set_word(layout.STATE_BYTES, held)
     set_word(layout.STATE_BYTES_LIMIT, max(FEWEST_BYTES, 2 * held))
@@ -210,18 +224,17 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
         if not _free_inputs:
             _make_inputs()
         number = _free_inputs.pop()
-    memory, position = chunks[number >> layout.ROWS_BITS], number & (layout.ROWS - 1)
-    at = _ROWS_AT + position * layout.ROW_BYTES
-    memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
-    memory[at + 16 : at + 24].view(np.int64)[0] = _now()
-    slot = number >> layout.ROWS_BITS
-    set_header(slot, layout.USED_ROWS, max(position + 1, word(slot, layout.USED_ROWS)))
-    at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
-    memory[at : at + 8].view(np.int64)[0] = id(array)
-    memory[at + 8 : at + 16].view(np.int32)[:] = number, layout.TAG_ARRAY
-    _arrays[number] = array
-    set_word(layout.STATE_BYTES, get_word(layout.STATE_BYTES) + array.nbytes)
-    return number, int(table[number >> layout.ROWS_BITS])
+        slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+        memory, at = chunks[slot], _ROWS_AT + position * layout.ROW_BYTES
+        memory[at : at + 16].view(np.int32)[:] = layout.LEAF, position, 1, 0
+        memory[at + 16 : at + 24].view(np.int64)[0] = _now()
+        set_header(slot, layout.USED_ROWS, max(position + 1, word(slot, layout.USED_ROWS)))
+        at = _REFERENCES_AT + position * layout.REFERENCE_BYTES
+        memory[at : at + 8].view(np.int64)[0] = id(array)
+        memory[at + 8 : at + 16].view(np.int32)[:] = number, layout.TAG_ARRAY
+        _arrays[number] = array
+        set_word(layout.STATE_BYTES, get_word(layout.STATE_BYTES) + array.nbytes)
+        return number, int(table[slot])
 
 
 def _make_inputs() -> None:
@@ -271,14 +284,14 @@ def _gone(number: int, known: dict, retired: set, _) -> None:
     retired.add(number)
 
 
-def _recycle_inputs(marks: np.ndarray) -> int:
-    """Free the inputs that no row and no view needs; returns the bytes let go."""
+def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
+    """Free those inputs that no row and no view needs; returns the bytes let go."""
     given = 0
     entries = collections.Counter(id(array) for array in _arrays.values())
     owners = collections.Counter(
         id(t._array) for ref in leaves.values() if (t := ref()) is not None
     )
-    for number in list(_retired):
+    for number in retired:
         ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
         viewed = sys.getrefcount(_arrays[number]) > ours + 1
         if not marks[number] and not viewed:
