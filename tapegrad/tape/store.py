@@ -86,15 +86,14 @@ def _new_slot() -> int:
 
 def seal() -> None:
     """Write into the current chunk's header how full it is."""
-    if not order:
-        return
-    slot = order[-1]
-    start = int(table[slot])
-    set_header(
-        slot, layout.USED_ROWS, (get_word(layout.STATE_ROW) - start - _ROWS_AT) // layout.ROW_BYTES
-    )
-    used = (get_word(layout.STATE_REFERENCE) - start - _REFERENCES_AT) // layout.REFERENCE_BYTES
-    set_header(slot, layout.USED_REFERENCES, used)
+    with lock:  # the recorder's words and the list of chunks are of one chunk
+        if not order:
+            return
+        slot, start = order[-1], int(table[order[-1]])
+        rows = (get_word(layout.STATE_ROW) - start - _ROWS_AT) // layout.ROW_BYTES
+        used = (get_word(layout.STATE_REFERENCE) - start - _REFERENCES_AT) // layout.REFERENCE_BYTES
+        set_header(slot, layout.USED_ROWS, rows)
+        set_header(slot, layout.USED_REFERENCES, used)
 
 
 def new_chunk() -> None:

@@ -66,8 +66,9 @@ class Reader:
     """Rows of the store, by id."""
 
     def __init__(self):
-        store.seal()
-        self.place = {slot: k for k, slot in enumerate(store.input_slots + store.order)}
+        with store.lock:
+            store.seal()
+            self.place = {slot: k for k, slot in enumerate(store.input_slots + store.order)}
         self._rows: dict[int, np.ndarray] = {}
         self._references: dict[int, np.ndarray] = {}
 
