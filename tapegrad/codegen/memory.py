@@ -64,9 +64,9 @@ def _store(kind):
 
 
 load_i64, load_i32, load_u8 = _load("i64"), _load("i32"), _load("u8")
-load_f64, load_f32 = _load("f64"), _load("f32")
+load_f64 = _load("f64")
 store_i64, store_i32 = _store("i64"), _store("i32")
-store_f64, store_f32, store_u8 = _store("f64"), _store("f32"), _store("u8")
+store_f64, store_u8 = _store("f64"), _store("u8")
 
 
 def _pointer(kind):

@@ -45,6 +45,7 @@ from ..codegen.memory import (
     memset,
     store_i32,
     store_i64,
+    sum_of,
 )
 from ..codegen.strided import add_block, add_run32, add_run64, block_of, start_of_block, sum64
 from .run_memory import (
@@ -104,10 +105,9 @@ def fill(address, value, n, width):
 def total(address, n, width):
     if width == 8:
         return sum64(address, n)
-    result = 0.0
-    b32 = f32s(address)
+    b32, result = f32s(address), 0.0
     for i in range(n):
-        result += b32[i]
+        result = sum_of(result, b32[i])
     return result
 
 

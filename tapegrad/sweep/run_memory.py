@@ -1,14 +1,14 @@
 """What the sweep of a run of element-wise rows keeps in scratch memory: its rows and blocks."""
 
-from ..codegen.layout import BLOCK, DIMENSIONS, OPERANDS, RUN, UNTOUCHED
+from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOUCHED
 
 # A row of the run, as words: its id, references, number of inputs; masks of the inputs that want a
-# derivative, of those whose slope is 1, that the kernel serves, that are one value
-# per block, of those whose adjoint the kernel sets; its kernel; where its own adjoint is and by how
-# much that moves per element, the row it has that from (−1: none), whether it has given it away,
-# whether it begins at zero. And per input how its values and its adjoint are reached; for a strided
-# one the step and number of elements of a line, the axes outside it, and where in its array the
-# block starts (−1 for more than one line).
+# derivative, whose slope is 1, that the kernel serves, that are one value per block, whose adjoint
+# the kernel sets; its kernel; where its own adjoint is and by how much that moves per element, the
+# row it has that from (−1: none), whether it has given it away, whether it begins at zero. And per
+# input how its values and its adjoint are reached, what becomes of the latter, and where that is;
+# for a strided one the step and number of elements of a line, the axes outside it, and where in its
+# array the block starts (−1 for more than one line).
 (
     ID,
     REFS,
@@ -48,9 +48,9 @@ AT_UNIT = DIMENSIONS * 8
 AT_ARGUMENTS = AT_UNIT + 8
 AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
 AT_STRIDES = AT_ENTRIES + RUN * ENTRY
-AT_VALUES = (AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8 + 63) // 64 * 64
+AT_VALUES = -(-(AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8) // CACHE_LINE) * CACHE_LINE
 #: A little more than a block takes: same elements of neighbours fall on different cache sets.
-BLOCK_BYTES = BLOCK * 8 + 128
+BLOCK_BYTES = BLOCK * 8 + 2 * CACHE_LINE
 AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK_BYTES
 AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK_BYTES
 SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK_BYTES

@@ -161,9 +161,9 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 
     Nothing is let go before `give_back` is called for the same sweep.
     """
-    store.sweeping.add(id(sweep))
     code = compiled()
-    with store.lock:
+    with store.lock:  # a look that has begun is over then
+        store.sweeping.add(id(sweep))
         work = _works.pop() if _works else Work()
         if work.version != store.version:
             work.follow()
