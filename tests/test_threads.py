@@ -1,8 +1,10 @@
 """Threads share one store: they record, sweep and transform at once, and their tensors meet."""
 
+import sys
 import threading
 
 import numpy as np
+import pytest
 
 import tapegrad as tg
 
@@ -25,6 +27,15 @@ def in_threads(count, work):
     assert not any(thread.is_alive() for thread in threads)
     if errors:
         raise errors[0]
+
+
+@pytest.fixture
+def switching():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
 
 
 def test_threads_record_and_sweep_at_once():
@@ -97,3 +108,25 @@ def test_one_thread_sweeps_while_another_records():
         stop.set()
         recorder.join(timeout=60)
     assert not recorder.is_alive()
+
+
+def test_threads_fill_chunks_in_turns(switching):
+    def scalars():
+        y = tg.tensor([0.5], requires_grad=True)
+        for _ in range(40):
+            z = y[0]
+            for _ in range(3000):
+                z = z * 1.0001
+            y.grad = None
+            z.backward()
+            assert abs(y.grad.item() / 1.0001**3000 - 1) < 1e-11
+
+    def arrays():
+        x = tg.tensor(np.linspace(0.0, 1.0, 20_000), requires_grad=True)
+        for _ in range(100):
+            f = x * 1.0
+            x.grad = None
+            np.sum(f * f).backward()
+            np.testing.assert_array_equal(x.grad.numpy(), 2 * x.detach().numpy())
+
+    in_threads(3, lambda k: arrays() if k == 0 else scalars())

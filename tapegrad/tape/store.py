@@ -103,8 +103,7 @@ def new_chunk() -> None:
 
 
 def _new_chunk() -> None:
-    set_word(layout.STATE_ROW_END, 0)  # no room for other threads either, until there is more
-    set_word(layout.STATE_REFERENCE_END, 0)
+    set_word(layout.STATE_REFERENCE_END, 0)  # one word: from here on no thread finds room
     seal()
     grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
     if (grown or len(order) >= _limits["chunks"]) and not sweeping:
