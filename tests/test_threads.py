@@ -130,3 +130,61 @@ def test_threads_fill_chunks_in_turns(switching):
             np.testing.assert_array_equal(x.grad.numpy(), 2 * x.detach().numpy())
 
     in_threads(3, lambda k: arrays() if k == 0 else scalars())
+
+
+def test_a_sweep_leaves_what_others_have_written_alone(switching):
+    """Another thread computes with a written array while sweeps of this one pass its rows."""
+    stop = threading.Event()
+
+    def sweep():
+        y = tg.tensor([0.5], requires_grad=True)
+        while not stop.is_set():
+            z = y[0]
+            for _ in range(300):
+                z = z * 1.0001
+            z.backward()
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        v = np.linspace(0.0, 1.0, 200_000)
+        x = tg.tensor(v, requires_grad=True)
+        written = np.concatenate([np.sin(v[100_000:]), v[100_000:]])
+        for _ in range(60):
+            f = x * 1.0
+            f[:100_000] = np.sin(x[100_000:])
+            found = (f * f).detach().numpy()
+            np.testing.assert_allclose(found, written * written, rtol=1e-13)
+    finally:
+        stop.set()
+        sweeper.join(timeout=60)
+    assert not sweeper.is_alive()
+
+
+def test_passes_of_two_threads_over_the_same_rows(switching):
+    """Each is right, or says that the rows are used up; the gradients add up."""
+    v = np.linspace(0.0, 1.0, 50_000)
+    slope = np.cos(np.sin(v) * 1.1) * 1.1 * np.cos(v)  # of sin(1.1 sin v)
+    parts = {0: 2 * np.sin(np.sin(v) * 1.1) * slope, 1: 2 * slope}
+    passed = 0
+    for _ in range(30):
+        x = tg.tensor(v, requires_grad=True)
+        h = np.sin(np.sin(x) * 1.1)
+        losses = [np.sum(h * h), np.sum(h * 2.0)]
+        del h
+        barrier, done = threading.Barrier(2), []
+
+        def work(k, losses=losses, barrier=barrier, done=done):
+            barrier.wait()
+            try:
+                losses[k].backward()
+            except RuntimeError as error:
+                assert "used up by an earlier backward pass" in str(error)
+            else:
+                done.append(k)
+
+        in_threads(2, work)
+        assert done
+        passed += len(done)
+        np.testing.assert_allclose(x.grad.numpy(), sum(parts[k] for k in done), rtol=1e-12)
+    assert passed > 30

@@ -8,6 +8,7 @@ as rows.
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from .grad_mode import no_grad
 from .graph import node_at
 from .hooks import Watch, called, fitting, part_of, version_of, watches
 from .reverse import plant, run
+
+_adding = threading.RLock()  # passes of several threads may meet at an input
 
 
 class Target:
@@ -160,7 +163,8 @@ class Pass:
 
     def _add_to_leaf(self, leaf, gradient) -> None:
         meta, watch = leaf._meta, leaf._meta.watch
-        meta.grad = accumulated(meta.grad, gradient)
+        with _adding:
+            meta.grad = accumulated(meta.grad, gradient)
         if watch is not None:
             for hook in list(watch.accumulated.values()):
                 hook(leaf)
@@ -228,7 +232,8 @@ class Swept(Pass):
             self.visit(number, number)
         elif leaf is not None and self.accumulate(leaf):
             meta, found = leaf._meta, self.sweep.take(number, leaf._array)[-1]
-            meta.grad = wrap(found) if meta.grad is None else accumulated(meta.grad, found)
+            with _adding:
+                meta.grad = wrap(found) if meta.grad is None else accumulated(meta.grad, found)
 
     def _halt(self, place: int) -> None:
         number = self.buffer(place)

@@ -8,7 +8,8 @@ import os
 import threading
 
 from ..names import name_of_operation
-from ..tape.adjoint import Sweep, compiled_timed
+from ..tape.adjoint import Sweep
+from ..tape.compiled import compiled_timed
 from ..tape.tape import name_of_op
 from ..tensor import runtime as rt
 from ..tensor import tracing

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..codegen import layout
 from ..sweep.timed import HEAD, RECORD
-from ..tape.adjoint import Sweep, compiled_timed
+from ..tape.adjoint import Sweep
+from ..tape.compiled import compiled_timed
 from .calls import Span, Timer, now
 
 SWEEP = "reverse sweep"

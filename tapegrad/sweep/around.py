@@ -57,12 +57,18 @@ def release_row(chunk, row):
                 given += 8 * count_of(what)
             store_i64(at, k * REFERENCE_BYTES, 0)
             decref(what)
-    store_i32(row, 0, -abs(load_i32(row, 0)))
     return given
 
 
 @helper
-def leave_mirror(frame, chunk, row, address):
+def use_up(chunk, row, alone):
+    """Let go of what a used-up row refers to if no other sweep may read it; returns its bytes."""
+    store_i32(row, 0, -abs(load_i32(row, 0)))
+    return release_row(chunk, row) if alone else 0
+
+
+@helper
+def leave_mirror(frame, chunk, row, address, alone):
     """Free the mirror of an array row that the sweep has left.
 
     A mirror that Python owns is an input of a transform, which is over: its array goes.
@@ -77,14 +83,15 @@ def leave_mirror(frame, chunk, row, address):
                 if load_i64(found, 16) == 0:
                     free(load_i64(found, 24))
                 elif not load_i64(frame, FRAME_RETAIN):
-                    return release_row(chunk, row)
+                    return use_up(chunk, row, alone)
     return 0
 
 
 @helper
 def end(arguments, count):
-    """`end(frame)`: give back the cells and what used-up rows keep alive; returns their bytes."""
-    frame = word_at(arguments, 0)
+    """`end(frame, alone)`: give back the cells and, if no other sweep is under way, what used-up
+    rows keep alive."""
+    frame, alone = word_at(arguments, 0), word_at(arguments, 1)
     adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
     given = 0
     inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
@@ -99,15 +106,34 @@ def end(arguments, count):
         for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
             row = chunk + HEADER_BYTES + position * ROW_BYTES
             if load_i32(row, 0) < -ARRAY:
-                given += release_row(chunk, row)
+                given += use_up(chunk, row, alone)
             else:
                 address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-                given += leave_mirror(frame, chunk, row, address)
+                given += leave_mirror(frame, chunk, row, address, alone)
         free_cells(frame, slot)
     trim_cells(frame)
+    return count_given(given)
+
+
+@helper
+def count_given(given):
+    """Note that some bytes are no longer kept alive; returns how many, for Python."""
     S = state()
     store_i64(S, STATE_BYTES, max(0, load_i64(S, STATE_BYTES) - given))
     return word_from(given)
+
+
+@helper
+def release(arguments, count):
+    """`release(chunk, lowest)`: let go of what the used-up rows from `lowest` on keep alive."""
+    chunk = word_at(arguments, 0)
+    given = 0
+    for position in range(word_at(arguments, 1), load_i64(chunk, USED_ROWS)):
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        op = load_i32(row, 0)
+        if op < -ARRAY or op == -LEAF or op == -CONSTANT:
+            given += release_row(chunk, row)
+    return count_given(given)
 
 
 @helper
@@ -192,6 +218,7 @@ def free_memory(arguments, count):
 BUILTINS = (
     "begin",
     "end",
+    "release",
     "cell_of",
     "mirror_of",
     "take",

@@ -7,7 +7,6 @@ from ..codegen.layout import (
     FLOAT_VALUE,
     LEAF,
     LEAVES,
-    LIVE,
     LOAD,
     OBJECT_TYPE,
     RECORDING,
@@ -29,6 +28,7 @@ from .rows import (
     add_operand,
     add_reference,
     bytes_of,
+    count_tensor,
     first_reference,
     new_scalar,
     new_tensor,
@@ -143,13 +143,10 @@ def attach(arguments, count):
     """`attach(tensor, id, chunk)`: make `tensor` the owner or a view of the buffer of row `id`."""
     tensor = load_i64(arguments, 0)
     chunk = int_as_word(load_i64(arguments, 16))
-    before = load_i64(tensor, TENSOR_CHUNK)
-    if before != 0:
-        store_i64(before, LIVE, load_i64(before, LIVE) - 1)
+    count_tensor(load_i64(tensor, TENSOR_CHUNK), -1)
     store_i64(tensor, TENSOR_ID, int_as_word(load_i64(arguments, 8)))
     store_i64(tensor, TENSOR_CHUNK, chunk)
-    if chunk != 0:
-        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    count_tensor(chunk, 1)
     incref(tensor)
     return tensor
 

@@ -11,6 +11,7 @@ from numba import types
 
 from ..codegen.frame import (
     add_to_cell,
+    base_of,
     cell,
     count_of,
     forget,
@@ -59,6 +60,7 @@ from .run_memory import (
     AT_VALUES,
     BLOCK_BYTES,
     CLEAR,
+    CODE,
     COPIED,
     ENTRY,
     FRESH,
@@ -84,7 +86,7 @@ from .run_memory import (
     UNITS,
     WHERE,
 )
-from .runs import collect, output_of, release_pending, resolve, strides_of, undo_inside
+from .runs import collect, release_pending, resolve, strides_of, undo_inside
 
 kernel_call = call_address(types.none(types.int64, types.int64))
 
@@ -220,12 +222,11 @@ def run_kernel(frame, entry, e, own, out, start, n, seed, width):
     """Let the kernel of a row of the run add to the adjoints of its inputs, for one block."""
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
-    code = load_i32(row_of(frame, id), 0) - ARRAY
-    used = load_i64(load_i64(frame, FRAME_USED), code * 8)
+    used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
     for j in range(inputs):
         address = value_address(frame, entry, e, j, used, out, start, n, width)
         store_i64(arguments, j * 8, address)
-    value = load_i64(output_of(frame, id), ARRAY_DATA) + start * width
+    value = load_i64(base_of(frame, id), ARRAY_DATA) + start * width
     store_i64(arguments, inputs * 8, value)
     store_i64(arguments, (inputs + 1) * 8, own)
     table = arguments + (inputs + 2) * 8
@@ -268,7 +269,7 @@ def place_adjoints(frame, n, seed, width):
             giver = scratch + AT_ENTRIES + source * ENTRY
             own, step = load_i64(giver, OWN), load_i64(giver, OWN_STEP)
         elif state > 0:
-            own, step = mirrored(state, load_i64(output_of(frame, id), ARRAY_DATA), seed), width
+            own, step = mirrored(state, load_i64(base_of(frame, id), ARRAY_DATA), seed), width
         store_i64(entry, OWN, own)
         store_i64(entry, OWN_STEP, step)
 
@@ -301,12 +302,12 @@ def sweep_run(frame, n, out):
 def leave_run(frame, n):
     """Give back the mirrors of a run that has been swept; its rows are used up."""
     for e in range(n):
-        id = load_i64(load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY, ID)
+        entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
+        id = load_i64(entry, ID)
         if load_i64(cell(frame, id), 0) > 0:
             forget(frame, id)
         if not load_i64(frame, FRAME_RETAIN):
-            row = row_of(frame, id)
-            store_i32(row, 0, -load_i32(row, 0))
+            store_i32(row_of(frame, id), 0, -(ARRAY + load_i64(entry, CODE)))
 
 
 @helper
@@ -316,7 +317,7 @@ def pointwise_run(frame, id):
     if wanting:
         undo_inside(frame, n)
         return id
-    out = output_of(frame, id)
+    out = base_of(frame, id)
     release_pending(frame, n)
     resolve(frame, n)
     sweep_run(frame, n, out)

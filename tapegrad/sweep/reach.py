@@ -7,50 +7,8 @@ In-place writes are needed when their buffer is.
 SOURCE = '''
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.layout import *
+from tapegrad.sweep.marks import buffer_written, mark, mark_operands, references
 from numba import types
-
-
-@helper
-def mark(marks, id):
-    """Mark a row; returns 1 if it was not marked."""
-    if id < 0:
-        return 0
-    if load_u8(marks, id) != 0:
-        return 0
-    store_u8(marks, id, 1)
-    return 1
-
-
-@helper
-def references(chunk, row):
-    return chunk + HEADER_BYTES + ROWS * ROW_BYTES + load_i32(row, 4) * REFERENCE_BYTES
-
-
-@helper
-def mark_operands(chunk, row, op, marks):
-    """Mark the operands of a row; returns how many were not marked before."""
-    count = 0
-    if op > ARRAY:
-        at = references(chunk, row)
-        for k in range(load_i32(row, 8)):
-            count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
-    elif op == LOAD or op == STORE:
-        count += mark(marks, load_i32(row, 4))
-        if op == STORE:
-            count += mark(marks, load_i32(row, 12))
-    elif op >= 4 * FIRST_CODE:
-        count += mark(marks, load_i32(row, 4))
-        if op & 3 == ROW_ROW:
-            count += mark(marks, load_i32(row, 8))
-    return count
-
-
-@helper
-def written_buffer(chunk, row, op, used):
-    """Id of the buffer that a row writes in place, -1 if it is no such row."""
-    if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
-        return load_i32(references(chunk, row), 8)
-    return load_i32(row, 4) if op == STORE else -1
 
 
 @helper
@@ -62,7 +20,7 @@ def reach_chunk(chunk, base, live, marks, used):
         position = rows - 1 - up
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
-        buffer = written_buffer(chunk, row, op, used)
+        buffer = buffer_written(chunk, row, op, used)
         if live:
             count += mark(marks, base + position)
         elif buffer >= 0:

@@ -18,7 +18,7 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.sweep.runs import is_pointwise
-from tapegrad.sweep.stores import swap_cell, sweep_store
+from tapegrad.sweep.stores import is_needed, swap_cell, sweep_store
 from numba import types
 
 run_call = call_address(types.int64(types.int64, types.int64))
@@ -35,6 +35,12 @@ def is_write(frame, op):
 
 
 @helper
+def written_array(frame, id, row):
+    """The buffer that an array row changes in place."""
+    return load_i32(reference_of(frame, id, load_i32(row, 4)), 8)
+
+
+@helper
 def sweep_array(frame, id, row, op, touched):
     """Reverse of an array row; returns (next id to look at, status)."""
     if is_pointwise(frame, op):
@@ -46,7 +52,7 @@ def sweep_array(frame, id, row, op, touched):
         below = run_call(run, frame, id)
         return below, WANT_KERNEL if below == id else DONE
     writes = is_write(frame, op)
-    if not touched and not writes:
+    if not (is_needed(frame, written_array(frame, id, row)) if writes else touched):
         return id - 1, DONE
     kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
     if kernel == 0:
@@ -91,7 +97,7 @@ def sweep_chunk(frame, order, position):
     """Sweep one chunk from `position` down; returns (position, status)."""
     slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
     chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-    writes = load_i64(chunk, WRITES)
+    writes = load_i64(frame, FRAME_WRITES) != 0 and load_i64(chunk, WRITES) != 0
     adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
     base = slot << ROWS_BITS
     stop = next_stop(frame, order, position)
@@ -204,11 +210,12 @@ def exchange_in_chunk(frame, slot, first, last, task):
         position = last - k if task == UNDO else first + k
         row = rows + position * ROW_BYTES
         op = load_i32(row, 0)
+        id = (slot << ROWS_BITS) + position
         if op == STORE:
-            swap_cell(frame, row)
-        elif is_write(frame, op):
+            if is_needed(frame, load_i32(row, 4)):
+                swap_cell(frame, row)
+        elif is_write(frame, op) and is_needed(frame, written_array(frame, id, row)):
             kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
-            id = (slot << ROWS_BITS) + position
             structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), task)
 '''
 

@@ -133,6 +133,13 @@ def row_done(row):
 
 
 @helper
+def count_tensor(chunk, step):
+    """Count the tensors that point into a chunk; 0 stands for none."""
+    if chunk != 0:
+        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + step)
+
+
+@helper
 def new_scalar(value, id):
     """A scalar tensor on row `id` of the current chunk; -1: one that is not recorded."""
     S = state()
@@ -145,8 +152,7 @@ def new_scalar(value, id):
     store_f64(made, SCALAR_VALUE, value)
     store_i64(made, SCALAR_ID, id)
     store_i64(made, SCALAR_CHUNK, chunk)
-    if chunk != 0:
-        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
+    count_tensor(chunk, 1)
     return made
 
 
@@ -189,15 +195,15 @@ def result_of_two(op, x, row, y, other, value):
 @helper
 def new_tensor(array, id, chunk):
     """A tensor on `array`, whose reference it takes over."""
+    count_tensor(chunk, 1)  # first: making an object may run the garbage collector
     made = generic_alloc(load_i64(state(), STATE_ARRAY_TYPE), 0)
     if made == 0:
+        count_tensor(chunk, -1)
         decref(array)
         return 0
     store_i64(made, TENSOR_ARRAY, array)
     store_i64(made, TENSOR_ID, id)
     store_i64(made, TENSOR_CHUNK, chunk)
-    if chunk != 0:
-        store_i64(chunk, LIVE, load_i64(chunk, LIVE) + 1)
     return made
 
 
@@ -329,9 +335,7 @@ def slow(a, b, operator):
 @helper
 def release_scalar(self):
     """What happens when a scalar tensor dies."""
-    chunk = load_i64(self, SCALAR_CHUNK)
-    if chunk != 0:
-        store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
+    count_tensor(load_i64(self, SCALAR_CHUNK), -1)
     object_free(self)
 
 
@@ -339,9 +343,8 @@ def release_scalar(self):
 def release_tensor(self):
     """What happens when an array tensor dies."""
     kind = load_i64(self, OBJECT_TYPE)
-    array, chunk = load_i64(self, TENSOR_ARRAY), load_i64(self, TENSOR_CHUNK)
-    if chunk != 0:
-        store_i64(chunk, LIVE, load_i64(chunk, LIVE) - 1)
+    array = load_i64(self, TENSOR_ARRAY)
+    count_tensor(load_i64(self, TENSOR_CHUNK), -1)
     if array != 0:
         decref(array)
     gc_free(self)

@@ -2,15 +2,16 @@
 
 from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOUCHED
 
-# A row of the run, as words: its id, references, number of inputs; masks of the inputs that want a
-# derivative, whose slope is 1, that the kernel serves, that are one value per block, whose adjoint
-# the kernel sets; its kernel; where its own adjoint is and by how much that moves per element, the
-# row it has that from (−1: none), whether it has given it away, whether it begins at zero. And per
-# input how its values and its adjoint are reached, what becomes of the latter, and where that is;
-# for a strided one the step and number of elements of a line, the axes outside it, and where in its
-# array the block starts (−1 for more than one line).
+# A row of the run, as words: its id, code, references, number of inputs; masks of the inputs that
+# want a derivative, whose slope is 1, that the kernel serves, that are one value per block, whose
+# adjoint the kernel sets; its kernel; where its own adjoint is and by how much that moves per
+# element, the row it has that from (−1: none), whether it has given it away, whether it begins at
+# zero. And per input how its values and its adjoint are reached, what becomes of the latter, and
+# where that is; for a strided one the step and number of elements of a line, the axes outside it,
+# and where in its array the block starts (−1 for more than one line).
 (
     ID,
+    CODE,
     REFS,
     INPUTS,
     MASK,
@@ -25,7 +26,7 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
     GIVEN,
     CLEAR,
     HOW,
-) = range(0, 15 * 8, 8)
+) = range(0, 16 * 8, 8)
 ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
     HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
 )

@@ -1,6 +1,7 @@
 """Runs of element-wise rows: which rows the sweep takes together, and where their adjoints go."""
 
 from ..codegen.frame import (
+    base_of,
     cell,
     count_of,
     is_scalar,
@@ -49,6 +50,7 @@ from .run_memory import (
     AT_STRIDES,
     AT_UNIT,
     CLEAR,
+    CODE,
     COPIED,
     ENTRY,
     FRESH,
@@ -119,13 +121,6 @@ def is_pointwise(frame, op):
 
 
 @helper
-def output_of(frame, id):
-    """The array that a row has made."""
-    row = row_of(frame, id)
-    return load_i64(reference_of(frame, id, load_i32(row, 4) + load_i32(row, 8) - 1), 0)
-
-
-@helper
 def wanted_kernel(frame, entry, code, width):
     """The kernel of a row of the run, 0 if all slopes are 0 or 1; and whether it is missing."""
     word = load_i64(load_i64(frame, FRAME_USED), code * 8)
@@ -166,7 +161,7 @@ def is_whole_result(frame, entry, j):
     source = load_i32(ref, 8)
     if not is_pointwise(frame, load_i32(row_of(frame, source), 0)):
         return False
-    return output_of(frame, source) == load_i64(ref, 0) and is_read_once(entry, j)
+    return base_of(frame, source) == load_i64(ref, 0) and is_read_once(entry, j)
 
 
 @helper
@@ -288,15 +283,19 @@ def begin_inside(frame, entry, first):
 
 
 @helper
-def enter(frame, e, at, first):
-    """Note a row of the run; returns whether its kernel is missing."""
+def enter(frame, e, at, code, first):
+    """Note a row of the run; returns whether its kernel is missing.
+
+    The code is what the row held when it was looked at: another sweep may use it up meanwhile.
+    """
     entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
     row = row_of(frame, at)
-    code, inputs = load_i32(row, 0) - ARRAY, load_i32(row, 8) - 1
+    inputs = load_i32(row, 8) - 1
     refs = reference_of(frame, at, load_i32(row, 4))
     mask = active_mask(refs, inputs)
     unit = load_i64(load_i64(frame, FRAME_USED), code * 8) >> UNIT_SHIFT & FULL_MASK
     store_i64(entry, ID, at)
+    store_i64(entry, CODE, code)
     store_i64(entry, REFS, refs)
     store_i64(entry, INPUTS, inputs)
     store_i64(entry, MASK, mask)
@@ -326,7 +325,7 @@ def barrier_of(frame, id):
 @helper
 def collect(frame, id):
     """Collect the run that ends at row `id`; returns (entries, lowest id looked at, status)."""
-    first = output_of(frame, id)
+    first = base_of(frame, id)
     barrier = barrier_of(frame, id)
     store_i64(load_i64(frame, FRAME_SCRATCH), AT_UNIT, max(count_of(first), 1))
     n = 0
@@ -336,13 +335,13 @@ def collect(frame, id):
         op = load_i32(row, 0)
         if not is_pointwise(frame, op):
             break
-        out = output_of(frame, at)
+        out = base_of(frame, at)
         if load_i64(out, ARRAY_DTYPE) != load_i64(first, ARRAY_DTYPE):
             break
         if not same_shape(out, first):
             break
         if load_i64(cell(frame, at), 0) != UNTOUCHED:
-            if enter(frame, n, at, first):
+            if enter(frame, n, at, op - ARRAY, first):
                 return n, at, True
             barrier = enter_inputs(frame, n, at, barrier)
             n += 1

@@ -1,8 +1,24 @@
-"""Reverse of written cells, which undoes the write whether or not anything reaches it."""
+"""Reverse of written cells, which undoes the write where the sweep can reach its buffer."""
 
 from ..codegen.frame import add_to_cell, base_of, found_mirror, mirrored
-from ..codegen.layout import ARRAY_DATA, DONE, FRAME_RETAIN, FRAME_SEEDS, MET_FREED
-from ..codegen.memory import helper, load_f64, load_i32, load_i64, store_f64, store_i32
+from ..codegen.layout import (
+    ARRAY_DATA,
+    DONE,
+    FRAME_MARKS,
+    FRAME_RETAIN,
+    FRAME_SEEDS,
+    FRAME_WRITES,
+    MET_FREED,
+)
+from ..codegen.memory import helper, load_f64, load_i32, load_i64, load_u8, store_f64, store_i32
+
+
+@helper
+def is_needed(frame, buffer):
+    """Whether the writes of a buffer are undone: the sweep can reach what reads it."""
+    if load_i64(frame, FRAME_WRITES) == 0:
+        return False
+    return load_u8(load_i64(frame, FRAME_MARKS), buffer) != 0
 
 
 @helper
@@ -22,6 +38,8 @@ def swap_cell(frame, row):
 def sweep_store(frame, row):
     """Reverse of a written cell: the old value back, its adjoint to what was written."""
     buffer, source = load_i32(row, 4), load_i32(row, 12)
+    if not is_needed(frame, buffer):
+        return DONE
     found = found_mirror(frame, buffer)
     if found != 0 and source == -2:
         return MET_FREED

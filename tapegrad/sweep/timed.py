@@ -120,10 +120,9 @@ plain_block = row_block
 
 @helper
 def row_block(frame, entry, e, out, start, n, seed, width):
-    id = load_i64(entry, ID)
-    op, started = load_i32(row_of(frame, id), 0), clock(frame)
+    started = clock(frame)
     plain_block(frame, entry, e, out, start, n, seed, width)
-    note(frame, id, op, count_of(out) * width, started)
+    note(frame, load_i64(entry, ID), ARRAY + load_i64(entry, CODE), count_of(out) * width, started)
 
 
 def pointwise(frame, id):

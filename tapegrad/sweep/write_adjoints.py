@@ -16,8 +16,8 @@ from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import error_occurred
+from tapegrad.sweep.marks import buffer_written, references
 from tapegrad.sweep.rows import append_scalar
-
 
 
 @helper
@@ -153,19 +153,11 @@ def write_adjoints(frame):
 
 
 @helper
-def written(frame, chunk, row, op):
-    """Id of the buffer that a row writes in place, -1 if it is no such row."""
-    if op > ARRAY and load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT:
-        return load_i32(chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES, 8)
-    return load_i32(row, 4) if op == STORE else -1
-
-
-@helper
 def marks_of_operands(chunk, row, op, marks, id):
     """The marks of what a row reads, together."""
     found = 0
     if op > ARRAY:
-        refs = chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES
+        refs = references(chunk, row)
         for k in range(load_i32(row, 8)):
             source = load_i32(refs, k * REFERENCE_BYTES + 8)
             if source >= 0 and source != id:
@@ -189,7 +181,7 @@ def mark_written(frame, start):
             continue
         for position in range(load_i64(chunk, USED_ROWS)):
             row = chunk + HEADER_BYTES + position * ROW_BYTES
-            buffer = written(frame, chunk, row, load_i32(row, 0))
+            buffer = buffer_written(chunk, row, load_i32(row, 0), load_i64(frame, FRAME_USED))
             if buffer >= 0:
                 store_u8(marks, buffer, load_u8(marks, buffer) | WRITTEN)
     return 0
@@ -200,8 +192,7 @@ def is_used_up(chunk, row, op):
     """Whether a row that writes in place has passed on its adjoint for good."""
     if op == STORE:
         return load_i32(row, 12) == -2
-    refs = chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES
-    return load_i32(refs, 2 * REFERENCE_BYTES + 8) == -2
+    return load_i32(references(chunk, row), 2 * REFERENCE_BYTES + 8) == -2
 
 
 def mark_active(frame, start):
@@ -217,7 +208,7 @@ def mark_active(frame, start):
         for position in range(load_i64(chunk, USED_ROWS)):
             row = chunk + HEADER_BYTES + position * ROW_BYTES
             id, op = (slot << ROWS_BITS) + position, load_i32(row, 0)
-            buffer = written(frame, chunk, row, op)
+            buffer = buffer_written(chunk, row, op, load_i64(frame, FRAME_USED))
             if buffer >= 0 and is_used_up(chunk, row, op):
                 store_u8(marks, buffer, load_u8(marks, buffer) | ACTIVE)
             found = marks_of_operands(chunk, row, abs(op), marks, id)

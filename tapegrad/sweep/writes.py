@@ -52,6 +52,7 @@ from .rows import (
     add_reference,
     append_scalar,
     bytes_of,
+    count_tensor,
     first_reference,
     is_apart,
     is_double,
@@ -233,9 +234,13 @@ def record_store(self, where, number, source):
     distance = (where - base) // 4
     if base == 0 or distance > 2147483647 or distance < -2147483647:
         return False
+    kept = 0
     if source < 0:
         source = append_scalar(NUMBER, -1, -1, 0.0, number)
+        kept = load_i64(state(), STATE_CHUNK) if source >= 0 else 0
+    count_tensor(kept, 1)  # no tensor holds the number's row while room is made
     row = next_row(0, 0)
+    count_tensor(kept, -1)
     if row == 0 or source < 0:
         return False
     store_i32(row, 0, STORE)

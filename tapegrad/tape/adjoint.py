@@ -1,21 +1,17 @@
-"""One reverse sweep from Python: seeds in, adjoints of inputs out, kernels compiled when wanted."""
+"""One reverse sweep from Python: seeds in, adjoints of inputs out."""
 
 from __future__ import annotations
 
-import copy
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout
-from ..codegen.factory import compile_source, functions, once
 from ..codegen.frame import MIRROR_HEADER
-from ..ops.table import BY_CODE, MOST_CODES
-from ..sweep import around, kernels, reverse, scalars, timed
-from ..sweep.run_memory import SCRATCH_BYTES
-from . import native, store
+from . import store
+from .compiled import compiled, find_writes
+from .work import give_back, work_for
 
 
 class FreedError(RuntimeError):
@@ -24,157 +20,6 @@ class FreedError(RuntimeError):
 
 class ChangedError(RuntimeError):
     """An input that the sweep reaches was written after it had been read."""
-
-
-#: Parts of the sweep, by the status that asks for them: name, number of arguments, frame's word.
-PARTS = {
-    layout.WANT_SCALARS: ("scalars", 4, layout.FRAME_SCALARS),
-    layout.WANT_POINTWISE: ("pointwise", 2, layout.FRAME_POINTWISE),
-}
-
-
-class _Compiled:
-    """The sweep's functions, by name, and the tables of kernels that it fills as wanted."""
-
-    begin: Any
-    reverse: Any
-    reverse_alone: Any
-    idle: Any
-    end: Any
-    cell_of: Any
-    mirror_of: Any
-    take: Any
-    free_memory: Any
-    plant_scalar: Any
-    read_scalar: Any
-    adopt: Any
-
-    def __init__(self):
-        call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
-        self.__dict__.update(native.builtins(around.BUILTINS, call))
-        self.compile_sweep(
-            reverse.SOURCE, reverse.EXPORTS, scalars.source, lambda: reverse.POINTWISE_SOURCE
-        )
-        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
-        self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
-        self.structural = np.zeros(MOST_CODES, np.int64)
-
-    def compile_sweep(
-        self, source: str, exports: dict[str, int], *texts: Callable[[], str]
-    ) -> None:
-        """Compile the sweep itself, and take over the texts of its parts, in the order of PARTS."""
-        self.__dict__.update(functions(source, exports, keep_lock=False))
-        address = ctypes.cast(self.reverse, ctypes.c_void_p).value
-        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
-        self.texts = dict(zip(PARTS, texts, strict=True))
-        self.parts = dict.fromkeys(PARTS, 0)
-
-    def part(self, status: int) -> int:
-        """Address of a part of the sweep, compiled when it is first wanted."""
-        if not self.parts[status]:
-            name, arguments, _ = PARTS[status]
-            signature = f"int64({', '.join(['int64'] * arguments)})"
-            self.parts[status] = compile_source(self.texts[status](), {name: signature})[name]
-        return self.parts[status]
-
-    def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile what a sweep has asked for; raise what an adjoint has refused."""
-        if status in PARTS:
-            frame[PARTS[status][2] // 8] = self.part(status)
-            return
-        code = int(frame[layout.FRAME_WANTED // 8])
-        op = BY_CODE[code]
-        if status == layout.REFUSED:
-            raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
-        if status == layout.WANT_STRUCTURAL:
-            self.structural[code] = kernels.compile_structural(op)
-            return
-        masks = int(frame[layout.FRAME_WANTED_MASK // 8])
-        width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * layout.MASKS + masks] = kernels.compile_adjoint(op, masks, width)
-
-
-@once
-def compiled() -> _Compiled:
-    return _Compiled()
-
-
-@once
-def compiled_timed() -> _Compiled:
-    """The same functions and kernels, with a sweep that notes what each row costs."""
-    code = copy.copy(compiled())
-    code.compile_sweep(timed.source(), timed.EXPORTS, timed.scalars_source, timed.pointwise_source)
-    return code
-
-
-class Work:
-    """Memory of a sweep that is kept from one to the next."""
-
-    def __init__(self):
-        code = compiled()
-        self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
-        self.address = self.frame.ctypes.data
-        self.scratch = np.empty(SCRATCH_BYTES + layout.CACHE_LINE, np.uint8)
-        self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
-        self.version = -1
-        self.set(
-            FRAME_KERNELS64=code.kernels[8].ctypes.data,
-            FRAME_KERNELS32=code.kernels[4].ctypes.data,
-            FRAME_STRUCTURAL=code.structural.ctypes.data,
-            FRAME_USED=store.used_table().ctypes.data,
-            FRAME_SCRATCH=-(-self.scratch.ctypes.data // layout.CACHE_LINE) * layout.CACHE_LINE,
-            FRAME_POOL=self.pool.ctypes.data,
-            FRAME_FLOAT32=id(np.dtype(np.float32)),
-            FRAME_FLOAT64=id(np.dtype(np.float64)),
-        )
-
-    def set(self, **words: int) -> None:
-        for name, value in words.items():
-            self.frame[getattr(layout, name) // 8] = value
-
-    def follow(self) -> None:
-        """Take over the store's chunks as they are now."""
-        slots = len(store.table)
-        self.sequence = np.array(store.input_slots + store.order, np.int64)
-        self.places = np.zeros(slots, np.int64)
-        self.places[self.sequence] = np.arange(len(self.sequence))
-        self.adjoints = np.zeros(slots, np.int64)
-        self.lowest = np.zeros(slots, np.int64)
-        self.table = store.table.copy()
-        self.length = len(self.sequence)
-        self.set(FRAME_INPUTS=len(store.input_slots))
-        self.set(
-            FRAME_CHUNKS=self.table.ctypes.data,
-            FRAME_ADJOINTS=self.adjoints.ctypes.data,
-            FRAME_LOWEST=self.lowest.ctypes.data,
-            FRAME_ORDER=self.places.ctypes.data,
-            FRAME_SEQUENCE=self.sequence.ctypes.data,
-        )
-        self.version = store.version
-
-
-_works: list[Work] = []
-
-
-def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
-    """Memory for a sweep that begins at the newest row, and how many writes are in its way.
-
-    Nothing is let go before `give_back` is called for the same sweep.
-    """
-    code = compiled()
-    with store.lock:  # a look that has begun is over then
-        store.sweeping.add(id(sweep))
-        work = _works.pop() if _works else Work()
-        if work.version != store.version:
-            work.follow()
-        return work, code.begin(work.address, work.length, seeds, retain)
-
-
-def give_back(sweep: object, work: Work) -> None:
-    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
-    compiled().end(work.address)
-    store.sweeping.discard(id(sweep))
-    _works.append(work)
 
 
 FEW_INPUTS = 32
@@ -310,6 +155,12 @@ class Sweep:
         )
         frame[layout.FRAME_ANSWERED // 8] = 1
 
+    def _find_writes(self) -> None:
+        """Find which writes the sweep has to undo, if any."""
+        self.marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)
+        self.work.set(FRAME_MARKS=self.marks.ctypes.data)
+        self.writes = find_writes()(self.address) != 0
+
     def run(self, stops: dict[int, Any] | None = None) -> None:
         """Sweep from the newest row to the oldest one that is reached.
 
@@ -317,6 +168,8 @@ class Sweep:
         there: every contribution to the row's adjoint is in, and none has been passed on.
         """
         code, frame = self.code, self.work.frame
+        if self.writes:
+            self._find_writes()
         named = {self._key(number): stop for number, stop in stops.items()} if stops else {}
         keys = np.array([*sorted(named, reverse=True), -1], np.int64) if stops else _NOWHERE
         frame[layout.FRAME_STOPS // 8] = keys.ctypes.data

@@ -1,0 +1,57 @@
+"""Marks of rows, a byte each: which rows read or write what."""
+
+from ..codegen.frame import REFERENCES_AT
+from ..codegen.layout import (
+    ARRAY,
+    FIRST_CODE,
+    LOAD,
+    REFERENCE_BYTES,
+    ROW_ROW,
+    STORE,
+    WRITE_BIT,
+)
+from ..codegen.memory import helper, load_i32, load_i64, load_u8, store_u8
+
+
+@helper
+def mark(marks, id):
+    """Mark a row; returns 1 if it was not marked."""
+    if id < 0:
+        return 0
+    if load_u8(marks, id) != 0:
+        return 0
+    store_u8(marks, id, 1)
+    return 1
+
+
+@helper
+def references(chunk, row):
+    """Address of the first reference of an array row."""
+    return chunk + REFERENCES_AT + load_i32(row, 4) * REFERENCE_BYTES
+
+
+@helper
+def mark_operands(chunk, row, op, marks):
+    """Mark the operands of a row; returns how many were not marked before."""
+    count = 0
+    if op > ARRAY:
+        at = references(chunk, row)
+        for k in range(load_i32(row, 8)):
+            count += mark(marks, load_i32(at, k * REFERENCE_BYTES + 8))
+    elif op == LOAD or op == STORE:
+        count += mark(marks, load_i32(row, 4))
+        if op == STORE:
+            count += mark(marks, load_i32(row, 12))
+    elif op >= 4 * FIRST_CODE:
+        count += mark(marks, load_i32(row, 4))
+        if op & 3 == ROW_ROW:
+            count += mark(marks, load_i32(row, 8))
+    return count
+
+
+@helper
+def buffer_written(chunk, row, op, used):
+    """Id of the buffer that a row writes in place, -1 if it is no such row."""
+    if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
+        return load_i32(references(chunk, row), 8)
+    return load_i32(row, 4) if op == STORE else -1

@@ -1,0 +1,101 @@
+"""The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
+
+import numpy as np
+
+from ..codegen import layout
+from ..sweep.run_memory import SCRATCH_BYTES
+from . import store
+from .compiled import compiled
+
+
+class Work:
+    """Memory of a sweep that is kept from one to the next."""
+
+    def __init__(self):
+        code = compiled()
+        self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
+        self.address = self.frame.ctypes.data
+        self.scratch = np.empty(SCRATCH_BYTES + layout.CACHE_LINE, np.uint8)
+        self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
+        self.version = -1
+        self.set(
+            FRAME_KERNELS64=code.kernels[8].ctypes.data,
+            FRAME_KERNELS32=code.kernels[4].ctypes.data,
+            FRAME_STRUCTURAL=code.structural.ctypes.data,
+            FRAME_USED=store.used_table().ctypes.data,
+            FRAME_SCRATCH=-(-self.scratch.ctypes.data // layout.CACHE_LINE) * layout.CACHE_LINE,
+            FRAME_POOL=self.pool.ctypes.data,
+            FRAME_FLOAT32=id(np.dtype(np.float32)),
+            FRAME_FLOAT64=id(np.dtype(np.float64)),
+        )
+
+    def set(self, **words: int) -> None:
+        for name, value in words.items():
+            self.frame[getattr(layout, name) // 8] = value
+
+    def follow(self) -> None:
+        """Take over the store's chunks as they are now."""
+        slots = len(store.table)
+        self.sequence = np.array(store.input_slots + store.order, np.int64)
+        self.places = np.zeros(slots, np.int64)
+        self.places[self.sequence] = np.arange(len(self.sequence))
+        self.adjoints = np.zeros(slots, np.int64)
+        self.lowest = np.zeros(slots, np.int64)
+        self.table = store.table.copy()
+        self.length = len(self.sequence)
+        self.set(FRAME_INPUTS=len(store.input_slots))
+        self.set(
+            FRAME_CHUNKS=self.table.ctypes.data,
+            FRAME_ADJOINTS=self.adjoints.ctypes.data,
+            FRAME_LOWEST=self.lowest.ctypes.data,
+            FRAME_ORDER=self.places.ctypes.data,
+            FRAME_SEQUENCE=self.sequence.ctypes.data,
+        )
+        self.version = store.version
+
+    def reached(self) -> list[tuple[int, int]]:
+        """The chunks that the sweep has reached, each with the lowest position there."""
+        slots = self.adjoints.nonzero()[0].tolist()
+        return [(slot, int(self.lowest[slot])) for slot in slots]
+
+
+_works: list[Work] = []
+_under_way: set[int] = set()  # sweeps, by identity
+#: Used-up rows whose arrays another sweep may be reading: the sweeps that were under way when they
+#: were used up, and where they are: slot, lowest position.
+_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
+
+
+def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
+    """Memory for a sweep that begins at the newest row, and how many writes there are.
+
+    Nothing is let go before `give_back` is called for the same sweep.
+    """
+    code = compiled()
+    with store.lock:  # a look that has begun is over then
+        store.sweeping.add(id(sweep))
+        _under_way.add(id(sweep))
+        work = _works.pop() if _works else Work()
+        if work.version != store.version:
+            work.follow()
+        return work, code.begin(work.address, work.length, seeds, retain)
+
+
+def give_back(sweep: object, work: Work) -> None:
+    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive.
+
+    The latter waits for the sweeps under way. Later ones do not read rows that are used up.
+    """
+    with store.lock:
+        _under_way.discard(id(sweep))
+        if _under_way:
+            _waiting.append((set(_under_way), work.reached()))
+        compiled().end(work.address, not _under_way)
+        for sweeps, places in list(_waiting):
+            sweeps.discard(id(sweep))
+            if not sweeps:
+                _waiting.remove((sweeps, places))
+                for slot, lowest in places:
+                    compiled().release(int(store.table[slot]), lowest)
+        store.sweeping.discard(id(sweep))
+        _works.append(work)
