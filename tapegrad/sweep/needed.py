@@ -22,17 +22,31 @@ def mark_touched(frame, slot, marks):
 
 
 @helper
-def mark_below(chunk, base, marks):
-    """Mark what the marked rows of a chunk read, newest first."""
-    for up in range(ROWS // 8):
-        eight = ROWS - 8 - 8 * up
-        if load_i64(marks, base + eight) == 0:
+def mark_read(chunk, row, op, marks):
+    """Mark what a row reads: as `mark_operands`, but short for the rows that are many."""
+    if op > ARRAY or op < 4 * FIRST_CODE and op != LOAD:
+        mark_operands(chunk, row, op, marks)
+        return
+    store_u8(marks, load_i32(row, 4), 1)
+    if op != LOAD and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
+        store_u8(marks, load_i32(row, 8), 1)
+
+
+@helper
+def mark_below(chunk, base, marks, used):
+    """Mark what the marked rows of a chunk read, newest first, and what was written for them."""
+    writes = load_i64(chunk, WRITES)
+    position = load_i64(chunk, USED_ROWS) - 1
+    while position >= 0:
+        if writes == 0 and position & 7 == 7 and load_i64(marks, base + position - 7) == 0:
+            position -= 8
             continue
-        for k in range(8):
-            position = eight + 7 - k
-            if load_u8(marks, base + position) != 0:
-                row = chunk + HEADER_BYTES + position * ROW_BYTES
-                mark_operands(chunk, row, load_i32(row, 0), marks)
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        op = load_i32(row, 0)
+        buffer = buffer_written(chunk, row, op, used)
+        if load_u8(marks, buffer if buffer >= 0 else base + position) != 0:
+            mark_read(chunk, row, op, marks)
+        position -= 1
 
 
 @helper
@@ -56,7 +70,7 @@ def find_writes(frame):
     for back in range(newest - first + 1):
         slot = load_i64(sequence, (newest - back) * 8)
         mark_touched(frame, slot, marks)
-        mark_below(load_i64(chunks, slot * 8), slot << ROWS_BITS, marks)
+        mark_below(load_i64(chunks, slot * 8), slot << ROWS_BITS, marks, used)
     store_i64(frame, FRAME_WRITES, 0)
     for back in range(newest - first + 1):
         chunk = load_i64(chunks, load_i64(sequence, (newest - back) * 8) * 8)
