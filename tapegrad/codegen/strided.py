@@ -3,7 +3,14 @@
 An odometer counts through a shape; the inner loop runs along the last axis.
 """
 
-from .layout import ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, FRAME_SCRATCH
+from .layout import (
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    C_CONTIGUOUS,
+    FRAME_SCRATCH,
+)
 from .memory import (
     apart,
     f32s,
@@ -15,6 +22,7 @@ from .memory import (
     load_i64,
     memcpy,
     store_f64,
+    store_i64,
     sum_of,
 )
 
@@ -232,3 +240,33 @@ def line_offset(array, line):
         offset += (line % size) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
         line //= size
     return offset
+
+
+@helper
+def same_shape(a, b):
+    """Whether two arrays have the same shape."""
+    if load_i32(a, ARRAY_NDIM) != load_i32(b, ARRAY_NDIM):
+        return False
+    for axis in range(load_i32(a, ARRAY_NDIM)):
+        at = axis * 8
+        if load_i64(load_i64(a, ARRAY_SHAPE), at) != load_i64(load_i64(b, ARRAY_SHAPE), at):
+            return False
+    return True
+
+
+@helper
+def is_aligned(array, out):
+    """Whether element i of `array` in memory is what meets element i of `out`."""
+    return (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0 and same_shape(array, out)
+
+
+@helper
+def broadcast_strides(array, ndim, target):
+    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
+    own = load_i32(array, ARRAY_NDIM)
+    for axis in range(ndim):
+        back = own - ndim + axis
+        stride = 0
+        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
+            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
+        store_i64(target, axis * 8, stride)

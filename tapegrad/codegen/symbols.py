@@ -11,7 +11,7 @@ from collections.abc import Callable
 import llvmlite.binding as llvm
 
 #: Word in the text of a kernel → function that names the symbols it stands for.
-LOADERS: dict[str, Callable[[], None]] = {}
+LOADERS: dict[str, Callable[[], object]] = {}
 _done: set[str] = set()
 
 
@@ -29,8 +29,12 @@ def load_symbols(source: str) -> None:
     """Name the symbols that a text of generated code needs."""
     for word, load in LOADERS.items():
         if word not in _done and word in source:
-            load()
-            _done.add(word)
+            _done.add(word)  # first: what is loaded may itself contain the word
+            try:
+                load()
+            except BaseException:
+                _done.discard(word)
+                raise
 
 
 def _pointer(capsule) -> int:

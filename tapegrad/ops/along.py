@@ -6,7 +6,7 @@ Groups are copied to a block of doubles, so that one kernel serves both dtypes a
 """
 
 from tapegrad.codegen import vmath as np
-from tapegrad.codegen.frame import cell, item_bytes, mirror, mirrored, row_of
+from tapegrad.codegen.frame import item_bytes, mirror, mirrored, row_of
 from tapegrad.codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES, TAG_SCALAR
 from tapegrad.codegen.memory import (
     f32s,
@@ -18,6 +18,7 @@ from tapegrad.codegen.memory import (
     load_i64,
     malloc,
 )
+from tapegrad.codegen.shared import cell
 from tapegrad.codegen.strided import line_of, line_offset, lines_of
 
 from .table import structural

@@ -22,7 +22,7 @@ from tapegrad.codegen.blas import (
     blas_sgemm,
     blas_sgemv,
 )
-from tapegrad.codegen.frame import cell, count_of, item_bytes, mirror, mirrored
+from tapegrad.codegen.frame import count_of, item_bytes, mirror, mirrored
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
     ARRAY_NDIM,
@@ -44,7 +44,7 @@ from tapegrad.codegen.memory import (
     store_f64,
     store_i64,
 )
-from tapegrad.codegen.strided import add_block, block_of
+from tapegrad.codegen.shared import add_block, block_of, cell
 
 from .table import structural
 

@@ -2,7 +2,6 @@
 
 from tapegrad.codegen.frame import (
     add_to_cell,
-    cell,
     count_of,
     found_mirror,
     item_bytes,
@@ -35,6 +34,7 @@ from tapegrad.codegen.memory import (
     store_i32,
     store_i64,
 )
+from tapegrad.codegen.shared import cell
 from tapegrad.codegen.strided import line_of, line_offset
 
 from .table import structural

@@ -9,23 +9,19 @@ one a copy, a join, a pad.
 from tapegrad.codegen.frame import (
     add_to_cell,
     base_of,
-    cell,
     count_of,
     found_mirror,
     item_bytes,
     mirror,
-    mirror_memory,
     mirrored,
     row_of,
     touch_cell,
 )
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
-    ARRAY_FLAGS,
     ARRAY_NDIM,
     ARRAY_SHAPE,
     ARRAY_STRIDES,
-    C_CONTIGUOUS,
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
@@ -48,7 +44,8 @@ from tapegrad.codegen.memory import (
     store_i32,
     store_i64,
 )
-from tapegrad.codegen.strided import line_of, line_offset, lines_of, strided_add
+from tapegrad.codegen.shared import cell, mirror_memory, strided_add
+from tapegrad.codegen.strided import line_of, line_offset, lines_of
 
 from .table import structural
 
@@ -79,42 +76,19 @@ def link_adjoint(frame, id, refs, task):
             )
 
 
-@helper
-def is_whole(frame, source, array):
-    """Whether an array in C order is all of the buffer of a row."""
-    if not load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS:
-        return False
-    return base_of(frame, source) == array
-
-
 def sum_adjoint(frame, id, refs, task):
-    """One array operand, a scalar output: every element gets the output's adjoint."""
+    """One array operand in C order, a scalar output: every element gets the output's adjoint."""
     source, array = load_i32(refs, 8), load_i64(refs, 0)
-    first = load_i64(cell(frame, source), 0) == UNTOUCHED and is_whole(frame, source, array)
-    found = mirror_memory(frame, source, not first)
+    untouched = load_i64(cell(frame, source), 0) == UNTOUCHED
+    first = untouched and base_of(frame, source) == array
+    found = mirror_memory(frame, source, 0 if first else 1)
     if found == 0:
         return
-    if first:
-        for seed in range(load_i64(frame, FRAME_SEEDS)):
-            target = f64s(mirrored(found, load_i64(array, ARRAY_DATA), seed))
-            value = load_f64(cell(frame, id), seed * 8)
-            for i in range(count_of(array)):
-                target[i] = value
-        return
-    zeros = load_i64(frame, FRAME_SCRATCH) + 8 * load_i32(array, ARRAY_NDIM)
-    for axis in range(load_i32(array, ARRAY_NDIM)):
-        store_i64(zeros, axis * 8, 0)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        strided_add(
-            frame,
-            mirrored(found, load_i64(array, ARRAY_DATA), seed),
-            load_i64(array, ARRAY_STRIDES),
-            cell(frame, id) + seed * 8,
-            zeros,
-            load_i64(array, ARRAY_SHAPE),
-            load_i32(array, ARRAY_NDIM),
-            8,
-        )
+        target = f64s(mirrored(found, load_i64(array, ARRAY_DATA), seed))
+        value = load_f64(cell(frame, id), seed * 8)
+        for i in range(count_of(array)):
+            target[i] = value if first else target[i] + value
 
 
 def pack_adjoint(frame, id, refs, task):
@@ -242,7 +216,6 @@ structural(
 structural(
     "sum",
     sum_adjoint,
-    helpers=(is_whole,),
     example="np.sum(x)",
     doc="sum of all elements, a scalar",
 )

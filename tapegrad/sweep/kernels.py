@@ -93,6 +93,7 @@ from tapegrad.codegen.frame import *
 from tapegrad.codegen.strided import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
+from tapegrad.codegen.shared import *
 from numba import types
 """
 

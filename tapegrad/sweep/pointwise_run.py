@@ -12,9 +12,7 @@ from numba import types
 from ..codegen.frame import (
     add_to_cell,
     base_of,
-    cell,
     count_of,
-    forget,
     item_bytes,
     mirrored,
     row_of,
@@ -26,9 +24,13 @@ from ..codegen.layout import (
     ARRAY_NDIM,
     ARRAY_SHAPE,
     BLOCK,
+    DONE,
+    FRAME_ADD_BLOCK,
+    FRAME_BLOCK_OF,
     FRAME_RETAIN,
     FRAME_SCRATCH,
     FRAME_SEEDS,
+    FRAME_STATUS,
     FRAME_USED,
     REFERENCE_BYTES,
 )
@@ -48,7 +50,8 @@ from ..codegen.memory import (
     store_i64,
     sum_of,
 )
-from ..codegen.strided import add_block, add_run32, add_run64, block_of, start_of_block, sum64
+from ..codegen.shared import cell, forget
+from ..codegen.strided import start_of_block, sum64
 from .run_memory import (
     ADDED,
     ALIGNED,
@@ -89,6 +92,7 @@ from .run_memory import (
 from .runs import collect, release_pending, resolve, strides_of, undo_inside
 
 kernel_call = call_address(types.none(types.int64, types.int64))
+block_call = call_address(types.none(*[types.int64] * 9))
 
 
 @helper
@@ -101,6 +105,28 @@ def fill(address, value, n, width):
         b32 = f32s(address)
         for i in range(n):
             b32[i] = value
+
+
+@helper
+def add_line(target, source, n, width):
+    """Add elements side by side to others."""
+    if width == 8:
+        t64, s64 = f64s(target), f64s(source)
+        for i in range(n):
+            t64[i] += s64[i]
+    else:
+        t32, s32 = f32s(target), f32s(source)
+        for i in range(n):
+            t32[i] += s32[i]
+
+
+@helper
+def add_value(target, value, width):
+    """Add a number to an element."""
+    if width == 8:
+        f64s(target)[0] += value
+    else:
+        f32s(target)[0] += value
 
 
 @helper
@@ -145,7 +171,8 @@ def value_address(frame, entry, e, j, used, out, start, n, width):
     if load_i64(entry, PLACE + j * 8) >= 0:
         return data + load_i64(entry, PLACE + j * 8)
     ndim, shape = load_i32(out, ARRAY_NDIM), load_i64(out, ARRAY_SHAPE)
-    block_of(frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
+    way = load_i64(frame, FRAME_BLOCK_OF)
+    block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
     return block
 
 
@@ -184,13 +211,12 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
         where = load_i64(entry, WHERE + j * 8)
         data = mirrored(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
         shape, ndim = load_i64(out, ARRAY_SHAPE), load_i32(out, ARRAY_NDIM)
-        add_block(frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
-        return
-    step = 0 if load_i64(entry, UNIFORM) & (1 << j) else width
-    if width == 8:
-        add_run64(target, step, block, 8, n)
+        way = load_i64(frame, FRAME_ADD_BLOCK)
+        block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
+    elif load_i64(entry, UNIFORM) & (1 << j):
+        add_value(target, total(block, n, width), width)
     else:
-        add_run32(target, step, block, 4, n)
+        add_line(target, block, n, width)
 
 
 @helper
@@ -312,9 +338,11 @@ def leave_run(frame, n):
 
 @helper
 def pointwise_run(frame, id):
-    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for a kernel."""
-    n, low, wanting = collect(frame, id)
-    if wanting:
+    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for what the frame's
+    status says."""
+    store_i64(frame, FRAME_STATUS, DONE)
+    n, low = collect(frame, id)
+    if load_i64(frame, FRAME_STATUS) != DONE:
         undo_inside(frame, n)
         return id
     out = base_of(frame, id)

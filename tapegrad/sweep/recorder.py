@@ -75,6 +75,10 @@ from tapegrad.sweep import writes
 
 def set_subscript(a, b, c):
     return writes.set_subscript(a, b, c)
+
+
+def write_whole(self, arguments, count):
+    return writes.write_whole(arguments, count)
 """
 
 #: Slots of CPython's types for the operators that are compiled.
@@ -97,7 +101,6 @@ FUNCTIONS = (
     "scalar_leaf",
     "load",
     "same_place",
-    "write_whole",
     "scalar_at",
 )
 
@@ -146,8 +149,7 @@ def source() -> str:
         arguments = ", ".join("abcdef"[:count])
         text += f"\n\ndef {name}({arguments}):\n    return {function}({arguments})\n"
     text += _SUBSCRIPT
-    homes = {"write_whole": "writes"}
-    return text + called_by_number([f"{homes.get(name, 'calls')}.{name}" for name in FUNCTIONS])
+    return text + called_by_number([f"calls.{name}" for name in FUNCTIONS])
 
 
 def compile_recorder() -> dict[str, int]:
@@ -165,7 +167,8 @@ def compile_recorder() -> dict[str, int]:
     )
 
 
-def compile_writes() -> int:
-    """Address of what the slot for `t[key] = value` and `del t[key]` calls."""
-    signature = {"set_subscript": "int32(int64, int64, int64)"}
-    return compile_source(_WRITES, signature)["set_subscript"]
+def compile_writes() -> dict[str, int]:
+    """Addresses of what the slot for `t[key] = value` and `del t[key]` calls, and of the builtin
+    that writes a whole tensor."""
+    word = "(int64, int64, int64)"
+    return compile_source(_WRITES, {"set_subscript": "int32" + word, "write_whole": "int64" + word})

@@ -17,27 +17,15 @@ SOURCE = '''
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
+from tapegrad.codegen.shared import forget
 from tapegrad.sweep.runs import is_pointwise
-from tapegrad.sweep.stores import is_needed, swap_cell, sweep_store
+from tapegrad.sweep.stores import is_needed, is_write, last_row, sweep_store, written_array
 from numba import types
 
+exchange_call = call_address(types.int64(types.int64, types.int64))
 run_call = call_address(types.int64(types.int64, types.int64))
 scalars_call = call_address(types.int64(types.int64, types.int64, types.int64, types.int64))
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
-
-
-@helper
-def is_write(frame, op):
-    """Whether a row changes a buffer in place."""
-    if op <= ARRAY:
-        return False
-    return load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT != 0
-
-
-@helper
-def written_array(frame, id, row):
-    """The buffer that an array row changes in place."""
-    return load_i32(reference_of(frame, id, load_i32(row, 4)), 8)
 
 
 @helper
@@ -50,7 +38,7 @@ def sweep_array(frame, id, row, op, touched):
         if run == 0:
             return id, WANT_POINTWISE
         below = run_call(run, frame, id)
-        return below, WANT_KERNEL if below == id else DONE
+        return below, load_i64(frame, FRAME_STATUS)
     writes = is_write(frame, op)
     if not (is_needed(frame, written_array(frame, id, row)) if writes else touched):
         return id - 1, DONE
@@ -142,18 +130,6 @@ def leave_chunk(frame, order):
 
 
 @helper
-def last_row(frame, order):
-    """Position of the newest row of a chunk; -1 before the first chunk.
-
-    A chunk may be closed before it is full; what lies beyond is from an earlier use of its memory.
-    """
-    if order < 0:
-        return -1
-    slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-    return load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), USED_ROWS) - 1
-
-
-@helper
 def sweep_back(frame):
     """Sweep from where the frame says; returns why it stopped."""
     order = load_i64(frame, FRAME_AT_ORDER)
@@ -179,44 +155,13 @@ def reverse(frame):
     """
     if load_i64(frame, FRAME_WRITES) == 0:
         return sweep_back(frame)
-    exchange_writes(frame, UNDO)
+    exchange = load_i64(frame, FRAME_EXCHANGE)
+    exchange_call(exchange, frame, UNDO)
     status = sweep_back(frame)
-    exchange_writes(frame, REDO)
+    exchange_call(exchange, frame, REDO)
     return status
 
 
-@helper
-def exchange_writes(frame, task):
-    """Undo, newest first, the writes that the sweep has passed, or write them again."""
-    lowest, newest = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_START_ORDER)
-    position = load_i64(frame, FRAME_AT_POSITION) + 1
-    for k in range(newest - lowest + 1):
-        order = newest - k if task == UNDO else lowest + k
-        if order < load_i64(frame, FRAME_FIRST):
-            continue
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        if load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES):
-            first = position if order == lowest else 0
-            last = load_i64(frame, FRAME_START_POSITION)
-            last = last if order == newest else last_row(frame, order)
-            exchange_in_chunk(frame, slot, first, last, task)
-
-
-@helper
-def exchange_in_chunk(frame, slot, first, last, task):
-    """Undo the writes of a chunk from `last` down to `first`, or write them again upwards."""
-    rows = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
-    for k in range(last - first + 1):
-        position = last - k if task == UNDO else first + k
-        row = rows + position * ROW_BYTES
-        op = load_i32(row, 0)
-        id = (slot << ROWS_BITS) + position
-        if op == STORE:
-            if is_needed(frame, load_i32(row, 4)):
-                swap_cell(frame, row)
-        elif is_write(frame, op) and is_needed(frame, written_array(frame, id, row)):
-            kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
-            structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), task)
 '''
 
 EXPORTS = {"reverse": 1}

@@ -2,11 +2,9 @@
 
 from ..codegen.frame import (
     base_of,
-    cell,
     count_of,
     is_scalar,
     item_bytes,
-    mirror,
     reference_of,
     row_of,
     touch_cell,
@@ -14,17 +12,17 @@ from ..codegen.frame import (
 from ..codegen.layout import (
     ARRAY,
     ARRAY_DTYPE,
-    ARRAY_FLAGS,
     ARRAY_NDIM,
     ARRAY_SHAPE,
-    ARRAY_STRIDES,
-    C_CONTIGUOUS,
     DIMENSIONS,
+    DONE,
     FEW_OPERANDS,
     FLAT_SHIFT,
+    FRAME_BLOCK_OF,
     FRAME_KERNELS32,
     FRAME_KERNELS64,
     FRAME_SCRATCH,
+    FRAME_STATUS,
     FRAME_STOP,
     FRAME_USED,
     FRAME_WANTED,
@@ -40,9 +38,12 @@ from ..codegen.layout import (
     TAG_SCALAR,
     UNIT_SHIFT,
     UNTOUCHED,
+    WANT_KERNEL,
+    WANT_STRIDED,
 )
 from ..codegen.memory import helper, load_i32, load_i64, store_i64
-from ..codegen.strided import line_in
+from ..codegen.shared import cell, mirror_memory
+from ..codegen.strided import broadcast_strides, is_aligned, line_in, same_shape
 from .run_memory import (
     ADDED,
     ALIGNED,
@@ -81,23 +82,6 @@ from .run_memory import (
 
 
 @helper
-def same_shape(a, b):
-    if load_i32(a, ARRAY_NDIM) != load_i32(b, ARRAY_NDIM):
-        return False
-    for axis in range(load_i32(a, ARRAY_NDIM)):
-        at = axis * 8
-        if load_i64(load_i64(a, ARRAY_SHAPE), at) != load_i64(load_i64(b, ARRAY_SHAPE), at):
-            return False
-    return True
-
-
-@helper
-def is_aligned(array, out):
-    """Whether element i of `array` in memory is what meets element i of `out`."""
-    return (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0 and same_shape(array, out)
-
-
-@helper
 def active_mask(refs, inputs):
     """Bits of the inputs that have an adjoint."""
     mask = 0
@@ -122,12 +106,12 @@ def is_pointwise(frame, op):
 
 @helper
 def wanted_kernel(frame, entry, code, width):
-    """The kernel of a row of the run, 0 if all slopes are 0 or 1; and whether it is missing."""
+    """The kernel of a row of the run, 0 if all slopes are 0 or 1; asks for one that is missing."""
     word = load_i64(load_i64(frame, FRAME_USED), code * 8)
     mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & FULL_MASK
     store_i64(entry, SLOPES, mask)
     if mask == 0:
-        return 0, False
+        return 0
     masks = mask
     if load_i64(entry, INPUTS) <= FEW_OPERANDS:
         uniform = load_i64(entry, UNIFORM)
@@ -139,7 +123,8 @@ def wanted_kernel(frame, entry, code, width):
         store_i64(frame, FRAME_WANTED, code)
         store_i64(frame, FRAME_WANTED_MASK, masks)
         store_i64(frame, FRAME_WANTED_DTYPE, width)
-    return kernel, kernel == 0
+        store_i64(frame, FRAME_STATUS, WANT_KERNEL)
+    return kernel
 
 
 @helper
@@ -174,18 +159,6 @@ def first_readings(frame, entry, mask):
             if load_i64(cell(frame, source), 0) == UNTOUCHED and is_whole_result(frame, entry, j):
                 found |= 1 << j
     return found
-
-
-@helper
-def broadcast_strides(array, ndim, target):
-    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
-    own = load_i32(array, ARRAY_NDIM)
-    for axis in range(ndim):
-        back = own - ndim + axis
-        stride = 0
-        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
-            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
-        store_i64(target, axis * 8, stride)
 
 
 @helper
@@ -224,6 +197,8 @@ def note_ways(frame, entry, e, first):
             array = load_i64(ref, 0)
             how = ALIGNED if is_aligned(array, first) else STRIDED
             if how == STRIDED:
+                if load_i64(frame, FRAME_BLOCK_OF) == 0:
+                    store_i64(frame, FRAME_STATUS, WANT_STRIDED)
                 strides = strides_of(frame, e, j)
                 broadcast_strides(array, ndim, strides)
                 outer, line, step = line_in(strides, shape, ndim)
@@ -284,7 +259,7 @@ def begin_inside(frame, entry, first):
 
 @helper
 def enter(frame, e, at, code, first):
-    """Note a row of the run; returns whether its kernel is missing.
+    """Note a row of the run. If something is not compiled yet the frame's status says what.
 
     The code is what the row held when it was looked at: another sweep may use it up meanwhile.
     """
@@ -305,13 +280,11 @@ def enter(frame, e, at, code, first):
     store_i64(entry, GIVEN, 0)
     store_i64(entry, CLEAR, 0)
     note_ways(frame, entry, e, first)
-    kernel, missing = wanted_kernel(frame, entry, code, item_bytes(frame, first))
-    store_i64(entry, KERNEL, kernel)
+    store_i64(entry, KERNEL, wanted_kernel(frame, entry, code, item_bytes(frame, first)))
     own = cell(frame, at)
-    if not missing and is_pending(load_i64(own, 0)):
+    if load_i64(frame, FRAME_STATUS) == DONE and is_pending(load_i64(own, 0)):
         begin_inside(frame, entry, load_i64(own, 0) - PENDING)
         store_i64(own, 0, INSIDE + e)
-    return missing
 
 
 @helper
@@ -324,7 +297,7 @@ def barrier_of(frame, id):
 
 @helper
 def collect(frame, id):
-    """Collect the run that ends at row `id`; returns (entries, lowest id looked at, status)."""
+    """Collect the run that ends at row `id`; returns (entries, lowest id looked at)."""
     first = base_of(frame, id)
     barrier = barrier_of(frame, id)
     store_i64(load_i64(frame, FRAME_SCRATCH), AT_UNIT, max(count_of(first), 1))
@@ -341,12 +314,13 @@ def collect(frame, id):
         if not same_shape(out, first):
             break
         if load_i64(cell(frame, at), 0) != UNTOUCHED:
-            if enter(frame, n, at, op - ARRAY, first):
-                return n, at, True
+            enter(frame, n, at, op - ARRAY, first)
+            if load_i64(frame, FRAME_STATUS) != DONE:
+                return n, at
             barrier = enter_inputs(frame, n, at, barrier)
             n += 1
         at -= 1
-    return n, at + 1, False
+    return n, at + 1
 
 
 @helper
@@ -380,7 +354,8 @@ def resolve(frame, n):
                     touch_cell(frame, source)
                 else:
                     state = load_i64(cell(frame, source), 0)
-                    where = state if state < 0 and state != UNTOUCHED else mirror(frame, source)
+                    inside = state < 0 and state != UNTOUCHED
+                    where = state if inside else mirror_memory(frame, source, 1)
                     if where == 0:
                         store_i64(entry, MASK, load_i64(entry, MASK) & ~(1 << j))
             store_i64(entry, WHERE + j * 8, where)

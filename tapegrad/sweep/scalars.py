@@ -12,6 +12,7 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
+from tapegrad.codegen.shared import cell, forget
 from tapegrad.sweep.stores import sweep_store
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from . import store
-from .compiled import compiled, find_writes
+from .compiled import address_of, compiled, undoing
 from .work import give_back, work_for
 
 
@@ -158,8 +158,11 @@ class Sweep:
     def _find_writes(self) -> None:
         """Find which writes the sweep has to undo, if any."""
         self.marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)
-        self.work.set(FRAME_MARKS=self.marks.ctypes.data)
-        self.writes = find_writes()(self.address) != 0
+        found = undoing()
+        self.work.set(
+            FRAME_MARKS=self.marks.ctypes.data, FRAME_EXCHANGE=address_of(found["exchange"])
+        )
+        self.writes = found["find_writes"](self.address) != 0
 
     def run(self, stops: dict[int, Any] | None = None) -> None:
         """Sweep from the newest row to the oldest one that is reached.

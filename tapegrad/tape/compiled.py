@@ -9,8 +9,9 @@ import numpy as np
 
 from ..codegen import layout
 from ..codegen.factory import compile_source, functions, once
+from ..codegen.shared import compile_group
 from ..ops.table import BY_CODE, MOST_CODES
-from ..sweep import around, kernels, needed, reverse, scalars, timed
+from ..sweep import around, kernels, reverse, scalars, timed, undo
 from . import native
 
 #: Parts of the sweep, by the status that asks for them: name, number of arguments, frame's word.
@@ -38,6 +39,7 @@ class _Compiled:
     adopt: Any
 
     def __init__(self):
+        compile_group("cells")
         call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
         self.__dict__.update(native.builtins(around.BUILTINS, call))
         self.compile_sweep(
@@ -52,8 +54,8 @@ class _Compiled:
     ) -> None:
         """Compile the sweep itself, and take over the texts of its parts, in the order of PARTS."""
         self.__dict__.update(functions(source, exports, keep_lock=False))
-        address = ctypes.cast(self.reverse, ctypes.c_void_p).value
-        self.reverse_alone = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address or 0)
+        prototype = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+        self.reverse_alone = prototype(address_of(self.reverse))
         self.texts = dict(zip(PARTS, texts, strict=True))
         self.parts = dict.fromkeys(PARTS, 0)
 
@@ -70,6 +72,11 @@ class _Compiled:
         if status in PARTS:
             frame[PARTS[status][2] // 8] = self.part(status)
             return
+        if status == layout.WANT_STRIDED:
+            strided = compile_group("strided")
+            frame[layout.FRAME_BLOCK_OF // 8] = strided["block_of"]
+            frame[layout.FRAME_ADD_BLOCK // 8] = strided["add_block"]
+            return
         code = int(frame[layout.FRAME_WANTED // 8])
         op = BY_CODE[code]
         if status == layout.REFUSED:
@@ -83,8 +90,14 @@ class _Compiled:
 
 
 @once
-def find_writes() -> Callable[[int], int]:
-    return functions(needed.SOURCE, needed.EXPORTS, keep_lock=True)["find_writes"]
+def undoing() -> dict:
+    """The functions that find, undo and redo writes: compiled when a sweep meets one."""
+    return functions(undo.SOURCE, undo.EXPORTS, keep_lock=True)
+
+
+def address_of(function) -> int:
+    """The address of a compiled function that Python can call."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @once

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ..codegen import layout
+from ..codegen.factory import once
 from ..sweep import recorder
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
@@ -163,9 +164,20 @@ def refuse_unless(as_expected: bool) -> None:
         )
 
 
+@once
+def _writes() -> dict[str, int]:
+    return recorder.compile_writes()
+
+
 def _compile_writes() -> None:
     """Compile the write to a subscript; its slot calls this at the first one."""
-    set_word(layout.STATE_SET_SUBSCRIPT, recorder.compile_writes())
+    set_word(layout.STATE_SET_SUBSCRIPT, _writes()["set_subscript"])
+
+
+@once
+def write_whole():
+    """The builtin `write_whole(op, tensor, value)`; see `sweep.writes`."""
+    return builtins(("write_whole",), _writes()["write_whole"])["write_whole"]
 
 
 def _set_state(types: dict, slow: list, new_chunk) -> None:

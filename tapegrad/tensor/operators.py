@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from ..tape import native
 from . import runtime as rt
 from .apply import apply
 from .indexing import WRITE, get_item, set_item
@@ -116,7 +117,7 @@ def _in_place(function):
         changed = function(self, other)
         if changed is NotImplemented:
             return NotImplemented
-        if type(changed) is not rt.Array or not rt.write_whole(WRITE, self, changed):
+        if type(changed) is not rt.Array or not native.write_whole()(WRITE, self, changed):
             self[...] = changed
         return self
 

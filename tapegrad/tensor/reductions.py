@@ -8,7 +8,7 @@ from . import runtime as rt
 from .apply import apply
 from .linking import LINK, SUM, unlisted
 from .namespace import function
-from .values import is_tensor, records, shape_of, value_of, wrap
+from .values import is_tensor, records, scalar_of, shape_of, value_of, wrap
 
 
 def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
@@ -103,12 +103,13 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     array = x._array
     axes = axes_of("sum", axis, array.ndim)
     if len(axes) == array.ndim and not keepdims and array.dtype == np.float64:
-        return rt.row(SUM, float(array.sum()), x)
+        if array.flags.c_contiguous:
+            return rt.row(SUM, float(array.sum()), x)
     out = np.asarray(np.sum(array, axis=axes, keepdims=True), order="C")
     shown = np.broadcast_to(out, array.shape)
     if not keepdims:
         out = out.reshape([n for k, n in enumerate(array.shape) if k not in axes])
-    return rt.row(LINK, out, x, shown)
+    return scalar_of(rt.row(LINK, out, x, shown))
 
 
 def count_along(x, axes, where=True):

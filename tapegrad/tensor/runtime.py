@@ -42,7 +42,6 @@ scalar_leaf: Any = None
 scalar_at: Any = None
 load: Any = None
 same_place: Any = None
-write_whole: Any = None
 started = False
 _lock = threading.RLock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.

@@ -1,12 +1,18 @@
-"""What a sweep can reach, marked before it begins: only those writes are undone whose buffer it is.
+"""The writes that a sweep undoes: those of buffers that it can reach, marked before it begins.
 
-Other threads may be computing with the buffers of their own rows meanwhile, without the lock.
+Other threads may be computing with the buffers of their own rows meanwhile, without the lock. All
+this is a part of the sweep of its own, compiled for the first sweep that meets a write.
 """
 
 SOURCE = '''
+from tapegrad.codegen.frame import reference_of
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
 from tapegrad.sweep.marks import buffer_written, mark, mark_operands
+from tapegrad.sweep.stores import is_needed, is_write, last_row, swap_cell, written_array
+from numba import types
+
+structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 
 
 @helper
@@ -61,6 +67,40 @@ def has_needed_write(chunk, marks, used):
     return False
 
 
+@helper
+def exchange_in_chunk(frame, slot, first, last, task):
+    """Undo the writes of a chunk from `last` down to `first`, or write them again upwards."""
+    rows = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+    for k in range(last - first + 1):
+        position = last - k if task == UNDO else first + k
+        row = rows + position * ROW_BYTES
+        op = load_i32(row, 0)
+        id = (slot << ROWS_BITS) + position
+        if op == STORE:
+            if is_needed(frame, load_i32(row, 4)):
+                swap_cell(frame, row)
+        elif is_write(frame, op) and is_needed(frame, written_array(frame, id, row)):
+            kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
+            structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), task)
+
+
+def exchange(frame, task):
+    """Undo, newest first, the writes that the sweep has passed, or write them again."""
+    lowest, newest = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_START_ORDER)
+    position = load_i64(frame, FRAME_AT_POSITION) + 1
+    for k in range(newest - lowest + 1):
+        order = newest - k if task == UNDO else lowest + k
+        if order < load_i64(frame, FRAME_FIRST):
+            continue
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        if load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES):
+            first = position if order == lowest else 0
+            last = load_i64(frame, FRAME_START_POSITION)
+            last = last if order == newest else last_row(frame, order)
+            exchange_in_chunk(frame, slot, first, last, task)
+    return 0
+
+
 def find_writes(frame):
     """Mark the rows that a sweep from those with an adjoint can reach; returns, and notes, whether
     there are writes that it has to undo."""
@@ -81,4 +121,4 @@ def find_writes(frame):
     return load_i64(frame, FRAME_WRITES)
 '''
 
-EXPORTS = {"find_writes": 1}
+EXPORTS = {"find_writes": 1, "exchange": 2}
