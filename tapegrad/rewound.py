@@ -1,10 +1,13 @@
 """Floor 5: a walk forwards over rows that finds buffers as they were at the time of each row.
 
-The walk starts from copies of the written buffers with their oldest values, and does the writes
-again as it meets them. The memory of the user's tensors is not touched.
+A buffer that has been written since is copied when its values are first asked for, and the newer
+writes are undone in the copy; they are done again there as the walk goes on. The memory of the
+user's tensors is not touched.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
@@ -12,48 +15,75 @@ from .tape.tape import bounds
 from .walk import Walk, placed
 
 
+class _Past:
+    """A buffer as it was: a copy, and the writes that are not in it, oldest last."""
+
+    def __init__(self, memory: np.ndarray):
+        self.memory = memory
+        self.newer: list[tuple[int, np.ndarray]] = []  # the row, and what it wrote
+
+
 class Rewound(Walk):
     """Rows with the values that they had read."""
 
     def __init__(self, stops):
         super().__init__(stops)
-        self.written: dict[int, list[int]] = {}  # buffer → rows that write it
-        self._memory: dict[int, np.ndarray] = {}  # buffer → its values at the time of the walk
-        self._after: dict[int, np.ndarray] = {}  # write → what it wrote
+        self.now = -1  # the row that the walk is at
+        self._pasts: dict[int, _Past] = {}
+
+    @functools.cached_property
+    def written(self) -> dict[int, list[int]]:
+        """The rows that write each buffer, oldest first."""
+        return self.reader.writes()
 
     def then(self, source: int, what):
-        """What `read` has found, as a plain value of that time."""
+        """What `read` has found, as a plain value of the time of the row that the walk is at."""
         if source < 0:
             return what
         if what is None:
             return self.number(source)
-        memory = self._memory.get(source)
-        return what if memory is None else placed(memory, self.base(source), what)
+        past = self._past(source)
+        return what if past is None else placed(past.memory, self.base(source), what)
+
+    def wrote(self, number: int) -> np.ndarray:
+        """What the row that the walk is at, which is a write, has written."""
+        past = self._past(self.reader.buffer_written(number))
+        assert past is not None
+        return past.newer[-1][1]
 
     def key(self, number: int, view: np.ndarray) -> tuple:
         """The key by which a write writes its view: all of it, or picked elements."""
         picked = self.read(number)[3:]
         return np.unravel_index(picked[0][1], view.shape) if picked else (...,)
 
-    def rewind(self, numbers) -> None:
-        """Note the writes, and give their buffers the values before the first."""
-        writes = [n for n in numbers if self.reader.buffer_written(n) >= 0]
-        for number in writes:
-            self.written.setdefault(self.reader.buffer_written(number), []).append(number)
-        for buffer in self.written:
-            base = self.base(buffer)
-            low, high = bounds(base)
-            memory = np.zeros((high - low) // base.itemsize if base.size else 0, base.dtype)
-            placed(memory, base, base)[...] = base
-            self._memory[buffer] = memory
-        for number in reversed(writes):
-            (buffer, view), (_, kept), *_ = self.read(number)
-            now, key = self.then(buffer, view), self.key(number, view)
-            self._after[number] = now[key].copy()
-            now[key] = kept
+    def _past(self, buffer: int) -> _Past | None:
+        """The buffer as it was, None if it is so still."""
+        past, now = self._pasts.get(buffer), self.reader.time(self.now)
+        if past is None:
+            writes = self.written.get(buffer, ())
+            if not writes or self.reader.time(writes[-1]) < now:
+                return None
+            past = self._pasts[buffer] = _Past(self._copy(buffer))
+            for number in reversed(writes):
+                if self.reader.time(number) < now:
+                    break
+                place, key = self._place(buffer, number)
+                past.newer.append((number, place[key].copy()))
+                place[key] = self.read(number)[1][1]
+        while past.newer and self.reader.time(past.newer[-1][0]) < now:
+            number, after = past.newer.pop()
+            place, key = self._place(buffer, number)
+            place[key] = after
+        return past
 
-    def write_again(self, number: int) -> None:
-        """Do the write of a row, if it is one."""
-        if number in self._after:
-            buffer, view = self.read(number)[0]
-            self.then(buffer, view)[self.key(number, view)] = self._after[number]
+    def _copy(self, buffer: int) -> np.ndarray:
+        base = self.base(buffer)
+        low, high = bounds(base)
+        memory = np.zeros((high - low) // base.itemsize if base.size else 0, base.dtype)
+        placed(memory, base, base)[...] = base
+        return memory
+
+    def _place(self, buffer: int, number: int) -> tuple[np.ndarray, tuple]:
+        """Where in the copy of a buffer a row writes."""
+        view = self.read(number)[0][1]
+        return placed(self._pasts[buffer].memory, self.base(buffer), view), self.key(number, view)

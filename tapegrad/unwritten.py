@@ -30,8 +30,7 @@ def without_writes(outputs, stops) -> list:
     """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
     walk = Unwritten(stops)
     numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
-    walk.rewind(numbers)
-    if not walk.written:
+    if not any(number in walk.written for number in numbers):
         return list(outputs)
     for number in numbers:
         walk.take(number)
@@ -57,10 +56,10 @@ class Unwritten(Rewound):
 
     def take(self, number: int) -> None:
         """Find or make what stands for a row."""
+        self.now = number
         buffer = self.reader.buffer_written(number)
         if buffer >= 0:
             self.made[buffer] = self._replaced(number, buffer)
-            self.write_again(number)
             return
         if number in self.written:
             self._check(number)
@@ -103,7 +102,7 @@ class Unwritten(Rewound):
         before, base = self.made[buffer], self.base(buffer)
         out = before._array.copy()
         part, key = placed(out, base, view), self.key(number, view)
-        part[key] = self._after[number]
+        part[key] = self.wrote(number)
         pairs = []
         if is_recorded(before):
             kept = np.ones(base.shape, base.dtype)

@@ -1,7 +1,6 @@
 """Functions that all generated code shares: compiled once, and called by their symbols.
 
-Those of a sweep's memory are compiled with the sweep; those of strided memory with the first text
-that calls one.
+A group is compiled with the first text that calls one of its functions.
 """
 
 import functools
@@ -53,5 +52,7 @@ def compile_group(module: str) -> dict[str, int]:
     return addresses
 
 
+for _module in ("codegen.frame", "codegen.shared", "sweep.pointwise_run"):  # they call cells
+    LOADERS[_module] = functools.partial(compile_group, "cells")
 for _name in GROUPS["strided"]:
     LOADERS[f" {_name}("] = functools.partial(compile_group, "strided")

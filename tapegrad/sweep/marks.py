@@ -4,11 +4,15 @@ from ..codegen.frame import REFERENCES_AT
 from ..codegen.layout import (
     ARRAY,
     FIRST_CODE,
+    HEADER_BYTES,
     LOAD,
     REFERENCE_BYTES,
+    ROW_BYTES,
     ROW_ROW,
     STORE,
+    USED_ROWS,
     WRITE_BIT,
+    WRITES,
 )
 from ..codegen.memory import helper, load_i32, load_i64, load_u8, store_u8
 
@@ -55,3 +59,34 @@ def buffer_written(chunk, row, op, used):
     if op > ARRAY and load_i64(used, (op - ARRAY) * 8) & WRITE_BIT:
         return load_i32(references(chunk, row), 8)
     return load_i32(row, 4) if op == STORE else -1
+
+
+@helper
+def mark_read(chunk, row, op, marks):
+    """Mark what a row reads: as `mark_operands`, but short for the rows that are many."""
+    if op > ARRAY or op < 4 * FIRST_CODE and op != LOAD:
+        mark_operands(chunk, row, op, marks)
+        return
+    store_u8(marks, load_i32(row, 4), 1)
+    if op != LOAD and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
+        store_u8(marks, load_i32(row, 8), 1)
+
+
+@helper
+def mark_below(chunk, base, marks, used):
+    """Mark what the marked rows of a chunk read, newest first, and what was written for them.
+
+    Used-up rows are no exception: who meets one has to know.
+    """
+    writes = load_i64(chunk, WRITES)
+    position = load_i64(chunk, USED_ROWS) - 1
+    while position >= 0:
+        if writes == 0 and position & 7 == 7 and load_i64(marks, base + position - 7) == 0:
+            position -= 8
+            continue
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        op = abs(load_i32(row, 0))
+        buffer = buffer_written(chunk, row, op, used)
+        if load_u8(marks, buffer if buffer >= 0 else base + position) != 0:
+            mark_read(chunk, row, op, marks)
+        position -= 1

@@ -8,7 +8,7 @@ SOURCE = '''
 from tapegrad.codegen.frame import reference_of
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.sweep.marks import buffer_written, mark, mark_operands
+from tapegrad.sweep.marks import buffer_written, mark, mark_below
 from tapegrad.sweep.stores import is_needed, is_write, last_row, swap_cell, written_array
 from numba import types
 
@@ -25,34 +25,6 @@ def mark_touched(frame, slot, marks):
     for position in range(load_i64(load_i64(frame, FRAME_LOWEST), slot * 8), ROWS):
         if load_i64(cells, position * stride) != UNTOUCHED:
             mark(marks, (slot << ROWS_BITS) + position)
-
-
-@helper
-def mark_read(chunk, row, op, marks):
-    """Mark what a row reads: as `mark_operands`, but short for the rows that are many."""
-    if op > ARRAY or op < 4 * FIRST_CODE and op != LOAD:
-        mark_operands(chunk, row, op, marks)
-        return
-    store_u8(marks, load_i32(row, 4), 1)
-    if op != LOAD and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
-        store_u8(marks, load_i32(row, 8), 1)
-
-
-@helper
-def mark_below(chunk, base, marks, used):
-    """Mark what the marked rows of a chunk read, newest first, and what was written for them."""
-    writes = load_i64(chunk, WRITES)
-    position = load_i64(chunk, USED_ROWS) - 1
-    while position >= 0:
-        if writes == 0 and position & 7 == 7 and load_i64(marks, base + position - 7) == 0:
-            position -= 8
-            continue
-        row = chunk + HEADER_BYTES + position * ROW_BYTES
-        op = load_i32(row, 0)
-        buffer = buffer_written(chunk, row, op, used)
-        if load_u8(marks, buffer if buffer >= 0 else base + position) != 0:
-            mark_read(chunk, row, op, marks)
-        position -= 1
 
 
 @helper

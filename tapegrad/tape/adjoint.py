@@ -11,11 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from . import store
 from .compiled import address_of, compiled, undoing
-from .work import give_back, work_for
-
-
-class FreedError(RuntimeError):
-    """A row that the sweep needs was used up by an earlier backward pass."""
+from .work import FreedError, give_back, work_for
 
 
 class ChangedError(RuntimeError):
@@ -77,14 +73,15 @@ class Sweep:
 
     def mirror(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of `array`, which lies in the buffer of row `number`: shape (seeds, …)."""
-        found = self.code.mirror_of(self.address, number)
-        if found == 0:
-            raise FreedError
-        span, low = _word(found).value, _word(found + 8).value
-        memory: Any = (ctypes.c_char * (span * self.seeds)).from_address(found + MIRROR_HEADER)
-        offset = _word(id(array) + layout.ARRAY_DATA).value - low
-        strides = (span, *array.strides)
-        return np.ndarray((self.seeds, *array.shape), array.dtype, memory, offset, strides)
+        return self.work.mirror(number, array, self.seeds)
+
+    def cell(self, number: int) -> np.ndarray:
+        """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
+        return self.work.cell(number, self.seeds)
+
+    def is_touched(self, number: int) -> bool:
+        """Whether the sweep has reached a row."""
+        return self.work.is_touched(number, self.seeds)
 
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input as an array of its own; gives back the mirror."""
@@ -121,20 +118,6 @@ class Sweep:
                     hits = (firsts != layout.UNTOUCHED).nonzero()[0].tolist()
                 found.extend(base + k for k in hits)
         return found
-
-    def cell(self, number: int) -> np.ndarray:
-        """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
-        address = self.code.cell_of(self.address, number)
-        cells: Any = (ctypes.c_double * self.seeds).from_address(address)
-        return np.frombuffer(cells)
-
-    def is_touched(self, number: int) -> bool:
-        """Whether the sweep has reached a row."""
-        slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
-        address = int(self.work.adjoints[slot])
-        return bool(address) and _word(address + position * 8 * self.seeds).value != (
-            layout.UNTOUCHED
-        )
 
     def forget(self, number: int, is_array: bool) -> None:
         """Make a row one that the sweep has not reached."""

@@ -39,7 +39,6 @@ class _Compiled:
     adopt: Any
 
     def __init__(self):
-        compile_group("cells")
         call = compile_source(around.SOURCE, {"call": "int64(int64, int64, int64)"})["call"]
         self.__dict__.update(native.builtins(around.BUILTINS, call))
         self.compile_sweep(

@@ -124,10 +124,13 @@ class Reader:
             if store.word(slot, layout.WRITES):
                 base = slot << layout.ROWS_BITS
                 self.row(base)
-                ops = self._rows[slot]["op"][: store.word(slot, layout.USED_ROWS)]
-                for position in np.isin(ops, _writing_ops()).nonzero()[0].tolist():
-                    buffer = self.buffer_written(base + position)
-                    found.setdefault(buffer, []).append(base + position)
+                rows = self._rows[slot][: store.word(slot, layout.USED_ROWS)]
+                places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
+                buffers, ops = rows["a"][places].copy(), rows["op"][places]
+                arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
+                buffers[arrays] = self._references[slot]["id"][buffers[arrays]]
+                for buffer, place in zip(buffers.tolist(), places.tolist(), strict=True):
+                    found.setdefault(buffer, []).append(base + place)
         return found
 
 

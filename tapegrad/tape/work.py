@@ -1,11 +1,22 @@
 """The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
 
+import ctypes
+from typing import Any
+
 import numpy as np
 
 from ..codegen import layout
+from ..codegen.frame import MIRROR_HEADER
 from ..sweep.run_memory import SCRATCH_BYTES
 from . import store
 from .compiled import compiled
+
+
+class FreedError(RuntimeError):
+    """A row that the sweep needs was used up by an earlier backward pass."""
+
+
+_word = ctypes.c_int64.from_address
 
 
 class Work:
@@ -52,6 +63,33 @@ class Work:
             FRAME_SEQUENCE=self.sequence.ctypes.data,
         )
         self.version = store.version
+
+    def mirror(self, number: int, array: np.ndarray, seeds: int) -> np.ndarray:
+        """The mirror of `array`, which lies in the buffer of a row, made on first touch.
+
+        Its shape is that of the array with an axis of `seeds` first.
+        """
+        found = compiled().mirror_of(self.address, number)
+        if found == 0:
+            raise FreedError
+        span, low = _word(found).value, _word(found + 8).value
+        memory: Any = (ctypes.c_char * (span * seeds)).from_address(found + MIRROR_HEADER)
+        offset = _word(id(array) + layout.ARRAY_DATA).value - low
+        return np.ndarray(
+            (seeds, *array.shape), array.dtype, memory, offset, (span, *array.strides)
+        )
+
+    def cell(self, number: int, seeds: int) -> np.ndarray:
+        """The cell of a scalar row, shape (seeds,); from then on the row is touched."""
+        address = compiled().cell_of(self.address, number)
+        cells: Any = (ctypes.c_double * seeds).from_address(address)
+        return np.frombuffer(cells)
+
+    def is_touched(self, number: int, seeds: int) -> bool:
+        """Whether a row's cell holds anything."""
+        slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+        address = int(self.adjoints[slot])
+        return bool(address) and _word(address + position * 8 * seeds).value != layout.UNTOUCHED
 
     def reached(self) -> list[tuple[int, int]]:
         """The chunks that the sweep has reached, each with the lowest position there."""

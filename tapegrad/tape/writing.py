@@ -12,9 +12,8 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import functions
 from ..sweep import write_adjoints
-from .adjoint import FreedError
 from .compiled import compiled
-from .work import give_back, work_for
+from .work import FreedError, give_back, work_for
 
 #: A read of a cell, as the walk notes it.
 LOADED = np.dtype([("buffer", "i8"), ("place", "i8"), ("row", "i8"), ("value", "f8")])
