@@ -7,6 +7,7 @@ closures, array expressions and literals, and its helpers are only ever included
 import contextlib
 import gc
 
+import llvmlite.binding as llvm
 import numba
 from numba import types
 from numba.core import typed_passes as typed
@@ -80,10 +81,13 @@ def plain_code(exports):
     typing = numba.core.typing.BaseContext
     changes = [
         (library, "_optimize_functions", lambda usual: _only(exports, usual, _nothing)),
-        (library, "_optimize_final_module", lambda usual: _only(exports, usual, _nothing)),
+        (library, "_optimize_final_module", lambda usual: _only(exports, _optimised, _nothing)),
         (library, "_finalize_final_module", lambda usual: _only(exports, usual, _finalized)),
         (context, "get_executable", lambda usual: _ways_in(exports, usual)),
         (typing, "resolve_function_type", _remembered),
+        (numba.core.ir.Inst, "_rec_list_vars", lambda usual: _variables),
+        (getattr(llvm.ffi, "_LLVMLock", None), "__enter__", lambda usual: _lock),
+        (getattr(llvm.ffi, "_LLVMLock", None), "__exit__", lambda usual: _unlock),
     ]
     usual = [getattr(owner, name, None) for owner, name, _ in changes]
     collecting = gc.isenabled()
@@ -125,6 +129,44 @@ def _nothing(library, *args):
 
 def _finalized(library):
     library._finalized = True
+
+
+def _optimised(library):
+    """LLVM's passes once: Numba runs them twice, to remove counts of references in between."""
+    passes, builder = library._codegen._module_pass_manager()
+    passes.run(library._final_module, builder)
+
+
+def _lock(lock):
+    """LLVM's lock, without Numba's two events for each call under it."""
+    lock._lock.acquire()
+
+
+def _unlock(lock, *_):
+    lock._lock.release()
+
+
+#: What the fields of an instruction hold beside variables, most often.
+_OTHERS = frozenset((str, int, float, bool, type(None), numba.core.ir.Loc))
+
+
+def _variables(instruction, value) -> list:
+    """The variables in the fields of an instruction, as Numba lists them."""
+    if type(value) in _OTHERS:
+        return []
+    if isinstance(value, numba.core.ir.Var):
+        return [value]
+    if isinstance(value, numba.core.ir.Inst):
+        return value.list_vars()
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    found = []
+    for item in value:
+        if type(item) not in _OTHERS:
+            found.extend(_variables(instruction, item))
+    return found
 
 
 def _ways_in(exports, usual):
