@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -185,3 +186,33 @@ def test_passes_of_two_threads_over_the_same_rows(switching):
         in_threads(2, work)
         assert done
         np.testing.assert_allclose(x.grad.numpy(), sum(parts[k] for k in done), rtol=1e-12)
+
+
+def test_a_pass_inside_a_pass_lets_go_of_its_arrays():
+    """As in checkpoints: what a Function's backward computes and sweeps is gone when it returns."""
+    held = []
+
+    class Checkpoint(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with tg.enable_grad():
+                inner = x.detach().requires_grad_()
+                y = np.sin(inner) * 1.0
+                made = weakref.ref(y._array)
+                y.backward(g)
+            del y
+            held.append(made() is not None)
+            return inner.grad
+
+    x = tg.tensor(np.linspace(0.0, 1.0, 5), requires_grad=True)
+    y = x
+    for _ in range(5):
+        y = Checkpoint.apply(y)
+    np.sum(y).backward()
+    assert held == [False] * 5

@@ -11,7 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from . import store
 from .compiled import address_of, compiled, undoing
-from .work import FreedError, give_back, work_for
+from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 
 class ChangedError(RuntimeError):
@@ -147,6 +147,16 @@ class Sweep:
         )
         self.writes = found["find_writes"](self.address) != 0
 
+    def _reverse(self) -> int:
+        """Sweep until it is over or has to stop; returns why."""
+        if self.writes:  # while they are undone no other thread may look at what they wrote
+            return self.code.reverse_alone(self.address)
+        reader = begin_reading()
+        try:
+            return self.code.reverse(self.address)
+        finally:
+            end_reading(reader)
+
     def run(self, stops: dict[int, Any] | None = None) -> None:
         """Sweep from the newest row to the oldest one that is reached.
 
@@ -159,9 +169,7 @@ class Sweep:
         named = {self._key(number): stop for number, stop in stops.items()} if stops else {}
         keys = np.array([*sorted(named, reverse=True), -1], np.int64) if stops else _NOWHERE
         frame[layout.FRAME_STOPS // 8] = keys.ctypes.data
-        # While writes are undone no other thread may look at what they wrote.
-        reverse = code.reverse_alone if self.writes else code.reverse
-        while (status := reverse(self.address)) != layout.DONE:
+        while (status := self._reverse()) != layout.DONE:
             if status == layout.MET_FREED:
                 raise FreedError
             if status == layout.MET_CHANGED:

@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..sweep import tangents
-from .work import FreedError, give_back, work_for
+from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 
 @once
@@ -28,11 +28,13 @@ class Carrying:
         self.code: Any = _compiled()
         self.directions = directions
         self.work, _ = work_for(self, directions, True)
+        self.reader = begin_reading()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        end_reading(self.reader)
         give_back(self, self.work)
 
     def has(self, number: int) -> bool:

@@ -98,21 +98,41 @@ class Work:
 
 
 _works: list[Work] = []
-_under_way: set[int] = set()  # sweeps, by identity
-#: Used-up rows whose arrays another sweep may be reading: the sweeps that were under way when they
-#: were used up, and where they are: slot, lowest position.
-_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
+_readers: set[object] = set()  # who is reading rows just now, perhaps without the interpreter lock
+#: Used-up rows whose arrays a reader may be using: those who were reading when the rows were used
+#: up, and where these are: slot, lowest position. Whoever begins later sees that they are used up.
+_waiting: list[tuple[set[object], list[tuple[int, int]]]] = []
+
+
+def begin_reading() -> object:
+    """From here to `end_reading` of what is returned no array of a row is let go."""
+    reader = object()
+    _readers.add(reader)
+    return reader
+
+
+def end_reading(reader: object) -> None:
+    """Let go of what has waited for a reader alone."""
+    _readers.discard(reader)
+    if not _waiting:
+        return
+    with store.lock:
+        for readers, places in list(_waiting):
+            readers.discard(reader)
+            if not readers:
+                _waiting.remove((readers, places))
+                for slot, lowest in places:
+                    compiled().release(int(store.table[slot]), lowest)
 
 
 def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
     """Memory for a sweep that begins at the newest row, and how many writes there are.
 
-    Nothing is let go before `give_back` is called for the same sweep.
+    No chunk is let go before `give_back` is called for the same sweep.
     """
     code = compiled()
     with store.lock:  # a look that has begun is over then
         store.sweeping.add(id(sweep))
-        _under_way.add(id(sweep))
         work = _works.pop() if _works else Work()
         if work.version != store.version:
             work.follow()
@@ -120,20 +140,11 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 
 
 def give_back(sweep: object, work: Work) -> None:
-    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive.
-
-    The latter waits for the sweeps under way. Later ones do not read rows that are used up.
-    """
+    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
     with store.lock:
-        _under_way.discard(id(sweep))
-        if _under_way:
-            _waiting.append((set(_under_way), work.reached()))
-        compiled().end(work.address, not _under_way)
-        for sweeps, places in list(_waiting):
-            sweeps.discard(id(sweep))
-            if not sweeps:
-                _waiting.remove((sweeps, places))
-                for slot, lowest in places:
-                    compiled().release(int(store.table[slot]), lowest)
+        readers = set(_readers)
+        if readers:
+            _waiting.append((readers, work.reached()))
+        compiled().end(work.address, not readers)
         store.sweeping.discard(id(sweep))
         _works.append(work)

@@ -13,7 +13,7 @@ from ..codegen import layout
 from ..codegen.factory import functions
 from ..sweep import write_adjoints
 from .compiled import compiled
-from .work import FreedError, give_back, work_for
+from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 #: A read of a cell, as the walk notes it.
 LOADED = np.dtype([("buffer", "i8"), ("place", "i8"), ("row", "i8"), ("value", "f8")])
@@ -37,6 +37,7 @@ class Writing:
     def __init__(self, stops):
         self.code: Any = _compiled()
         self.work, _ = work_for(self, 2, True)  # a cell of a row is a pair
+        self.reader = begin_reading()
         self.marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)
         self.marks[list(stops)] = layout.STOP
         self.loads = np.zeros(layout.LOADS, LOADED)
@@ -52,6 +53,7 @@ class Writing:
         return self
 
     def __exit__(self, *_):
+        end_reading(self.reader)
         give_back(self, self.work)
 
     def _mark(self, stops) -> bool:
