@@ -12,7 +12,8 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.vmath import select
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
-from tapegrad.codegen.shared import cell, forget
+from tapegrad.codegen.cells import cell  # a copy of its own: it is on the hot road
+from tapegrad.codegen.shared import forget
 from tapegrad.sweep.stores import sweep_store
 
 
