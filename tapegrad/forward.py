@@ -46,6 +46,8 @@ def _view_of(tensor):
 class Carried(Rewound):
     """Tangents as plain arrays, in the memory of a compiled walk."""
 
+    recorded = False
+
     def __init__(self, stops, carrying: Carrying):
         super().__init__(stops)
         self.carrying = carrying
@@ -101,6 +103,8 @@ class Carried(Rewound):
 
 class Recorded(Walk):
     """Tangents as tensors, or arrays where they depend on nothing recorded."""
+
+    recorded = True
 
     def __init__(self, stops, directions: int):
         super().__init__(stops)

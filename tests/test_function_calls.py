@@ -64,3 +64,23 @@ def test_forward_mode_without_jvp():
     x = leaf(tg, [1.0, -2.0])
     assert tg.autograd.gradcheck(exp_of(tg), x, check_forward_ad=True)
     assert tg.autograd.gradgradcheck(exp_of(tg), x, check_fwd_over_rev=True)
+
+
+def test_tangents_that_jvp_is_given_stay_as_they_are():
+    kept = []
+
+    class Keeps(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2.0
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            kept.append(tangent)
+            return tangent * 2.0
+
+    v = np.linspace(1.0, 2.0, 50_000)
+    for _ in range(3):
+        tg.jvp(lambda x: np.sum(Keeps.apply(x * 3.0)), (v,), (v,))
+    for tangent in kept:
+        np.testing.assert_array_equal(tangent.numpy(), 3.0 * v)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..differentiate import RULES, adjoints_if_reached
 from ..tangent_rules import RULES as TANGENTS
-from ..tangent_rules import joined
+from ..tangent_rules import copy, joined
 from ..tape.tape import object_at
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
@@ -141,7 +141,7 @@ class Call:
         tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
         rows = []
         for k in range(walk.directions):
-            given = [None if t is None else as_tensor(t[k]) for t in tangents]
+            given = [None if t is None else as_tensor(copy(t[k])) for t in tangents]
             found = self._push(walk, number, given)
             rows.append([found[place] for place in self.outputs])
         columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
