@@ -1,5 +1,6 @@
 """Function: how it is called, and its derivative forwards."""
 
+import numpy as np
 from torch_side import both, exp_of, leaf, make
 
 import tapegrad as tg
