@@ -12,6 +12,7 @@ import numpy as np
 import scipy.special
 
 import tapegrad  # noqa: F401  (declares the rows)
+import tapegrad as tg
 from tapegrad.ops.samples import points
 from tapegrad.ops.table import TABLE, Pointwise
 from tapegrad.sweep import kernels
@@ -139,3 +140,23 @@ def same(got, wanted, rtol=1e-12):
     """Equal in shape and, element by element, in value; NaN equals NaN."""
     assert np.shape(got) == np.shape(wanted)
     np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * 1e-3)
+
+
+def leaves(tree):
+    return [np.asarray(x) for x in (tree if isinstance(tree, (tuple, list)) else (tree,))]
+
+
+def both_ways(f, args, rng, rtol=1e-12):
+    """w·(J·v) of forward mode and (w·J)·v of reverse mode, and the values."""
+    tangents = tuple(np.asarray(rng.normal(size=np.shape(x)), np.result_type(x)) for x in args)
+    value, pushed = tg.jvp(f, args, tangents)
+    same_value, back = tg.vjp(f, *args)
+    weights = [np.asarray(rng.normal(size=v.shape), v.dtype) for v in leaves(value)]
+    for one, other in zip(leaves(value), leaves(same_value), strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+    for t, v in zip(leaves(pushed), leaves(value), strict=True):
+        assert t.shape == v.shape and t.dtype == v.dtype
+    shaped = weights if isinstance(value, (tuple, list)) else weights[0]
+    forwards = sum(np.sum(w * t) for w, t in zip(weights, leaves(pushed), strict=True))
+    backwards = sum(np.sum(a * v) for a, v in zip(back(shaped), tangents, strict=True))
+    np.testing.assert_allclose(forwards, backwards, rtol=rtol, atol=rtol)

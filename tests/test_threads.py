@@ -1,5 +1,6 @@
 """Threads share one store: they record, sweep and transform at once, and their tensors meet."""
 
+import contextlib
 import sys
 import threading
 import weakref
@@ -81,36 +82,6 @@ def test_tensors_of_threads_meet():
     assert x.grad.tolist() == [2 * 2 * 1.0 + 3, 2 * 2 * 2.0 + 3]
 
 
-def test_one_thread_sweeps_while_another_records():
-    x = tg.tensor(np.linspace(0.0, 1.0, 20_000), requires_grad=True)
-    stop = threading.Event()
-
-    def record():
-        y = tg.tensor([0.5], requires_grad=True)
-        while not stop.is_set():
-            z = y[0]
-            for _ in range(3000):
-                z = z * 1.0001
-            z.backward()
-
-    recorder = threading.Thread(target=record)
-    recorder.start()
-    try:
-        for _ in range(60):
-            f = x * 1.0
-            f[:10_000] = np.sin(x[10_000:])
-            x.grad = None
-            np.sum(f * f).backward()
-            v = x.detach().numpy()[10_000:]
-            np.testing.assert_allclose(
-                x.grad.numpy()[10_000:], 2 * v + 2 * np.sin(v) * np.cos(v), rtol=1e-12
-            )
-    finally:
-        stop.set()
-        recorder.join(timeout=60)
-    assert not recorder.is_alive()
-
-
 def test_threads_fill_chunks_in_turns(switching):
     def scalars():
         y = tg.tensor([0.5], requires_grad=True)
@@ -131,35 +102,6 @@ def test_threads_fill_chunks_in_turns(switching):
             np.testing.assert_array_equal(x.grad.numpy(), 2 * x.detach().numpy())
 
     in_threads(3, lambda k: arrays() if k == 0 else scalars())
-
-
-def test_a_sweep_leaves_what_others_have_written_alone(switching):
-    """Another thread computes with a written array while sweeps of this one pass its rows."""
-    stop = threading.Event()
-
-    def sweep():
-        y = tg.tensor([0.5], requires_grad=True)
-        while not stop.is_set():
-            z = y[0]
-            for _ in range(300):
-                z = z * 1.0001
-            z.backward()
-
-    sweeper = threading.Thread(target=sweep)
-    sweeper.start()
-    try:
-        v = np.linspace(0.0, 1.0, 200_000)
-        x = tg.tensor(v, requires_grad=True)
-        written = np.concatenate([np.sin(v[100_000:]), v[100_000:]])
-        for _ in range(60):
-            f = x * 1.0
-            f[:100_000] = np.sin(x[100_000:])
-            found = (f * f).detach().numpy()
-            np.testing.assert_allclose(found, written * written, rtol=1e-13)
-    finally:
-        stop.set()
-        sweeper.join(timeout=60)
-    assert not sweeper.is_alive()
 
 
 def test_passes_of_two_threads_over_the_same_rows(switching):
@@ -216,3 +158,53 @@ def test_a_pass_inside_a_pass_lets_go_of_its_arrays():
         y = Checkpoint.apply(y)
     np.sum(y).backward()
     assert held == [False] * 5
+
+
+@contextlib.contextmanager
+def another_sweeps(rows):
+    """Another thread records so many numbers and sweeps them, again and again, inside."""
+    stop = threading.Event()
+
+    def sweep():
+        y = tg.tensor([0.5], requires_grad=True)
+        while not stop.is_set():
+            z = y[0]
+            for _ in range(rows):
+                z = z * 1.0001
+            z.backward()
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        sweeper.join(timeout=60)
+    assert not sweeper.is_alive()
+
+
+def test_one_thread_sweeps_while_another_records():
+    x = tg.tensor(np.linspace(0.0, 1.0, 20_000), requires_grad=True)
+    with another_sweeps(3000):
+        for _ in range(60):
+            f = x * 1.0
+            f[:10_000] = np.sin(x[10_000:])
+            x.grad = None
+            np.sum(f * f).backward()
+            v = x.detach().numpy()[10_000:]
+            np.testing.assert_allclose(
+                x.grad.numpy()[10_000:], 2 * v + 2 * np.sin(v) * np.cos(v), rtol=1e-12
+            )
+
+
+def test_a_sweep_leaves_what_others_have_written_alone(switching):
+    """Another thread's sweeps pass the rows of an array that this one computes with."""
+    v = np.linspace(0.0, 1.0, 200_000)
+    x = tg.tensor(v, requires_grad=True)
+    written = np.concatenate([np.sin(v[100_000:]), v[100_000:]])
+    with another_sweeps(300):
+        for _ in range(60):
+            f = x * 1.0
+            f[:100_000] = np.sin(x[100_000:])
+            found = (f * f).detach().numpy()
+            np.testing.assert_allclose(found, written * written, rtol=1e-13)

@@ -52,7 +52,7 @@ def compile_group(module: str) -> dict[str, int]:
     return addresses
 
 
-for _module in ("codegen.frame", "codegen.shared", "sweep.pointwise_run"):  # they call cells
+for _module in ("codegen.frame", "codegen.shared"):  # they call cells
     LOADERS[_module] = functools.partial(compile_group, "cells")
 for _name in GROUPS["strided"]:
     LOADERS[f" {_name}("] = functools.partial(compile_group, "strided")

@@ -19,7 +19,8 @@ from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.shared import forget
 from tapegrad.sweep.runs import is_pointwise
-from tapegrad.sweep.stores import is_needed, is_write, last_row, sweep_store, written_array
+from tapegrad.sweep.marks import buffer_written
+from tapegrad.sweep.stores import is_needed, last_row, sweep_store
 from numba import types
 
 exchange_call = call_address(types.int64(types.int64, types.int64))
@@ -29,19 +30,14 @@ structural_call = call_address(types.none(types.int64, types.int64, types.int64,
 
 
 @helper
-def sweep_array(frame, id, row, op, touched):
-    """Reverse of an array row; returns (next id to look at, status)."""
+def sweep_array(frame, id, row, op, writes):
+    """Reverse of an array row that is reached; returns (next id to look at, status)."""
     if is_pointwise(frame, op):
-        if not touched:
-            return id - 1, DONE
         run = load_i64(frame, FRAME_POINTWISE)
         if run == 0:
             return id, WANT_POINTWISE
         below = run_call(run, frame, id)
         return below, load_i64(frame, FRAME_STATUS)
-    writes = is_write(frame, op)
-    if not (is_needed(frame, written_array(frame, id, row)) if writes else touched):
-        return id - 1, DONE
     kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
     if kernel == 0:
         store_i64(frame, FRAME_WANTED, op - ARRAY)
@@ -95,14 +91,16 @@ def sweep_chunk(frame, order, position):
             break
         row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
+        buffer = buffer_written(chunk, row, op, load_i64(frame, FRAME_USED))
         if position == stop:
-            if is_touched(frame, slot, position) or is_write(frame, op) or op == STORE:
+            if is_touched(frame, slot, position) or buffer >= 0:
                 return position, STOPPED
             stop = next_stop(frame, order, position - 1)
         status = DONE
         if op > ARRAY:
-            touched = is_touched(frame, slot, position)
-            below, status = sweep_array(frame, base + position, row, op, touched)
+            below = base + position - 1
+            if is_needed(frame, buffer) if buffer >= 0 else is_touched(frame, slot, position):
+                below, status = sweep_array(frame, base + position, row, op, buffer >= 0)
             position = below - base
         elif reached and (op < 0 or op >= 4 * FIRST_CODE or op == LOAD or op == STORE):
             scalars = load_i64(frame, FRAME_SCALARS)

@@ -1,8 +1,7 @@
-"""In-place writes in a sweep: which rows they are, which are undone, the reverse of one cell's."""
+"""In-place writes in a sweep: which are undone, and the reverse of a written cell."""
 
-from ..codegen.frame import add_to_cell, base_of, found_mirror, mirrored, reference_of
+from ..codegen.frame import add_to_cell, base_of, found_mirror, mirrored
 from ..codegen.layout import (
-    ARRAY,
     ARRAY_DATA,
     DONE,
     FRAME_CHUNKS,
@@ -10,27 +9,11 @@ from ..codegen.layout import (
     FRAME_RETAIN,
     FRAME_SEEDS,
     FRAME_SEQUENCE,
-    FRAME_USED,
     FRAME_WRITES,
     MET_FREED,
     USED_ROWS,
-    WRITE_BIT,
 )
 from ..codegen.memory import helper, load_f64, load_i32, load_i64, load_u8, store_f64, store_i32
-
-
-@helper
-def is_write(frame, op):
-    """Whether a row changes a buffer in place."""
-    if op <= ARRAY:
-        return False
-    return load_i64(load_i64(frame, FRAME_USED), (op - ARRAY) * 8) & WRITE_BIT != 0
-
-
-@helper
-def written_array(frame, id, row):
-    """The buffer that an array row changes in place."""
-    return load_i32(reference_of(frame, id, load_i32(row, 4)), 8)
 
 
 @helper

@@ -5,11 +5,11 @@ this is a part of the sweep of its own, compiled for the first sweep that meets 
 """
 
 SOURCE = '''
-from tapegrad.codegen.frame import reference_of
+from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.sweep.marks import buffer_written, mark, mark_below
-from tapegrad.sweep.stores import is_needed, is_write, last_row, swap_cell, written_array
+from tapegrad.sweep.marks import buffer_written, mark, mark_below, references
+from tapegrad.sweep.stores import is_needed, last_row, swap_cell
 from numba import types
 
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
@@ -42,18 +42,20 @@ def has_needed_write(chunk, marks, used):
 @helper
 def exchange_in_chunk(frame, slot, first, last, task):
     """Undo the writes of a chunk from `last` down to `first`, or write them again upwards."""
-    rows = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+    chunk, used = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), load_i64(frame, FRAME_USED)
     for k in range(last - first + 1):
         position = last - k if task == UNDO else first + k
-        row = rows + position * ROW_BYTES
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
         op = load_i32(row, 0)
-        id = (slot << ROWS_BITS) + position
+        buffer = buffer_written(chunk, row, op, used)
+        if buffer < 0 or not is_needed(frame, buffer):
+            continue
         if op == STORE:
-            if is_needed(frame, load_i32(row, 4)):
-                swap_cell(frame, row)
-        elif is_write(frame, op) and is_needed(frame, written_array(frame, id, row)):
+            swap_cell(frame, row)
+        else:
             kernel = load_i64(load_i64(frame, FRAME_STRUCTURAL), (op - ARRAY) * 8)
-            structural_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), task)
+            id = (slot << ROWS_BITS) + position
+            structural_call(kernel, frame, id, references(chunk, row), task)
 
 
 def exchange(frame, task):
