@@ -11,7 +11,6 @@ import types
 import numpy as np
 import scipy.special
 
-import tapegrad  # noqa: F401  (declares the rows)
 import tapegrad as tg
 from tapegrad.ops.samples import points
 from tapegrad.ops.table import TABLE, Pointwise
