@@ -32,7 +32,7 @@ _lock = threading.RLock()
 def fingerprint() -> str:
     """Hash of what generated code may include: floors 0 to 2 and the compiler's versions."""
     digest = hashlib.sha256()
-    for folder in ("codegen", "ops", "sweep"):
+    for folder in ("codegen", "ops", "sweep", "replay"):
         for path in sorted((_PACKAGE / folder).glob("*.py")):
             digest.update(path.read_bytes())
     versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)

@@ -1,0 +1,170 @@
+"""What a program is made of: an arena of float64 slots and the steps that fill it.
+
+A program is in single assignment: every slot is written once, by one step, before it is read. A
+slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well, so
+that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
+float64 (integers up to 2^53).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+#: The base of the arena. Bases from 1 on are large inputs, read where the caller has them.
+ARENA = 0
+#: In `Scalars.op`: the value in slot `a` must be equal to that in slot `b` (NaN to NaN), else the
+#: program stops. A step's result slot of it is never read.
+GUARD = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …"""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    base: int = ARENA
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie side by side in C order."""
+        expected = 1
+        for n, stride in zip(self.shape[::-1], self.strides[::-1], strict=True):
+            if n != 1 and stride != expected:
+                return False
+            expected *= n
+        return True
+
+
+def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
+    """The view of an array in C order."""
+    strides = []
+    step = 1
+    for n in shape[::-1]:
+        strides.append(step)
+        step *= n
+    return View(offset, tuple(shape), tuple(strides[::-1]), base)
+
+
+@dataclasses.dataclass
+class Scalars:
+    """Operations on numbers, one after the other: operation k writes slot first + k.
+
+    `op` holds codes of element-wise operations (`ops.table.BY_CODE`) or GUARD; `a`, `b`, `c` the
+    slots of the operands, −1 where there is none. All are int32 and of one length; `c` is empty if
+    no operation has three operands.
+    """
+
+    first: int
+    op: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+
+
+@dataclasses.dataclass
+class Elementwise:
+    """Element-wise operations over one shape: what lives only inside is never stored.
+
+    `ops` are (code, operands); an operand is the number of an earlier operation of the step, or a
+    view that broadcasts to the shape (already broadcast: strides of 0). `stores` are (number,
+    view in C order) of results that are read outside; `sums` are (number, view of `shape` whose
+    strides along summed axes are 0) of results that are summed into slots, which start at 0.
+    """
+
+    shape: tuple[int, ...]
+    ops: list[tuple[int, tuple[int | View, ...]]]
+    stores: list[tuple[int, View]]
+    sums: list[tuple[int, View]]
+
+
+@dataclasses.dataclass
+class Link:
+    """Views added to views: `out`, in C order, starts at 0; for each pair target += source."""
+
+    out: View
+    pairs: list[tuple[View, View]]
+
+
+@dataclasses.dataclass
+class Gather:
+    """Elements of `source`, counted in C order, at `positions`: an int64 array, or a view."""
+
+    out: View
+    source: View
+    positions: np.ndarray | View
+
+
+@dataclasses.dataclass
+class Pack:
+    """Slots side by side: out[k] = slot[k]; `out` in C order, `slots` an int32 array."""
+
+    out: View
+    slots: np.ndarray
+
+
+@dataclasses.dataclass
+class Kernel:
+    """A structural operation of the table by its kernels.
+
+    Operands are views, arrays that never change, numbers and other objects, as in its row.
+    """
+
+    code: int
+    operands: list[Any]
+    out: View
+
+
+@dataclasses.dataclass
+class Computed:
+    """A function of NumPy's without derivative: out = function(*operands).
+
+    `operands` are views, given as arrays of the dtype beside them, or other objects.
+    """
+
+    function: Callable
+    operands: list[tuple[Any, np.dtype | None]]
+    out: View
+
+
+Step = Scalars | Elementwise | Link | Gather | Pack | Kernel | Computed
+
+
+@dataclasses.dataclass
+class Input:
+    """An argument: its slots, and whether it is differentiated."""
+
+    view: View
+    dtype: np.dtype
+    differentiated: bool = True
+
+
+@dataclasses.dataclass
+class Output:
+    """A result: its slots and its dtype."""
+
+    view: View
+    dtype: np.dtype
+
+
+@dataclasses.dataclass
+class Code:
+    """A program: how many slots, what is in some of them from the start, steps, results.
+
+    `constants` are (first slot, float64 array) pairs; nothing writes there.
+    """
+
+    slots: int
+    constants: list[tuple[int, np.ndarray]]
+    inputs: list[Input]
+    steps: list[Step]
+    outputs: list[Output]
