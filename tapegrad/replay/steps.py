@@ -1,8 +1,8 @@
 """What a program is made of: an arena of float64 slots and the steps that fill it.
 
 A program is in single assignment: every slot is written once, by one step, before it is read. A
-slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well, so
-that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
+slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well,
+so that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
 float64 (integers up to 2^53).
 """
 
