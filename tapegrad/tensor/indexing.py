@@ -226,6 +226,8 @@ def become_row(tensor) -> None:
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
     storage.tensor = rt.row(CONSTANT, storage.owner)
+    if rt.trace() is not None:
+        rt.trace().originals[storage.tensor._id] = storage.owner.copy()
     current(tensor)
 
 

@@ -53,6 +53,7 @@ class Trace:
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
         self.steering: set[int] = set()  # rows of values without derivative
+        self.originals: dict[int, np.ndarray] = {}  # of buffers, before they were written
         self.refusal: str | None = None
         self._place = place
 
