@@ -150,6 +150,7 @@ floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("
 for _name in _VECTOR:
     globals()[_name] = _unary(_C_NAME.get(_name, _name))
 arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
+copysign = _binary("copysign")
 gammaln = _unary("lgamma")
 
 

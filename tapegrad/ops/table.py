@@ -10,6 +10,8 @@ from typing import Any
 
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
+#: Those of programs alone, which never make a row: comparisons and logic, by name.
+STEERING: dict[str, Any] = {}
 #: Those that users have declared, by name. They come when compiled code runs already.
 USERS: dict[str, Any] = {}
 #: All of them by code, which counts from 1 and is never stored on disk.
@@ -81,7 +83,7 @@ class Structural:
     refusal: Callable[[int], Exception] | None = None
 
 
-def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None):
+def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None, table=TABLE):
     """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input."""
     names = tuple(inputs.split())
     if len(slopes) != len(names):
@@ -92,7 +94,7 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     numpy = numpy or f"numpy.{name}"
     code = len(BY_CODE) + 1
     op = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
-    TABLE[name] = BY_CODE[code] = op
+    table[name] = BY_CODE[code] = op
 
 
 def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="", writes=False):

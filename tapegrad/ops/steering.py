@@ -1,0 +1,31 @@
+"""Comparisons and logic: element-wise operations of programs, without derivative.
+
+What decides is a number in a program: 1.0 where it holds, else 0.0. As in NumPy, everything but 0
+is true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them.
+"""
+
+from .table import STEERING, pointwise
+
+_LARGEST = "1.7976931348623157e308"
+
+
+def _steering(name, inputs, holds, doc):
+    """Declare that an operation is 1.0 where an expression holds."""
+    flat = ["0.0"] * len(inputs.split())
+    pointwise(name, inputs, f"select({holds}, 1.0, 0.0)", *flat, doc=doc, table=STEERING)
+
+
+_steering("less", "x y", "x < y", "x < y")
+_steering("less_equal", "x y", "x <= y", "x ≤ y")
+_steering("greater", "x y", "x > y", "x > y")
+_steering("greater_equal", "x y", "x >= y", "x ≥ y")
+_steering("equal", "x y", "x == y", "x = y")
+_steering("not_equal", "x y", "x != y", "x ≠ y")
+_steering("logical_and", "x y", "(x != 0.0) & (y != 0.0)", "both are true")
+_steering("logical_or", "x y", "(x != 0.0) | (y != 0.0)", "one or both are true")
+_steering("logical_xor", "x y", "(x != 0.0) != (y != 0.0)", "one is true")
+_steering("logical_not", "x", "x == 0.0", "x is false")
+_steering("isnan", "x", "x != x", "x is NaN")
+_steering("isinf", "x", f"np.absolute(x) > {_LARGEST}", "x is ∞ or −∞")
+_steering("isfinite", "x", f"np.absolute(x) <= {_LARGEST}", "x is a number")
+_steering("signbit", "x", "np.copysign(1.0, x) < 0.0", "x has a minus, −0 and NaN included")
