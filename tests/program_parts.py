@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 
 from tapegrad.replay.parts import Run
-from tapegrad.replay.steps import ARENA, View
+from tapegrad.replay.steps import ARENA
 
 _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
