@@ -14,7 +14,17 @@ from ..sweep import kernels
 from . import memory
 from . import runtime as rt
 from .linking import in_dtype, unlisted
-from .values import FLOATS, is_tensor, name_of, records, scalar_of, value_of, wrap
+from .steering import steering_tensor
+from .values import (
+    FLOATS,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    name_of,
+    scalar_of,
+    value_of,
+    wrap,
+)
 
 assert _declarations
 
@@ -119,11 +129,13 @@ def apply(name: str, *operands):
             check_operand(name, operand)
     if plain:
         return compute(name, items)
-    if not records(*items):
-        return _unrecorded(compute(name, [value_of(operand) for operand in items]), items)
+    if not differentiates(*items):
+        return _unrecorded(name, items)
     items = [scalar_of(operand) for operand in items]
     values = [value_of(operand) for operand in items]
     out = compute(name, values)
+    if rt.trace() is not None and out.dtype.kind in "biu":
+        return steering_tensor(ufunc_of(name), *items)
     op = find(name)
     check_dtype(name, out)
     if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
@@ -134,8 +146,11 @@ def apply(name: str, *operands):
     return scalar_of(record_array(op, np.asarray(out, order="C"), items))
 
 
-def _unrecorded(out, operands):
+def _unrecorded(name, operands):
     """A result that is not recorded; a number if it was computed from one, as in compiled code."""
+    if rt.trace() is not None and any([is_recorded(operand) for operand in operands]):
+        return steering_tensor(ufunc_of(name), *operands)
+    out = compute(name, [value_of(operand) for operand in operands])
     if type(out) is np.float64 and any([type(operand) is rt.Scalar for operand in operands]):
         return rt.scalar_at(float(out), -1, 0)
     return wrap(out)

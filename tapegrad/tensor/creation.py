@@ -13,6 +13,7 @@ from ..tape import store
 from . import runtime as rt
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
+from .steering import is_steering, learned, steered, steering_tensor
 from .values import (
     Leaf,
     array_of,
@@ -85,6 +86,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
     data = unlisted(data)
     if is_recorded(data):
         if requires_grad:
+            _refuse_input()
             data = data.detach()
         else:
             made = copy_tensor(data)
@@ -103,12 +105,27 @@ def _new(name, data, dtype, requires_grad, copy_data):
     return _input(np.asarray(memoryview(array)))  # not the caller's object
 
 
+def _filling(name: str, argument):
+    """An argument of a function that makes a tensor; of those named …_like it is the shape's."""
+    trace = rt.trace()
+    if trace is not None and is_recorded(argument) and not name.endswith("_like"):
+        trace.refuse(f"{name} is filled from a tensor")
+    return value_of(argument)
+
+
+def _refuse_input() -> None:
+    """In a trace the derivative with respect to a new input cannot be asked for."""
+    trace = rt.trace()
+    if trace is not None:
+        trace.refuse("an input is made of a tensor (requires_grad=True)")
+
+
 def _creator(name):
     numpy_function = getattr(np, name)
 
     def create(*args, requires_grad=False, **kwargs):
         rt.start()
-        args = [value_of(a) for a in args]
+        args = [_filling(name, a) for a in args]
         array = np.ascontiguousarray(numpy_function(*args, **kwargs)).reshape(
             np.shape(numpy_function(*args, **kwargs))
         )
@@ -130,11 +147,15 @@ for _name in "zeros_like ones_like full_like empty_like".split():
 
 def detach(self):
     """The value as a tensor that is not recorded; it shares memory."""
+    if rt.trace() is not None and is_recorded(self):
+        return steering_tensor(np.array, self)
     return wrap(self._array if type(self) is rt.Array else self._value)
 
 
 def numpy_value(self):
     """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
+    if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
+        return array_of(self)
     if is_recorded(self):
         raise RuntimeError(
             "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
@@ -145,6 +166,8 @@ def numpy_value(self):
 
 def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
+    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
+        return np.array(array_of(self), dtype=dtype, copy=copy)
     if is_recorded(self):
         raise TypeError(
             "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
@@ -156,6 +179,7 @@ def as_numpy_array(self, dtype=None, copy=None):
 
 def item(self, *index):
     """The one element as a Python number; the derivative is left behind silently."""
+    learned(self[index] if index else self, "item()")
     if type(self) is rt.Scalar:
         return self._value
     return self._array.item(*index)
@@ -163,6 +187,7 @@ def item(self, *index):
 
 def tolist(self):
     """The value as nested lists of Python numbers."""
+    learned(self, "tolist()")
     return array_of(self).tolist()
 
 
@@ -172,11 +197,15 @@ def astype(self, dtype, copy=True):
     value = array_of(self)
     if value.dtype == dtype and not copy:
         return self
-    if not records(self) or dtype.kind != "f":
-        return wrap(value.astype(dtype))
+    if not records(self) or dtype.kind != "f" or value.dtype.kind != "f":
+        return steering_tensor(_converted, self, dtype=dtype)
     if value.dtype == dtype:
         return copy_tensor(self)
     return convert(self if type(self) is rt.Array else pack(self), dtype)
+
+
+def _converted(value, dtype):
+    return np.asarray(value).astype(dtype)
 
 
 def _lossy(kind):
@@ -189,7 +218,8 @@ def _lossy(kind):
                 f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
                 "can become a number"
             )
-        if is_recorded(self) and rt.is_recording():
+        learned(self, f"{kind.__name__}()")
+        if is_recorded(self) and rt.is_recording() and not is_steering(self):
             _warn_of_loss(kind.__name__, sys._getframe(1))
         return kind(value.item())
 
@@ -228,6 +258,7 @@ def _bool(self):
             f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
             "all()"
         )
+    learned(steered(np.not_equal, self, 0) if value.dtype.kind == "f" else self, "bool()")
     return bool(value.item())
 
 
@@ -235,6 +266,7 @@ def _index(self):
     value = array_of(self)
     if value.ndim or value.dtype.kind not in "iu":
         raise TypeError("tapegrad: only integer tensors without axes can be used as an index")
+    learned(self, "an index")
     return int(value)
 
 
@@ -291,6 +323,10 @@ def _requires_grad_(self, requires_grad=True):
     return self
 
 
+def _requires_grad(self) -> bool:
+    return is_recorded(self) and not is_steering(self)
+
+
 METHODS = {
     "detach": detach,
     "numpy": numpy_value,
@@ -311,7 +347,7 @@ METHODS = {
     "size": property(lambda self: int(np.size(value_of(self)))),
     "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
     "nbytes": property(lambda self: array_of(self).nbytes),
-    "requires_grad": property(is_recorded, _requires_grad_),
+    "requires_grad": property(_requires_grad, _requires_grad_),
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
     "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
 }

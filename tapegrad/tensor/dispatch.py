@@ -9,6 +9,7 @@ import numpy as np
 from . import runtime as rt
 from .indexing import set_item
 from .namespace import OF_NUMPY, PUBLIC
+from .steering import steered, steering_tensor
 from .values import is_recorded, is_tensor, value_of, wrap
 
 #: NumPy functions that only look at shapes or give results without derivative.
@@ -19,6 +20,7 @@ _UNRECORDED = (
     "lexsort unravel_index digitize histogram bincount unique isin argwhere can_cast "
     "broadcast_shapes min_scalar_type common_type"
 ).split()
+_OF_SHAPES = frozenset("shape ndim size zeros_like ones_like empty_like result_type".split())
 _PLAIN = {getattr(np, name): name for name in _UNRECORDED if hasattr(np, name)}
 _COMPARISONS = frozenset(
     "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
@@ -88,8 +90,7 @@ def _call(ufunc, name, inputs):
     if found is not None:
         return found(*inputs)
     if name in _COMPARISONS or not any(is_recorded(i) for i in inputs):
-        result = ufunc(*[value_of(i) for i in inputs])
-        return tuple(map(wrap, result)) if isinstance(result, tuple) else wrap(result)
+        return steering_tensor(ufunc, *inputs)
     raise unsupported(name)
 
 
@@ -106,8 +107,7 @@ def _reduce(name, x, axis=0, keepdims=False, **kwargs):
     if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
         return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims, **kwargs)
     if name in ("logical_and", "logical_or"):
-        function = getattr(np, name).reduce
-        return wrap(function(value_of(x), axis=axis, keepdims=keepdims))
+        return steering_tensor(getattr(np, name).reduce, x, axis=axis, keepdims=keepdims)
     raise unsupported(f"{name}.reduce")
 
 
@@ -135,10 +135,20 @@ def array_function(self, function, types, args, kwargs):
                 f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
             ) from None
     if function in _PLAIN:
-        result = function(*[_valued(a) for a in args], **{k: _valued(v) for k, v in kwargs.items()})
+        args = [a if is_tensor(a) else _valued(a) for a in args]
+        result = _steered(function, args, {k: _valued(v) for k, v in kwargs.items()})
+        if is_tensor(result):
+            return result
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
     raise unsupported(function.__name__)
+
+
+def _steered(function, args, kwargs):
+    """A function that has no derivative; in a trace a row if it reads values, and not shapes."""
+    if rt.trace() is None or function.__name__ in _OF_SHAPES:
+        return function(*map(_valued, args), **kwargs)
+    return steered(function, *args, **kwargs)
 
 
 PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}

@@ -18,7 +18,16 @@ from .apply import apply, check_dtype, check_operand
 from .linking import in_dtype, pack, unlisted, view_like
 from .namespace import function
 from .reductions import sum as sum_of
-from .values import FLOATS, is_recorded, is_tensor, records, scalar_of, shape_of, value_of, wrap
+from .steering import steered, tensor_like
+from .values import (
+    FLOATS,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    scalar_of,
+    shape_of,
+    value_of,
+)
 
 assert _declarations
 CONTRACT = ARRAY + TABLE["contract"].code
@@ -82,7 +91,7 @@ def contract(name: str, a, b, labels_a, labels_b, labels_out):
     out = np.empty([sizes[x] for x in labels_out], dtype)
     whole = out.transpose([labels_out.index(x) for x in batch + rows + columns])
     _multiply(value_of(left), value_of(right), whole, len(batch), len(inner))
-    if not records(left, right):
+    if not differentiates(left, right):
         return out
     return record(out, left, right, whole, len(batch), len(inner))
 
@@ -280,9 +289,11 @@ def einsum(subscripts, *operands, optimize=True):
     labels, out = parse(subscripts, tuple(shape_of(operand) for operand in operands))
     if len(operands) == 1:
         return _one(operands[0], labels[0], out, subscripts)
-    if not records(*operands):
-        value = _unrecorded(subscripts, [value_of(o) for o in operands], labels, out, optimize)
-        return wrap(value) if any(is_tensor(operand) for operand in operands) else value
+    if not differentiates(*operands):
+        value = steered(
+            _unrecorded, *operands, subscripts=subscripts, labels=labels, out=out, optimize=optimize
+        )
+        return tensor_like(value, *operands)
     pairs = [_diagonal(o, x) for o, x in zip(operands, labels, strict=True)]
     if len(pairs) > 2:
         pairs = _reduce_to_two(pairs, out)
@@ -290,7 +301,7 @@ def einsum(subscripts, *operands, optimize=True):
     return result(contract("einsum", a, b, labels_a, labels_b, out))
 
 
-def _unrecorded(subscripts, values, labels, out, optimize):
+def _unrecorded(*values, subscripts, labels, out, optimize):
     """einsum of arrays: NumPy's, but two of floats are contracted by BLAS also in batches."""
     if len(values) != 2 or np.result_type(*values) not in FLOATS:
         return np.einsum(subscripts, *values, optimize=optimize)
@@ -331,7 +342,7 @@ def _reduce_to_two(pairs, out):
             (a, labels_a), (b, labels_b) = group.pop(), group.pop()
             others = {x for _, one in (*pairs, *group) for x in one} | set(out)
             labels = tuple(x for x in dict.fromkeys(labels_a + labels_b) if x in others)
-            pair = contract if records(a, b) else _plain_pair
+            pair = contract if differentiates(a, b) else _plain_pair
             made = pair("einsum", a, b, labels_a, labels_b, labels)
             group.append((as_tensor("einsum", made), labels))
         pairs += group

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..ops.table import TABLE, Pointwise
+from . import runtime as rt
 from .apply import apply
 from .namespace import OF_NUMPY, PUBLIC, function
 from .operators import power
-from .values import value_of, wrap
+from .steering import steering_tensor
+from .values import value_of
 
 
 def _make(op: Pointwise):
@@ -57,10 +59,10 @@ def where(condition, x=None, y=None):
     tensor([1., 0.])
     """
     if x is None and y is None:
-        return tuple(wrap(part) for part in np.nonzero(value_of(condition)))
+        return steering_tensor(np.nonzero, condition)
     if x is None or y is None:
         raise ValueError("tapegrad.where: give both x and y, or neither")
-    return apply("where", value_of(condition), x, y)
+    return apply("where", condition if rt.trace() else value_of(condition), x, y)
 
 
 @function("clip", method="clip")
@@ -83,8 +85,10 @@ def round(x, decimals=0):
 
 
 def _flag(name):
+    function_of_numpy = getattr(np, name)
+
     def test(x):
-        return wrap(getattr(np, name)(value_of(x)))
+        return steering_tensor(function_of_numpy, x)
 
     test.__name__ = name
     test.__doc__ = f"{name}(x): NumPy's test, element by element; a boolean tensor, not recorded."

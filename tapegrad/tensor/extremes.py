@@ -15,7 +15,8 @@ from .linking import unlisted
 from .namespace import PUBLIC, function
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shaping import array_tensor, numpy_call, ravel
-from .values import current, records, value_of
+from .steering import steered, tensor_like
+from .values import current, differentiates, value_of
 
 assert _declarations
 MAX, MIN, PROD = (ARRAY + TABLE[name].code for name in ("max", "min", "prod"))
@@ -34,7 +35,7 @@ def _reduce(name, op, x, axis, keepdims):
 
 def _extreme(name, x, axis, out, keepdims, initial, where):
     x = operand(name, x, None, out)
-    if not records(x):
+    if not differentiates(x):
         options = {} if initial is None else {"initial": initial}
         return plain(getattr(np, name), x, axis=axis, keepdims=keepdims, where=where, **options)
     if where is not True:
@@ -73,7 +74,7 @@ PUBLIC["amax"], PUBLIC["amin"] = max, min
 def ptp(x, axis=None, out=None, keepdims=False):
     """ptp(x, axis, keepdims): the largest less the smallest element, of all or along axes."""
     x = operand("ptp", x, None, out)
-    if not records(x):
+    if not differentiates(x):
         return plain(np.ptp, x, axis=axis, keepdims=keepdims)
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
@@ -85,7 +86,7 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where
     A slope is the product of the other elements: right also where elements are zero.
     """
     x = operand("prod", x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
         return plain(np.prod, x, where=value_of(where), **options)
     if where is not True:
@@ -127,13 +128,13 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     first.
     """
     x = unlisted(x)
-    if not records(x):
+    if not differentiates(x):
         return plain(np.sort, x, axis=axis, kind="stable" if stable else kind)
     if axis is None:
         x, axis = ravel(x), -1
     x = array_tensor(x)
     axis = checked_axis("sort", axis, x._array.ndim)
-    return take_along_axis(x, np.argsort(x._array, axis, kind="stable"), axis)
+    return take_along_axis(x, steered(np.argsort, x, axis, kind="stable"), axis)
 
 
 @function("median")
@@ -143,7 +144,7 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     NaN, without derivative to the other elements, where there is a NaN.
     """
     x = operand("median", x, None, out)
-    if not records(x):
+    if not differentiates(x):
         return plain(np.median, x, axis=axis, keepdims=keepdims)
     if type(x) is rt.Scalar:
         return x
@@ -156,14 +157,17 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     if n == 0:
         made = mean(flat, -1)
     else:
-        order = np.argsort(flat._array, -1, kind="stable")
-        middle = order[..., (n - 1) // 2 : n // 2 + 1]
-        bad = np.isnan(np.take_along_axis(flat._array, order[..., -1:], -1))
-        middle = np.where(bad, order[..., -1:], middle)
-        made = mean(take_along_axis(flat, middle, -1), -1)
+        made = mean(take_along_axis(flat, steered(_middle, flat), -1), -1)
     if keepdims:
         return made.reshape([1 if k in axes else m for k, m in enumerate(x._array.shape)])
     return made
+
+
+def _middle(values):
+    """Along the last axis, where the middle element is or the middle two; where a NaN is."""
+    n, order = values.shape[-1], np.argsort(values, -1, kind="stable")
+    bad = np.isnan(np.take_along_axis(values, order[..., -1:], -1))
+    return np.where(bad, order[..., -1:], order[..., (n - 1) // 2 : n // 2 + 1])
 
 
 # --- elements by index ------------------------------------------------------------------------
@@ -176,36 +180,46 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
     """
     x = operand("take", x, None, out)
-    indices = value_of(unlisted(indices))
-    if not records(x):
-        return plain(np.take, x, indices, axis=axis, mode=mode)
+    indices = unlisted(indices)
+    if not differentiates(x):
+        return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
     if axis is None:
         x, axis = ravel(x), 0
     x = array_tensor(x)
     array = x._array
-    value = numpy_call("take", np.take, array, indices, axis=axis, mode=mode)
+    value = numpy_call("take", np.take, array, value_of(indices), axis=axis, mode=mode)
     axis = checked_axis("take", axis, array.ndim)
-    n, index = array.shape[axis], np.asarray(indices, np.int64)
+    return gather(x, value, steered(_taken, indices, shape=array.shape, axis=axis, mode=mode))
+
+
+def _taken(indices, shape, axis, mode):
+    """Positions in C order of the elements that `take` picks."""
+    n, index = shape[axis], np.asarray(indices, np.int64)
     if mode == "clip":
         index = np.clip(index, 0, builtins.max(n - 1, 0))
     elif n and (mode == "wrap" or np.min(index, initial=0) < 0):
         index = index % n
-    if array.ndim == 1:
-        return gather(x, value, index)
-    before = int(np.prod(array.shape[:axis], dtype=np.int64))
-    after = int(np.prod(array.shape[axis + 1 :], dtype=np.int64))
+    if len(shape) == 1:
+        return index
+    before = int(np.prod(shape[:axis], dtype=np.int64))
+    after = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     picked = np.arange(before)[:, None, None] * n + index.reshape(-1, 1)
-    return gather(x, value, (picked * after + np.arange(after)).reshape(np.shape(value)))
+    taken = (*shape[:axis], *np.shape(indices), *shape[axis + 1 :])
+    return (picked * after + np.arange(after)).reshape(taken)
 
 
 @function("take_along_axis")
 def take_along_axis(x, indices, axis=-1):
     """take_along_axis(x, indices, axis): elements by indices that go along an axis."""
-    x, indices = unlisted(x), value_of(unlisted(indices))
-    if not records(x):
-        return plain(np.take_along_axis, x, indices, axis)
+    x, indices = unlisted(x), unlisted(indices)
+    if not differentiates(x):
+        return tensor_like(steered(np.take_along_axis, x, indices, axis), x)
     if axis is None:
         x, axis = ravel(x), 0
     x = array_tensor(x)
-    value = numpy_call("take_along_axis", np.take_along_axis, x._array, indices, axis)
-    return gather(x, value, np.take_along_axis(grid(x._array.shape), indices, axis))
+    value = numpy_call("take_along_axis", np.take_along_axis, x._array, value_of(indices), axis)
+    return gather(x, value, steered(_taken_along, indices, shape=x._array.shape, axis=axis))
+
+
+def _taken_along(indices, shape, axis):
+    return np.take_along_axis(grid(shape), indices, axis)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ..codegen.layout import ARRAY, CONSTANT
@@ -10,6 +12,7 @@ from ..ops.table import TABLE
 from ..tape import store
 from . import runtime as rt
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
+from .steering import steered
 from .values import (
     Storage,
     array_of,
@@ -31,7 +34,9 @@ GATHER, SCATTER, WRITE, DEPOSIT = (
 def _plain_key(key):
     """A key as NumPy takes it: tensors in it become arrays, lists of tensors too."""
     if isinstance(key, tuple):
-        return tuple(_plain_key(part) for part in key)
+        return tuple([_plain_key(part) for part in key])
+    if type(key) is slice:
+        return _plain_slice(key)
     key = unlisted(key) if isinstance(key, list) and key else key
     if not is_tensor(key):
         return key
@@ -42,6 +47,26 @@ def _plain_key(key):
             "booleans: convert it with astype(int)"
         )
     return value
+
+
+def _plain_slice(key):
+    return slice(
+        *[operator.index(p) if is_tensor(p) else p for p in (key.start, key.stop, key.step)]
+    )
+
+
+def steered_positions(shape, key):
+    """As `positions`; in a trace, where the key holds recorded tensors, a recorded tensor."""
+    parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
+    return steered(_positions_of, *parts, shape=shape, is_tuple=isinstance(key, tuple))
+
+
+def as_tuple(key) -> tuple:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _positions_of(*parts, shape, is_tuple):
+    return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
 
 
 def is_basic(key) -> bool:
@@ -72,9 +97,9 @@ def positions(shape, key) -> np.ndarray:
 
 def get_item(tensor, key):
     """`tensor[key]` for every key of NumPy's."""
-    key = _plain_key(key)
+    given, key = key, _plain_key(key)
     if type(tensor) is rt.Scalar:
-        return get_item(pack(tensor), key)
+        return get_item(pack(tensor), given)
     tensor = current(tensor)
     try:
         value = tensor._array[key]
@@ -89,12 +114,12 @@ def get_item(tensor, key):
             value = tensor._array[_with_rest(key)]
         made = view_like(tensor, value)
         return scalar_of(made) if rt.is_recording() else made
-    if not records(tensor):
+    if not records(tensor) and rt.trace() is None:
         return wrap(value)
-    out = np.array(value, order="C")
-    picked = positions(tensor._array.shape, key)
-    made = rt.row(GATHER, out, tensor, np.ascontiguousarray(picked))
-    return scalar_of(made)
+    picked = steered_positions(tensor._array.shape, given)
+    if not records(tensor, picked):
+        return wrap(value)
+    return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
 
 
 def deposit(x, picked, size: int):
@@ -115,25 +140,23 @@ def set_item(tensor, key, value) -> None:
         part = tensor._array[key if type(key) is slice else _with_rest(key)]
         if rt.same_place(value._array, part):
             return  # `t[i] += x` ends with t[i] = t[i]
-    key, value = _plain_key(key), unlisted(value)
+    given, key, value = key, _plain_key(key), unlisted(value)
     tensor = current(tensor)
     array = tensor._array
     if not array.flags.writeable:
         raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
     target = array[key] if not is_basic(key) else array[_with_rest(key)]
     value = _fitting(value, target)
-    recording = records(tensor, value)
-    if not recording:
+    picked = None if is_basic(key) else _picked(given, tensor, value)
+    if not records(tensor, value, picked):
         _write_unrecorded(tensor, key, value)
         return
     _check_not_leaf(tensor)
     if tensor._id < 0:
         become_row(tensor)
     if array.dtype.kind != "f":
-        raise TypeError(
-            f"tapegrad.setitem: the tensor has dtype {array.dtype}; a derivative passes only "
-            "through float64 and float32: make it with dtype=float"
-        )
+        _write_whole_numbers(array, key, value)
+        return
     value = _source(value, array.dtype)
     if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
         value = copy_tensor(value)
@@ -141,7 +164,25 @@ def set_item(tensor, key, value) -> None:
         view = rt.view(tensor, target)
         _write_view(view, target, value)
     else:
-        _write_picked(tensor, key, target, value)
+        _write_picked(tensor, key, target, value, picked)
+
+
+def _picked(key, tensor, value):
+    """Positions of the elements that an advanced key picks; None if nothing is recorded."""
+    if records(tensor, value) or rt.trace() is not None:
+        return steered_positions(tensor._array.shape, key)
+    return None
+
+
+def _write_whole_numbers(array, key, value) -> None:
+    """Write to an array of integers or booleans something that is recorded."""
+    if rt.trace() is None:
+        raise TypeError(
+            f"tapegrad.setitem: the tensor has dtype {array.dtype}; a derivative passes only "
+            "through float64 and float32: make it with dtype=float"
+        )
+    rt.trace().refuse("an array of integers or booleans is written in place")
+    array[key] = value_of(value)
 
 
 def _with_rest(key):
@@ -185,6 +226,8 @@ def become_row(tensor) -> None:
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
     storage.tensor = rt.row(CONSTANT, storage.owner)
+    if rt.trace() is not None:
+        rt.trace().originals[storage.tensor._id] = storage.owner.copy()
     current(tensor)
 
 
@@ -229,16 +272,17 @@ def _write_view(view, target, value) -> None:
     target[...] = value
 
 
-def _write_picked(tensor, key, target, value) -> None:
+def _write_picked(tensor, key, target, value, picked) -> None:
     """Record and do the write of elements picked by an advanced key."""
     array = tensor._array
-    picked = np.ascontiguousarray(positions(array.shape, key))
     kept = np.array(target, order="C")
     if type(value) is rt.Scalar:
         source = value
     elif is_tensor(value):
         source = rt.view(value, np.broadcast_to(value._array, target.shape))
-    else:
+    elif rt.trace() is None:
         source = 0.0
+    else:  # a program writes it again
+        source = np.array(np.broadcast_to(value_of(value), target.shape), array.dtype)
     rt.row(SCATTER, None, tensor, kept, source, picked)
     array[key] = value_of(value)

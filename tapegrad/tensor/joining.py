@@ -13,6 +13,7 @@ from .indexing import GATHER
 from .linking import LINK, in_dtype, link, stack_equal, unlisted, view_like
 from .namespace import PUBLIC, function
 from .shaping import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape
+from .steering import fixed
 from .values import current, is_recorded, is_tensor, records, scalar_of, shape_of, value_of, wrap
 
 _DOUBLE = np.dtype(np.float64)
@@ -20,8 +21,9 @@ _DOUBLE = np.dtype(np.float64)
 
 def gather(x, out, picked):
     """Record `out`, the elements of `x` at positions `picked` in C order."""
-    made = rt.row(GATHER, np.asarray(out, order="C"), x, np.ascontiguousarray(picked, np.int64))
-    return scalar_of(made)
+    if not is_tensor(picked):
+        picked = np.ascontiguousarray(picked, np.int64)
+    return scalar_of(rt.row(GATHER, np.asarray(out, order="C"), x, picked))
 
 
 def grid(shape) -> np.ndarray:
@@ -96,6 +98,14 @@ def _vectors(xs):
 PUBLIC["concat"] = concatenate
 
 
+def _leaves(name: str, dtype) -> bool:
+    """Whether what is joined in a dtype that is no float is left out of the recording."""
+    trace = rt.trace()
+    if trace is not None and dtype is not None:
+        trace.refuse(f"{name} converts to {dtype}")
+    return trace is None or dtype is not None
+
+
 def _concatenate(name, xs, axis=0, dtype=None):
     values = [value_of(x) for x in xs]
     if axis is None:
@@ -105,7 +115,7 @@ def _concatenate(name, xs, axis=0, dtype=None):
         out = np.concatenate(values, axis, dtype=dtype)
     except ValueError as error:
         raise _join_error(name, values, error) from error
-    if not records(*xs) or out.dtype.kind != "f":
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, dtype)):
         return wrap(out) if any(map(is_tensor, xs)) else out
     if not out.flags.c_contiguous:  # all operands in Fortran order
         out = np.ascontiguousarray(out)
@@ -142,7 +152,7 @@ def stack(arrays, axis=0, *, dtype=None):
         shapes = ", ".join(str(shape_of(x)) for x in xs)
         raise ValueError(f"tapegrad.stack: the items have shapes {shapes}; they must be equal")
     out = np.stack([value_of(x) for x in xs], axis, dtype=dtype)
-    if not records(*xs) or out.dtype.kind != "f":
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", dtype)):
         return wrap(out)
     out = np.ascontiguousarray(out)
     places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
@@ -235,7 +245,7 @@ def repeat(x, repeats, axis=None):
 
     Without an axis the elements are taken from the flattened tensor.
     """
-    x, repeats = unlisted(x), value_of(unlisted(repeats))
+    x, repeats = unlisted(x), fixed(unlisted(repeats), "repeat")
     if not is_tensor(x):
         return np.repeat(x, repeats, axis)
     if axis is None:

@@ -1,8 +1,6 @@
-"""Products of matrices and vectors, and norms, under NumPy's names."""
+"""Products of matrices and vectors, and traces, under NumPy's names."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -14,13 +12,14 @@ from .linking import unlisted, view_like
 from .namespace import function
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
-from .values import FLOATS, is_tensor, records, scalar_of, shape_of, value_of, wrap
+from .steering import steered, tensor_like
+from .values import FLOATS, differentiates, is_tensor, shape_of, value_of
 
 
 def _unrecorded(numpy_function, *operands, **kwargs):
     """A function of NumPy's on operands that are not recorded."""
-    value = numpy_function(*map(value_of, operands), **kwargs)
-    return wrap(value) if any(is_tensor(operand) for operand in operands) else value
+    value = steered(numpy_function, *operands, **kwargs)
+    return tensor_like(value, *operands)
 
 
 def _unequal(name, a, b, what):
@@ -32,7 +31,7 @@ def _unequal(name, a, b, what):
 def _pair(name, numpy_function, a, b):
     """Two operands as tensors, or (None, result) when nothing is to be recorded."""
     a, b = unlisted(a), unlisted(b)
-    if records(a, b):
+    if differentiates(a, b):
         return as_tensor(name, a), as_tensor(name, b)
     try:
         return None, _unrecorded(numpy_function, a, b)
@@ -46,7 +45,7 @@ def _pair(name, numpy_function, a, b):
 def _simple(x, y):
     """The product of two matrices or vectors of one dtype, recorded; None for anything else."""
     kinds = (rt.Array, np.ndarray)
-    if type(x) not in kinds or type(y) not in kinds or not records(x, y):
+    if type(x) not in kinds or type(y) not in kinds or not differentiates(x, y):
         return None
     a, b = value_of(x), value_of(y)
     if not (0 < a.ndim <= 2 and 0 < b.ndim <= 2) or a.dtype != b.dtype or a.dtype not in FLOATS:
@@ -141,14 +140,16 @@ def vdot(a, b):
     return _along("vdot", _flat(a), _flat(b), (0,), (0,))
 
 
+def _vecdot(x1, x2, axis):
+    return np.einsum("...i,...i->...", *[np.moveaxis(np.asarray(x), axis, -1) for x in (x1, x2)])
+
+
 @function("vecdot", "linalg.vecdot")
 def vecdot(x1, x2, axis=-1):
     """vecdot(x1, x2, axis): inner products along one axis, the others broadcast."""
     x1, x2 = unlisted(x1), unlisted(x2)
-    if not records(x1, x2):
-        last = [np.moveaxis(np.asarray(value_of(x)), axis, -1) for x in (x1, x2)]
-        value = np.einsum("...i,...i->...", *last)
-        return wrap(value) if is_tensor(x1) or is_tensor(x2) else value
+    if not differentiates(x1, x2):
+        return tensor_like(steered(_vecdot, x1, x2, axis=axis), x1, x2)
     a, b = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
     for operand in (a, b):
         axes_of("vecdot", axis, len(shape_of(operand)))
@@ -186,7 +187,7 @@ def tensordot(a, b, axes=2):
     tensor(11.)
     """
     a, b = unlisted(a), unlisted(b)
-    if not records(a, b):
+    if not differentiates(a, b):
         return _unrecorded(np.tensordot, a, b, axes=axes)
     a, b = as_tensor("tensordot", a), as_tensor("tensordot", b)
     m, n = len(shape_of(a)), len(shape_of(b))
@@ -272,7 +273,7 @@ for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)
 
 
-# --- trace and norms --------------------------------------------------------------------------
+# --- trace -----------------------------------------------------------------------------------
 
 
 @function("trace", method="trace")
@@ -284,106 +285,7 @@ def trace(a, offset=0, axis1=0, axis2=1):
         raise ValueError(
             f"tapegrad.trace: the operand has shape {value.shape}; a trace needs two axes"
         )
-    if not records(a):
+    if not differentiates(a):
         return plain(np.trace, a, offset=offset, axis1=axis1, axis2=axis2)
     axes_of("trace", (axis1, axis2), value.ndim)
     return sum_of(shown(a, value.diagonal(offset, axis1, axis2)), axis=-1)
-
-
-@function("linalg.norm", public="norm")
-def norm(x, ord=None, axis=None, keepdims=False):
-    """norm(x, ord, axis, keepdims): the norm of vectors or matrices, NumPy's `linalg.norm`.
-
-    Vectors: `ord` None or 2 (Euclidean), 1, inf, -inf, 0 or any number p. Matrices (`axis` with two
-    axes, or an `ord` with a matrix): None or 'fro', 1, -1, inf, -inf. The derivative is 0 where the
-    norm is 0; equal largest (or smallest) elements share it. Raises ValueError for other orders.
-
-    >>> import tapegrad as tg
-    >>> tg.norm(tg.tensor([3.0, 4.0]))
-    tensor(5.)
-    """
-    x = unlisted(x)
-    if not records(x):
-        return plain(np.linalg.norm, x, ord=ord, axis=axis, keepdims=keepdims)
-    x = as_tensor("norm", x)
-    ndim = len(shape_of(x))
-    if axis is None and ord is not None and ndim not in (1, 2):
-        raise ValueError(
-            f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
-            "for vectors or two for matrices"
-        )
-    all_axes = axis is None and ord is None
-    axes = axes_of("norm", axis, ndim)
-    if (
-        all_axes
-        or (len(axes) == 1 and ord in (None, 2))
-        or (len(axes) == 2 and ord in (None, "fro"))
-    ):
-        return _root(_total(apply("square", x), axes, keepdims), 0.5)
-    if len(axes) == 1:
-        return _vector_norm(x, ord, axes, keepdims)
-    if len(axes) == 2:
-        pair = axis if axis is not None else (0, 1)
-        return _matrix_norm(x, ord, [k % ndim for k in pair], keepdims)
-    raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
-
-
-def _total(x, axes, keepdims):
-    return x if not axes else sum_of(x, axis=axes, keepdims=keepdims)
-
-
-def _root(total, power):
-    """total ** power, with derivative 0 where the total is 0."""
-    zero = value_of(total) == 0
-    apart = apply("where", zero, 1.0, total)
-    root = apply("sqrt", apart) if power == 0.5 else apply("power", apart, power)
-    return apply("where", zero, 0.0 if power > 0 else np.inf, root)
-
-
-def _vector_norm(x, ord, axes, keepdims):
-    if isinstance(ord, str) or not np.isscalar(ord):
-        raise ValueError(f"tapegrad.norm: ord={ord!r} is not a norm of vectors")
-    size = apply("absolute", x)
-    if math.isinf(ord):
-        return _extreme(size, axes, keepdims, largest=ord > 0)
-    if ord == 1:
-        return _total(size, axes, keepdims)
-    if ord == 0:
-        count = np.linalg.norm(value_of(x), 0, axes[0], keepdims)
-        return apply("multiply", _total(apply("sign", size), axes, keepdims), 0.0) + count
-    zero = value_of(size) == 0
-    apart = apply("where", zero, 1.0, size)
-    powers = apply("where", zero, 0.0 if ord > 0 else np.inf, apply("power", apart, float(ord)))
-    total = _total(powers, axes, keepdims)
-    if ord > 0:
-        return _root(total, 1.0 / ord)
-    return apply("power", total, 1.0 / ord)
-
-
-def _extreme(size, axes, keepdims, largest):
-    """The largest or smallest along axes; equal ones share the derivative."""
-    values = value_of(size)
-    if not values.size:
-        raise ValueError(
-            f"tapegrad.norm: the operand of shape {values.shape} has no largest element"
-        )
-    best = (np.max if largest else np.min)(values, axis=axes, keepdims=True)
-    chosen = (values == best) | np.isnan(best)
-    count = np.sum(chosen, axis=axes, keepdims=keepdims).astype(values.dtype)
-    return apply("divide", _total(apply("where", chosen, size, 0.0), axes, keepdims), count)
-
-
-def _matrix_norm(x, ord, axes, keepdims):
-    rows, columns = axes
-    if ord not in (1, -1, np.inf, -np.inf):
-        raise ValueError(
-            f"tapegrad.norm: ord={ord!r} of matrices has no derivative here; use None, 'fro', 1, "
-            "-1, inf or -inf, or linalg.svd for the others"
-        )
-    summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    lines = sum_of(apply("absolute", x), axis=summed, keepdims=True)
-    largest = _extreme(lines, (rest,), True, ord > 0)
-    if keepdims:
-        return largest
-    kept = [n for k, n in enumerate(largest.shape) if k not in axes]
-    return scalar_of(view_like(largest, value_of(largest).reshape(kept)))

@@ -8,7 +8,9 @@ from ..codegen.layout import ARRAY, ROWS
 from ..ops import linking as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
+from .steering import steered
 from .values import (
+    FLOATS,
     Storage,
     array_of,
     current,
@@ -36,6 +38,8 @@ def in_dtype(operand, dtype):
         return np.asarray(value_of(operand), dtype)
     if kind is rt.Scalar:
         return operand if dtype == np.float64 else convert(pack(operand), dtype)
+    if operand._array.dtype not in FLOATS:
+        return steered(np.asarray, operand, dtype=dtype)
     return operand if operand._array.dtype == dtype else convert(operand, dtype)
 
 

@@ -11,7 +11,7 @@ from . import runtime as rt
 from .apply import apply
 from .indexing import WRITE, get_item, set_item
 from .linking import unlisted
-from .values import value_of, wrap
+from .steering import steering_tensor
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -72,7 +72,7 @@ def _compare(name):
     def method(x, y):
         if not _understands(y):
             return NotImplemented
-        return wrap(function(value_of(x), value_of(unlisted(y))))
+        return steering_tensor(function, x, unlisted(y))
 
     return method
 
@@ -88,7 +88,7 @@ def _unary(name):
 
 def _logical(name):
     function = getattr(operator, name)
-    return lambda x, y: wrap(function(value_of(x), value_of(y)))
+    return lambda x, y: steering_tensor(function, x, y)
 
 
 METHODS = {
@@ -98,12 +98,13 @@ METHODS = {
     "__rmod__": _reflected(_binary("remainder")),
     "__floordiv__": floor_divide,
     "__rfloordiv__": _reflected(floor_divide),
-    "__invert__": lambda self: wrap(~value_of(self)),
+    "__invert__": lambda self: steering_tensor(operator.invert, self),
     "__hash__": object.__hash__,
 }
+_LOGICAL = {name: _logical(f"__{name}__") for name in ("and", "or", "xor")}
 METHODS |= {f"__{name}__": _compare(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
-METHODS |= {f"__{name}__": _logical(f"__{name}__") for name in ("and", "or", "xor")}
-METHODS |= {f"__r{name}__": _reflected(_logical(f"__{name}__")) for name in ("and", "or", "xor")}
+METHODS |= {f"__{name}__": method for name, method in _LOGICAL.items()}
+METHODS |= {f"__r{name}__": _reflected(method) for name, method in _LOGICAL.items()}
 
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)

@@ -8,7 +8,8 @@ from . import runtime as rt
 from .apply import apply
 from .linking import LINK, SUM, unlisted
 from .namespace import function
-from .values import is_tensor, records, scalar_of, shape_of, value_of, wrap
+from .steering import steered, steering_tensor
+from .values import differentiates, is_tensor, scalar_of, shape_of, value_of
 
 
 def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
@@ -37,8 +38,9 @@ def plain(function_of_numpy, x, *args, **kwargs):
     """A function of NumPy's on what is not recorded."""
     if kwargs.get("where", None) is True:  # np.sum and others of older NumPy take no True
         del kwargs["where"]
-    result = function_of_numpy(value_of(x), *args, **kwargs)
-    return wrap(result) if is_tensor(x) else result
+    if is_tensor(x):
+        return steering_tensor(function_of_numpy, x, *args, **kwargs)
+    return function_of_numpy(x, *args, **kwargs)
 
 
 def operand(name: str, x, dtype=None, out=None):
@@ -56,8 +58,12 @@ def operand(name: str, x, dtype=None, out=None):
 
 def masked(where, x, otherwise):
     """x where the mask holds, else what changes nothing."""
-    mask = np.broadcast_to(np.asarray(value_of(unlisted(where)), bool), shape_of(x))
+    mask = steered(_mask, unlisted(where), shape=shape_of(x))
     return apply("where", mask, x, otherwise)
+
+
+def _mask(where, shape):
+    return np.broadcast_to(np.asarray(where, bool), shape)
 
 
 def grouped(x, axes):
@@ -93,7 +99,7 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     tensor([4., 6.])
     """
     x = operand("sum", x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         return plain(np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims, where=value_of(where))
     if where is not True:
         x = masked(where, x, 0.0)
@@ -116,18 +122,25 @@ def count_along(x, axes, where=True):
     """How many elements are reduced into one: a number, or an array if a mask says where."""
     shape = shape_of(x)
     if where is not True:
-        mask = np.broadcast_to(np.asarray(value_of(unlisted(where)), bool), shape)
-        return np.sum(mask, axis=axes, keepdims=True)
+        return steered(_count, unlisted(where), shape=shape, axes=axes)
     return int(np.prod([shape[k] for k in axes], dtype=np.int64))
+
+
+def _count(where, shape, axes):
+    return np.sum(_mask(where, shape), axis=axes, keepdims=True)
 
 
 def _per_count(x, total, axes, keepdims, where, ddof=0):
     """`total`, which has the reduced axes kept as 1 if `keepdims`, divided by the count."""
-    n = count_along(x, axes, where) - ddof
+    n = count_along(x, axes, where)
     if where is True:
-        return apply("divide", total, float(max(n, 0)))
-    n = np.maximum(n, 0).astype(np.float64)
-    return apply("divide", total, n if keepdims else np.squeeze(n, axes))
+        return apply("divide", total, float(max(n - ddof, 0)))
+    n = steered(_divisor, n, ddof=ddof, axes=() if keepdims else axes)
+    return apply("divide", total, n)
+
+
+def _divisor(n, ddof, axes):
+    return np.squeeze(np.maximum(n - ddof, 0).astype(np.float64), axes)
 
 
 @function("mean", method="mean")
@@ -139,7 +152,7 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     tensor([1.5, 3.5])
     """
     x = operand("mean", x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         return plain(np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=value_of(where))
     axes = axes_of("mean", axis, len(shape_of(x)))
     total = sum(x, axes, keepdims=keepdims, where=where)
@@ -154,7 +167,7 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     """
     ddof = _ddof("var", ddof, options)
     x = operand("var", x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
         return plain(np.var, x, where=value_of(where), **settings)
     axes = axes_of("var", axis, len(shape_of(x)))
@@ -180,7 +193,7 @@ def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     """
     ddof = _ddof("std", ddof, options)
     x = operand("std", x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
         return plain(np.std, x, where=value_of(where), **settings)
     return apply("sqrt", var(x, axis, None, None, ddof, keepdims, where=where))

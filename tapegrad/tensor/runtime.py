@@ -88,6 +88,7 @@ on_start: list = []
 class _Mode(threading.local):
     recording = True
     depth = 0  # of transforms inside one another
+    trace = None  # of the program that is being traced
 
     def __init__(self):
         self.inputs = []  # ids of the rows that are inputs of the transforms under way
@@ -109,6 +110,8 @@ def set_recording(on: bool) -> bool:
     whether theirs is one.
     """
     before = _mode.recording
+    if not on and _mode.trace is not None:
+        _mode.trace.refuse("recording is switched off inside it (no_grad)")
     if before != on:
         native.set_silent(not on)
         _add(layout.STATE_SILENT, -1 if on else 1)
@@ -124,6 +127,21 @@ def add_special(step: int) -> None:
 def _add(word: int, step: int) -> None:
     with _count_lock:
         native.set_word(word, native.get_word(word) + step)
+
+
+def trace() -> Any:
+    """The trace under way in this thread (see `tensor.steering`), or None."""
+    return _mode.trace
+
+
+@contextlib.contextmanager
+def tracing(made):
+    """Let `made` be this thread's trace."""
+    before, _mode.trace = _mode.trace, made
+    try:
+        yield made
+    finally:
+        _mode.trace = before
 
 
 @contextlib.contextmanager

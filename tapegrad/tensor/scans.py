@@ -16,7 +16,8 @@ from .linking import unlisted
 from .namespace import function
 from .reductions import axes_of, grouped, kept_shape, operand, plain, reduced, sum
 from .shaping import array_tensor, broadcast_to, numpy_call, ravel
-from .values import FLOATS, current, is_tensor, records, shape_of, value_of, wrap
+from .steering import steered
+from .values import FLOATS, current, differentiates, is_tensor, shape_of, value_of, wrap
 
 assert _declarations
 CUMSUM, CUMPROD, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX = (
@@ -34,7 +35,7 @@ def same_shape(op: int, out: np.ndarray, x, axes):
 
 def _running(name: str, op: int, x, axis, dtype, out):
     x = operand(name, x, dtype, out)
-    if not records(x):
+    if not differentiates(x):
         return plain(getattr(np, name), x, axis=axis, dtype=dtype)
     if axis is None:
         x, axis = ravel(x), 0
@@ -139,7 +140,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 def _floating(name: str, x):
     """A recorded operand with a buffer, or the value of one that is not recorded, as floats."""
     x = unlisted(x)
-    if records(x):
+    if differentiates(x):
         return current(x) if type(x) is rt.Array else x
     value = np.asarray(value_of(x))
     return value if value.dtype in FLOATS else value.astype(np.float64)
@@ -196,13 +197,17 @@ def logsumexp(x, axis=None, b=None, keepdims=False):
 def _weighted(x, axis, b, keepdims):
     """log of the sum of b·exp(x): shifted by the largest x, which cancels in the derivative."""
     x, b = unlisted(x), unlisted(b)
-    value = value_of(x)
-    top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0
-    top = np.where(np.isfinite(top), top, 0.0)
+    top = steered(_top, x, axis=axis)
     total = sum(
         apply("multiply", b, apply("exp", apply("subtract", x, top))), axis, None, None, keepdims
     )
-    return apply("add", apply("log", total), top if keepdims else np.squeeze(top, axis))
+    return apply("add", apply("log", total), top if keepdims else steered(np.squeeze, top, axis))
+
+
+def _top(value, axis):
+    """The largest along axes, kept as 1; 0 where it is not finite."""
+    top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0
+    return np.where(np.isfinite(top), top, 0.0)
 
 
 @function()

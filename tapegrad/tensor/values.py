@@ -103,6 +103,17 @@ def records(*operands) -> bool:
     return rt.is_recording() and any([is_recorded(operand) for operand in operands])
 
 
+def differentiates(*operands) -> bool:
+    """Whether an operation on these operands may have a derivative: masks and indices have none."""
+    return records(*operands) and (
+        rt.trace() is None or any([is_recorded(o) and dtype_of(o) in FLOATS for o in operands])
+    )
+
+
+def dtype_of(operand) -> np.dtype:
+    return np.asarray(value_of(operand)).dtype
+
+
 def wrap(value):
     """A tensor that is not recorded, on a result of NumPy's."""
     rt.start()

@@ -1,13 +1,13 @@
-"""Floor 5: recordings as programs. So far: looking at what a function records."""
+"""`record`: the tape of what a function computes, to look at."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .inputs import Inputs, tree_leaves
-from .tape.tape import Tape, extract
-from .tensor import runtime as rt
-from .tensor.values import is_recorded, value_of
+from ..inputs import Inputs, tree_leaves
+from ..tape.tape import Tape, extract
+from ..tensor import runtime as rt
+from ..tensor.values import is_recorded, value_of
 
 
 def record(f, *args, **kwargs) -> Tape:

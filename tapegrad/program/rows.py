@@ -1,0 +1,149 @@
+"""The rows of the store that a program is made of: which are needed, and slots for their values."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ..codegen import layout
+from ..codegen.layout import ARRAY, ROWS, ROWS_BITS
+from ..ops.table import TABLE
+from ..replay import reading
+from ..tape import store
+from ..tape.native import get_word
+from ..tape.tape import Reader
+
+
+class Unsupported(Exception):
+    """Why a recording cannot be a program."""
+
+
+def address_of(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+def now() -> int:
+    """The row that comes next."""
+    with store.lock:
+        return get_word(layout.STATE_ID)
+
+
+class Rows:
+    """Rows from `first` on: marked from results, then read in order by `next_array`.
+
+    What other threads record meanwhile lies between them and is never marked.
+    """
+
+    def __init__(self, first: int, results: list[int]):
+        self.reader = Reader()
+        self.compiled = reading.reading()
+        start = store.order.index(first >> ROWS_BITS)
+        order = np.array(store.order[start:], np.int64)
+        self.numbers = np.full(len(store.table), -1, np.int64)
+        self.numbers[order] = np.arange(len(order))
+        places = len(order) * ROWS
+        self.marks = np.zeros(places, np.uint8)
+        self.slots = np.full(places, -1, np.int64)
+        self.maps = np.zeros(places, np.int64)
+        self.words = np.zeros(reading.WORDS, np.int64)
+        self._keep = [order]
+        table = store.table
+        for word, array in (
+            (reading.CHUNKS, table),
+            (reading.ORDER, order),
+            (reading.NUMBERS, self.numbers),
+            (reading.MARKS, self.marks),
+            (reading.SLOTS, self.slots),
+            (reading.MAPS, self.maps),
+        ):
+            self._point(word, array)
+        used = store.word(int(order[-1]), layout.USED_ROWS)
+        self[reading.FIRST] = self[reading.AT] = first & (ROWS - 1)
+        self[reading.END] = (len(order) - 1) * ROWS + used
+        self[reading.OUTSIDE] = -1
+        self._mark(results)
+
+    def __getitem__(self, word: int) -> int:
+        return int(self.words[word // 8])
+
+    def __setitem__(self, word: int, value: int) -> None:
+        self.words[word // 8] = value
+
+    def _point(self, word: int, array: np.ndarray) -> None:
+        self[word] = address_of(array)
+        self._keep.append(array)
+
+    def _mark(self, results: list[int]) -> None:
+        for number in results:
+            place = self.place(number)
+            if place < 0:
+                raise Unsupported("a result is a tensor that was recorded before the call")
+            self.marks[place] |= reading.NEEDED
+        write, scatter = (ARRAY + TABLE[name].code for name in ("write", "scatter"))
+        self.compiled["mark"](address_of(self.words), write, scatter)
+        if self[reading.OUTSIDE] >= 0:
+            raise Unsupported(
+                "it reads a recorded tensor that is not an argument (for instance one made with "
+                "requires_grad=True); pass it as an argument"
+            )
+
+    def make_room(self, extra: int) -> None:
+        """Memory for the columns of the marked scalars and `extra` more operations."""
+        count = self[reading.SCALARS] + extra
+        self.op, self.a, self.b = (np.empty(count, np.int32) for _ in range(3))
+        size = 64
+        while size < 4 * count + 64:
+            size *= 2
+        self.constants = np.empty(size // 2)
+        for word, array in (
+            (reading.OPS, self.op),
+            (reading.A, self.a),
+            (reading.B, self.b),
+            (reading.TABLE, np.zeros((size, 2), np.int64)),
+            (reading.CONSTANTS, self.constants),
+        ):
+            self._point(word, array)
+        self[reading.TABLE_MASK] = size - 1
+
+    def place(self, number: int) -> int:
+        """Where a row is in the order of time; −1 before the first."""
+        found = int(self.numbers[number >> ROWS_BITS])
+        place = (found << ROWS_BITS) + (number & (ROWS - 1))
+        return -1 if found < 0 or place < self[reading.FIRST] else place
+
+    def number(self, place: int) -> int:
+        """The row at a place."""
+        return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
+
+    def is_needed(self, place: int) -> bool:
+        return bool(self.marks[place] & reading.NEEDED)
+
+    def is_written(self, place: int) -> bool:
+        """Whether a needed row writes the buffer of the row at a place."""
+        return bool(self.marks[place] & reading.WRITTEN)
+
+    def set_map(self, place: int, map: np.ndarray) -> None:
+        self.maps[place] = address_of(map)
+        self._keep.append(map)
+
+    def next_array(self, stop: int) -> int:
+        """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
+        end = self[reading.END]
+        self[reading.END] = min(stop, end)
+        place = self.compiled["scan"](address_of(self.words))
+        self[reading.END] = end
+        return place
+
+    def constant(self, value: float) -> int:
+        """The slot of a constant, while the program is read."""
+        cell = ctypes.c_double(value)
+        return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
+
+    def emit(self, op: int, a: int, b: int) -> int:
+        """Append an operation on slots; returns the slot of its result."""
+        k = self[reading.COUNT]
+        self.op[k], self.a[k], self.b[k] = op, a, b
+        self[reading.COUNT] = k + 1
+        self[reading.NEXT_SLOT] += 1
+        return self[reading.NEXT_SLOT] - 1
