@@ -129,7 +129,8 @@ def _array(operand):
 
 
 RULES = {
-    "extreme": extreme_rule,
+    "max": extreme_rule,
+    "min": extreme_rule,
     "prod": prod_rule,
     "logsumexp": logsumexp_rule,
     "cumsum": cumsum_rule,

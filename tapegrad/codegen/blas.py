@@ -25,3 +25,5 @@ ARGUMENTS = 3 * MATRIX_BYTES
 WORK_BYTES = ARGUMENTS + 80
 #: Products of fewer multiplications are cheaper without a call of BLAS.
 FEW = 64
+#: Which matrices of a contraction are added to.
+LEFT, RIGHT, OUT = range(3)

@@ -2,7 +2,7 @@
 
 The operand is referred to through a view that has the axes in question last; what is reduced
 together, a group, is then a number of whole lines, and that number is the reference after it.
-Groups are copied to a block of doubles, so that one kernel serves both dtypes and all strides.
+The forward kernels are in `along_values`.
 """
 
 from tapegrad.codegen import vmath as np
@@ -19,8 +19,20 @@ from tapegrad.codegen.memory import (
     malloc,
 )
 from tapegrad.codegen.shared import cell
-from tapegrad.codegen.strided import line_of, line_offset, lines_of
+from tapegrad.codegen.strided import line_of, lines_of
 
+from .along_values import (
+    FORWARD_HELPERS,
+    cumprod_forward,
+    cumsum_forward,
+    log_softmax_forward,
+    logsumexp_forward,
+    max_forward,
+    min_forward,
+    prod_forward,
+    softmax_forward,
+)
+from .groups import add_group, read_group
 from .table import structural
 
 
@@ -34,40 +46,6 @@ def groups_of(frame, refs):
     found = mirror(frame, load_i32(refs, 8))
     n = line_of(array)[0] * lines if found != 0 else 0
     return array, lines, n, found, item_bytes(frame, array) == 8
-
-
-@helper
-def read_group(array, data, group, lines, block, wide):
-    """Copy the lines of a group of an array, whose elements lie from `data`, to a block."""
-    n, stride = line_of(array)
-    to = f64s(block)
-    for line in range(lines):
-        at = data + line_offset(array, group * lines + line)
-        if wide:
-            for i in range(n):
-                to[line * n + i] = load_f64(at, i * stride)
-        else:
-            for i in range(n):
-                to[line * n + i] = f32s(at + i * stride)[0]
-
-
-@helper
-def add_group(array, data, group, lines, block, factor, wide):
-    """Add `factor` times a block to the lines of a group of a mirror that lies from `data`."""
-    n, stride = line_of(array)
-    of = f64s(block)
-    for line in range(lines):
-        at = data + line_offset(array, group * lines + line)
-        if wide and stride == 8:
-            to = f64s(at)
-            for i in range(n):
-                to[i] += factor * of[line * n + i]
-        elif wide:
-            for i in range(n):
-                f64s(at + i * stride)[0] += factor * of[line * n + i]
-        else:
-            for i in range(n):
-                f32s(at + i * stride)[0] += factor * of[line * n + i]
 
 
 @helper
@@ -258,20 +236,31 @@ def cumprod_adjoint(frame, id, refs, task):
     free(block)
 
 
-_REDUCE = (groups_of, read_group, add_group, reduced_value, add_slopes)
-_KEEP = (groups_of, read_group, add_group, read_adjoint, add_adjoint)
+_REDUCE = (read_group, *FORWARD_HELPERS, groups_of, add_group, reduced_value, add_slopes)
+_KEEP = (read_group, *FORWARD_HELPERS, groups_of, add_group, read_adjoint, add_adjoint)
 
 structural(
-    "extreme",
+    "max",
     extreme_adjoint,
+    forward=max_forward,
     helpers=_REDUCE,
     example="np.max(x)",
-    doc="largest or smallest along axes",
-    awkward="elements tied for the extreme share the adjoint evenly",
+    doc="largest along axes",
+    awkward="elements tied for it share the adjoint evenly; a NaN is largest",
+)
+structural(
+    "min",
+    extreme_adjoint,
+    forward=min_forward,
+    helpers=_REDUCE,
+    example="np.min(x)",
+    doc="smallest along axes",
+    awkward="elements tied for it share the adjoint evenly; a NaN is smallest",
 )
 structural(
     "prod",
     prod_adjoint,
+    forward=prod_forward,
     helpers=_REDUCE,
     example="np.prod(x)",
     doc="product along axes, right with zeros",
@@ -279,6 +268,7 @@ structural(
 structural(
     "logsumexp",
     logsumexp_adjoint,
+    forward=logsumexp_forward,
     helpers=_REDUCE,
     example="tg.logsumexp(x)",
     doc="logarithm of the sum of exponentials along axes",
@@ -287,6 +277,7 @@ structural(
 structural(
     "softmax",
     softmax_adjoint,
+    forward=softmax_forward,
     helpers=_KEEP,
     example="tg.softmax(x)",
     doc="exponentials divided by their sum",
@@ -294,6 +285,7 @@ structural(
 structural(
     "log_softmax",
     log_softmax_adjoint,
+    forward=log_softmax_forward,
     helpers=_KEEP,
     example="tg.log_softmax(x)",
     doc="logarithm of softmax",
@@ -301,6 +293,7 @@ structural(
 structural(
     "cumsum",
     cumsum_adjoint,
+    forward=cumsum_forward,
     helpers=_KEEP,
     example="np.cumsum(x)",
     doc="running sums along an axis",
@@ -308,6 +301,7 @@ structural(
 structural(
     "cumprod",
     cumprod_adjoint,
+    forward=cumprod_forward,
     helpers=_KEEP,
     example="np.cumprod(x)",
     doc="running products along an axis, right with zeros",

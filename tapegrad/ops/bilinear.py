@@ -12,8 +12,11 @@ from tapegrad.codegen.blas import (
     COLUMN_COUNT,
     COLUMN_STRIDE,
     FEW,
+    LEFT,
     MATRIX_BYTES,
+    OUT,
     PACKED,
+    RIGHT,
     ROW_COUNT,
     ROW_STRIDE,
     WORK_BYTES,
@@ -41,6 +44,7 @@ from tapegrad.codegen.memory import (
     load_i32,
     load_i64,
     malloc,
+    memset,
     store_f64,
     store_i64,
 )
@@ -239,8 +243,18 @@ def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width, work):
 
 
 @helper
-def add_products(work, to_left, arrays, batch, width):
-    """For every matrix of the batch, left += out·rightᵀ or right += leftᵀ·out."""
+def see_matrices(work, arrays, batch, inner, width):
+    """Describe the matrices of the operands and of the output."""
+    left, right, whole = arrays
+    rows = load_i32(left, ARRAY_NDIM) - inner
+    see_matrix(work, left, batch, rows, width)
+    see_matrix(work + MATRIX_BYTES, right, batch, batch + inner, width)
+    see_matrix(work + 2 * MATRIX_BYTES, whole, batch, rows, width)
+
+
+@helper
+def add_products(work, target, arrays, batch, width):
+    """For every matrix of the batch: left += out·rightᵀ, right += leftᵀ·out, out += left·right."""
     one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
     left, right, whole = arrays
     m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
@@ -252,42 +266,53 @@ def add_products(work, to_left, arrays, batch, width):
         a = matrix_at(one, left, batch, number, width)
         b = matrix_at(two, right, batch, number, width)
         g = matrix_at(out, whole, batch, number, width)
-        if to_left:
+        if target == LEFT:
             product(g, gr, gc, b, bc, br, a, ar, ac, m, k, n, width, work)
-        else:
+        elif target == RIGHT:
             product(a, ac, ar, g, gr, gc, b, br, bc, k, n, m, width, work)
+        else:
+            product(a, ar, ac, b, br, bc, g, gr, gc, m, n, k, width, work)
 
 
 @helper
-def pass_back(frame, work, to_left, found, own, step, arrays, batch, width):
+def begin_sums(matrix, array, data, width):
+    """Let the matrices at `data` be added to, in memory of their own if they have to be packed."""
+    packed = load_i64(matrix, PACKED) != 0
+    store_i64(matrix, ADDRESS, calloc(count_of(array), width) if packed else data)
+
+
+@helper
+def end_sums(frame, matrix, array, data, width):
+    """Add what was summed in other memory."""
+    if load_i64(matrix, PACKED) != 0:
+        count, ndim, sums = count_of(array), load_i32(array, ARRAY_NDIM), load_i64(matrix, ADDRESS)
+        shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+        add_block(frame, data, strides, shape, ndim, 0, count, sums, width)
+        free(sums)
+
+
+@helper
+def pass_back(frame, work, side, found, own, step, arrays, batch, width):
     """Add to the mirror `found` of one operand; the output's adjoints are at own + seed · step."""
     left, right, whole = arrays
     one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
+    to_left = side == LEFT
     target, matrix, factor, other = (left, one, right, two) if to_left else (right, two, left, one)
     load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), width)
-    count, ndim = count_of(target), load_i32(target, ARRAY_NDIM)
-    shape, strides = load_i64(target, ARRAY_SHAPE), load_i64(target, ARRAY_STRIDES)
-    packed = load_i64(matrix, PACKED) != 0
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
-        sums = calloc(count, width) if packed else data
-        store_i64(matrix, ADDRESS, sums)
+        begin_sums(matrix, target, data, width)
         load_matrix(frame, out, whole, own + seed * step, width)
-        add_products(work, to_left, arrays, batch, width)
+        add_products(work, side, arrays, batch, width)
         drop_matrix(out)
-        if packed:
-            add_block(frame, data, strides, shape, ndim, 0, count, sums, width)
-            free(sums)
+        end_sums(frame, matrix, target, data, width)
     drop_matrix(other)
 
 
 def contract_adjoint(frame, id, refs, task):
     """References: A, B, the output as a matrix, number of batch axes, of k axes, the output."""
-    left, right, whole = (
-        load_i64(refs, 0),
-        load_i64(refs, REFERENCE_BYTES),
-        load_i64(refs, 2 * REFERENCE_BYTES),
-    )
+    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    left, right, whole = arrays
     batch = load_i64(refs, 3 * REFERENCE_BYTES)
     inner = load_i64(refs, 4 * REFERENCE_BYTES)
     width = item_bytes(frame, whole)
@@ -300,22 +325,40 @@ def contract_adjoint(frame, id, refs, task):
     found_right = mirror(frame, to_right) if to_right >= 0 else 0
     if count_of(left) == 0 or count_of(right) == 0:
         return
-    rows = load_i32(left, ARRAY_NDIM) - inner
     work = malloc(WORK_BYTES)
-    see_matrix(work, left, batch, rows, width)
-    see_matrix(work + MATRIX_BYTES, right, batch, batch + inner, width)
-    see_matrix(work + 2 * MATRIX_BYTES, whole, batch, rows, width)
-    arrays = (left, right, whole)
+    see_matrices(work, arrays, batch, inner, width)
     if found_left != 0:
-        pass_back(frame, work, True, found_left, own, step, arrays, batch, width)
+        pass_back(frame, work, LEFT, found_left, own, step, arrays, batch, width)
     if found_right != 0:
-        pass_back(frame, work, False, found_right, own, step, arrays, batch, width)
+        pass_back(frame, work, RIGHT, found_right, own, step, arrays, batch, width)
+    free(work)
+
+
+def contract_forward(frame, id, refs, task):
+    """The same references; what is packed lies elsewhere until it is complete."""
+    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    left, right, whole = arrays
+    batch = load_i64(refs, 3 * REFERENCE_BYTES)
+    data = load_i64(whole, ARRAY_DATA)
+    memset(load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA), 0, count_of(whole) * 8)
+    if count_of(left) == 0 or count_of(right) == 0:
+        return
+    work = malloc(WORK_BYTES)
+    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), 8)
+    load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), 8)
+    load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), 8)
+    begin_sums(work + 2 * MATRIX_BYTES, whole, data, 8)
+    add_products(work, OUT, arrays, batch, 8)
+    end_sums(frame, work + 2 * MATRIX_BYTES, whole, data, 8)
+    drop_matrix(work + MATRIX_BYTES)
+    drop_matrix(work)
     free(work)
 
 
 structural(
     "contract",
     contract_adjoint,
+    forward=contract_forward,
     helpers=(
         group_size,
         group_stride,
@@ -330,7 +373,10 @@ structural(
         leading,
         product_with_vector,
         product,
+        see_matrices,
         add_products,
+        begin_sums,
+        end_sums,
         pass_back,
     ),
     example="np.dot(x, x)",

@@ -85,6 +85,17 @@ def deposit_adjoint(frame, id, refs, task):
     add_moved(frame, id, refs, False)
 
 
+def deposit_forward(frame, id, refs, task):
+    """The same references."""
+    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
+    picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
+    source, sums = load_i64(array, ARRAY_DATA), f64s(load_i64(out, ARRAY_DATA))
+    for k in range(count_of(out)):
+        sums[k] = 0.0
+    for k in range(count_of(array)):
+        sums[picked[k]] += load_f64(source, element_offset(array, k))
+
+
 @helper
 def swap_picked(frame, array, kept, picked, task):
     """Exchange picked elements with kept ones; undo goes last to first, redo first to last."""
@@ -168,6 +179,7 @@ structural(
 structural(
     "deposit",
     deposit_adjoint,
+    forward=deposit_forward,
     helpers=(element_offset, add_moved),
     example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",

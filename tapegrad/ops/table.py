@@ -66,7 +66,8 @@ class Structural:
     """An operation on whole arrays: a compiled adjoint that reads the row's references.
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
-    kernels; `value(out, *operands)` computes the output again from operands of new values.
+    kernels. So is `forward`, with the same arguments: it writes the output, an array of doubles,
+    from the operands, for programs; there is none where programs have steps of their own.
     `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     `example` is an expression that records one such row of a tensor `x` with one axis.
     """
@@ -77,7 +78,7 @@ class Structural:
     awkward: str
     adjoint: Callable
     helpers: tuple[Callable, ...]
-    value: Callable | None
+    forward: Callable | None
     writes: bool
     code: int
     refusal: Callable[[int], Exception] | None = None
@@ -97,13 +98,13 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     table[name] = BY_CODE[code] = op
 
 
-def structural(name, adjoint, *, doc, example, helpers=(), value=None, awkward="", writes=False):
+def structural(name, adjoint, *, doc, example, helpers=(), forward=None, awkward="", writes=False):
     """Declare an operation on whole arrays.
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
     code = len(BY_CODE) + 1
-    op = Structural(name, doc, example, awkward, adjoint, helpers, value, writes, code)
+    op = Structural(name, doc, example, awkward, adjoint, helpers, forward, writes, code)
     TABLE[name] = BY_CODE[code] = op
 
 

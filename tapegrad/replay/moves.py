@@ -129,9 +129,11 @@ def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray) -> Part:
     code, slots = compiled(), slots.astype(np.int64).ravel()
     order = np.arange(slots.size)
     forward = _places(slots, order)
-    reverse = [] if mask.all() else _places(slots[mask], order[mask])
-    at = kernels.PICK_LISTS + (0 if mask.all() else forward.nbytes)
-    data = words(base, 8 * out.offset, at, forward, reverse)
+    at, lists = kernels.PICK_LISTS, [forward]
+    if not mask.all():
+        at += forward.nbytes
+        lists.append(_places(slots[mask], order[mask]))
+    data = words(base, 8 * out.offset, at, *lists)
     return Part(code["pick_forward"], code["pick_reverse"] if mask.any() else 0, data)
 
 

@@ -7,6 +7,7 @@ addresses of the inputs, the output, its adjoint and the adjoints of the inputs,
 import ctypes
 import inspect
 import textwrap
+from collections.abc import Callable
 
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
@@ -94,20 +95,22 @@ from tapegrad.codegen.strided import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
 from tapegrad.codegen.shared import *
+from tapegrad.codegen.vmath import select
 from numba import types
 """
 
 
-def structural_source(op: Structural) -> str:
-    """Text of the module with the adjoint kernel of a structural operation."""
-    texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, op.adjoint)]
+def structural_source(op: Structural, kernel: Callable) -> str:
+    """Text of the module with a kernel of a structural operation."""
+    texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, kernel)]
     return _STRUCTURAL_HEAD + "\n\n".join(texts)
 
 
-def compile_structural(op: Structural) -> int:
-    """Address of the adjoint kernel of a structural operation."""
-    name, signature = op.adjoint.__name__, "void(int64, int64, int64, int64)"
-    return compile_source(structural_source(op), {name: signature})[name]
+def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
+    """Address of the adjoint kernel of a structural operation, or of another of its kernels."""
+    kernel = kernel or op.adjoint
+    name, signature = kernel.__name__, "void(int64, int64, int64, int64)"
+    return compile_source(structural_source(op, kernel), {name: signature})[name]
 
 
 def ufunc(op: Pointwise):

@@ -19,7 +19,7 @@ from .steering import steered, tensor_like
 from .values import current, differentiates, value_of
 
 assert _declarations
-EXTREME, PROD = (ARRAY + TABLE[name].code for name in ("extreme", "prod"))
+MAX, MIN, PROD = (ARRAY + TABLE[name].code for name in ("max", "min", "prod"))
 
 
 def _reduce(name, op, x, axis, keepdims):
@@ -42,7 +42,7 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
         if initial is None:
             raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
         x = masked(where, x, float(initial))
-    made = _reduce(name, EXTREME, x, axis, keepdims)
+    made = _reduce(name, MAX if name == "max" else MIN, x, axis, keepdims)
     if initial is None:
         return made
     return PUBLIC["maximum" if name == "max" else "minimum"](made, initial)

@@ -1,0 +1,161 @@
+"""Values of operations along axes, for programs: of doubles, with NumPy's NaN and infinity.
+
+References are those of the adjoint kernels in `along`.
+"""
+
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.frame import count_of
+from tapegrad.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from tapegrad.codegen.memory import f64s, free, helper, load_i64, malloc, sum_of
+from tapegrad.codegen.strided import line_of, lines_of
+from tapegrad.codegen.vmath import select
+
+from .groups import group_in, read_group, write_group
+
+
+@helper
+def of_reduction(refs):
+    """The operand, lines of a group, elements of one, how many there are, and their results."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    return array, lines, line_of(array)[0] * lines, count_of(out), f64s(load_i64(out, ARRAY_DATA))
+
+
+@helper
+def of_same_shape(refs):
+    """The operand, the output as seen from it, lines of a group, elements, how many there are."""
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    n = line_of(array)[0] * lines
+    groups = lines_of(array) // lines if n != 0 else 0
+    return array, load_i64(refs, 2 * REFERENCE_BYTES), lines, n, groups
+
+
+@helper
+def extreme_of(x, n, sign):
+    """The largest for the sign 1, the smallest for −1; NaN if one is."""
+    best = float("-inf")
+    for i in range(n):
+        value = sign * x[i]
+        best = select((value > best) | (value != value), value, best)
+    return sign * best
+
+
+@helper
+def extreme_forward(refs, sign):
+    array, lines, n, groups, out = of_reduction(refs)
+    block = malloc(n * 8)
+    for group in range(groups):
+        out[group] = extreme_of(f64s(group_in(array, group, lines, block)), n, sign)
+    free(block)
+
+
+def max_forward(frame, id, refs, task):
+    extreme_forward(refs, 1.0)
+
+
+def min_forward(frame, id, refs, task):
+    extreme_forward(refs, -1.0)
+
+
+def prod_forward(frame, id, refs, task):
+    array, lines, n, groups, out = of_reduction(refs)
+    block = malloc(n * 8)
+    for group in range(groups):
+        x = f64s(group_in(array, group, lines, block))
+        product = 1.0
+        for i in range(n):
+            product *= x[i]
+        out[group] = product
+    free(block)
+
+
+@helper
+def finite_top(x, n):
+    """The largest, 0 where that is not finite: what exponentials are taken relative to."""
+    top = extreme_of(x, n, 1.0)
+    return select(np.absolute(top) <= 1.7976931348623157e308, top, 0.0)
+
+
+@helper
+def exponentials(x, n, top, block):
+    """Their sum; they are left in the block, which may be where `x` is."""
+    to, total = f64s(block), 0.0
+    for i in range(n):
+        to[i] = np.exp(x[i] - top)
+    for i in range(n):
+        total = sum_of(total, to[i])
+    return total
+
+
+def logsumexp_forward(frame, id, refs, task):
+    array, lines, n, groups, out = of_reduction(refs)
+    block = malloc(n * 8)
+    for group in range(groups):
+        x = f64s(group_in(array, group, lines, block))
+        top = finite_top(x, n)
+        out[group] = np.log(exponentials(x, n, top, block)) + top
+    free(block)
+
+
+def softmax_forward(frame, id, refs, task):
+    array, out, lines, n, groups = of_same_shape(refs)
+    block = malloc(n * 8)
+    y = f64s(block)
+    for group in range(groups):
+        x = f64s(group_in(array, group, lines, block))
+        total = exponentials(x, n, extreme_of(x, n, 1.0), block)
+        for i in range(n):
+            y[i] /= total
+        write_group(out, group, lines, block)
+    free(block)
+
+
+def log_softmax_forward(frame, id, refs, task):
+    array, out, lines, n, groups = of_same_shape(refs)
+    block, exps = malloc(n * 8), malloc(n * 8)
+    y = f64s(block)
+    for group in range(groups):
+        x = f64s(group_in(array, group, lines, block))
+        top = finite_top(x, n)
+        log = np.log(exponentials(x, n, top, exps))
+        for i in range(n):
+            y[i] = x[i] - top - log
+        write_group(out, group, lines, block)
+    free(block)
+    free(exps)
+
+
+def cumsum_forward(frame, id, refs, task):
+    array, out, lines, n, groups = of_same_shape(refs)
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(groups):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
+        for i in range(1, n):
+            x[i] += x[i - 1]
+        write_group(out, group, lines, block)
+    free(block)
+
+
+def cumprod_forward(frame, id, refs, task):
+    array, out, lines, n, groups = of_same_shape(refs)
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(groups):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
+        for i in range(1, n):
+            x[i] *= x[i - 1]
+        write_group(out, group, lines, block)
+    free(block)
+
+
+FORWARD_HELPERS = (
+    group_in,
+    write_group,
+    of_reduction,
+    of_same_shape,
+    extreme_of,
+    extreme_forward,
+    finite_top,
+    exponentials,
+)
