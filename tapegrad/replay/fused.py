@@ -2,6 +2,11 @@
 
 The text is put together from the declarations of the operations. It names no sizes and no
 places, so that steps which compute the same share it.
+
+An adjoint of exactly 0 gives 0 whatever the slope. To ask for that in every product takes half as
+long again, and matters only where a slope is infinite or NaN, which makes the result NaN. So a
+block is computed without asking; if a result is NaN, it is computed again with care. What a kernel
+writes is therefore set and never added to: blocks that are added elsewhere are delivered after it.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from ..codegen.factory import compile_source
-from .blocks import LINE, ONE
+from .blocks import ONE
 from .flow import Flow, Node
 from .parts import Part
 from .passes import ADJOINTS, VALUES, Buffer, Pass, Word, part
@@ -19,7 +24,7 @@ from .steps import Elementwise, View
 
 _HEAD = """
 from tapegrad.codegen import vmath as np
-from tapegrad.codegen.memory import f64s, helper, i64s, sum_of, unaliased
+from tapegrad.codegen.memory import f64s, helper, i64s, inside, sum_of, unaliased
 from tapegrad.codegen.vmath import select
 """
 
@@ -38,6 +43,7 @@ class _Kernel:
         self.before: list[str] = []
         self.loop: list[str] = []
         self.after: list[str] = []
+        self.careful = False
         self.later: list[tuple] = []
         self.known: dict[Node, str] = {}
         self.steps: set[str] = set()
@@ -93,26 +99,26 @@ class _Kernel:
         self.compute(self.flow.live)
         for k, views in self.flow.stores.items():
             for view in views:
-                self.loop.append(f"{self.pointer(self.code.place(view, VALUES))}[i] = o{k}")
+                self.set(self.code.place(view, VALUES), f"o{k}")
         for k, views in self.flow.sums.items():
             for view in views:
                 self.code.clear(view, VALUES)
-                self.add(f"o{k}", view, VALUES, self.code.cut.way(view) == LINE)
+                self.add(f"o{k}", view, VALUES)
 
-    def add(self, value: str, view: View, side: int, direct: bool) -> None:
-        """Add a value to a view: where it is, or by way of a block that is delivered later."""
-        if direct:
-            self.loop.append(f"{self.pointer(self.code.place(view, side))}[i] += {value}")
-            return
+    def set(self, word: Word, value: str) -> None:
+        self.loop.append(f"{self.pointer(word)}[i] = {value}")
+
+    def add(self, value: str, view: View, side: int) -> None:
+        """Add a value to a view, by way of a block that is delivered later, or of a sum."""
         block, one = Buffer(), self.code.cut.way(view) == ONE
-        pointer = self.pointer(block)
         if one:
+            pointer = self.pointer(block)
             total = f"s{pointer[1:]}"
             self.before.append(f"{total} = 0.0")
             self.loop.append(f"{total} = sum_of({total}, {value})")
             self.after.append(f"{pointer}[0] = {total}")
         else:
-            self.loop.append(f"{pointer}[i] = {value}")
+            self.set(block, value)
         self.later.append((block, view, side, one))
 
     def adjoints(self) -> None:
@@ -126,29 +132,34 @@ class _Kernel:
             self.loop.append(f"g{k} = {' + '.join(parts)}")
             for j, node in self.flow.edges(k):
                 terms.setdefault(node, []).append(self.term(k, self.flow.ops[k].slopes[j]))
-        for view in self.flow.wanted:
+        for number, view in enumerate(v for v in self.flow.wanted if v in terms):
+            self.loop.append(f"a{number} = {' + '.join(terms[view])}")
+            if self.careful:
+                self.loop.append(f"bad = bad | (a{number} != a{number})")
             if view in self.flow.set_:
-                pointer = self.pointer(self.code.place(view, ADJOINTS))
-                self.loop.append(f"{pointer}[i] = {' + '.join(terms[view])}")
-            elif view in terms:
-                value = f"({' + '.join(terms[view])})"
-                self.add(value, view, ADJOINTS, view in self.flow.direct)
+                self.set(self.code.place(view, ADJOINTS), f"a{number}")
+            else:
+                self.add(f"a{number}", view, ADJOINTS)
 
     def term(self, k: int, slope: str) -> str:
-        """What an operand gets; an adjoint of exactly 0 gives 0."""
+        """What an operand gets."""
         if slope in ("1.0", "-1.0"):
             return f"g{k}" if slope == "1.0" else f"(-g{k})"
-        return f"select(g{k} == 0.0, 0.0, g{k} * ({self.expression(k, slope)}))"
+        self.careful = True
+        return f"select(careful & (g{k} == 0.0), 0.0, g{k} * ({self.expression(k, slope)}))"
 
     def text(self, name: str) -> str:
         pointers = ", ".join(self.words.values())
         given = ", ".join(f"f64s(at[{k}])" for k in range(len(self.words)))
-        lines = ["@helper", f"def {name}_block(n, {pointers}):", "    unaliased()"]
+        lines = ["@helper", f"def {name}_block(careful, n, {pointers}):"]
+        lines += ["    inside()", "    unaliased()", "    bad = False"]
         lines += [f"    {line}" for line in self.before]
         lines += ["    for i in range(n):", *(f"        {line}" for line in self.loop)]
         lines += [f"    {line}" for line in self.after]
-        lines += ["", "", f"def {name}(n, words):", "    at = i64s(words)"]
-        lines += [f"    {name}_block(n, {given})"]
+        lines += ["    return bad", "", "", f"def {name}(n, words):", "    at = i64s(words)"]
+        lines += [f"    bad = {name}_block(False, n, {given})"]
+        if self.careful:
+            lines += ["    if bad:", f"        {name}_block(True, n, {given})"]
         return "\n".join(lines) + "\n"
 
     def finish(self, address: int) -> None:
