@@ -21,7 +21,7 @@ from .steps import View
 VALUES, ADJOINTS = layout.RUN_VALUE_BASES, layout.RUN_ADJOINT_BASES
 #: Bytes of block buffers that are in use together: with more, blocks are shorter, so that what a
 #: block needs stays in the processor's second cache.
-NEAR = 1 << 18
+NEAR = 1 << 17
 #: The least that blocks are shortened to for that.
 SHORT = 128
 
