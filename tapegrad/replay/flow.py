@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..ops.table import BY_CODE, Pointwise, words_of
-from .blocks import LINE, Cut, cut, is_injective, overlap
+from .blocks import LINE, cut, is_injective, overlap
 from .steps import Elementwise, View
 
 Node = int | View
@@ -40,9 +40,15 @@ class Flow:
         self._place(fresh)
 
     def edges(self, k: int) -> list[tuple[int, Node]]:
-        """The operands of an operation that its adjoint flows to, with their positions."""
-        pairs = enumerate(zip(self.ops[k].slopes, self.operands[k], strict=True))
-        return [(j, node) for j, (slope, node) in pairs if slope != "0.0" and node in self.active]
+        """The operands of an operation that its adjoint flows to, with their positions.
+
+        Those that take it as it is come last.
+        """
+        slopes, operands = self.ops[k].slopes, self.operands[k]
+        order = sorted(range(len(slopes)), key=lambda j: slopes[j] == "1.0")
+        return [
+            (j, operands[j]) for j in order if slopes[j] != "0.0" and operands[j] in self.active
+        ]
 
     def slope_nodes(self, k: int) -> list[Node]:
         """The nodes whose values the slopes along these edges read."""
