@@ -130,8 +130,12 @@ class _Kernel:
             seeds = (*self.flow.stores.get(k, []), *self.flow.sums.get(k, []))
             parts = [self.load(view, ADJOINTS) for view in seeds] + terms.get(k, [])
             self.loop.append(f"g{k} = {' + '.join(parts)}")
-            for j, node in self.flow.edges(k):
-                terms.setdefault(node, []).append(self.term(k, self.flow.ops[k].slopes[j]))
+            slopes, edges = self.flow.ops[k].slopes, self.flow.edges(k)
+            if any(slopes[j] not in ("1.0", "-1.0") for j, _ in edges):
+                self.careful = True
+                self.loop.append(f"z{k} = careful & (g{k} == 0.0)")
+            for j, node in edges:
+                terms.setdefault(node, []).append(self.term(k, slopes[j]))
         for number, view in enumerate(v for v in self.flow.wanted if v in terms):
             self.loop.append(f"a{number} = {' + '.join(terms[view])}")
             if self.careful:
@@ -145,8 +149,7 @@ class _Kernel:
         """What an operand gets."""
         if slope in ("1.0", "-1.0"):
             return f"g{k}" if slope == "1.0" else f"(-g{k})"
-        self.careful = True
-        return f"select(careful & (g{k} == 0.0), 0.0, g{k} * ({self.expression(k, slope)}))"
+        return f"select(z{k}, 0.0, g{k} * ({self.expression(k, slope)}))"
 
     def text(self, name: str) -> str:
         pointers = ", ".join(self.words.values())
