@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
 from ..replay import driver, layout, moves, scalars
+from ..replay.computed import part_of_computed
+from ..replay.elementwise import interpreted
 from ..replay.parts import Part, Run
 from ..replay.steps import (
     GUARD,
     NOTHING,
     Code,
+    Computed,
     Elementwise,
     Gather,
+    Kernel,
     Link,
     Pack,
     Scalars,
     Step,
     View,
 )
+from ..replay.structural import part_of_kernel
 
 _word = ctypes.c_int64
+_MAKERS: dict[type, Callable] = {
+    Elementwise: interpreted,
+    Link: moves.part_of_link,
+    Gather: moves.part_of_gather,
+    Pack: moves.part_of_pack,
+    Kernel: part_of_kernel,
+    Computed: part_of_computed,
+}
 
 
 class Program:
@@ -62,13 +76,7 @@ class Program:
     def _part(self, step: Step) -> Part:
         if isinstance(step, Scalars):
             return scalars.interpreted(step)
-        if isinstance(step, Link):
-            return moves.part_of_link(step, self.is_wanted)
-        if isinstance(step, Gather):
-            return moves.part_of_gather(step, self.is_wanted)
-        if isinstance(step, Pack):
-            return moves.part_of_pack(step, self.is_wanted)
-        raise NotImplementedError(type(step))
+        return _MAKERS[type(step)](step, self.is_wanted)
 
     def _make_table(self) -> np.ndarray:
         rows = [(p.forward, p.reverse, p.both, p.data.ctypes.data) for p in self.parts]
