@@ -36,6 +36,7 @@ class Variant:
     tree: Any
     leaves: list[tuple[int, Any]]
     checked: bool = False
+    fast: Any = None  # its short way of a call
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
