@@ -11,6 +11,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
+from .compiling import compile
 from .custom import elementwise
 from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
@@ -29,6 +30,7 @@ __all__ = [
     "Tape",
     "Tensor",
     "check_grads",
+    "compile",
     "custom_vjp",
     "elementwise",
     "elementwise_grad",

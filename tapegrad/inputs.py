@@ -32,7 +32,34 @@ def tree_build(tree, values):
     return next(values)
 
 
-class Inputs:
+class InputTensors:
+    """Inputs of the tape, with their derivatives after a sweep."""
+
+    def __init__(self, tensors: list):
+        self.tensors = tensors
+
+    def prepare(self, sweep: Sweep) -> None:
+        """Let the sweep write the adjoints of arrays where they are returned from."""
+        self.adjoints = [
+            None if type(tensor) is rt.Scalar else sweep.adopt(tensor) for tensor in self.tensors
+        ]
+
+    def read(self, sweep: Sweep) -> list[np.ndarray]:
+        """Adjoints of the inputs, each of shape (seeds, …)."""
+        return [
+            np.array([sweep.scalar(tensor, k) for k in range(sweep.seeds)]) if a is None else a
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+    def flat(self, sweep: Sweep) -> list:
+        """Derivatives for the one seed, in the order of the tensors."""
+        return [
+            sweep.scalar(tensor) if a is None else plain(a[0])
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+
+class Inputs(InputTensors):
     """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
 
     def __init__(self, name: str, args, argnums):
@@ -45,7 +72,7 @@ class Inputs:
                     f"{len(args)} positional arguments"
                 )
         self.trees = [args[number] for number in numbers]
-        self.tensors: list = []
+        super().__init__([])
         self.nested = False  # whether an argument is itself recorded
         made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
         replaced = list(args)
@@ -70,26 +97,6 @@ class Inputs:
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
         return tensor
-
-    def prepare(self, sweep: Sweep) -> None:
-        """Let the sweep write the adjoints of arrays where they are returned from."""
-        self.adjoints = [
-            None if type(tensor) is rt.Scalar else sweep.adopt(tensor) for tensor in self.tensors
-        ]
-
-    def read(self, sweep: Sweep) -> list[np.ndarray]:
-        """Adjoints of the inputs, each of shape (seeds, …)."""
-        return [
-            np.array([sweep.scalar(tensor, k) for k in range(sweep.seeds)]) if a is None else a
-            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
-        ]
-
-    def flat(self, sweep: Sweep) -> list:
-        """Derivatives for the one seed, in the order of the tensors."""
-        return [
-            sweep.scalar(tensor) if a is None else plain(a[0])
-            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
-        ]
 
     def gradients(self, sweep: Sweep):
         """Derivatives for the one seed, in the structure of the arguments."""
@@ -119,3 +126,15 @@ def plain(value):
     """A result as the caller expects it: a float for a scalar, else an array."""
     value = np.asarray(value)
     return value.item() if value.ndim == 0 else value
+
+
+def scalar_output(name, out) -> np.ndarray:
+    """The value of an output that must be one number."""
+    value = np.asarray(value_of(out))
+    if value.size != 1 or value.dtype.kind not in "fiub":
+        kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__
+        raise ValueError(
+            f"tapegrad.{name}: the function returned {kind}; a gradient is of a scalar: reduce it, "
+            "for instance with sum(), or use jacobian or elementwise_grad"
+        )
+    return value

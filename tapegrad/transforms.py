@@ -9,7 +9,7 @@ import numpy as np
 from .autograd.reverse import plant, run
 from .differentiate import depends_on_others, recorded_adjoints
 from .forward import tangents_of
-from .inputs import Inputs, plain, tree_build, tree_leaves
+from .inputs import Inputs, plain, scalar_output, tree_build, tree_leaves
 from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
@@ -70,18 +70,6 @@ def must_record(outs, inputs) -> bool:
     if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
         return False
     return inputs.nested or depends_on_others(recorded, inputs.tensors)
-
-
-def scalar_output(name, out) -> np.ndarray:
-    """The value of an output that must be one number."""
-    value = np.asarray(value_of(out))
-    if value.size != 1 or value.dtype.kind not in "fiub":
-        kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__
-        raise ValueError(
-            f"tapegrad.{name}: the function returned {kind}; a gradient is of a scalar: reduce it, "
-            "for instance with sum(), or use jacobian or elementwise_grad"
-        )
-    return value
 
 
 def grad(f, argnums=0, has_aux=False):

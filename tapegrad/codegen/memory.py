@@ -124,6 +124,20 @@ apart = _kept("noinline", "Keep this function by itself: it is long, or rarely c
 inside = _kept("alwaysinline", "Put this function into each of its callers: it is on a hot road.")
 
 
+@intrinsic
+def unaliased(typingctx):
+    """No memory that is written through a pointer among this function's arguments is reached
+    through another: loops need not ask whether they overlap, and are vectorised."""
+
+    def codegen(context, builder, signature, args):
+        for argument in builder.function.args:
+            if argument.type == ir.DoubleType().as_pointer():
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
 def c_function(name, signature):
     """A function of the process, found by its symbol; `signature` is a Numba signature."""
     result, arity = signature.return_type, len(signature.args)

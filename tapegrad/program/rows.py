@@ -10,6 +10,7 @@ from ..codegen import layout
 from ..codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..ops.table import TABLE
 from ..replay import reading
+from ..replay.steps import NOTHING
 from ..tape import store
 from ..tape.native import get_word
 from ..tape.tape import Reader
@@ -62,6 +63,7 @@ class Rows:
         self[reading.FIRST] = self[reading.AT] = first & (ROWS - 1)
         self[reading.END] = (len(order) - 1) * ROWS + used
         self[reading.OUTSIDE] = -1
+        self.next_slot = NOTHING + 1
         self._mark(results)
 
     def __getitem__(self, word: int) -> int:
@@ -115,6 +117,22 @@ class Rows:
     def number(self, place: int) -> int:
         """The row at a place."""
         return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
+
+    def end_place(self, number: int) -> int:
+        """The place before which rows were recorded when `number` was to come next."""
+        return self.place(number - 1) + 1
+
+    @property
+    def next_slot(self) -> int:
+        return self[reading.NEXT_SLOT]
+
+    @next_slot.setter
+    def next_slot(self, slot: int) -> None:
+        self[reading.NEXT_SLOT] = slot
+
+    def constant_values(self) -> np.ndarray:
+        """The constants so far, by index."""
+        return self.constants[: self[reading.CONSTANTS_COUNT]].copy()
 
     def is_needed(self, place: int) -> bool:
         return bool(self.marks[place] & reading.NEEDED)

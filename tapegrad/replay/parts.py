@@ -47,6 +47,7 @@ class Run:
         self.value_bases[0] = self.values.ctypes.data
         self.adjoint_bases[0] = self.adjoints.ctypes.data
         self.words = np.zeros(layout.RUN_BYTES // 8, np.int64)
+        self.address = self.words.ctypes.data
         for word, address in (
             (layout.RUN_VALUES, self.values.ctypes.data),
             (layout.RUN_ADJOINTS, self.adjoints.ctypes.data),

@@ -41,7 +41,9 @@ NEEDED, WRITTEN = 1, 2
 FIRST_CONSTANT = -2
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
-SOURCE = "".join(_NAMES) + '''
+SOURCE = (
+    "".join(_NAMES)
+    + '''
 from tapegrad.codegen.layout import (
     ARRAY, CONSTANT, FIRST_CODE, HEADER_BYTES, LEAF, LOAD, NUMBER, REFERENCE_BYTES, ROW_BYTES,
     ROW_CONSTANT, ROW_ROW, ROWS, ROWS_BITS, STORE, USED_ROWS, WRITES,
@@ -137,7 +139,7 @@ def mark(w, write, scatter):
         elif op != NUMBER and load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
             mark_scalar(w, op, row)
         place -= 1
-        if place & (ROWS - 1) == ROWS - 1:  # the chunk before may not be full
+        if place >= 0 and place & (ROWS - 1) == ROWS - 1:  # the chunk before may not be full
             used = load_i64(chunk_at(w, place), USED_ROWS)
             place = (place >> ROWS_BITS << ROWS_BITS) + used - 1
     return 0
@@ -236,6 +238,7 @@ def constant(w, address):
     """The slot of the constant at an address."""
     return constant_slot(w, load_f64(address, 0))
 '''
+)
 EXPORTS = {"mark": 3, "scan": 1, "constant": 2}
 
 

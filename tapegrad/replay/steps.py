@@ -16,6 +16,8 @@ import numpy as np
 
 #: The base of the arena. Bases from 1 on are large inputs, read where the caller has them.
 ARENA = 0
+#: A slot that belongs to no value.
+NOTHING = 0
 #: In `Scalars.op`: the value in slot `a` must be equal to that in slot `b` (NaN to NaN), else the
 #: program stops. A step's result slot of it is never read.
 GUARD = 0
@@ -89,7 +91,7 @@ class Elementwise:
 
 @dataclasses.dataclass
 class Link:
-    """Views added to views: `out`, in C order, starts at 0; for each pair target += source."""
+    """Views added to views: `out`, in C order, is 0; then target += source for (target, source)."""
 
     out: View
     pairs: list[tuple[View, View]]

@@ -198,13 +198,13 @@ def astype(self, dtype, copy=True):
     if value.dtype == dtype and not copy:
         return self
     if not records(self) or dtype.kind != "f" or value.dtype.kind != "f":
-        return steering_tensor(_converted, self, dtype=dtype)
+        return steering_tensor(converted, self, dtype=dtype)
     if value.dtype == dtype:
         return copy_tensor(self)
     return convert(self if type(self) is rt.Array else pack(self), dtype)
 
 
-def _converted(value, dtype):
+def converted(value, dtype):
     return np.asarray(value).astype(dtype)
 
 

@@ -225,9 +225,9 @@ def become_row(tensor) -> None:
     storage = meta_of(tensor)
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
-    storage.tensor = rt.row(CONSTANT, storage.owner)
+    storage.tensor = made = rt.row(CONSTANT, storage.owner)
     if rt.trace() is not None:
-        rt.trace().originals[storage.tensor._id] = storage.owner.copy()
+        rt.trace().originals[made._id] = storage.owner.copy()
     current(tensor)
 
 

@@ -7,6 +7,7 @@ them again; and what Python learns from a value is noted, so that the program ca
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,10 @@ class Call:
     function: Callable
     arguments: list[tuple[bool, Any]]
     keywords: dict
+
+    def bound(self) -> Callable:
+        """The function with its keywords."""
+        return functools.partial(self.function, **self.keywords) if self.keywords else self.function
 
 
 @dataclasses.dataclass

@@ -1,0 +1,179 @@
+"""`tg.compile`: a function recorded once and replayed without Python."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .inputs import plain, tree_leaves
+from .program.arguments import Arguments
+from .program.variants import Traced, Variant, Variants
+from .tensor.values import value_of
+from .transforms import value_and_grad
+
+#: Programs kept for one signature.
+VARIANTS = 32
+#: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
+MANY, FEW_HITS = 16, 4
+#: Results that are verified may differ by so much of the largest.
+ROUNDING = 1e-7
+_CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
+
+
+def compile(f=None, *, argnums=0, on_branch="record", verify="once"):
+    """A function that computes what `f` does, recorded at the first call and then replayed.
+
+    …
+    """
+    if f is None:
+        return functools.partial(compile, argnums=argnums, on_branch=on_branch, verify=verify)
+    for name, given in (("on_branch", on_branch), ("verify", verify)):
+        if given not in _CHOICES[name]:
+            choices = ", ".join(map(repr, _CHOICES[name]))
+            raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
+    return Compiled(f, argnums, on_branch, verify)
+
+
+class Compiled:
+    """A compiled function; made by `tg.compile`, see there."""
+
+    def __init__(self, f: Callable, argnums, on_branch: str, verify: str):
+        functools.update_wrapper(self, f)
+        self._name = getattr(f, "__name__", str(f))
+        self._f = f
+        self._single = isinstance(argnums, (int, np.integer))
+        self._argnums = (argnums,) if self._single else tuple(argnums)
+        self._on_branch, self._verify = on_branch, verify
+        self._families: dict[Any, Variants] = {}
+        self._reason: str | None = None  # why there is no program
+
+    def __call__(self, *args, **kwargs):
+        value, _ = self._evaluate(args, kwargs, gradient=False)
+        return value
+
+    def value_and_grad(self, *args, **kwargs):
+        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
+        return self._evaluate(args, kwargs, gradient=True)
+
+    def grad(self, *args, **kwargs):
+        """The gradient, as `tg.grad(f, argnums)` gives it."""
+        return self._evaluate(args, kwargs, gradient=True)[1]
+
+    # --- one evaluation -----------------------------------------------------------------------
+
+    def _evaluate(self, args, kwargs, gradient: bool):
+        if self._reason is not None:
+            return self._eagerly(args, kwargs, gradient)
+        arguments = Arguments(args, kwargs, self._argnums)
+        if arguments.nested or arguments.reason is not None:
+            if not arguments.nested:
+                self._give_up(arguments.reason)
+            return self._eagerly(args, kwargs, gradient)
+        family = self._families.setdefault(arguments.key, Variants(VARIANTS))
+        variant, memory, guard, status = family.run(arguments.values)
+        if variant is None or memory is None:
+            if guard is not None:
+                self._branch(family, guard)
+                if self._reason is not None:
+                    return self._eagerly(args, kwargs, gradient)
+            return self._record(family, arguments, args, kwargs, gradient)
+        family.hits += 1
+        try:
+            if status:
+                raise RuntimeError(f"tapegrad.compile: status {status}")
+            value = variant.result(memory)
+            if not gradient:
+                found = value, None
+            else:
+                found = self._differentiated(variant, memory, arguments, value)
+        finally:
+            variant.program.end(memory)
+        if self._verify == "always" or (self._verify == "once" and not variant.checked):
+            self._check(found, args, kwargs, gradient)
+            variant.checked = True
+        return found
+
+    def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
+        outputs = variant.program.code.outputs
+        if len(variant.leaves) != 1 or np.size(value) != 1:
+            raise ValueError(
+                "tapegrad.compile: the function returned more than one number; a gradient is of a "
+                "scalar: reduce it, for instance with sum(), or use jacobian"
+            )
+        adjoints = variant.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
+        found = [
+            plain(adjoint)
+            for adjoint, one in zip(adjoints, variant.program.code.inputs, strict=True)
+            if one.differentiated
+        ]
+        return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
+
+    def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+        """Call the function, and keep its program for the next time."""
+        with Traced(self._f, arguments) as traced:
+            if traced.variant is None:
+                self._give_up(traced.reason)
+            else:
+                family.add(traced.variant)
+            if not gradient:
+                return traced.value(), None
+            value, found = traced.value_and_grad()
+        return value, arguments.gradients(found, self._argnums, self._single)
+
+    def _eagerly(self, args, kwargs, gradient: bool):
+        if gradient:
+            return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
+                *args, **kwargs
+            )
+        return self._f(*args, **kwargs), None
+
+    def _check(self, found, args, kwargs, gradient: bool) -> None:
+        """Compare with the function called as it is."""
+        expected = self._eagerly(args, kwargs, gradient)
+        for (_, a), (_, b) in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+            if not _agree(a, b):
+                raise RuntimeError(
+                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
+                    "depends on something else than its arguments, such as random numbers or state "
+                    "that changes between calls; pass that as an argument, or use verify='never'"
+                )
+
+    def _branch(self, family: Variants, guard) -> None:
+        """A guard has failed with an outcome that no program knows."""
+        if self._on_branch == "error":
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} takes another way at {_line(guard)} than when "
+                "it was recorded; allow that with on_branch='record'"
+            )
+        if family.recorded >= MANY and family.hits < FEW_HITS * family.recorded // MANY:
+            self._give_up(f"it takes another way at {_line(guard)} at nearly every call")
+
+    def _give_up(self, reason: str | None) -> None:
+        self._reason = reason
+        warnings.warn(
+            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            RuntimeWarning,
+            stacklevel=5,
+        )
+
+
+def _agree(a, b) -> bool:
+    """Whether two results are equal but for rounding."""
+    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return bool(np.all(a == b))
+    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
+    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
+
+
+def _line(guard) -> str:
+    """The user's line at which a guard was recorded."""
+    for file, line, _ in guard.place:
+        return f"{file}:{line}"
+    return "an unknown line"

@@ -1,0 +1,60 @@
+"""Calls without derivative that are operations of programs: comparisons, logic, conversions."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..ops.steering import STEERING
+from ..ops.table import TABLE
+from ..tensor.creation import converted
+from ..tensor.steering import Call
+
+_BOOL = np.dtype(bool)
+_NAMED = {
+    operator.lt: "less",
+    operator.le: "less_equal",
+    operator.gt: "greater",
+    operator.ge: "greater_equal",
+    operator.eq: "equal",
+    operator.ne: "not_equal",
+}
+_LOGICAL = {
+    operator.and_: "logical_and",
+    operator.or_: "logical_or",
+    operator.xor: "logical_xor",
+    operator.invert: "logical_not",
+    np.bitwise_and: "logical_and",
+    np.bitwise_or: "logical_or",
+    np.bitwise_xor: "logical_xor",
+    np.invert: "logical_not",
+}
+#: Give the same numbers in another dtype, if that holds them.
+_SAME = (np.asarray, np.array, converted)
+
+
+def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
+    """The code of the operation that a call is; "same" if it changes no value; None for others."""
+    if call.function in _SAME and len(call.arguments) == 1:
+        return _conversion(dtypes[0], np.dtype(call.keywords.get("dtype", dtypes[0])))
+    if call.keywords:
+        return None
+    if call.function in _LOGICAL:
+        plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
+        whole = all(dtype == _BOOL for dtype in [*dtypes, *plain])
+        return STEERING[_LOGICAL[call.function]].code if whole else None
+    name = _NAMED.get(call.function) or getattr(call.function, "__name__", "")
+    if name in STEERING:
+        return STEERING[name].code
+    if isinstance(call.function, np.ufunc) and name in ("add", "subtract", "multiply"):
+        return TABLE[name].code if all(dtype.kind in "iuf" for dtype in dtypes) else None
+    return None
+
+
+def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:
+    if after == before or after == np.float64 or (before == _BOOL and after.kind in "iu"):
+        return "same"
+    if after == _BOOL:
+        return STEERING["not_equal"].code
+    return TABLE["trunc"].code if after == np.int64 and before == np.float64 else None

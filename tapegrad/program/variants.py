@@ -1,0 +1,162 @@
+"""Programs of one function for one signature: one for each way through its branches."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..autograd.reverse import plant, run
+from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
+from ..replay.layout import FINISHED, GUARD_FAILED
+from ..replay.parts import Run
+from ..tape.adjoint import Sweep
+from ..tensor import runtime as rt
+from ..tensor.steering import Guard, Trace
+from ..tensor.tracing import places
+from ..tensor.values import is_recorded, is_tensor, value_of
+from .arguments import Arguments
+from .convert import Converter
+from .program import Program
+from .rows import Unsupported, now
+
+
+@dataclasses.dataclass
+class Variant:
+    """A program, what its guards expect, and the structure of its result.
+
+    `leaves` are the results in order: numbers of the program's outputs, or what never changes.
+    """
+
+    program: Program
+    guards: list[Guard]
+    tree: Any
+    leaves: list[tuple[int, Any]]
+    checked: bool = False
+
+    def outcome(self, k: int) -> float:
+        return self.guards[k].value
+
+    def result(self, memory: Run):
+        """The result of the function from what the program has computed."""
+        made = self.program.results(memory)
+        values = [plain(made[k]) if k >= 0 else given for k, given in self.leaves]
+        return tree_build(self.tree, iter(values))
+
+
+def same(a: float, b: float) -> bool:
+    return a == b or (a != a and b != b)
+
+
+class Traced:
+    """One call of a function with arguments made inputs: its result and, if it can be, its program.
+
+    A context, inside which the recording can be differentiated.
+    """
+
+    def __init__(self, f: Callable, arguments: Arguments):
+        self.trace = Trace(lambda: places(1))
+        self._recording = rt.recording()
+        self._tracing = rt.tracing(self.trace)
+        self._call = f, arguments
+
+    def __enter__(self) -> Traced:
+        f, arguments = self._call
+        rt.start()
+        self._recording.__enter__()
+        with self._tracing:
+            first = now()
+            self.inputs = arguments.record(self.trace)
+            args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+            self.out = f(*args, **kwargs)
+        self.variant: Variant | None = None
+        self.reason = self.trace.refusal
+        if self.reason is None:
+            try:
+                self.variant = self._convert(first)
+            except Unsupported as error:
+                self.reason = str(error)
+        return self
+
+    def __exit__(self, *problem) -> None:
+        self._recording.__exit__(*problem)
+
+    def value_and_grad(self):
+        """The result, which must be one number, and its derivatives."""
+        value = scalar_output("compile", self.out)
+        inputs = InputTensors([tensor for tensor, differentiated in self.inputs if differentiated])
+        with Sweep() as sweep:
+            inputs.prepare(sweep)
+            if is_recorded(self.out):
+                plant(sweep, self.out, np.ones((1, *value.shape)))
+                run(sweep)
+            return plain(value.reshape(())), inputs.flat(sweep)
+
+    def _convert(self, first: int) -> Variant:
+        outputs: list = []
+        leaves: list[tuple[int, Any]] = []
+        for place, value in tree_leaves(self.out):
+            if is_recorded(value):
+                leaves.append((len(outputs), None))
+                outputs.append(value)
+            elif is_tensor(value) or isinstance(value, (np.ndarray, np.generic)):
+                leaves.append((-1, np.array(value_of(value))))
+            elif isinstance(value, (float, int, str, bool, type(None))):
+                leaves.append((-1, value))
+            else:
+                raise Unsupported(f"the result{place} is of type {type(value).__name__}")
+        code = Converter(first, self.inputs, outputs, self.trace).convert(outputs)
+        tree = tree_build(self.out, iter([None] * len(leaves)))
+        return Variant(Program(code), self.trace.guards, tree, leaves)
+
+    def value(self):
+        """The result with plain values."""
+        leaves = [value for _, value in tree_leaves(self.out)]
+        made = [plain(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
+        return tree_build(self.out, iter(made))
+
+
+class Variants:
+    """The programs of one signature, the one used last first; at most `most` of them."""
+
+    def __init__(self, most: int):
+        self.most = most
+        self.found: list[Variant] = []
+        self.recorded = 0  # how many there have been
+        self.hits = 0  # evaluations without a new recording
+
+    def add(self, variant: Variant) -> None:
+        self.recorded += 1
+        self.found = [variant, *self.found[: self.most - 1]]
+
+    def run(self, objects: list) -> tuple[Variant | None, Run | None, Guard | None, int]:
+        """Run the program whose guards hold.
+
+        Gives the variant with its run, which `Program.end` takes back; without one the guard that
+        no variant knows an outcome of. Last comes the status.
+        """
+        candidates, guard = self.found, None
+        while candidates:
+            variant = candidates[0]
+            memory = variant.program.begin()
+            status = variant.program.forward(memory, objects)
+            if status == FINISHED:
+                if variant is not self.found[0]:
+                    self.found = [variant, *[v for v in self.found if v is not variant]]
+                return variant, memory, None, status
+            if status != GUARD_FAILED:
+                return variant, memory, None, status
+            k, seen = variant.program.failed(memory)
+            variant.program.end(memory)
+            guard = variant.guards[k]
+            candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
+        return None, None, guard, GUARD_FAILED
+
+
+def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
+    """Whether a variant went the same way as another to guard k, and there saw a value."""
+    if len(variant.guards) <= k or not same(variant.outcome(k), seen):
+        return False
+    return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))

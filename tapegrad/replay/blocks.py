@@ -1,0 +1,111 @@
+"""How the shape of an element-wise step is cut into blocks, and how each view meets a block.
+
+Axes along which all views go on as one are one axis. A block is some elements, in C order, of the
+`inner` axes: the last ones that hold enough elements to be worth a block. It never crosses the
+`outer` axes before them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+from .steps import View
+
+#: Elements that make a block worth its calls: fewer, and it runs along one more axis.
+ENOUGH = 128
+#: How a view lies in a block: its elements side by side; one element for all; otherwise.
+LINE, ONE, SCATTERED = range(3)
+
+
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements lie side by side in C order."""
+    return View(0, shape, strides).is_contiguous
+
+
+def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
+    """The axes that remain, and how long they are: each continues those before it that are gone."""
+    kept: list[int] = []
+    sizes: list[int] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if kept and all(s[kept[-1]] == n * s[axis] for s in strides):
+            kept.pop()
+            n *= sizes.pop()
+        kept.append(axis)
+        sizes.append(n)
+    return kept, sizes
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """`axes` are those of the shape that remain (see `joined`), the first of them outer ones."""
+
+    outer: tuple[int, ...]
+    inner: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    @property
+    def groups(self) -> int:
+        return math.prod(self.outer)
+
+    @property
+    def size(self) -> int:
+        """Elements of the inner axes."""
+        return math.prod(self.inner)
+
+    def outer_strides(self, view: View) -> tuple[int, ...]:
+        return tuple(view.strides[axis] for axis in self.axes[: len(self.outer)])
+
+    def inner_strides(self, view: View) -> tuple[int, ...]:
+        return tuple(view.strides[axis] for axis in self.axes[len(self.outer) :])
+
+    def way(self, view: View) -> int:
+        strides = self.inner_strides(view)
+        if in_order(self.inner, strides):
+            return LINE
+        return SCATTERED if any(strides) else ONE
+
+
+def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
+    """The cut of a step over a shape that reads and writes these views."""
+    axes, sizes = joined(shape, [view.strides for view in views])
+    before = len(sizes)
+    while before > 0 and math.prod(sizes[before:]) < ENOUGH:
+        before -= 1
+    return Cut(tuple(sizes[:before]), tuple(sizes[before:]), tuple(axes))
+
+
+def extent(view: View) -> tuple[int, int]:
+    """The first slot of a view, and the one after its last."""
+    steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
+    low = view.offset + sum(step for step in steps if step < 0)
+    return low, view.offset + sum(step for step in steps if step > 0) + 1
+
+
+def overlap(a: View, b: View) -> bool:
+    """Whether two views may share a slot."""
+    (low, high), (other_low, other_high) = extent(a), extent(b)
+    return a.base == b.base and low < other_high and other_low < high
+
+
+def is_injective(view: View) -> bool:
+    """Whether each element is known to have a slot of its own."""
+    reach = 0
+    axes = zip(view.strides, view.shape, strict=True)
+    for stride, n in sorted((abs(stride), n) for stride, n in axes if n > 1):
+        if stride <= reach:
+            return False
+        reach += (n - 1) * stride
+    return True
+
+
+def slots_of(view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides that reach each slot of a view, with as few axes as possible."""
+    axes = [(s, n) for s, n in zip(view.strides, view.shape, strict=True) if n != 1 and s]
+    axes.sort(key=lambda axis: -abs(axis[0]))
+    strides = tuple(stride for stride, _ in axes)
+    kept, sizes = joined(tuple(n for _, n in axes), [strides])
+    return tuple(sizes), tuple(strides[axis] for axis in kept)
