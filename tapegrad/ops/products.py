@@ -1,4 +1,4 @@
-"""One product of matrices with any strides: by BLAS, by tiles where it is narrow, by lines if tiny."""
+"""One product of matrices with any strides: BLAS, tiles where it is narrow, lines if tiny."""
 
 from tapegrad.codegen.blas import (
     ARGUMENTS,
@@ -100,7 +100,7 @@ def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width, work):
         # BLAS writes columns: where c has rows, its transpose is written
         a, ar, ac, b, br, bc = b, bc, br, a, ac, ar
         cr, cc, m, n = cc, cr, n, m
-    if width == 8 and m >= LEAST_ROWS and m <= NARROW and min(n, k) <= NARROW:
+    if width == 8 and cr == 8 and LEAST_ROWS <= m <= NARROW and min(n, k) <= NARROW:
         product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, work + PANEL)
         return
     at = work + ARGUMENTS
