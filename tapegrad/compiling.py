@@ -105,11 +105,7 @@ class Compiled:
                 "scalar: reduce it, for instance with sum(), or use jacobian"
             )
         adjoints = variant.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
-        found = [
-            plain(adjoint)
-            for adjoint, one in zip(adjoints, variant.program.code.inputs, strict=True)
-            if one.differentiated
-        ]
+        found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):

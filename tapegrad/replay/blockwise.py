@@ -213,7 +213,16 @@ def clear(n, frame, axes, target):
 
 
 #: The functions that are called, and how many words each takes.
-CALLED = {"fill": 2, "zero": 1, "copy": 2, "add": 2, "add_one": 2, "add_total": 2, "take": 5, "give": 5}
+CALLED = {
+    "fill": 2,
+    "zero": 1,
+    "copy": 2,
+    "add": 2,
+    "add_one": 2,
+    "add_total": 2,
+    "take": 5,
+    "give": 5,
+}
 CALLED["clear"] = 3
 PASSES = ("forward", "reverse", "both")
 
@@ -234,6 +243,4 @@ def _source() -> str:
 def compiled() -> dict[str, int]:
     """Addresses of the three passes of a part, and of the functions that are called."""
     signatures = dict.fromkeys(PASSES, "int64(int64, int64)")
-    return compile_source(
-        _source(), signatures | dict.fromkeys(CALLED, "void(int64, int64)")
-    )
+    return compile_source(_source(), signatures | dict.fromkeys(CALLED, "void(int64, int64)"))

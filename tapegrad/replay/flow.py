@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..ops.table import BY_CODE, Pointwise, words_of
-from .blocks import LINE, Cut, cut, is_injective, overlap
+from .blocks import LINE, cut, is_injective, overlap
 from .steps import Elementwise, View
 
 Node = int | View
