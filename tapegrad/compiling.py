@@ -11,6 +11,7 @@ import numpy as np
 
 from .inputs import plain, tree_leaves
 from .program.arguments import Arguments
+from .program.fast import FastCall, fast_call
 from .program.variants import Traced, Variant, Variants
 from .tensor.values import value_of
 from .transforms import value_and_grad
@@ -50,6 +51,7 @@ class Compiled:
         self._on_branch, self._verify = on_branch, verify
         self._families: dict[Any, Variants] = {}
         self._reason: str | None = None  # why there is no program
+        self._fast: FastCall | None = None  # the program used last, if calls of it can be short
 
     def __call__(self, *args, **kwargs):
         value, _ = self._evaluate(args, kwargs, gradient=False)
@@ -57,6 +59,11 @@ class Compiled:
 
     def value_and_grad(self, *args, **kwargs):
         """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
+        if self._fast is not None and not kwargs:
+            found = self._fast.value_and_grad(args)
+            if found is not None:
+                value, gradients = found
+                return value, gradients[0] if self._single else self._in_order(gradients)
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, **kwargs):
@@ -95,6 +102,8 @@ class Compiled:
         if self._verify == "always" or (self._verify == "once" and not variant.checked):
             self._check(found, args, kwargs, gradient)
             variant.checked = True
+        if gradient and self._verify != "always":
+            self._fast = fast_call(variant, arguments)
         return found
 
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
@@ -105,12 +114,13 @@ class Compiled:
                 "scalar: reduce it, for instance with sum(), or use jacobian"
             )
         adjoints = variant.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
-        found = [
-            plain(adjoint)
-            for adjoint, one in zip(adjoints, variant.program.code.inputs, strict=True)
-            if one.differentiated
-        ]
+        found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
+
+    def _in_order(self, gradients: list) -> tuple:
+        """Derivatives of the arguments in their order, as `argnums` names them."""
+        wanted = sorted({number % self._fast.count for number in self._argnums})
+        return tuple(gradients[wanted.index(number % self._fast.count)] for number in self._argnums)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""

@@ -10,7 +10,7 @@ from tapegrad.replay import layout
 from tapegrad.replay.steps import Kernel, View, contiguous
 from tapegrad.replay.structural import part_of_kernel
 
-SLOTS, OUT = 4000, 2000
+SLOTS, OUT = 30000, 20000
 
 
 def placed(array, first, slot):
@@ -173,6 +173,23 @@ PRODUCTS = {
 def test_products(case, rng):
     function, *shapes = PRODUCTS[case]
     check("contract", function, *[rng.normal(size=shape) for shape in shapes], rtol=1e-14)
+
+
+NARROW = [(4, 5, 3), (12, 9, 300), (13, 600, 4), (24, 4, 24), (25, 8, 8), (7, 257, 23), (10, 3, 70)]
+
+
+@pytest.mark.parametrize("sizes", NARROW, ids=str)
+@pytest.mark.parametrize("turned", range(8))
+def test_narrow_products(sizes, turned, rng):
+    """Tiles of all heights and depths, of either operand turned, written in rows or in columns."""
+    m, n, k = sizes
+    a, b = ((m, k), (k, n)) if turned & 4 else ((n, k), (k, m))
+    a, b = a[::-1] if turned & 1 else a, b[::-1] if turned & 2 else b
+
+    def function(x, y):
+        return np.matmul(x.T if turned & 1 else x, y.T if turned & 2 else y)
+
+    check("contract", function, rng.normal(size=a), rng.normal(size=b))
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -4,6 +4,7 @@ from numba import types
 
 from .memory import c_function
 from .symbols import from_capsule
+from .tiles import PANEL_BYTES
 
 _MODULE = "scipy.linalg.cython_blas"
 
@@ -20,10 +21,13 @@ blas_dgemv, blas_sgemv = _named("dgemv", 11), _named("sgemv", 11)
 #: copy if the strides do not suit BLAS (0: none; the address is then that of the original).
 ROW_COUNT, COLUMN_COUNT, ROW_STRIDE, COLUMN_STRIDE, ADDRESS, PACKED = range(0, 48, 8)
 MATRIX_BYTES = 48
-#: Working memory of a call: three matrices and the arguments of BLAS.
+#: Working memory of a call: three matrices, the arguments of BLAS, a panel of tiles.
 ARGUMENTS = 3 * MATRIX_BYTES
-WORK_BYTES = ARGUMENTS + 80
+PANEL = ARGUMENTS + 80
+WORK_BYTES = PANEL + PANEL_BYTES
 #: Products of fewer multiplications are cheaper without a call of BLAS.
 FEW = 64
+#: Products of which two sizes are at most this are faster by tiles.
+NARROW = 24
 #: Which matrices of a contraction are added to.
 LEFT, RIGHT, OUT = range(3)

@@ -17,7 +17,7 @@ COMPUTED = Structural(
     awkward="",
     adjoint=computed_adjoint,
     helpers=(),
-    value=None,
+    forward=None,
     writes=False,
     code=len(BY_CODE) + 1,
 )

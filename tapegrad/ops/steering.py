@@ -15,6 +15,15 @@ def _steering(name, inputs, holds, doc):
     pointwise(name, inputs, f"select({holds}, 1.0, 0.0)", *flat, doc=doc, table=STEERING)
 
 
+pointwise(
+    "detached",
+    "x",
+    "x",
+    "0.0",
+    doc="x without its derivative",
+    numpy="numpy.positive",
+    table=STEERING,
+)
 _steering("less", "x y", "x < y", "x < y")
 _steering("less_equal", "x y", "x <= y", "x ≤ y")
 _steering("greater", "x y", "x > y", "x > y")

@@ -339,8 +339,15 @@ class Converter:
         shape = array_at(out["what"]).shape if is_output(out, number) else ()
         made = self.buffers.allocate(shape)
         operands = [self._kernel_operand(r, out, number, made) for r in references[:-1]]
+        if op.name == "contract":  # the output with the axes that it is computed in
+            operands[2] = self._computed_as(array_at(references[2]["what"]), out, number, made)
         self.steps.append(Kernel(op.code, operands, made))
         self.result(place, number, out, made)
+
+    def _computed_as(self, whole: np.ndarray, out, number: int, made: View) -> View:
+        if not is_output(out, number):
+            return View(made.offset, whole.shape, (0,) * whole.ndim)
+        return Target(array_at(out["what"])).view(made, whole)
 
     def _kernel_operand(self, reference, out, number, made: View):
         tag = int(reference["tag"])

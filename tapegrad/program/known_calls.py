@@ -53,6 +53,8 @@ def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
 
 
 def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:
+    if before == after == np.float64:
+        return STEERING["detached"].code
     if after == before or after == np.float64 or (before == _BOOL and after.kind in "iu"):
         return "same"
     if after == _BOOL:

@@ -1,84 +1,156 @@
-"""A program that can be run: its steps as compiled parts, and memory for runs at once."""
+"""A program that can be run: its steps as compiled parts, plans of calls, memory for runs."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
-from ..replay import driver, layout, moves, scalars
+from ..ops.table import BY_CODE
+from ..replay import driver, fused, layout, moves, scalars
+from ..replay.computed import part_of_computed
+from ..replay.elementwise import interpreted
 from ..replay.parts import Part, Run
 from ..replay.steps import (
     GUARD,
     NOTHING,
     Code,
+    Computed,
     Elementwise,
     Gather,
+    Kernel,
     Link,
     Pack,
     Scalars,
     Step,
     View,
+    contiguous,
 )
+from ..replay.structural import part_of_kernel
+from .reads import views_read, views_written
 
 _word = ctypes.c_int64
+_MAKERS: dict[type, Callable] = {
+    Link: moves.part_of_link,
+    Gather: moves.part_of_gather,
+    Pack: moves.part_of_pack,
+    Kernel: part_of_kernel,
+    Computed: part_of_computed,
+}
+
+
+def table(objects: list):
+    """Addresses of objects in memory, 0 for None."""
+    return (_word * len(objects))(*[0 if one is None else id(one) for one in objects])
 
 
 class Program:
-    """A program, compiled; any number of threads may run it."""
+    """A program, compiled; any number of threads may run it.
 
-    def __init__(self, code: Code):
+    With `native` its element-wise steps are compiled to code of their own.
+    """
+
+    def __init__(self, code: Code, native: bool = False):
         self.code = code
         self._constant = np.ones(code.slots, bool)
         for step in code.steps:
-            for view in written(step):
+            for view in views_written(step):
                 self._constant[view.offset : view.offset + view.size] = False
         for one in code.inputs:
-            if one.differentiated:
+            if one.differentiated and not one.view.base:
                 self._constant[one.view.offset : one.view.offset + one.view.size] = False
+        self._bases = [one.view.base for one in code.inputs if one.differentiated]
+        self.fresh = frozenset(b for b in self._bases if b and self._is_fresh(b))
+        self._elementwise = fused.native if native else interpreted
         self.parts = [self._part(step) for step in code.steps]
-        self._table = self._make_table()
-        inputs = [(i.view.offset, i.view.size, int(i.view.shape != ())) for i in code.inputs]
-        self._inputs = np.array(inputs, np.int64).reshape(-1, 3)
-        words = np.zeros(driver.WORDS, np.int64)
-        for word, value in (
-            (driver.PARTS, self._table.ctypes.data),
-            (driver.PARTS_COUNT, len(self.parts)),
-            (driver.SLOTS, code.slots),
-            (driver.INPUTS, self._inputs.ctypes.data),
-            (driver.INPUTS_COUNT, len(inputs)),
-            (driver.RESULT, code.outputs[0].view.offset if code.outputs else NOTHING),
-        ):
-            words[word // 8] = value
-        self.words = words
-        self.address = words.ctypes.data
+        self.words = np.zeros(driver.WORDS, np.int64)
+        self._fill_words()
+        self.address = self.words.ctypes.data
         self.compiled = driver.compiled()
         self._runs: list[Run] = []
 
+    # --- making -------------------------------------------------------------------------------
+
     def is_wanted(self, view: View) -> bool:
         """Whether the adjoints of slots are wanted: not of constants and of data."""
+        if view.base:
+            return view.base in self._bases
         return not self._constant[view.offset]
+
+    def _is_fresh(self, base: int) -> bool:
+        """Whether one element-wise step alone reads a large input, and all of it."""
+        whole = contiguous(0, self.code.inputs[base - 1].view.shape, base)
+        readers = [s for s in self.code.steps if any(v.base == base for v in views_read(s))]
+        if len(readers) != 1 or not isinstance(readers[0], Elementwise):
+            return False
+        return whole in views_read(readers[0])
 
     def _part(self, step: Step) -> Part:
         if isinstance(step, Scalars):
             return scalars.interpreted(step)
-        if isinstance(step, Link):
-            return moves.part_of_link(step, self.is_wanted)
-        if isinstance(step, Gather):
-            return moves.part_of_gather(step, self.is_wanted)
-        if isinstance(step, Pack):
-            return moves.part_of_pack(step, self.is_wanted)
-        raise NotImplementedError(type(step))
+        if isinstance(step, Elementwise):
+            return self._elementwise(step, self.is_wanted, self.fresh)
+        return _MAKERS[type(step)](step, self.is_wanted)
 
-    def _make_table(self) -> np.ndarray:
-        rows = [(p.forward, p.reverse, p.both, p.data.ctypes.data) for p in self.parts]
-        return np.array(rows, np.int64).reshape(-1, 4)
+    def _fill_words(self) -> None:
+        code = self.code
+        forward = [(part.forward, part) for part in self.parts]
+        reverse = [(part.reverse, part) for part in self.parts[::-1]]
+        self._plans = [_plan(calls) for calls in (forward, reverse, self._gradient_plan())]
+        rows = [
+            (
+                one.view.offset,
+                one.view.size,
+                int(one.view.shape != ()),
+                one.view.base,
+                int(one.view.base not in self.fresh),
+            )
+            for one in code.inputs
+        ]
+        self._inputs = np.array(rows, np.int64).reshape(-1, driver.INPUT_WORDS)
+        places = (driver.VALUE_PLAN, driver.REVERSE_PLAN, driver.GRADIENT_PLAN)
+        for word, plan in zip(places, self._plans, strict=True):
+            self.words[word // 8] = plan.ctypes.data
+            self.words[word // 8 + 1] = len(plan)
+        for word, value in (
+            (driver.SLOTS, code.slots),
+            (driver.INPUTS, self._inputs.ctypes.data),
+            (driver.INPUTS_COUNT, len(rows)),
+            (driver.RESULT, code.outputs[0].view.offset if code.outputs else NOTHING),
+        ):
+            self.words[word // 8] = value
+
+    def _gradient_plan(self) -> list[tuple[int, Part]]:
+        """Values and adjoints.
+
+        Where the steps after an element-wise one have slopes that depend on nothing, their adjoints
+        come first, so that this one is gone through only once.
+        """
+        steps, parts = self.code.steps, self.parts
+        last = len(steps)
+        while last > 0 and is_linear(steps[last - 1], self._constant):
+            last -= 1
+        pivot = last - 1
+        if pivot < 0 or not parts[pivot].both:
+            forward = [(part.forward, part) for part in parts]
+            return forward + [(part.reverse, part) for part in parts[::-1]]
+        before, after = parts[:pivot], parts[last:]
+        return [
+            *[(part.forward, part) for part in before],
+            *[(part.reverse, part) for part in after[::-1]],
+            (parts[pivot].both, parts[pivot]),
+            *[(part.forward, part) for part in after],
+            *[(part.reverse, part) for part in before[::-1]],
+        ]
+
+    # --- running ------------------------------------------------------------------------------
 
     def begin(self) -> Run:
         """Memory for one evaluation, to be given to `end`."""
         if self._runs:
             return self._runs.pop()
-        run = Run(self.code.slots)
+        run = Run(self.code.slots, len(self.code.inputs) + 1)
         for slot, values in self.code.constants:
             run.values[slot : slot + len(values)] = values
         return run
@@ -88,17 +160,34 @@ class Program:
 
     def forward(self, run: Run, objects: list) -> int:
         """Compute values from floats and float64 arrays in C order; returns why it stopped."""
-        table = (_word * len(objects))(*map(id, objects))
-        self.compiled["run_enter"](run.address, self.address, ctypes.addressof(table))
-        return self.compiled["run_forward"](run.address, self.address)
+        given = table(objects)
+        return self.compiled["value"](run.address, self.address, ctypes.addressof(given))
 
-    def reverse(self, run: Run, seeds: list[np.ndarray]) -> list[np.ndarray]:
-        """Adjoints of the inputs after `forward`, from those of the results."""
-        run.adjoints[:] = 0.0
+    def gradients(self) -> list:
+        """New arrays for the derivatives of the inputs; None for data."""
+        return [
+            np.empty(one.view.shape) if one.differentiated else None for one in self.code.inputs
+        ]
+
+    def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
+        """Adjoints of the inputs after `forward`, from those of the results; None for data."""
+        made = self.gradients()
+        given = table(made)
+        self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
         for output, seed in zip(self.code.outputs, seeds, strict=True):
             np.add.at(run.adjoints, moves.slots_of(output.view), seed)
-        self.compiled["run_reverse"](run.address, self.address)
-        return [seen(run.adjoints, one.view).copy() for one in self.code.inputs]
+        self.compiled["adjoints"](run.address, self.address)
+        self.compiled["give"](run.address, self.address, ctypes.addressof(given))
+        return made
+
+    def value_and_grad(self, run: Run, objects: list) -> tuple[int, list]:
+        """Values, and derivatives of the one result; first comes why it stopped."""
+        made = self.gradients()
+        given, wanted = table(objects), table(made)
+        status = self.compiled["value_and_grad"](
+            run.address, self.address, ctypes.addressof(given), ctypes.addressof(wanted)
+        )
+        return status, made
 
     def results(self, run: Run) -> list[np.ndarray]:
         """Copies of the results of `forward`."""
@@ -120,13 +209,29 @@ class Program:
         raise AssertionError(slot)
 
 
-def written(step: Step) -> list[View]:
-    """The slots that a step writes."""
-    if isinstance(step, Scalars):
-        return [View(step.first, (len(step.op),), (1,))]
-    if isinstance(step, Elementwise):
-        return [view for _, view in step.stores] + [view for _, view in step.sums]
-    return [step.out]
+def _plan(calls: list[tuple[int, Part]]) -> np.ndarray:
+    rows = [(address, part.data.ctypes.data) for address, part in calls if address]
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def is_linear(step: Step, constant: np.ndarray) -> bool:
+    """Whether the slopes of a step depend on constants only."""
+    if isinstance(step, Link):
+        return True
+    if not isinstance(step, Scalars) or len(step.op) > _FEW:
+        return False
+    for op, a, b in zip(step.op, step.a, step.b, strict=True):
+        name = BY_CODE[op].name if op != GUARD else ""
+        linear = name in ("add", "subtract", "negative") or (
+            name == "multiply" and (constant[a] or constant[b])
+        )
+        if not (linear or (name == "divide" and constant[b])):
+            return False
+    return True
+
+
+#: More operations on numbers after the last element-wise step are not looked through.
+_FEW = 64
 
 
 def seen(arena: np.ndarray, view: View) -> np.ndarray:

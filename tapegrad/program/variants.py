@@ -19,6 +19,7 @@ from ..tensor.tracing import places
 from ..tensor.values import is_recorded, is_tensor, value_of
 from .arguments import Arguments
 from .convert import Converter
+from .optimising import optimised
 from .program import Program
 from .rows import Unsupported, now
 
@@ -35,6 +36,7 @@ class Variant:
     tree: Any
     leaves: list[tuple[int, Any]]
     checked: bool = False
+    fast: Any = None  # its short way of a call
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
@@ -109,7 +111,7 @@ class Traced:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
         code = Converter(first, self.inputs, outputs, self.trace).convert(outputs)
         tree = tree_build(self.out, iter([None] * len(leaves)))
-        return Variant(Program(code), self.trace.guards, tree, leaves)
+        return Variant(Program(optimised(code)), self.trace.guards, tree, leaves)
 
     def value(self):
         """The result with plain values."""

@@ -39,6 +39,11 @@ def empty(shape, dtype=np.float64) -> np.ndarray:
     return block[start : start + size].view(dtype).reshape(shape)
 
 
+def maker(shape):
+    """The function of a shape by which float64 arrays of this shape are made best."""
+    return empty if 8 * math.prod(shape) >= LARGE else np.empty
+
+
 def _take(size: int) -> np.ndarray:
     global _total
     blocks = _blocks.setdefault(size, [])

@@ -1,0 +1,131 @@
+"""Tiles of a matrix product held in vector registers, for products too small or narrow for BLAS.
+
+A tile has up to 12 rows, as three vectors of four, and four columns or one. Fewer rows than 12 need
+no masks: the vectors then overlap, and what lies in two of them is computed twice alike.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .memory import f64s, helper, load_f64
+
+_LANES, _VECTORS = 4, 3
+#: Most and least rows of a tile, and how many products are summed over before it is written.
+TILE_ROWS, LEAST_ROWS, TILE_DEPTH = _LANES * _VECTORS, _LANES, 256
+#: Bytes of a copy of rows that do not lie side by side, for a tile.
+PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
+_WORD, _DOUBLE, _INDEX = ir.IntType(64), ir.DoubleType(), ir.IntType(32)
+_VECTOR = ir.VectorType(_DOUBLE, _LANES)
+
+
+def _load(builder, address, kind):
+    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    value.align = 8
+    return value
+
+
+def _spread(builder, number):
+    """A vector of one number."""
+    nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_INDEX, 0)
+    zeros = ir.Constant(ir.VectorType(_INDEX, _LANES), [0] * _LANES)
+    return builder.shuffle_vector(builder.insert_element(nothing, number, first), nothing, zeros)
+
+
+def _add_products(builder, sums, rows, b, b_across):
+    """The sums with the products of one column of a and one row of b added."""
+    made = []
+    for column in sums:
+        factor = _spread(builder, _load(builder, b, _DOUBLE))
+        products = [builder.fmul(row, factor, flags=("contract",)) for row in rows]
+        made.append(
+            [
+                builder.fadd(total, product, flags=("contract",))
+                for total, product in zip(column, products, strict=True)
+            ]
+        )
+        b = builder.add(b, b_across)
+    return made
+
+
+def _write(builder, sums, offsets, c, c_across):
+    """Add the sums to c: all rows of a column are read before one is written, since they overlap."""
+    for column in sums:
+        places = [builder.add(c, offset) for offset in offsets]
+        before = [_load(builder, place, _VECTOR) for place in places]
+        for place, old, total in zip(places, before, column, strict=True):
+            pointer = builder.inttoptr(place, _VECTOR.as_pointer())
+            builder.store(builder.fadd(old, total), pointer).align = 8
+        c = builder.add(c, c_across)
+
+
+def _tile(columns):
+    @intrinsic
+    def tile(typingctx, a, second, third, a_step, b, b_step, b_across, k, c, c_across):
+        """c += a·b; the second and third vector of rows are at byte offsets. k is at least 1."""
+
+        def codegen(context, builder, signature, args):
+            a, second, third, a_step, b, b_step, b_across, k, c, c_across = args
+            zero, offsets = ir.Constant(_WORD, 0), [ir.Constant(_WORD, 0), second, third]
+            before = builder.block
+            loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            counts = [builder.phi(_WORD) for _ in range(3)]
+            sums = [[builder.phi(_VECTOR) for _ in offsets] for _ in range(columns)]
+            p, at_a, at_b = counts
+            rows = [_load(builder, builder.add(at_a, offset), _VECTOR) for offset in offsets]
+            made = _add_products(builder, sums, rows, at_b, b_across)
+            steps = (ir.Constant(_WORD, 1), a_step, b_step)
+            counted = [builder.add(*pair) for pair in zip(counts, steps, strict=True)]
+            for phi, start, following in zip(counts, (zero, a, b), counted, strict=True):
+                phi.add_incoming(start, before)
+                phi.add_incoming(following, loop)
+            for phis, column in zip(sums, made, strict=True):
+                for phi, following in zip(phis, column, strict=True):
+                    phi.add_incoming(ir.Constant(_VECTOR, [0.0] * _LANES), before)
+                    phi.add_incoming(following, loop)
+            builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
+            builder.position_at_end(after)
+            _write(builder, made, offsets, c, c_across)
+            return context.get_dummy_value()
+
+        return types.none(*[types.int64] * 10), codegen
+
+    return tile
+
+
+_tile4, _tile1 = _tile(4), _tile(1)
+
+
+@helper
+def panel_of(a, ar, ac, rows, k, panel):
+    """Copy columns of a to where their rows lie side by side."""
+    for p in range(k):
+        to, of = f64s(panel + p * 8 * TILE_ROWS), a + p * ac
+        for i in range(rows):
+            to[i] = load_f64(of, i * ar)
+
+
+@helper
+def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, panel):
+    """c += a·b, where c has rows side by side, at least LEAST_ROWS; `panel` is for copies."""
+    tiles, start = (m + TILE_ROWS - 1) // TILE_ROWS, 0
+    for tile in range(tiles):
+        rows = (m - start) // (tiles - tile)
+        third = 8 * (rows - LEAST_ROWS)
+        second = min(8 * LEAST_ROWS, third)
+        for first in range(0, k, TILE_DEPTH):
+            depth = min(TILE_DEPTH, k - first)
+            at, step = a + start * ar + first * ac, ac
+            if ar != 8:
+                panel_of(at, ar, ac, rows, depth, panel)
+                at, step = panel, 8 * TILE_ROWS
+            right, to, j = b + first * br, c + start * 8, 0
+            while j + 4 <= n:
+                _tile4(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc)
+                j += 4
+            while j < n:
+                _tile1(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc)
+                j += 1
+        start += rows

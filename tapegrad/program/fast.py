@@ -1,0 +1,96 @@
+"""The short way of a call: arrays and floats as they come, one number out, nothing looked up."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ..replay.layout import FINISHED
+from ..replay.parts import Run
+from ..tensor import memory
+from .arguments import Arguments
+from .program import Program
+from .variants import Variant
+
+_FLOAT64 = np.dtype(np.float64)
+_word = ctypes.c_int64
+
+
+class _Memory:
+    """A run with its tables of objects."""
+
+    __slots__ = ("given", "given_at", "result", "run", "wanted", "wanted_at")
+
+    def __init__(self, run: Run, count: int, slot: int):
+        self.run = run
+        self.given, self.wanted = (_word * count)(), (_word * count)()
+        self.given_at, self.wanted_at = map(ctypes.addressof, (self.given, self.wanted))
+        self.result = ctypes.c_double.from_address(run.values.ctypes.data + 8 * slot)
+
+
+class FastCall:
+    """Evaluations of a program whose inputs are the positional arguments, and its result a number.
+
+    A call returns None where that does not hold, or a guard fails.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+        code = program.code
+        self.shapes = [one.view.shape for one in code.inputs]
+        self.differentiated = [one.differentiated for one in code.inputs]
+        self.makers = [memory.maker(shape) for shape in self.shapes]
+        self.count = len(code.inputs)
+        self.slot = code.outputs[0].view.offset
+        self.compiled = program.compiled["value_and_grad"]
+        self.address = program.address
+        self.free: list[_Memory] = []
+
+    def fits(self, args: tuple) -> bool:
+        """Whether arguments can be given to compiled code as they are."""
+        if len(args) != self.count:
+            return False
+        for arg, shape in zip(args, self.shapes):  # noqa: B905  one length: a check costs time
+            if not shape:
+                if type(arg) is not float:
+                    return False
+            elif type(arg) is not np.ndarray or arg.shape != shape:
+                return False
+            elif arg.dtype is not _FLOAT64 or not arg.flags.c_contiguous:
+                return False
+        return True
+
+    def value_and_grad(self, args: tuple):
+        """The value, and the derivatives of the differentiated arguments as they are asked for."""
+        if not self.fits(args):
+            return None
+        held = self.free.pop() if self.free else self._memory()
+        given, wanted, found = held.given, held.wanted, []
+        for k, arg in enumerate(args):
+            given[k] = id(arg)
+            if self.differentiated[k]:
+                made = self.makers[k](self.shapes[k])
+                wanted[k] = id(made)
+                found.append(made)
+        status = self.compiled(held.run.address, self.address, held.given_at, held.wanted_at)
+        value = held.result.value
+        self.free.append(held)
+        return (value, found) if status == FINISHED else None
+
+    def _memory(self) -> _Memory:
+        return _Memory(self.program.begin(), self.count, self.slot)
+
+
+def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
+    """The short way of a variant, if there is one."""
+    code = variant.program.code
+    plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
+    whole = len(arguments.trees) == len(arguments.values)
+    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    number = len(code.outputs) == len(variant.leaves) == 1 and code.outputs[0].view.size == 1
+    if not (plain and whole and exact and number):
+        return None
+    if variant.fast is None:
+        variant.fast = FastCall(variant.program)
+    return variant.fast

@@ -1,0 +1,23 @@
+"""The passes that make a program faster, by name, each from program to program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..replay.steps import Code
+from .fusing import drop_stores, fuse
+from .planning import compact, leave_inputs
+
+PASSES: dict[str, Callable[[Code], Code]] = {
+    "fuse": fuse,
+    "drop stores": drop_stores,
+    "leave inputs": leave_inputs,
+    "compact": compact,
+}
+
+
+def optimised(code: Code) -> Code:
+    """The program after all passes."""
+    for one in PASSES.values():
+        code = one(code)
+    return code

@@ -1,0 +1,87 @@
+"""The arena planned: slots that nothing uses are given up, large inputs stay with the caller."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..replay.steps import NOTHING, Code, Elementwise, Link, Step, View
+from .reads import extent, inside, mark_outputs, mark_reads, slots_read, views_read, views_written
+from .rewrite import renumbered_code
+
+#: Inputs of so many elements are read where they are.
+LARGE = 1 << 14
+
+
+def compact(code: Code) -> Code:
+    """The program without the slots that no step writes or reads."""
+    used = np.zeros(code.slots, bool)
+    used[NOTHING] = True
+    for step in code.steps:
+        mark_reads(step, used)
+        for view in views_written(step):
+            used[slice(*extent(view))] = True
+    mark_outputs(code, used)
+    for one in code.inputs:
+        if not one.view.base:
+            used[slice(*extent(one.view))] = True
+    kept = [
+        (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
+    ]
+    for slot, values in kept:
+        used[slot : slot + len(values)] = True
+    places = np.cumsum(used) - 1
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        return np.where(slots < 0, slots, places[slots])
+
+    return renumbered_code(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
+
+
+def leave_inputs(code: Code) -> Code:
+    """Large inputs become bases of their own if only element-wise steps and links read them."""
+    inputs, steps = list(code.inputs), list(code.steps)
+    for number, one in enumerate(inputs):
+        view, base = one.view, number + 1
+        if view.size < LARGE or one.dtype != np.float64 or _is_result(view, code):
+            continue
+        readers = [step for step in steps if _reads(step, view)]
+        if all(isinstance(step, (Elementwise, Link)) for step in readers):
+            steps = [_moved(step, view, base) for step in steps]
+            inputs[number] = dataclasses.replace(
+                one, view=dataclasses.replace(view, offset=0, base=base)
+            )
+    return dataclasses.replace(code, inputs=inputs, steps=steps)
+
+
+def _is_result(view: View, code: Code) -> bool:
+    return any(_overlap(one.view, view) for one in code.outputs)
+
+
+def _overlap(view: View, whole: View) -> bool:
+    low, high = extent(view)
+    return view.base == whole.base and low < whole.offset + whole.size and high > whole.offset
+
+
+def _reads(step: Step, whole: View) -> bool:
+    if any(_overlap(view, whole) for view in views_read(step)):
+        return True
+    ends = whole.offset, whole.offset + whole.size
+    return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))
+
+
+def _moved(step: Step, whole: View, base: int) -> Step:
+    """A step that reads an input at a base of its own."""
+
+    def move(x):
+        if isinstance(x, View) and inside(x, whole):
+            return dataclasses.replace(x, offset=x.offset - whole.offset, base=base)
+        return x
+
+    if isinstance(step, Elementwise):
+        ops = [(code, tuple(map(move, operands))) for code, operands in step.ops]
+        return dataclasses.replace(step, ops=ops)
+    if isinstance(step, Link):
+        return Link(step.out, [(target, move(source)) for target, source in step.pairs])
+    return step

@@ -1,0 +1,83 @@
+"""What the steps of a program read and write."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..replay.steps import (
+    ARENA,
+    Code,
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Step,
+    View,
+)
+
+
+def extent(view: View) -> tuple[int, int]:
+    """The first slot of a view and the one after its last."""
+    if not view.size:
+        return view.offset, view.offset
+    low = high = view.offset
+    for n, step in zip(view.shape, view.strides, strict=True):
+        low, high = low + min(0, (n - 1) * step), high + max(0, (n - 1) * step)
+    return low, high + 1
+
+
+def views_read(step: Step) -> list[View]:
+    """The views that a step reads; operations on numbers and packs read slots."""
+    if isinstance(step, Elementwise):
+        return [x for _, operands in step.ops for x in operands if isinstance(x, View)]
+    if isinstance(step, Link):
+        return [source for _, source in step.pairs]
+    if isinstance(step, Gather):
+        return [x for x in (step.source, step.positions) if isinstance(x, View)]
+    if isinstance(step, Kernel):
+        return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
+    if isinstance(step, Computed):
+        return [x for x, _ in step.operands if isinstance(x, View)]
+    return []
+
+
+def inside(view: View, whole: View) -> bool:
+    """Whether a view sees slots of another in C order only."""
+    low, high = extent(view)
+    return view.base == whole.base and whole.offset <= low and high <= whole.offset + whole.size
+
+
+def slots_read(step: Step) -> list[np.ndarray]:
+    """The single slots that a step reads; −1 stands for none."""
+    if isinstance(step, Scalars):
+        return [step.a, step.b, step.c]
+    return [step.slots] if isinstance(step, Pack) else []
+
+
+def views_written(step: Step) -> list[View]:
+    """The slots that a step writes, in C order."""
+    if isinstance(step, Scalars):
+        return [View(step.first, (len(step.op),), (1,))]
+    if isinstance(step, Elementwise):
+        return [view for _, view in step.stores] + [view for _, view in step.sums]
+    return [step.out]
+
+
+def mark_reads(step: Step, marks: np.ndarray) -> None:
+    """Mark the slots of the arena that a step reads; a view marks all between its ends."""
+    for slots in slots_read(step):
+        marks[slots[slots >= 0]] = True
+    for view in views_read(step):
+        if view.base == ARENA:
+            low, high = extent(view)
+            marks[low:high] = True
+
+
+def mark_outputs(code: Code, marks: np.ndarray) -> None:
+    """Mark the slots that the results of a program are read from."""
+    for output in code.outputs:
+        low, high = extent(output.view)
+        marks[low:high] = True
