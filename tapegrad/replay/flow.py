@@ -71,7 +71,7 @@ class Flow:
         for k in self.live:
             if self.edges(k):
                 self.active.add(k)
-        reached: set[Node] = {*self.stores, *self.sums} & self.active
+        reached: set[Node] = {k for k in (*self.stores, *self.sums) if k in self.active}
         for k in reversed(self.live):
             if k in reached:
                 reached |= {node for _, node in self.edges(k)}
