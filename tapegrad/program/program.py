@@ -59,6 +59,7 @@ class Program:
         self.fresh = frozenset(b for b in self.is_wanted.bases if b and self._is_fresh(b))
         self._elementwise = fused.native if native else interpreted
         self.parts = parts_of(code.steps, self._part, self.is_wanted)
+        self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
         self.words = np.zeros(driver.WORDS, np.int64)
         self._fill_words()
         self.address = self.words.ctypes.data
@@ -137,7 +138,7 @@ class Program:
     def _reverse(self, k: int) -> list[tuple[int, Part]]:
         """The calls of a step in reverse."""
         part = self.parts[k]
-        clears = [clearing(view) for view in self.code.clears.get(k, [])]
+        clears = self._clears.get(k, [])
         return [(part.reverse, part), *[(one.forward, one) for one in clears]]
 
     # --- running ------------------------------------------------------------------------------

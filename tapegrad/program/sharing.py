@@ -14,7 +14,7 @@ import numpy as np
 
 from ..replay.flow import Flow
 from ..replay.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
-from .reads import Wanted, extent, slots_read, views_read
+from .reads import Wanted, extent, slots_read, views_read, views_written
 from .rewrite import renumbered
 from .templates import form_of, views_of
 
@@ -125,7 +125,7 @@ def _arrays(step: Step) -> list[View]:
     if isinstance(step, Elementwise):
         return [view for _, view in step.stores]
     if isinstance(step, (Link, Pack, Gather, Kernel)):
-        return [step.out]
+        return views_written(step)
     return []
 
 
