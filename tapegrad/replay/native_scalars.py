@@ -23,7 +23,7 @@ _STRAIGHT = 200
 #: The most operations in the text of one part.
 _TEXT = 600
 #: The most operations in the body of a loop that is compiled.
-_BODY = 4000
+_BODY = 2000
 
 
 @dataclasses.dataclass

@@ -4,7 +4,8 @@ The sequence is of elements: operations, or stretches of them that are loops alr
 a token (equal tokens: equal operations) and covers operations starts[e] to starts[e + 1]. A loop
 at element e of period p has as many iterations as go on alike: the same tokens, and operands that
 move by the same number of slots from each iteration to the next. In iteration 0 an operand that is
-otherwise the result of the iteration before may be anything: the initial value.
+otherwise the result of the iteration before may be anything: the initial value. An `irregular`
+search lets slots that are no results of the step move in any order.
 """
 
 from ..codegen.memory import helper, i32s, i64s, u8s
@@ -13,10 +14,10 @@ from ..codegen.memory import helper, i32s, i64s, u8s
 _TRIES = 32
 #: The longest period, in elements.
 LONGEST = 8192
-#: The fewest iterations of a loop; of one with operands that move irregularly.
+#: The fewest iterations of a loop; of one that reads inputs in no regular order.
 _FEWEST, _FEWEST_IRREGULAR = 3, 8
 #: The fewest operations in all iterations of a loop together.
-_SMALLEST = 64
+LEAST = 64
 #: Loops inside of loops that run through fewer operations are unrolled.
 UNROLLED = 256
 #: What a carried value costs, in operations left outside the loop, where its start is chosen.
@@ -36,11 +37,9 @@ def going_on(x0, x1, x2, iteration, start, q, first, n, known, irregular):
         return _REGULAR  # carried: x0 is the initial value
     if known[x0] and known[x1] and known[x2]:
         return _REGULAR
-    if not irregular:
-        return _IRREGULAR
-    low, high = start + first, n + first  # results of the loop itself, and what lies behind it
-    outside = (x0 < low or x0 >= high) and (x1 < low or x1 >= high) and (x2 < low or x2 >= high)
-    return _REGULAR if outside else _IRREGULAR
+    end = first + n
+    results = (first <= x0 < end) or (first <= x1 < end) or (first <= x2 < end)
+    return _REGULAR if irregular and not results else _IRREGULAR
 
 
 @helper
@@ -64,21 +63,20 @@ def iterations(at, p, m, starts, tokens, first, n, slots, known, irregular, bad)
     Where tokens differ is noted in bad[p]: loops that would contain the place need not be tried.
     """
     start, q = starts[at], starts[at + p] - starts[at]
-    iteration = 1
+    if at + 3 * p > m or starts[at + 2 * p] != start + 2 * q:
+        return 0
+    iteration = 2  # what goes on from the first two to the third says most
     while at + (iteration + 1) * p <= m:
         for e in range(at + iteration * p, at + (iteration + 1) * p):
-            if tokens[e] != tokens[e - p]:
-                bad[p] = e - p
+            if tokens[e] != tokens[e - p] or tokens[e] != tokens[e - 2 * p]:
+                bad[p] = e - p if tokens[e] != tokens[e - p] else e - 2 * p
                 return iteration
-            if iteration >= 2:
-                for k in range(starts[e], starts[e + 1]):
-                    how = operation_goes_on(
-                        k, iteration, start, q, first, n, slots, known, irregular
-                    )
-                    if how == _LONGER:
-                        return 0
-                    if how == _IRREGULAR:
-                        return iteration
+            for k in range(starts[e], starts[e + 1]):
+                how = operation_goes_on(k, iteration, start, q, first, n, slots, known, irregular)
+                if how == _LONGER:
+                    return 0
+                if how == _IRREGULAR:
+                    return iteration
         iteration += 1
     return iteration
 
@@ -187,19 +185,7 @@ def find_loops(arguments):
     found, e = 0, 0
     while e < m:
         p, count = period_at(
-            e,
-            m,
-            LONGEST,
-            _SMALLEST,
-            starts,
-            tokens,
-            first,
-            n,
-            slots,
-            known,
-            irregular,
-            following,
-            bad,
+            e, m, LONGEST, LEAST, starts, tokens, first, n, slots, known, irregular, following, bad
         )
         if p == 0:
             e += 1
