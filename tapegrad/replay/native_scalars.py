@@ -52,17 +52,19 @@ def native(
 
     By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
     its adjoint is asked for. `outside` says of results whether anything outside of the step reads
-    them. `new_slots(count)` gives the first of so many slots of the arena that nobody else has.
+    them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
+    `new_slots(count)` gives the first of so many slots of the arena that nobody else has.
     """
     pieces = _grouped(_pieces(len(step.op), find_loops(step, known)))
-    read = _read_by_interpreted(step, pieces) | outside
+    outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []
     for piece in pieces:  # all find out what they read in memory before code is made for any
         if piece.native:
-            stretch = Stretch(step, piece.start, piece.stop, piece.loops, read)
+            stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
             operands = Operands(stretch, known, initial, wanted)
             made.append(functools.partial(_compiled, operands, Kept(operands, wanted, new_slots)))
         else:
+            outside[piece.start : piece.stop] = True
             made.append(functools.partial(_interpreted, step, piece))
     return [make() for make in made]
 
