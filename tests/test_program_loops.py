@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scalar_programs import Trace, check
 
+from tapegrad.replay import kept
 from tapegrad.replay.layout import GUARD_FAILED
 
 
@@ -166,6 +167,11 @@ def test_what_repeats_is_rolled(make):
 
 def test_sums_keep_no_trajectory():
     assert check(accumulated()).kept == 0
+    assert check(carried()).kept == 4 * 40  # what is carried, and what slopes read
+
+
+def test_long_loops_keep_what_is_carried_only(monkeypatch):
+    monkeypatch.setattr(kept, "IN_CACHE", 4 * 40 - 1)
     assert check(carried()).kept == 2 * 40
 
 
@@ -176,7 +182,7 @@ def test_slow_functions_are_kept_not_repeated():
         x = t.call("exp", -(x * a)) * b + t.call("sqrt", x)
     compiled = check(t.program(x), exact=False)
     assert summary(compiled) == "loop of 40 x 6 operations"
-    assert compiled.kept == 2 * 40  # x and its exponential; the root is computed again
+    assert compiled.kept == 3 * 40  # x, its exponential and its root: the loop is short
 
 
 def test_unwanted_adjoints_are_not_added():

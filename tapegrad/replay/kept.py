@@ -1,8 +1,9 @@
 """What the reverse pass of a stretch reads: recomputed, kept by iteration, or read in its slot.
 
 Inside loops the body of an iteration is computed again from what was carried into it: a trajectory
-keeps that, and the results of functions that take longer than a load. Outside of loops results are
-read where they are stored, and so are results of a loop that the code after it reads.
+keeps that, and the results of functions that take longer than a load; of short loops all results.
+Outside of loops results are read where they are stored, and so are results of a loop that the code
+after it reads.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from .loops import Loop
 from .operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
 from .steps import GUARD
 
+#: So many slots stay near. Then all results of loops that carry something are kept: forward waits
+#: for what it carries and has time to write them.
+IN_CACHE = 1 << 16
 #: Functions that are computed in a few instructions.
 _QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
 
@@ -25,6 +29,20 @@ class Kept:
     def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int]):
         self.operands, self.stretch = operands, operands.stretch
         self.wanted = wanted
+        self._find(set())
+        carrying = {
+            loop
+            for loop, kept in self.entries.items()
+            if any(isinstance(entry, Register) for entry in kept)
+        }
+        self._find(carrying)
+        if sum(map(self._total, self.entries)) > IN_CACHE:
+            self._find(set())
+        self.slots = {x: new_slots(self._total(x)) for x, kept in self.entries.items() if kept}
+
+    def _find(self, whole: set[Loop]) -> None:
+        """Find what is recomputed and what is kept; of the loops in `whole` all results are."""
+        self.whole = whole
         self.recomputed: set[int] = set()
         #: By loop: what is kept of each iteration, registers and results.
         self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.stretch.numbers}
@@ -34,7 +52,6 @@ class Kept:
         self.outer: dict[Loop | int, set[int]] = {}
         self.fixed: set[tuple[Loop, int]] = set()
         self._visit()
-        self.slots = {x: new_slots(self._total(x)) for x, kept in self.entries.items() if kept}
 
     def _total(self, loop: Loop) -> int:
         total = len(self.entries[loop])
@@ -109,7 +126,7 @@ class Kept:
         if common < len(home) or not home or result in self.recomputed:
             return []
         self.recomputed.add(result)
-        if self._takes_long(result):
+        if (home and home[-1] in self.whole) or self._takes_long(result):
             self._keep(result)
             return []
         names = self._names(result, [self.op(result).value])
