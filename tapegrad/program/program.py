@@ -18,6 +18,7 @@ from .making import Parts
 #: More operations on numbers after the last element-wise step are not looked through.
 _FEW = 64
 _word = ctypes.c_int64
+_C_MAKE = ctypes.CFUNCTYPE(_word)
 Call = tuple[int, Part]
 
 
@@ -43,6 +44,12 @@ class Program:
         self.address = self.words.ctypes.data
         self.compiled = driver.compiled()
         self._runs: list[Run] = []
+        self._pooled: list[Run] = []  # of those that compiled code takes
+        pool = np.zeros(driver.POOL_SIZE, np.int64)
+        self._make = _C_MAKE(self._new_run)
+        self._keep.append(pool)
+        self.words[driver.POOL // 8] = pool.ctypes.data
+        self.words[driver.NEW_RUN // 8] = ctypes.cast(self._make, ctypes.c_void_p).value
 
     # --- making -------------------------------------------------------------------------------
 
@@ -118,6 +125,12 @@ class Program:
     def end(self, run: Run) -> None:
         self._runs.append(run)
 
+    def _new_run(self) -> int:
+        """Memory for compiled code, which keeps it."""
+        run = self.begin()
+        self._pooled.append(run)
+        return run.address
+
     def forward(self, run: Run, objects: list) -> int:
         """Compute values from floats and float64 arrays in C order; returns why it stopped."""
         given = table(objects)
@@ -135,8 +148,7 @@ class Program:
         self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
         for output, seed in zip(self.code.outputs, seeds, strict=True):
             np.add.at(run.adjoints, slots_of(output.view), seed)
-        self.compiled["adjoints"](run.address, self.address)
-        self.compiled["give"](run.address, self.address, ctypes.addressof(given))
+        self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
         return made
 
     def value_and_grad(self, run: Run, objects: list) -> tuple[int, list]:
