@@ -81,3 +81,18 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
     for output in code.outputs:
         low, high = extent(output.view)
         marks[low:high] = True
+
+
+class Wanted:
+    """Whether the adjoints of slots are wanted: not of constants and of data."""
+
+    def __init__(self, code: Code):
+        self.constant = np.ones(code.slots, bool)
+        differentiated = [one.view for one in code.inputs if one.differentiated]
+        self.bases = {view.base for view in differentiated if view.base != ARENA}
+        for view in differentiated + [view for step in code.steps for view in views_written(step)]:
+            if view.base == ARENA:
+                self.constant[view.offset : view.offset + view.size] = False
+
+    def __call__(self, view: View) -> bool:
+        return view.base in self.bases if view.base else not self.constant[view.offset]

@@ -64,10 +64,9 @@ class _Kernel:
         return name
 
     def value(self, node: Node) -> str:
-        if node not in self.known and isinstance(node, View):
-            self.known[node] = self.load(node, VALUES)
-        elif node not in self.known:
-            self.known[node] = self.load(self.flow.stores[node][0], VALUES)
+        if node not in self.known:
+            view = node if isinstance(node, View) else self.flow.stores[node][0]
+            self.known[node] = self.load(view, VALUES)
         return self.known[node]
 
     def expression(self, k: int, text: str) -> str:
@@ -130,8 +129,12 @@ class _Kernel:
             seeds = (*self.flow.stores.get(k, []), *self.flow.sums.get(k, []))
             parts = [self.load(view, ADJOINTS) for view in seeds] + terms.get(k, [])
             self.loop.append(f"g{k} = {' + '.join(parts)}")
-            for j, node in self.flow.edges(k):
-                terms.setdefault(node, []).append(self.term(k, self.flow.ops[k].slopes[j]))
+            slopes, edges = self.flow.ops[k].slopes, self.flow.edges(k)
+            if any(slopes[j] not in ("1.0", "-1.0") for j, _ in edges):
+                self.careful = True
+                self.loop.append(f"z{k} = careful & (g{k} == 0.0)")
+            for j, node in edges:
+                terms.setdefault(node, []).append(self.term(k, slopes[j]))
         for number, view in enumerate(v for v in self.flow.wanted if v in terms):
             self.loop.append(f"a{number} = {' + '.join(terms[view])}")
             if self.careful:
@@ -145,8 +148,7 @@ class _Kernel:
         """What an operand gets."""
         if slope in ("1.0", "-1.0"):
             return f"g{k}" if slope == "1.0" else f"(-g{k})"
-        self.careful = True
-        return f"select(careful & (g{k} == 0.0), 0.0, g{k} * ({self.expression(k, slope)}))"
+        return f"select(z{k}, 0.0, g{k} * ({self.expression(k, slope)}))"
 
     def text(self, name: str) -> str:
         pointers = ", ".join(self.words.values())

@@ -8,6 +8,7 @@ everything down as `blockwise` reads it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -100,7 +101,7 @@ class Pass:
         return block
 
     def deliver(self, source: Word, view: View, side: int, summed: bool = False) -> None:
-        """Add a block to a view; where that is one element, the block is `summed` already or not."""
+        """Add a block to a view; where that is one element, the block may be `summed` already."""
         way, place = self.cut.way(view), self.place(view, side)
         if way == SCATTERED:
             self.call("give", FRAME, self._axes(view), START, source, place)
@@ -140,9 +141,13 @@ def _length(cut: Cut, buffers: int, room: int) -> int:
     if fits < 1:
         raise ValueError(f"an element-wise step with {buffers} blocks alive at once is too large")
     most = min(BLOCK, fits, max(SHORT, NEAR // (8 * max(buffers, 1))))
-    pieces = -(-cut.size // most) or 1
-    line = CACHE_LINE // 8
-    return min(most, -(-(-(-cut.size // pieces)) // line) * line)
+    pieces = math.ceil(cut.size / most) or 1
+    return min(most, _rounded(math.ceil(cut.size / pieces), CACHE_LINE // 8))
+
+
+def _rounded(count: int, unit: int) -> int:
+    """The least multiple of a unit that is not below a number."""
+    return (count + unit - 1) // unit * unit
 
 
 class _Writer:
@@ -159,7 +164,7 @@ class _Writer:
                 self.origins.setdefault(key, blockwise.FIXED + len(self.origins))
         tables = blockwise.FIXED + len(self.origins) + 2 * len(self.words)
         begin = blockwise.AT_TABLES + 8 * tables
-        self.buffers = -(-begin // CACHE_LINE) * CACHE_LINE
+        self.buffers = _rounded(begin, CACHE_LINE)
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code.cut, count, layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (blockwise.HEAD_BYTES // 8)
@@ -207,7 +212,7 @@ class _Writer:
             return blockwise.DATA, self.axes[word], 0
         if isinstance(word, Buffer):
             # one cache line apart: lines at one place of all buffers would share a few sets
-            stride = -(-self.length * 8 // CACHE_LINE) * CACHE_LINE + CACHE_LINE
+            stride = _rounded(8 * self.length, CACHE_LINE) + CACHE_LINE
             return blockwise.SCRATCH, self.buffers + self.given[word] * stride, 0
         return word.origin, 0, word.step * self.length
 
@@ -224,11 +229,12 @@ class _Writer:
 
 
 def part(forward: Pass, reverse: Pass, both: Pass) -> Part:
-    """The part of a step: its three passes, and their data one after the other."""
+    """The part of a step: its three passes, their data one after the other; 0 for an empty one."""
     numbers = [0] * len(blockwise.PASSES)
-    for k, code in enumerate((forward, reverse, both)):
-        numbers[k] = 8 * len(numbers)
-        numbers += _Writer(code, len(numbers)).write()
-    functions = blockwise.compiled()
-    addresses = {name: functions[name] for name in blockwise.PASSES}
+    addresses = dict(zip(blockwise.PASSES, numbers, strict=True))
+    for k, (name, code) in enumerate(zip(blockwise.PASSES, (forward, reverse, both), strict=True)):
+        if code.first or code.each:
+            numbers[k] = 8 * len(numbers)
+            numbers += _Writer(code, len(numbers)).write()
+            addresses[name] = blockwise.compiled()[name]
     return Part(**addresses, data=np.array(numbers, np.int64))
