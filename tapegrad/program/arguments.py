@@ -59,6 +59,8 @@ class Arguments:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
             if value.dtype.kind in "fiub" and value.dtype.itemsize != 4:
+                if not fits_doubles(value):
+                    self.reason = f"an argument holds integers beyond ±{LARGEST}"
                 array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
                 return self._input(array, value.dtype, value.shape, differentiated)
             self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"

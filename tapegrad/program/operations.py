@@ -15,7 +15,7 @@ from ..codegen import layout
 from ..ops.computed import COMPUTED
 from ..ops.table import BY_CODE, Pointwise, Structural
 from ..replay.moves import slots_of
-from ..replay.steps import Computed, Gather, Kernel, Link, View
+from ..replay.steps import Computed, Gather, Kernel, Link, Scatter, View
 from ..tape.tape import array_at, object_at
 from .buffers import is_output
 from .known_calls import operation_of
@@ -127,14 +127,26 @@ def _write(writer: Writer, row: Row) -> None:
 
 def _scatter(writer: Writer, row: Row) -> None:
     target, kept, source, picked = row.references
-    if int(picked["id"]) >= 0:
-        raise Unsupported("a write at positions that depend on values")
     array = array_at(target["what"])
+    if int(picked["id"]) >= 0:
+        _scatter_computed(writer, row)
+        return
     positions = np.asarray(array_at(picked["what"]), np.int64).ravel()
     shape = array_at(kept["what"]).shape
     slots = np.broadcast_to(writer.slots_of(source), shape).ravel()
     index = np.unravel_index(positions, array.shape)
     writer.buffers.slots(int(target["id"]), array)[index] = slots
+
+
+def _scatter_computed(writer: Writer, row: Row) -> None:
+    """A write at positions that the program computes makes a new array."""
+    target, kept, source, picked = row.references
+    number, array = int(target["id"]), array_at(target["what"])
+    written = broadcast(writer.view_of(source), array_at(kept["what"]).shape)
+    before, positions = writer.buffers.view(number, array), writer.view_of(picked)
+    made = writer.buffers.allocate(array.shape)
+    writer.steps.append(Scatter(made, before, written, positions))
+    writer.buffers.slots(number, array)[...] = slots_of(made)
 
 
 # --- functions without derivative --------------------------------------------------------------

@@ -24,6 +24,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
     contiguous,
@@ -36,6 +37,7 @@ _word = ctypes.c_int64
 _MAKERS: dict[type, Callable] = {
     Link: moves.part_of_link,
     Gather: moves.part_of_gather,
+    Scatter: moves.part_of_scatter,
     Pack: moves.part_of_pack,
     Kernel: part_of_kernel,
     Computed: part_of_computed,

@@ -14,6 +14,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
 )
@@ -37,6 +38,8 @@ def views_read(step: Step) -> list[View]:
         return [source for _, source in step.pairs]
     if isinstance(step, Gather):
         return [x for x in (step.source, step.positions) if isinstance(x, View)]
+    if isinstance(step, Scatter):
+        return [step.before, step.source, step.positions]
     if isinstance(step, Kernel):
         return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
     if isinstance(step, Computed):

@@ -41,6 +41,21 @@ class Variant:
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
+    def agrees(self, objects: list, out) -> bool:
+        """Whether it gives for the arguments it was recorded with what was computed then."""
+        memory = self.program.begin()
+        try:
+            if self.program.forward(memory, objects) != FINISHED:
+                return False
+            return all(
+                agree(a, value_of(b))
+                for (_, a), (_, b) in zip(
+                    tree_leaves(self.result(memory)), tree_leaves(out), strict=True
+                )
+            )
+        finally:
+            self.program.end(memory)
+
     def result(self, memory: Run):
         """The result of the function from what the program has computed."""
         made = self.program.results(memory)
