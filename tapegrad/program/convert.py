@@ -18,6 +18,7 @@ from .buffers import base_array
 from .operations import Row, write_row
 from .rewrite import settle
 from .rows import Rows
+from .targets import Originals
 from .writer import FEW, Writer
 
 _FLOAT64 = np.dtype(np.float64)
@@ -32,7 +33,7 @@ class Converter:
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         self.rows = Rows(first, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + FEW * np.count_nonzero(self.rows.marks & reading.NEEDED))
-        self.writer = Writer(self.rows)
+        self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
         self.inputs = [self._input(*one) for one in inputs]
 
     def convert(self, outputs: list) -> Code:
@@ -66,7 +67,7 @@ class Converter:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
 
     def _constant(self, place: int, number: int, array: np.ndarray) -> None:
-        content = self.trace.originals.get(number, array)
+        _, content = self.trace.originals.get(number, (array, array))
         view = self.writer.buffers.allocate(content.shape)
         self.writer.constants.append((view.offset, np.array(content, np.float64).ravel()))
         self.writer.buffers.add(place, array, view)

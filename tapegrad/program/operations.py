@@ -192,8 +192,16 @@ def dtype_of(reference) -> np.dtype:
 # --- others -----------------------------------------------------------------------------------
 
 
+_REFUSALS = {
+    "convert": "it converts to float32, while programs compute in float64",
+    "deposit": "a second derivative of picked elements",
+    "function": "it calls an autograd.Function, whose backward is Python",
+    "called": "it calls a function of custom_vjp",
+}
+
+
 def _refused(writer: Writer, row: Row) -> None:
-    raise Unsupported(f"the operation {row.op.name}")
+    raise Unsupported(_REFUSALS[row.op.name])
 
 
 def _kernel(writer: Writer, row: Row) -> None:
@@ -233,7 +241,5 @@ _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "write": _write,
     "scatter": _scatter,
     COMPUTED.name: _computed,
-    "convert": _refused,
-    "deposit": _refused,
-    "function": _refused,
+    **dict.fromkeys(_REFUSALS, _refused),
 }

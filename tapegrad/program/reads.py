@@ -98,4 +98,6 @@ class Wanted:
                 self.constant[view.offset : view.offset + view.size] = False
 
     def __call__(self, view: View) -> bool:
-        return view.base in self.bases if view.base else not self.constant[view.offset]
+        if view.base != ARENA:
+            return view.base in self.bases
+        return not self.constant[slice(*extent(view))].all()

@@ -52,8 +52,7 @@ def mapped(step: Step, move: Callable[[View], View], renumber: Renumber | None =
     if isinstance(step, Gather):
         return Gather(out, move(step.source), any_of(step.positions))
     if isinstance(step, Scatter):
-        views = (step.before, step.source, step.positions)
-        return Scatter(out, *[_view(view, renumber) for view in views])
+        return Scatter(out, move(step.before), move(step.source), move(step.positions))
     if isinstance(step, Pack):
         return Pack(out, step.slots if renumber is None else renumber(step.slots).astype(np.int32))
     if isinstance(step, Kernel):

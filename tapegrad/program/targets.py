@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+
 import numpy as np
 
 from ..replay.steps import View
@@ -38,6 +40,26 @@ class Target:
 
     def is_covered_at_most_once(self) -> bool:
         return not self.broadcast and bool((self.counts <= 1).all())
+
+
+class Originals:
+    """What was in buffers before recorded writes: pairs of a buffer and its old content."""
+
+    def __init__(self, pairs: list[tuple[np.ndarray, np.ndarray]]):
+        self.pairs = sorted(pairs, key=lambda pair: pair[0].ctypes.data)
+        self.starts = [owner.ctypes.data for owner, _ in self.pairs]
+
+    def of(self, array: np.ndarray) -> np.ndarray:
+        """An array as it was when it was read, also if it is part of such a buffer."""
+        k = bisect.bisect_right(self.starts, array.ctypes.data) - 1
+        if k < 0:
+            return array
+        owner, content = self.pairs[k]
+        offset = array.ctypes.data - self.starts[k]
+        if offset >= owner.nbytes:
+            return array
+        start = content.reshape(-1)[offset // owner.itemsize :]
+        return np.lib.stride_tricks.as_strided(start, array.shape, array.strides)
 
 
 def broadcast(view: View, shape) -> View:

@@ -6,12 +6,13 @@ import numpy as np
 
 from ..codegen import layout
 from ..replay import reading
+from ..replay.computed import are_doubles
 from ..replay.moves import slots_of
 from ..replay.steps import Elementwise, Scalars, Step, View
 from ..tape.tape import array_at
 from .buffers import Buffers, is_output
 from .rows import Rows, Unsupported
-from .targets import broadcast
+from .targets import Originals, broadcast
 
 #: Element-wise operations on so few elements become operations on numbers.
 FEW = 8
@@ -20,8 +21,9 @@ FEW = 8
 class Writer:
     """What has been written so far; rows of numbers are written by compiled code (`Rows`)."""
 
-    def __init__(self, rows: Rows):
+    def __init__(self, rows: Rows, originals: Originals):
         self.rows = rows
+        self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.third: dict[int, int] = {}  # third operands, by number of the operation
@@ -66,6 +68,9 @@ class Writer:
         return int(self.rows.slots[self.rows.place(number)])
 
     def constant_array(self, array: np.ndarray) -> View:
+        """The slots of an array that never changes."""
+        if not are_doubles(array):
+            raise Unsupported(f"an array of {array.dtype}, which doubles do not hold")
         if array.size == 1:
             slot = self.rows.constant(float(array.reshape(())[()]))
             return View(slot, array.shape, (0,) * array.ndim)
@@ -85,7 +90,9 @@ class Writer:
             value = float(np.int64(reference["what"]).view(np.float64))
             return View(self.rows.constant(value), (), ())
         array = array_at(reference["what"])
-        return self.constant_array(array) if number < 0 else self.buffers.view(number, array)
+        if number >= 0:
+            return self.buffers.view(number, array)
+        return self.constant_array(self.originals.of(array))
 
     def slots_of(self, reference) -> np.ndarray:
         """The slots of what a reference of a row names."""

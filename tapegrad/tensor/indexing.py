@@ -244,7 +244,7 @@ def become_row(tensor) -> None:
         storage = tensor._meta = Storage(tensor._array)
     storage.tensor = made = rt.row(CONSTANT, storage.owner)
     if rt.trace() is not None:
-        rt.trace().originals[made._id] = storage.owner.copy()
+        rt.trace().originals[made._id] = storage.owner, storage.owner.copy()
     current(tensor)
 
 

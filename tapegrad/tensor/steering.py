@@ -64,7 +64,8 @@ class Trace:
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
         self.steering: set[int] = set()  # rows of values without derivative
-        self.originals: dict[int, np.ndarray] = {}  # of buffers, before they were written
+        #: Buffers, by row, and what was in them before a recorded write made them rows.
+        self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
         self._place = place
 
