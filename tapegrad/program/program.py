@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 
 import numpy as np
@@ -115,7 +116,7 @@ class Program:
 
     def begin(self) -> Run:
         """Memory for one evaluation, to be given to `end`."""
-        if self._runs:
+        with contextlib.suppress(IndexError):  # another thread may have taken the last
             return self._runs.pop()
         run = Run(self.parts.slots, len(self.code.inputs) + 1)
         for slot, values in self.code.constants:
@@ -166,8 +167,8 @@ class Program:
             np.array(seen(run.values, one.view), one.dtype, order="C") for one in self.code.outputs
         ]
 
-    def failed(self, run: Run) -> tuple[int, float]:
-        """Which guard failed, in their order, and the value that it saw."""
+    def failed(self, run: Run) -> tuple[int, float] | None:
+        """Which guard failed, in their order, and the value that it saw; None if it was none."""
         slot = int(run.words[layout.RUN_FAILED // 8])
         before = 0
         for step in self.code.steps:
@@ -177,7 +178,7 @@ class Program:
                     k = slot - step.first
                     return before + int(np.searchsorted(guards, k)), float(run.values[step.a[k]])
                 before += len(guards)
-        raise AssertionError(slot)
+        return None
 
 
 def _plan(calls: list[Call]) -> np.ndarray:
