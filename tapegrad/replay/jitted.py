@@ -50,7 +50,9 @@ def functions(call: int, program: int, shapes: list[tuple[int, ...]], wanted: li
     """
     n = len(shapes)
     xs, gs = [f"x{k}" for k in range(n)], [f"g{k}" for k in range(n) if wanted[k]]
-    inputs = "".join(_take(x, shape, k, k) for k, (x, shape) in enumerate(zip(xs, shapes, strict=True)))
+    inputs = "".join(
+        _take(x, shape, k, k) for k, (x, shape) in enumerate(zip(xs, shapes, strict=True))
+    )
     ends = {"call": call, "program": program}
     value = _HEAD.format(name="value", arguments=", ".join(xs), words=n) + inputs
     value += _TAIL.format(gradients=0, **ends)
