@@ -229,6 +229,10 @@ def _kernel_operand(writer: Writer, reference, row: Row, made: View):
         array = array_at(reference["what"])
         if np.may_share_memory(array, row.array):
             return Target(row.array).view(made, array)
+    if tag == layout.TAG_ARRAY and int(reference["id"]) < 0:
+        array = array_at(reference["what"])
+        if array.dtype.kind in "iu":  # positions
+            return array.astype(np.int64)
     return writer.view_of(reference)
 
 
