@@ -84,6 +84,7 @@ def _pointer(kind):
 
 #: An address as a typed pointer, to index with `[]` in kernels.
 f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
+i32s, u8s = _pointer("i32"), _pointer("u8")
 
 
 @intrinsic
@@ -104,6 +105,17 @@ def sum_of(typingctx, total, part):
         return builder.fadd(*args, flags=("reassoc",))
 
     return types.float64(types.float64, types.float64), codegen
+
+
+@intrinsic
+def exchange(typingctx, address, value):
+    """Write a word and return what was there, in one step that other threads see as such."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", pointer, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 def _kept(attribute, doc):

@@ -29,10 +29,21 @@ def place(code: Code) -> Code:
         if len(left) == len(step.pairs):
             steps.append(step)
         else:
-            steps += [Link(target, [(target, source)]) for target, source in left]
+            steps += _links(left)
     if not moves:
         return code
     return _moved(dataclasses.replace(code, steps=steps), moves)
+
+
+def _links(pairs: list[tuple[View, View]]) -> list[Step]:
+    """What is left of a join; two single elements are a view of two."""
+    single = [pair for pair in pairs if pair[0].size == 1]
+    if len(single) == 2:
+        target, source = (
+            View(a.offset, (2,), (b.offset - a.offset,)) for a, b in zip(*single, strict=True)
+        )
+        pairs = [pair for pair in pairs if pair[0].size != 1] + [(target, source)]
+    return [Link(target, [(target, source)]) for target, source in pairs]
 
 
 def _results(step: Step) -> list[View]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..replay.moves import slots_of
 from ..replay.steps import (
     ARENA,
     Code,
@@ -65,8 +66,10 @@ def views_written(step: Step) -> list[View]:
     if isinstance(step, Scalars):
         return [View(step.first, (len(step.op),), (1,))]
     if isinstance(step, Elementwise):
-        return [view for _, view in step.stores] + [view for _, view in step.sums]
-    return [step.out]
+        return [view for _, view in step.stores] + [_summed(view) for _, view in step.sums]
+    if step.out.is_contiguous:
+        return [step.out]
+    return [View(slot, (1,), (1,)) for slot in slots_of(step.out).ravel().tolist()]
 
 
 def mark_reads(step: Step, marks: np.ndarray) -> None:
@@ -84,6 +87,12 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
     for output in code.outputs:
         low, high = extent(output.view)
         marks[low:high] = True
+
+
+def _summed(view: View) -> View:
+    """The slots into which a result is summed."""
+    low, high = extent(view)
+    return View(low, (high - low,), (1,))
 
 
 class Wanted:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..replay.flow import Flow
 from ..replay.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
-from .reads import Wanted, extent, slots_read, views_read
+from .reads import Wanted, extent, slots_read, views_read, views_written
 from .rewrite import renumbered
 from .templates import form_of, views_of
 
@@ -93,9 +93,10 @@ class Lifetimes:
                 value.ends = max(value.ends, k)
         for view in self._kept(step):
             self._live_on(view)
-        for slots in slots_read(step):
-            for slot in np.unique(slots[slots >= 0]).tolist():
-                self._live_on(View(slot, (), ()))
+        for slots in slots_read(step) if self.values else []:
+            found = np.unique(np.searchsorted(self.firsts, slots, "right") - 1)
+            for value in found[found >= 0].tolist():  # or a neighbour: to live on is always right
+                self.values[value].lives_on = True
 
     def _kept(self, step: Step) -> list[View]:
         """The views of a step whose values are read in reverse."""
@@ -125,7 +126,7 @@ def _arrays(step: Step) -> list[View]:
     if isinstance(step, Elementwise):
         return [view for _, view in step.stores]
     if isinstance(step, (Link, Pack, Gather, Kernel)):
-        return [step.out]
+        return views_written(step)
     return []
 
 

@@ -39,13 +39,15 @@ def aligned(count: int) -> np.ndarray:
 class Run:
     """Memory for one evaluation at a time: two arenas, scratch memory, the words of the run."""
 
-    def __init__(self, slots: int, bases: int = 1):
+    def __init__(self, slots: int, bases: int = 1, program: Any = None):
+        self.program = program
         self.values, self.adjoints = aligned(slots), aligned(slots)
         self.scratch = aligned(layout.SCRATCH_BYTES // 8)
         self.value_bases = np.zeros(bases, np.int64)
         self.adjoint_bases = np.zeros(bases, np.int64)
         self.value_bases[0] = self.values.ctypes.data
         self.adjoint_bases[0] = self.adjoints.ctypes.data
+        self.pointers = np.zeros(2 * bases, np.int64)
         self.words = np.zeros(layout.RUN_BYTES // 8, np.int64)
         self.address = self.words.ctypes.data
         for word, address in (
@@ -54,5 +56,6 @@ class Run:
             (layout.RUN_VALUE_BASES, self.value_bases.ctypes.data),
             (layout.RUN_ADJOINT_BASES, self.adjoint_bases.ctypes.data),
             (layout.RUN_SCRATCH, self.scratch.ctypes.data),
+            (layout.RUN_POINTERS, self.pointers.ctypes.data),
         ):
             self.words[word // 8] = address
