@@ -6,7 +6,6 @@ import functools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,12 @@ from .program.arguments import Arguments
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
 from .program.mapping import Batch
-from .program.variants import Traced, Variant, Variants, agree
+from .program.variants import Families, Traced, Variant, Variants, agree
 from .tensor.values import value_of
 from .transforms import hvp, jvp, value_and_grad, vjp
 
-#: Programs kept for one signature.
-VARIANTS = 32
+#: Programs kept for one signature, and signatures.
+VARIANTS, SIGNATURES = 32, 64
 #: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
 _CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
@@ -75,7 +74,7 @@ class Compiled:
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
         self._on_branch, self._verify, self._native = on_branch, verify, native
-        self._families: dict[Any, Variants] = {}
+        self._families = Families(SIGNATURES, VARIANTS)
         self._reason: str | None = None  # why there is no program
         self._fast: FastCall | None = None  # the program used last, if calls of it can be short
         self._derived: dict[str, Compiled] = {}
@@ -179,7 +178,7 @@ class Compiled:
         """The program that arrays and floats are evaluated by, if there is one for such calls."""
         self.value_and_grad(*args)
         arguments = Arguments(args, {}, self._argnums)
-        family = self._families.get(arguments.key)
+        family = self._families.found.get(arguments.key)
         if self._reason is not None or family is None or not family.found:
             return None
         return family.found[0] if fast_call(family.found[0], arguments) else None
@@ -218,7 +217,13 @@ class Compiled:
             if not arguments.nested:
                 self._give_up(arguments.reason)
             return self._eagerly(args, kwargs, gradient)
-        family = self._families.setdefault(arguments.key, Variants(VARIANTS))
+        family = self._families.of(arguments.key)
+        if self._families.unused >= SIGNATURES:
+            self._give_up(
+                "its arguments that are neither floats nor arrays differ at nearly every call; "
+                "pass an int that changes as a float or an array"
+            )
+            return self._eagerly(args, kwargs, gradient)
         variant, memory, stopped = family.run(arguments.values)
         if variant is None or memory is None:
             if stopped is not None:
@@ -299,7 +304,7 @@ class Compiled:
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
-        if family.recorded >= MANY and family.hits < FEW_HITS * family.recorded // MANY:
+        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             self._give_up(f"it takes another way at {stopped} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:

@@ -79,7 +79,7 @@ def test_every_kind_of_step_is_compiled(kind, n):
     """A step of each kind, in many variants, so that random programs are not called eagerly."""
     for k in range(8):
         program = [(kind, k, k + 1, k, k + 3, k), ("new", 0, 1, 2, k, k)]
-        f = lambda x, y, p=program: random_programs.value_of(p, x, y)
+        f = lambda x, y, p=program: random_programs.value_of(p, x, y)  # noqa: E731
         c, eager = compiled(f), tg.value_and_grad(f, (0, 1))
         for x, y in inputs(n, k)[:4]:
             (value, found), (right, wanted) = c.value_and_grad(x, y), eager(x, y)

@@ -60,7 +60,7 @@ class Arguments:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
             if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
-                if not are_doubles(value):
+                if not are_doubles(np.asarray(value)):
                     self.reason = f"an argument holds integers beyond ±{LARGEST}"
                 array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
                 return self._input(array, value.dtype, value.shape, differentiated)

@@ -161,7 +161,7 @@ def _computed(writer: Writer, row: Row) -> None:
         slots = writer.slots_of(row.references[1])
         writer.result(row, np.broadcast_to(slots, row.array.shape))
         return
-    operands = [
+    operands: list[tuple[Any, np.dtype | None]] = [
         (writer.view_of(row.references[1 + what]), dtype_of(row.references[1 + what]))
         if recorded
         else (what, None)

@@ -164,7 +164,12 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.recorded = 0  # how many there have been
-        self.hits = 0  # evaluations without a new recording
+        self.hits = 0  # evaluations without a new recording, but for those by a short way
+
+    @property
+    def evaluations(self) -> int:
+        """How many there have been without a new recording."""
+        return self.hits + sum([v.fast.calls for v in self.found if v.fast is not None])
 
     def add(self, variant: Variant) -> None:
         self.recorded += 1
@@ -204,3 +209,21 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
+
+
+class Families:
+    """The variants of each signature, the one used last at the end; at most `most` of them."""
+
+    def __init__(self, most: int, variants: int):
+        self.most, self.variants = most, variants
+        self.found: dict[Any, Variants] = {}
+        self.unused = 0  # signatures given up that have been called once only
+
+    def of(self, key) -> Variants:
+        """The variants of a signature."""
+        family = self.found.pop(key, None) or Variants(self.variants)
+        self.found[key] = family
+        while len(self.found) > self.most:
+            oldest = self.found.pop(next(iter(self.found)), None)
+            self.unused += oldest is not None and not oldest.evaluations
+        return family
