@@ -16,6 +16,7 @@ from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
 from .program.mapping import Batch
 from .program.variants import Families, Traced, Variant, Variants, agree
+from .tensor.tracing import users_level
 from .tensor.values import value_of
 from .transforms import hvp, jvp, value_and_grad, vjp
 
@@ -312,7 +313,7 @@ class Compiled:
         warnings.warn(
             f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=users_level(),
         )
 
 

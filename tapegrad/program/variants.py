@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autograd.reverse import plant, run
 from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
-from ..replay.computed import raised
+from ..replay.computed import LARGEST, raised
 from ..replay.layout import FINISHED, GUARD_FAILED, RAISED
 from ..replay.parts import Run
 from ..tape.adjoint import Sweep
@@ -46,14 +46,25 @@ class Variant:
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
-    def agrees(self, objects: list, out) -> bool:
-        """Whether it gives for the arguments it was recorded with what was computed then."""
+    def differs(self, objects: list, out) -> str | None:
+        """Why it does not give what was computed when it was recorded; None if it does."""
         memory = self.program.begin()
         try:
             if self.program.forward(memory, objects) != FINISHED:
-                return False
+                failed = self.program.failed(memory)
+                if failed is None:
+                    return f"it computes integers beyond ±{LARGEST}"
+                return (
+                    f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
+                    "that Python reads there may be the rounded result of a sum"
+                )
             pairs = zip(tree_leaves(self.result(memory)), tree_leaves(out), strict=True)
-            return all(agree(a, b) for (_, a), (_, b) in pairs)
+            if all(agree(a, b) for (_, a), (_, b) in pairs):
+                return None
+            return (
+                "replayed at once it gives something else: it writes to an array that it has read "
+                "before; make a new array for that"
+            )
         finally:
             self.program.end(memory)
 
@@ -114,13 +125,8 @@ class Traced:
             variant = self._convert(first)
         except Unsupported as error:
             return None, str(error)
-        if not variant.agrees(arguments.values, self.out):
-            return None, (
-                "replayed with the arguments it was recorded with it gives something else; an "
-                "array that it reads may be written later, or a number that it reads with item() "
-                "or float() be the result of a long sum"
-            )
-        return variant, None
+        reason = variant.differs(arguments.values, self.out)
+        return (variant, None) if reason is None else (None, reason)
 
     def value_and_grad(self):
         """The result, which must be one number, and its derivatives."""
