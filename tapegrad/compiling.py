@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -272,7 +273,7 @@ class Compiled:
             if traced.variant is None:
                 self._give_up(traced.reason)
             else:
-                family.add(traced.variant)
+                family.add(traced.variant, None if self._fast is None else self._fast.variant)
                 if self._native:
                     self._make_native(traced.variant)
             if not gradient:
@@ -290,7 +291,10 @@ class Compiled:
     def _check(self, found, args, kwargs, gradient: bool) -> None:
         """Compare with the function called as it is."""
         expected = self._eagerly(args, kwargs, gradient)
-        for (_, a), (_, b) in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+        pairs = itertools.zip_longest(
+            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
+        )
+        for (_, a), (_, b) in pairs:
             if not agree(a, b):
                 raise RuntimeError(
                     f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "

@@ -50,7 +50,10 @@ class Variant:
         """Why it does not give what was computed when it was recorded; None if it does."""
         memory = self.program.begin()
         try:
-            if self.program.forward(memory, objects) != FINISHED:
+            status = self.program.forward(memory, objects)
+            if status == RAISED:
+                return f"replayed at once it raises {raised(memory.address)!r}"
+            if status == GUARD_FAILED:
                 failed = self.program.failed(memory)
                 if failed is None:
                     return f"it computes integers beyond ±{LARGEST}"
@@ -134,7 +137,7 @@ class Traced:
         inputs = InputTensors([tensor for tensor, differentiated in self.inputs if differentiated])
         with Sweep() as sweep:
             inputs.prepare(sweep)
-            if is_recorded(self.out):
+            if is_recorded(self.out) and self.out._id not in self.trace.steering:
                 plant(sweep, self.out, np.ones((1, *value.shape)))
                 run(sweep)
             return plain(value.reshape(())), inputs.flat(sweep)
@@ -177,9 +180,12 @@ class Variants:
         """How many there have been without a new recording."""
         return self.hits + sum([v.fast.calls for v in self.found if v.fast is not None])
 
-    def add(self, variant: Variant) -> None:
+    def add(self, variant: Variant, recent: Variant | None) -> None:
+        """Enter a new one; the oldest goes, but for one that was used by its short way."""
         self.recorded += 1
-        self.found = [variant, *self.found[: self.most - 1]]
+        first = [variant, *[v for v in self.found if v is recent]]
+        rest = [v for v in self.found if v is not recent]
+        self.found = [*first, *rest][: self.most]
 
     def run(self, objects: list) -> tuple[Variant | None, Run | None, str | None]:
         """Run the program whose guards hold.
