@@ -12,7 +12,7 @@ from ..ops.table import TABLE
 from ..tape import store
 from . import runtime as rt
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
-from .steering import steered
+from .steering import named, steered
 from .values import (
     Storage,
     array_of,
@@ -65,6 +65,7 @@ def as_tuple(key) -> tuple:
     return key if isinstance(key, tuple) else (key,)
 
 
+@named
 def _positions_of(*parts, shape, is_tuple):
     return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
 

@@ -20,8 +20,17 @@ from . import runtime as rt
 from .values import is_recorded, is_tensor, value_of, wrap
 
 COMPUTED = ARRAY + computed.COMPUTED.code
+#: Functions of ours that `steered` is given, by the names that they have in files.
+NAMED: dict[str, Callable] = {}
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
+
+
+def named(function):
+    """Give a function a name in files: that of its module and its own."""
+    module = function.__module__.rpartition(".")[2]
+    NAMED[f"{module}.{function.__name__.strip('_')}"] = function
+    return function
 
 
 @dataclasses.dataclass
@@ -119,6 +128,7 @@ def name_of(function) -> str:
     return getattr(function, "__name__", str(function))
 
 
+@named
 def _part(*values, function, number, keywords):
     """One result of a function that has several."""
     return function(*values, **keywords)[number]
