@@ -7,17 +7,20 @@ when an operation reads it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
 from ..codegen import layout
-from ..replay.steps import Pack, View, contiguous
+from ..replay.steps import Link, Pack, View, contiguous
 from ..tape.tape import array_at
 from .rows import Rows, Unsupported
 
 #: A whole buffer is put together for a view of at least this part of it.
 WHOLE = 4
+#: Fewer pieces of slots side by side are linked, more are packed slot by slot.
+PIECES = 16
 
 
 class Buffer:
@@ -130,8 +133,20 @@ class Buffers:
 
     def together(self, slots: np.ndarray) -> View:
         """Elements from anywhere put side by side."""
-        out = self.allocate(slots.shape)
-        self.steps.append(Pack(out, slots.astype(np.int32).ravel()))
+        out, flat = self.allocate(slots.shape), slots.ravel()
+        cuts = np.flatnonzero(np.diff(flat) != 1) + 1
+        if len(cuts) >= PIECES:
+            self.steps.append(Pack(out, flat.astype(np.int32)))
+            return out
+        ends = [0, *cuts.tolist(), flat.size]
+        pairs = [
+            (
+                View(out.offset + start, (end - start,), (1,)),
+                View(int(flat[start]), (end - start,), (1,)),
+            )
+            for start, end in itertools.pairwise(ends)
+        ]
+        self.steps.append(Link(out, pairs))
         return out
 
 

@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 from ..replay.steps import Code
 from .fusing import drop_stores, fuse
+from .placing import place
 from .planning import compact, leave_inputs
+from .sharing import share
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fuse": fuse,
     "drop stores": drop_stores,
+    "place": place,
     "leave inputs": leave_inputs,
+    "share": share,
     "compact": compact,
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..replay.steps import NOTHING, Code, Elementwise, Link, Step, View
 from .reads import extent, inside, mark_outputs, mark_reads, slots_read, views_read, views_written
-from .rewrite import renumbered_code
+from .rewrite import renumbered
 
 #: Inputs of so many elements are read where they are.
 LARGE = 1 << 14
@@ -36,7 +36,7 @@ def compact(code: Code) -> Code:
     def renumber(slots: np.ndarray) -> np.ndarray:
         return np.where(slots < 0, slots, places[slots])
 
-    return renumbered_code(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
+    return renumbered(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
 
 
 def leave_inputs(code: Code) -> Code:

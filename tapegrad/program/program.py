@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ops.table import BY_CODE
 from ..replay import driver, fused, layout, moves, scalars
+from ..replay.clearing import clearing
 from ..replay.computed import part_of_computed
 from ..replay.elementwise import interpreted
 from ..replay.parts import Part, Run
@@ -28,7 +29,8 @@ from ..replay.steps import (
     contiguous,
 )
 from ..replay.structural import part_of_kernel
-from .reads import views_read, views_written
+from .reads import Wanted, views_read
+from .templates import parts_of
 
 _word = ctypes.c_int64
 _MAKERS: dict[type, Callable] = {
@@ -53,17 +55,11 @@ class Program:
 
     def __init__(self, code: Code, native: bool = False):
         self.code = code
-        self._constant = np.ones(code.slots, bool)
-        for step in code.steps:
-            for view in views_written(step):
-                self._constant[view.offset : view.offset + view.size] = False
-        for one in code.inputs:
-            if one.differentiated and not one.view.base:
-                self._constant[one.view.offset : one.view.offset + one.view.size] = False
-        self._bases = [one.view.base for one in code.inputs if one.differentiated]
-        self.fresh = frozenset(b for b in self._bases if b and self._is_fresh(b))
+        self.is_wanted = Wanted(code)
+        self.fresh = frozenset(b for b in self.is_wanted.bases if b and self._is_fresh(b))
         self._elementwise = fused.native if native else interpreted
-        self.parts = [self._part(step) for step in code.steps]
+        self.parts = parts_of(code.steps, self._part, self.is_wanted)
+        self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
         self.words = np.zeros(driver.WORDS, np.int64)
         self._fill_words()
         self.address = self.words.ctypes.data
@@ -71,12 +67,6 @@ class Program:
         self._runs: list[Run] = []
 
     # --- making -------------------------------------------------------------------------------
-
-    def is_wanted(self, view: View) -> bool:
-        """Whether the adjoints of slots are wanted: not of constants and of data."""
-        if view.base:
-            return view.base in self._bases
-        return not self._constant[view.offset]
 
     def _is_fresh(self, base: int) -> bool:
         """Whether one element-wise step alone reads a large input, and all of it."""
@@ -86,17 +76,17 @@ class Program:
             return False
         return whole in views_read(readers[0])
 
-    def _part(self, step: Step) -> Part:
+    def _part(self, step: Step, wanted: Callable[[View], bool]) -> Part:
         if isinstance(step, Scalars):
             return scalars.interpreted(step)
         if isinstance(step, Elementwise):
-            return self._elementwise(step, self.is_wanted, self.fresh)
-        return _MAKERS[type(step)](step, self.is_wanted)
+            return self._elementwise(step, wanted, self.fresh)
+        return _MAKERS[type(step)](step, wanted)
 
     def _fill_words(self) -> None:
         code = self.code
         forward = [(part.forward, part) for part in self.parts]
-        reverse = [(part.reverse, part) for part in self.parts[::-1]]
+        reverse = [call for k in range(len(self.parts))[::-1] for call in self._reverse(k)]
         self._plans = [_plan(calls) for calls in (forward, reverse, self._gradient_plan())]
         rows = [
             (
@@ -129,20 +119,27 @@ class Program:
         """
         steps, parts = self.code.steps, self.parts
         last = len(steps)
-        while last > 0 and is_linear(steps[last - 1], self._constant):
+        while last > 0 and is_linear(steps[last - 1], self.is_wanted.constant):
             last -= 1
         pivot = last - 1
         if pivot < 0 or not parts[pivot].both:
             forward = [(part.forward, part) for part in parts]
-            return forward + [(part.reverse, part) for part in parts[::-1]]
-        before, after = parts[:pivot], parts[last:]
+            return forward + [call for k in range(len(parts))[::-1] for call in self._reverse(k)]
+        before, after = range(pivot), range(last, len(parts))
         return [
-            *[(part.forward, part) for part in before],
-            *[(part.reverse, part) for part in after[::-1]],
+            *[(parts[k].forward, parts[k]) for k in before],
+            *[call for k in after[::-1] for call in self._reverse(k)],
             (parts[pivot].both, parts[pivot]),
-            *[(part.forward, part) for part in after],
-            *[(part.reverse, part) for part in before[::-1]],
+            *self._reverse(pivot)[1:],
+            *[(parts[k].forward, parts[k]) for k in after],
+            *[call for k in before[::-1] for call in self._reverse(k)],
         ]
+
+    def _reverse(self, k: int) -> list[tuple[int, Part]]:
+        """The calls of a step in reverse."""
+        part = self.parts[k]
+        clears = self._clears.get(k, [])
+        return [(part.reverse, part), *[(one.forward, one) for one in clears]]
 
     # --- running ------------------------------------------------------------------------------
 

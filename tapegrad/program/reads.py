@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..replay.moves import slots_of
 from ..replay.steps import (
     ARENA,
     Code,
@@ -62,8 +63,10 @@ def views_written(step: Step) -> list[View]:
     if isinstance(step, Scalars):
         return [View(step.first, (len(step.op),), (1,))]
     if isinstance(step, Elementwise):
-        return [view for _, view in step.stores] + [view for _, view in step.sums]
-    return [step.out]
+        return [view for _, view in step.stores] + [_summed(view) for _, view in step.sums]
+    if step.out.is_contiguous:
+        return [step.out]
+    return [View(slot, (1,), (1,)) for slot in slots_of(step.out).ravel().tolist()]
 
 
 def mark_reads(step: Step, marks: np.ndarray) -> None:
@@ -81,3 +84,24 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
     for output in code.outputs:
         low, high = extent(output.view)
         marks[low:high] = True
+
+
+def _summed(view: View) -> View:
+    """The slots into which a result is summed."""
+    low, high = extent(view)
+    return View(low, (high - low,), (1,))
+
+
+class Wanted:
+    """Whether the adjoints of slots are wanted: not of constants and of data."""
+
+    def __init__(self, code: Code):
+        self.constant = np.ones(code.slots, bool)
+        differentiated = [one.view for one in code.inputs if one.differentiated]
+        self.bases = {view.base for view in differentiated if view.base != ARENA}
+        for view in differentiated + [view for step in code.steps for view in views_written(step)]:
+            if view.base == ARENA:
+                self.constant[view.offset : view.offset + view.size] = False
+
+    def __call__(self, view: View) -> bool:
+        return view.base in self.bases if view.base else not self.constant[view.offset]

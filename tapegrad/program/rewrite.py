@@ -1,4 +1,4 @@
-"""Programs with their slots renumbered."""
+"""Programs with other views and slots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from ..replay import reading
 from ..replay.steps import (
+    ARENA,
     Code,
     Computed,
     Elementwise,
@@ -25,50 +26,58 @@ from ..replay.steps import (
 Renumber = Callable[[np.ndarray], np.ndarray]
 
 
-def _view(view: View, renumber: Renumber) -> View:
-    if view.base:
-        return view
-    return dataclasses.replace(view, offset=int(renumber(np.array([view.offset]))[0]))
+def mapped(step: Step, move: Callable[[View], View], renumber: Renumber | None = None) -> Step:
+    """A step with other views; `renumber` gives other slots for those that are no views."""
 
+    def any_of(item):
+        return move(item) if isinstance(item, View) else item
 
-def _any(item, renumber: Renumber):
-    return _view(item, renumber) if isinstance(item, View) else item
-
-
-def renumbered(step: Step, renumber: Renumber) -> Step:
-    """A step with other slots."""
-    if isinstance(step, Scalars):
-        first = int(renumber(np.array([step.first]))[0])
-        columns = [renumber(column).astype(np.int32) for column in (step.a, step.b, step.c)]
-        return Scalars(first, step.op, *columns)
     if isinstance(step, Elementwise):
         return Elementwise(
             step.shape,
-            [(code, tuple(_any(x, renumber) for x in operands)) for code, operands in step.ops],
-            [(k, _view(view, renumber)) for k, view in step.stores],
-            [(k, _view(view, renumber)) for k, view in step.sums],
+            [(code, tuple(map(any_of, operands))) for code, operands in step.ops],
+            [(k, move(view)) for k, view in step.stores],
+            [(k, move(view)) for k, view in step.sums],
         )
-    out = _view(step.out, renumber)
+    if isinstance(step, Scalars):
+        if renumber is None:
+            return step
+        first = int(renumber(np.array([step.first]))[0])
+        columns = [renumber(column).astype(np.int32) for column in (step.a, step.b, step.c)]
+        return Scalars(first, step.op, *columns)
+    out = move(step.out)
     if isinstance(step, Link):
-        return Link(out, [(_view(s, renumber), _view(t, renumber)) for s, t in step.pairs])
+        return Link(out, [(move(target), move(source)) for target, source in step.pairs])
     if isinstance(step, Gather):
-        return Gather(out, _view(step.source, renumber), _any(step.positions, renumber))
+        return Gather(out, move(step.source), any_of(step.positions))
     if isinstance(step, Pack):
-        return Pack(out, renumber(step.slots).astype(np.int32))
+        return Pack(out, step.slots if renumber is None else renumber(step.slots).astype(np.int32))
     if isinstance(step, Kernel):
-        return Kernel(step.code, [_any(x, renumber) for x in step.operands], out)
-    operands = [(_any(x, renumber), dtype) for x, dtype in step.operands]
-    return Computed(step.function, operands, out)
+        return Kernel(step.code, [any_of(x) for x in step.operands], out)
+    return Computed(step.function, [(any_of(x), dtype) for x, dtype in step.operands], out)
 
 
-def renumbered_code(code: Code, renumber: Renumber, slots: int) -> Code:
-    """A program with other slots; `constants` keep their arrays."""
+def renumbered(code: Code, renumber: Renumber, slots: int) -> Code:
+    """A program with other slots; views stay as they are but for where they begin."""
+    known: dict[int, int] = {}
+
+    def one(slot: int) -> int:
+        if slot not in known:
+            known[slot] = int(renumber(np.array([slot]))[0])
+        return known[slot]
+
+    def move(view: View) -> View:
+        if view.base != ARENA:
+            return view
+        return View(one(view.offset), view.shape, view.strides)
+
     return Code(
         slots,
-        [(int(renumber(np.array([slot]))[0]), values) for slot, values in code.constants],
-        [dataclasses.replace(one, view=_view(one.view, renumber)) for one in code.inputs],
-        [renumbered(step, renumber) for step in code.steps],
-        [dataclasses.replace(one, view=_view(one.view, renumber)) for one in code.outputs],
+        [(one(slot), values) for slot, values in code.constants],
+        [dataclasses.replace(given, view=move(given.view)) for given in code.inputs],
+        [mapped(step, move, renumber) for step in code.steps],
+        [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
+        {k: [move(view) for view in views] for k, views in code.clears.items()},
     )
 
 
@@ -80,7 +89,7 @@ def settle(code: Code, constants: np.ndarray) -> Code:
         is_constant = slots <= reading.FIRST_CONSTANT
         return np.where(is_constant, total + (reading.FIRST_CONSTANT - slots), slots)
 
-    made = renumbered_code(code, renumber, total + len(constants))
+    made = renumbered(code, renumber, total + len(constants))
     if len(constants):
         made.constants.append((total, constants))
     return made

@@ -17,8 +17,9 @@ Node = int | View
 class Flow:
     """A step read: `live` operations, those `pulled` in reverse, views that get an adjoint.
 
-    `direct` views take it where they are, without a block of their own on the way; of them `set_`
-    views are set, and `cleared` views have to be 0 before anything is added.
+    `direct` views can take it where they are, without a block on the way: two of them never
+    overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
+    `cleared` views have to be 0 before anything is added.
     """
 
     def __init__(self, step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int]):
@@ -71,7 +72,7 @@ class Flow:
         for k in self.live:
             if self.edges(k):
                 self.active.add(k)
-        reached: set[Node] = {*self.stores, *self.sums} & self.active
+        reached: set[Node] = {k for k in (*self.stores, *self.sums) if k in self.active}
         for k in reversed(self.live):
             if k in reached:
                 reached |= {node for _, node in self.edges(k)}

@@ -64,10 +64,9 @@ class _Kernel:
         return name
 
     def value(self, node: Node) -> str:
-        if node not in self.known and isinstance(node, View):
-            self.known[node] = self.load(node, VALUES)
-        elif node not in self.known:
-            self.known[node] = self.load(self.flow.stores[node][0], VALUES)
+        if node not in self.known:
+            view = node if isinstance(node, View) else self.flow.stores[node][0]
+            self.known[node] = self.load(view, VALUES)
         return self.known[node]
 
     def expression(self, k: int, text: str) -> str:

@@ -139,7 +139,8 @@ def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray) -> Part:
 
 def part_of_pack(step: Pack, wanted: Wanted) -> Part:
     slots = np.asarray(step.slots)
-    mask = np.array([wanted(View(int(slot), (), ())) for slot in slots.ravel()], bool)
+    each = {int(slot): wanted(View(int(slot), (), ())) for slot in np.unique(slots)}
+    mask = np.array([each[slot] for slot in slots.ravel().tolist()], bool)
     return _picked(step.out, ARENA, slots, mask)
 
 

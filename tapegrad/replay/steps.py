@@ -36,6 +36,10 @@ class View:
     def size(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64))
 
+    def moved(self, distance: int) -> View:
+        """The same view some slots further on."""
+        return View(self.offset + distance, self.shape, self.strides, self.base)
+
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie side by side in C order."""
@@ -162,7 +166,8 @@ class Output:
 class Code:
     """A program: how many slots, what is in some of them from the start, steps, results.
 
-    `constants` are (first slot, float64 array) pairs; nothing writes there.
+    `constants` are (first slot, float64 array) pairs; nothing writes there. `clears` are slots that
+    several arrays share, by step: after its reverse their adjoints are set back to 0.
     """
 
     slots: int
@@ -170,3 +175,4 @@ class Code:
     inputs: list[Input]
     steps: list[Step]
     outputs: list[Output]
+    clears: dict[int, list[View]] = dataclasses.field(default_factory=dict)
