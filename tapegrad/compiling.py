@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .inputs import plain, tree_leaves
+from .program import files
 from .program.arguments import Arguments
 from .program.fast import FastCall, fast_call
 from .program.variants import Traced, Variant, Variants
@@ -69,6 +70,18 @@ class Compiled:
     def grad(self, *args, **kwargs):
         """The gradient, as `tg.grad(f, argnums)` gives it."""
         return self._evaluate(args, kwargs, gradient=True)[1]
+
+    def save(self, path) -> None:
+        """Write the programs of all signatures so far to a file, which `tg.load` reads.
+
+        The format is described in docs/program_files.md. Raises ValueError if there is no program
+        yet, or if it holds what a file has no name for, such as operations of your own.
+        """
+        content = files.Compilation(self._name, self._argnums, self._single, self._families)
+        try:
+            files.save(path, content)
+        except ValueError as error:
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
 
     # --- one evaluation -----------------------------------------------------------------------
 
@@ -156,11 +169,11 @@ class Compiled:
         """A guard has failed with an outcome that no program knows."""
         if self._on_branch == "error":
             raise RuntimeError(
-                f"tapegrad.compile: {self._name} takes another way at {_line(guard)} than when "
+                f"tapegrad.compile: {self._name} takes another way at {line_of(guard)} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
         if family.recorded >= MANY and family.hits < FEW_HITS * family.recorded // MANY:
-            self._give_up(f"it takes another way at {_line(guard)} at nearly every call")
+            self._give_up(f"it takes another way at {line_of(guard)} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
@@ -182,7 +195,7 @@ def _agree(a, b) -> bool:
     return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
 
 
-def _line(guard) -> str:
+def line_of(guard) -> str:
     """The user's line at which a guard was recorded."""
     for file, line, _ in guard.place:
         return f"{file}:{line}"

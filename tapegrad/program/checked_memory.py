@@ -30,7 +30,8 @@ def expect(holds: bool, what: str) -> None:
 class Memory:
     """Slots of a program that is gone through in order, first those of constants and inputs.
 
-    Those that are `ready` can be read, those that are `taken` not be written.
+    Those that are `ready` can be read, those that are `taken` not be written. What is `lasting`
+    stays to the end: constants, inputs, and what is read as positions in reverse.
     """
 
     def __init__(self, code: Code):
@@ -45,6 +46,7 @@ class Memory:
             self.write(contiguous(slot, values.shape))
         for number, one in enumerate(self.inputs):
             self._input(number, one)
+        self.lasting = self.taken.copy()
 
     def _input(self, number: int, one) -> None:
         is_shaped(one.view)
@@ -82,18 +84,35 @@ class Memory:
         expect(view.base == ARENA and view.is_contiguous, "results are not in C order in the arena")
         self._take(view)
 
+    def write_each(self, view: View) -> None:
+        """Slots anywhere get values, each slot one."""
+        self.fits(view)
+        expect(view.base == ARENA and is_injective(view), "two results share a slot")
+        self._take(view)
+
     def write_sums(self, view: View) -> None:
         """Slots get sums along the axes whose strides are 0."""
+        axes = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if s or not n]
+        shape, strides = tuple(n for n, _ in axes), tuple(s for _, s in axes)
+        self.write_each(View(view.offset, shape, strides, view.base))
+
+    def begin_again(self, view: View) -> None:
+        """Slots whose values are not read any more are given to others."""
         self.fits(view)
-        axes = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if s]
-        kept = View(view.offset, tuple(n for n, _ in axes), tuple(s for _, s in axes))
-        expect(view.base == ARENA and is_injective(kept), "elements of a sum share a slot")
-        self._take(view)
+        expect(view.base == ARENA and view.is_contiguous, "shared slots are not side by side")
+        expect(not marked(self.lasting, view).any(), "slots are given up that must last")
+        marked(self.taken, view)[...] = False
+        marked(self.ready, view)[...] = False
 
     def _take(self, view: View) -> None:
         expect(not marked(self.taken, view).any(), "a slot is written twice")
         marked(self.taken, view)[...] = True
         marked(self.ready, view)[...] = True
+
+    def last(self, view: View) -> None:
+        """A view is read in reverse, in a way that trusts its values."""
+        if view.base == ARENA:
+            marked(self.lasting, view)[...] = True
 
     def lies_in(self, view: View, whole: View) -> None:
         """A view sees slots of a result only."""

@@ -38,8 +38,11 @@ _OPERANDS = 3
 def check(code: Code) -> None:
     """Raise IllegalProgram unless a program keeps to its own memory."""
     checker = _Checker(Memory(code))
+    expect(set(code.clears) <= set(range(len(code.steps))), "slots are shared by no step")
     for number, step in enumerate(code.steps):
         try:
+            for view in code.clears.get(number, []):
+                checker.memory.begin_again(view)
             checker.step(step)
         except IllegalProgram as error:
             raise IllegalProgram(f"step {number} ({type(step).__name__}): {error}") from None
@@ -62,6 +65,9 @@ class _Checker:
             return
         if isinstance(step, Elementwise):
             self._elementwise(step)
+            return
+        if isinstance(step, Link):
+            self._link(step)
             return
         self.memory.fits(step.out)
         _STEPS[type(step)](self, step)
@@ -121,16 +127,22 @@ class _Checker:
             self.memory.write_sums(view)
 
     def _link(self, step: Link) -> None:
+        self.memory.fits(step.out)
+        whole = [target for target, _ in step.pairs] == [step.out]
+        expect(whole or step.out.is_contiguous, "the result is not in C order")
         for target, source in step.pairs:
             self.memory.read(source)
-            self.memory.lies_in(target, step.out)
             expect(target.shape == source.shape, "what is linked has another shape")
+            if not whole:
+                self.memory.lies_in(target, step.out)
+        self.memory.write_each(step.out)
 
     def _gather(self, step: Gather) -> None:
         self.memory.read(step.source)
         positions = step.positions
         if isinstance(positions, View):
             self.memory.read(positions)
+            self.memory.last(positions)
         else:
             expect(positions.dtype == np.int64, "positions are no int64")
             are_below(positions, step.source.size)
@@ -158,7 +170,6 @@ class _Checker:
 
 
 _STEPS: dict[type, Callable] = {
-    Link: _Checker._link,
     Gather: _Checker._gather,
     Pack: _Checker._pack,
     Kernel: _Checker._kernel,

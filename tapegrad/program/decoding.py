@@ -45,6 +45,10 @@ def items(item, count: int | None = None) -> list:
     return item
 
 
+def pairs(item) -> list[list]:
+    return [items(one, 2) for one in items(item)]
+
+
 def integers(item) -> tuple[int, ...]:
     return tuple(map(integer, items(item)))
 
@@ -131,16 +135,15 @@ class Reader:
         def node(x):
             return self.view(x) if type(x) is list else integer(x)
 
-        made = [(self.code(name), tuple(map(node, items(xs)))) for name, xs in _tuples(ops, 2)]
+        made = [(self.code(name), tuple(map(node, items(xs)))) for name, xs in pairs(ops)]
         results = [
-            [(integer(k), self.view(view)) for k, view in _tuples(found, 2)]
-            for found in (stores, sums)
+            [(integer(k), self.view(view)) for k, view in pairs(found)] for found in (stores, sums)
         ]
         return Elementwise(integers(shape), made, *results)
 
     def link(self, item) -> Link:
-        out, pairs = fields(item, "out", "pairs")
-        views = [(self.view(target), self.view(source)) for target, source in _tuples(pairs, 2)]
+        out, linked = fields(item, "out", "pairs")
+        views = [(self.view(target), self.view(source)) for target, source in pairs(linked)]
         return Link(self.view(out), views)
 
     def gather(self, item) -> Gather:
@@ -166,7 +169,7 @@ class Reader:
             raise ValueError("a function is none, or its keywords are not")
         found = [
             (self.operand(x), None if dtype is None else dtype_named(dtype))
-            for x, dtype in _tuples(operands, 2)
+            for x, dtype in pairs(operands)
         ]
         if bound:
             called = functools.partial(called, **bound)
@@ -176,10 +179,6 @@ class Reader:
         if type(item) is not dict or item.get("step") not in _STEPS:
             raise ValueError(f"{_short(item)} is no step")
         return _STEPS[item["step"]](self, {k: v for k, v in item.items() if k != "step"})
-
-
-def _tuples(item, count: int) -> list[list]:
-    return [items(one, count) for one in items(item)]
 
 
 def _is_text(item) -> bool:
@@ -195,7 +194,7 @@ _DECODED: dict[str, Callable] = {
     "bytes": lambda reader, x: bytes.fromhex(text(x)),
     "tuple": lambda reader, x: tuple(reader.values(x)),
     "list": lambda reader, x: reader.values(x),
-    "dict": lambda reader, x: {reader.value(k): reader.value(v) for k, v in _tuples(x, 2)},
+    "dict": lambda reader, x: {reader.value(k): reader.value(v) for k, v in pairs(x)},
     "slice": lambda reader, x: slice(*reader.values(x, 3)),
     "ellipsis": lambda reader, x: Ellipsis,
     "array": lambda reader, x: reader.array(x),

@@ -66,10 +66,10 @@ class Writer:
                 return {name: encode(self, value)}
         if isinstance(value, type) and issubclass(value, (bool, int, float, np.generic)):
             return {"dtype": np.dtype(value).name}
-        name = name_of(value) if callable(value) else None
-        if name is None:
+        named = name_of(value) if callable(value) else None
+        if named is None:
             raise ValueError(f"it holds {value!r:.60}, which files have no name for")
-        return {"function": name}
+        return {"function": named}
 
     def operand(self, item) -> Any:
         """A view, or a plain value."""
@@ -120,16 +120,14 @@ class Writer:
         }
 
     def computed(self, step: Computed) -> dict:
-        function, keywords = step.function, {}
-        if isinstance(function, functools.partial):
-            function, keywords = function.func, function.keywords
+        bound = functools.partial(step.function)  # of a partial: the same once more
         operands = [
             [self.operand(x), None if dtype is None else dtype.name] for x, dtype in step.operands
         ]
         return {
             "out": self.view(step.out),
-            "function": self.value(function),
-            "keywords": self.value(keywords),
+            "function": self.value(bound.func),
+            "keywords": self.value(bound.keywords),
             "operands": operands,
         }
 

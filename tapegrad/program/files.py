@@ -19,6 +19,7 @@ from .decoding import (
     integer,
     integers,
     items,
+    pairs,
     text,
     truth,
 )
@@ -107,8 +108,7 @@ def _read_structure(reader: Reader, item) -> Any:
         raise ValueError("an argument or a result is in an unknown container")
     ((name, inner),) = item.items()
     if name == "dict":
-        pairs = [items(pair, 2) for pair in items(inner)]
-        return dict, tuple((reader.value(k), _read_structure(reader, v)) for k, v in pairs)
+        return dict, tuple((reader.value(k), _read_structure(reader, v)) for k, v in pairs(inner))
     return _CONTAINERS[name], tuple(_read_structure(reader, one) for one in items(inner))
 
 
@@ -197,6 +197,7 @@ def _variant(writer: Writer, variant: Variant) -> dict:
         "inputs": [[writer.view(x.view), x.dtype.name, x.differentiated] for x in code.inputs],
         "steps": [writer.step(step) for step in code.steps],
         "outputs": [[writer.view(x.view), x.dtype.name] for x in code.outputs],
+        "clears": [[k, [writer.view(v) for v in views]] for k, views in code.clears.items()],
         "guards": writer.array(np.array([guard.value for guard in variant.guards], np.float64)),
         "places": [[list(frame) for frame in guard.place] for guard in variant.guards],
         "tree": _structure(writer, structure(variant.tree)),
@@ -208,23 +209,11 @@ def _variant(writer: Writer, variant: Variant) -> dict:
 
 
 def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Variant:
-    slots, constants, given, steps, outputs, guards, places, tree, leaves = fields(
-        item,
-        *("slots", "constants", "inputs", "steps", "outputs"),
-        *("guards", "places", "tree", "leaves"),
+    code_fields = "slots", "constants", "inputs", "steps", "outputs", "clears"
+    *program, guards, places, tree, leaves = fields(
+        item, *code_fields, "guards", "places", "tree", "leaves"
     )
-    if 16 * integer(slots) > most_bytes:
-        raise ValueError(
-            f"a program needs {16 * slots} bytes for values and adjoints; allow more than "
-            f"{most_bytes} with most_bytes="
-        )
-    code = Code(
-        slots,
-        [(integer(slot), reader.array(x)) for slot, x in (items(x, 2) for x in items(constants))],
-        [_read_input(reader, x) for x in items(given)],
-        [reader.step(x) for x in items(steps)],
-        [Output(reader.view(v), dtype_named(d)) for v, d in (items(x, 2) for x in items(outputs))],
-    )
+    code = _read_code(reader, program, most_bytes)
     check(code)
     if [(x.dtype.str, x.view.shape, x.differentiated) for x in code.inputs] != inputs:
         raise ValueError("a program has other inputs than its signature")
@@ -234,6 +223,23 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
         raise ValueError("a result has leaves of another number")
     learned = _read_guards(reader, guards, places, code)
     return Variant(Program(code), learned, _built(made), found, checked=True)
+
+
+def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
+    slots, constants, given, steps, outputs, clears = program
+    if 16 * integer(slots) > most_bytes:
+        raise ValueError(
+            f"a program needs {16 * slots} bytes for values and adjoints; allow more than "
+            f"{most_bytes} with most_bytes="
+        )
+    return Code(
+        slots,
+        [(integer(slot), reader.array(x)) for slot, x in pairs(constants)],
+        [_read_input(reader, x) for x in items(given)],
+        [reader.step(x) for x in items(steps)],
+        [Output(reader.view(v), dtype_named(d)) for v, d in pairs(outputs)],
+        {integer(k): [reader.view(v) for v in items(views)] for k, views in pairs(clears)},
+    )
 
 
 def _read_input(reader: Reader, item) -> Input:
