@@ -8,7 +8,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..ops.computed import COMPUTED
-from ..ops.table import BY_CODE, Pointwise, Structural
+from ..ops.table import BY_CODE, USERS, Pointwise, Structural
 from ..replay import reading
 from ..replay.steps import (
     GUARD,
@@ -207,8 +207,8 @@ class Converter:
         self.result(place, number, out, self.apply(op.code, references[:-1], array.shape))
 
     def apply(self, code: int, references, shape) -> View | np.ndarray:
-        """An element-wise operation; on few elements as operations on numbers."""
-        if np.prod(shape, dtype=np.int64) <= FEW:
+        """An element-wise operation; on few elements as operations on numbers, if it is no user's."""
+        if np.prod(shape, dtype=np.int64) <= FEW and BY_CODE[code].name not in USERS:
             columns = [np.broadcast_to(self.slots_of(r), shape).ravel() for r in references]
             slots = [
                 self.emit(code, *map(int, operands)) for operands in zip(*columns, strict=True)

@@ -150,10 +150,13 @@ class Variants:
                 return variant, memory, None, status
             if status != GUARD_FAILED:
                 return variant, memory, None, status
-            k, seen = variant.program.failed(memory)
+            failed = variant.program.failed(memory)
             variant.program.end(memory)
-            guard = variant.guards[k]
-            candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
+            if failed is None:
+                candidates = candidates[1:]
+                continue
+            guard = variant.guards[failed[0]]
+            candidates = [v for v in candidates[1:] if _goes_on(v, variant, *failed)]
         return None, None, guard, GUARD_FAILED
 
 

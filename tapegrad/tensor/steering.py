@@ -103,7 +103,7 @@ def is_steering(tensor) -> bool:
     return trace is not None and tensor._id in trace.steering
 
 
-def steered(function, *operands, **keywords):
+def steered(function, /, *operands, **keywords):
     """`function` of values: what NumPy gives; while a program is traced, a recorded tensor of it.
 
     Tensors among the operands are given as arrays.
