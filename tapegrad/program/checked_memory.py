@@ -34,8 +34,9 @@ class Memory:
     stays to the end: constants, inputs, and what is read as positions in reverse.
     """
 
-    def __init__(self, code: Code):
+    def __init__(self, code: Code, most: int):
         expect(NOTHING < code.slots <= MOST, f"{code.slots} slots")
+        self.most = min(most, MOST)
         self.inputs = code.inputs
         self.slots = code.slots
         self.ready = np.zeros(code.slots, bool)
@@ -49,7 +50,7 @@ class Memory:
         self.lasting = self.taken.copy()
 
     def _input(self, number: int, one) -> None:
-        is_shaped(one.view)
+        self.is_shaped(one.view)
         expect(one.view.is_contiguous, f"input {number} is not in C order")
         expect(one.dtype.kind in KINDS, f"input {number} has dtype {one.dtype}")
         if one.view.base == ARENA:
@@ -58,9 +59,17 @@ class Memory:
             own = one.view.base == number + 1 and one.view.offset == 0
             expect(own and one.dtype == np.float64, f"input {number} is base {one.view.base}")
 
+    def is_shaped(self, view: View) -> None:
+        """Shape and strides are such that no product of them is too large."""
+        sizes, strides = view.shape, view.strides
+        expect(len(sizes) == len(strides) <= DIMENSIONS, f"a view has shape {sizes}")
+        expect(all(n >= 0 for n in sizes), f"a view has shape {sizes}")
+        expect(math.prod(n or 1 for n in sizes) <= self.most, f"a view has shape {sizes}")
+        expect(all(abs(s) <= MOST for s in strides), f"a view has strides {strides}")
+
     def fits(self, view: View) -> None:
         """A view lies in its memory."""
-        is_shaped(view)
+        self.is_shaped(view)
         room = self.slots
         if view.base != ARENA:
             inputs = self.inputs
@@ -75,7 +84,7 @@ class Memory:
         """A view has values."""
         self.fits(view)
         if view.base == ARENA:
-            ready = marked(self.ready, view).all()
+            ready = self.ready[slice(*extent(view))].all() or marked(self.ready, view).all()
             expect(bool(ready), "a slot is read before it is written")
 
     def write(self, view: View) -> None:
@@ -120,15 +129,6 @@ class Memory:
         low, high = extent(view)
         inside = whole.offset <= low and high <= whole.offset + whole.size
         expect(view.base == whole.base and (inside or not view.size), "a view leaves the result")
-
-
-def is_shaped(view: View) -> None:
-    """Shape and strides are such that no product of them is too large."""
-    sizes, strides = view.shape, view.strides
-    expect(len(sizes) == len(strides) <= DIMENSIONS, f"a view has shape {sizes}")
-    expect(all(n >= 0 for n in sizes), f"a view has shape {sizes}")
-    expect(math.prod(n or 1 for n in sizes) <= MOST, f"a view has shape {sizes}")
-    expect(all(abs(s) <= MOST for s in strides), f"a view has strides {strides}")
 
 
 def marked(marks: np.ndarray, view: View) -> np.ndarray:

@@ -29,15 +29,18 @@ from ..replay.steps import (
     View,
     contiguous,
 )
-from .checked_memory import KINDS, IllegalProgram, Memory, are_below, expect, is_shaped, marked
+from .checked_memory import KINDS, MOST, IllegalProgram, Memory, are_below, expect, marked
 
 #: Operations on numbers have no more operands.
 _OPERANDS = 3
 
 
-def check(code: Code) -> None:
-    """Raise IllegalProgram unless a program keeps to its own memory."""
-    checker = _Checker(Memory(code))
+def check(code: Code, most: int = MOST) -> None:
+    """Raise IllegalProgram unless a program keeps to its own memory.
+
+    No view may have more than `most` elements.
+    """
+    checker = _Checker(Memory(code, most))
     expect(set(code.clears) <= set(range(len(code.steps))), "slots are shared by no step")
     for number, step in enumerate(code.steps):
         try:
@@ -117,7 +120,7 @@ class _Checker:
                     expect(operand.shape == step.shape, "an operand of another shape")
                 else:
                     expect(0 <= operand < k, "an operation reads one that comes later")
-        is_shaped(contiguous(0, step.shape))
+        self.memory.is_shaped(contiguous(0, step.shape))
         for k, view in (*step.stores, *step.sums):
             expect(0 <= k < len(step.ops), f"there is no result {k}")
             expect(view.shape == step.shape, "a result of another shape")

@@ -207,7 +207,7 @@ class Converter:
         self.result(place, number, out, self.apply(op.code, references[:-1], array.shape))
 
     def apply(self, code: int, references, shape) -> View | np.ndarray:
-        """An element-wise operation; on few elements as operations on numbers, if it is no user's."""
+        """An element-wise operation; on few elements as operations on numbers, but for users'."""
         if np.prod(shape, dtype=np.int64) <= FEW and BY_CODE[code].name not in USERS:
             columns = [np.broadcast_to(self.slots_of(r), shape).ravel() for r in references]
             slots = [

@@ -214,7 +214,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
         item, *code_fields, "guards", "places", "tree", "leaves"
     )
     code = _read_code(reader, program, most_bytes)
-    check(code)
+    check(code, most_bytes // 8)
     if [(x.dtype.str, x.view.shape, x.differentiated) for x in code.inputs] != inputs:
         raise ValueError("a program has other inputs than its signature")
     made = _read_structure(reader, tree)
