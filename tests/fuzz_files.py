@@ -66,7 +66,7 @@ def change(header, rng):
 def flip(content, rng):
     """Change some bytes."""
     made = np.frombuffer(content, np.uint8).copy()
-    for _ in range(rng.integers(1, 4)):
+    for _ in range(rng.integers(1, 4) if made.size else 0):
         made[rng.integers(made.size)] = rng.integers(256)
     return made.tobytes()
 
