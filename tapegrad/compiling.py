@@ -132,8 +132,10 @@ class Compiled:
 
     def _in_order(self, gradients: list) -> tuple:
         """Derivatives of the arguments in their order, as `argnums` names them."""
-        wanted = sorted({number % self._fast.count for number in self._argnums})
-        return tuple(gradients[wanted.index(number % self._fast.count)] for number in self._argnums)
+        assert self._fast is not None
+        count = self._fast.count
+        wanted = sorted({number % count for number in self._argnums})
+        return tuple(gradients[wanted.index(number % count)] for number in self._argnums)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""

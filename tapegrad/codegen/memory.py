@@ -84,6 +84,7 @@ def _pointer(kind):
 
 #: An address as a typed pointer, to index with `[]` in kernels.
 f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
+i32s, u8s = _pointer("i32"), _pointer("u8")
 
 
 @intrinsic

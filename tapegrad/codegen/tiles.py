@@ -49,7 +49,7 @@ def _add_products(builder, sums, rows, b, b_across):
 
 
 def _write(builder, sums, offsets, c, c_across):
-    """Add the sums to c: all rows of a column are read before one is written, since they overlap."""
+    """Add the sums to c: all rows of a column are read before one is written: they overlap."""
     for column in sums:
         places = [builder.add(c, offset) for offset in offsets]
         before = [_load(builder, place, _VECTOR) for place in places]

@@ -1,45 +1,24 @@
-"""A program that can be run: its steps as compiled parts, plans of calls, memory for runs."""
+"""A program that can be run: plans of calls of its parts, and memory for runs."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 
 import numpy as np
 
 from ..ops.table import BY_CODE
-from ..replay import driver, fused, layout, moves, scalars
+from ..replay import driver, layout
 from ..replay.clearing import clearing
-from ..replay.computed import part_of_computed
-from ..replay.elementwise import interpreted
+from ..replay.moves import slots_of
 from ..replay.parts import Part, Run
-from ..replay.steps import (
-    GUARD,
-    NOTHING,
-    Code,
-    Computed,
-    Elementwise,
-    Gather,
-    Kernel,
-    Link,
-    Pack,
-    Scalars,
-    Step,
-    View,
-    contiguous,
-)
-from ..replay.structural import part_of_kernel
-from .reads import Wanted, views_read
-from .templates import parts_of
+from ..replay.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
+from ..tensor import memory
+from .making import Parts
 
+#: More operations on numbers after the last element-wise step are not looked through.
+_FEW = 64
 _word = ctypes.c_int64
-_MAKERS: dict[type, Callable] = {
-    Link: moves.part_of_link,
-    Gather: moves.part_of_gather,
-    Pack: moves.part_of_pack,
-    Kernel: part_of_kernel,
-    Computed: part_of_computed,
-}
+Call = tuple[int, Part]
 
 
 def table(objects: list):
@@ -50,17 +29,16 @@ def table(objects: list):
 class Program:
     """A program, compiled; any number of threads may run it.
 
-    With `native` its element-wise steps are compiled to code of their own.
+    With `native` its steps are compiled to code of their own.
     """
 
     def __init__(self, code: Code, native: bool = False):
         self.code = code
-        self.is_wanted = Wanted(code)
-        self.fresh = frozenset(b for b in self.is_wanted.bases if b and self._is_fresh(b))
-        self._elementwise = fused.native if native else interpreted
-        self.parts = parts_of(code.steps, self._part, self.is_wanted)
+        self.native = native
+        self.parts = Parts(code, native)
         self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
         self.words = np.zeros(driver.WORDS, np.int64)
+        self._keep: list[np.ndarray] = []
         self._fill_words()
         self.address = self.words.ctypes.data
         self.compiled = driver.compiled()
@@ -68,78 +46,63 @@ class Program:
 
     # --- making -------------------------------------------------------------------------------
 
-    def _is_fresh(self, base: int) -> bool:
-        """Whether one element-wise step alone reads a large input, and all of it."""
-        whole = contiguous(0, self.code.inputs[base - 1].view.shape, base)
-        readers = [s for s in self.code.steps if any(v.base == base for v in views_read(s))]
-        if len(readers) != 1 or not isinstance(readers[0], Elementwise):
-            return False
-        return whole in views_read(readers[0])
-
-    def _part(self, step: Step, wanted: Callable[[View], bool]) -> Part:
-        if isinstance(step, Scalars):
-            return scalars.interpreted(step)
-        if isinstance(step, Elementwise):
-            return self._elementwise(step, wanted, self.fresh)
-        return _MAKERS[type(step)](step, wanted)
-
     def _fill_words(self) -> None:
-        code = self.code
-        forward = [(part.forward, part) for part in self.parts]
-        reverse = [call for k in range(len(self.parts))[::-1] for call in self._reverse(k)]
-        self._plans = [_plan(calls) for calls in (forward, reverse, self._gradient_plan())]
-        rows = [
-            (
-                one.view.offset,
-                one.view.size,
-                int(one.view.shape != ()),
-                one.view.base,
-                int(one.view.base not in self.fresh),
-            )
-            for one in code.inputs
+        code, steps = self.code, range(len(self.code.steps))
+        reverse = [call for k in steps[::-1] for call in self._reverse(k)]
+        inputs = [
+            (i.view.offset, i.view.size, i.view.shape != (), i.view.base, i.view.base not in fresh)
+            for fresh in [self.parts.fresh]
+            for i in code.inputs
         ]
-        self._inputs = np.array(rows, np.int64).reshape(-1, driver.INPUT_WORDS)
-        places = (driver.VALUE_PLAN, driver.REVERSE_PLAN, driver.GRADIENT_PLAN)
-        for word, plan in zip(places, self._plans, strict=True):
-            self.words[word // 8] = plan.ctypes.data
-            self.words[word // 8 + 1] = len(plan)
-        for word, value in (
-            (driver.SLOTS, code.slots),
-            (driver.INPUTS, self._inputs.ctypes.data),
-            (driver.INPUTS_COUNT, len(rows)),
-            (driver.RESULT, code.outputs[0].view.offset if code.outputs else NOTHING),
-        ):
-            self.words[word // 8] = value
+        tables = (
+            (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
+            (driver.REVERSE_PLAN, _plan(reverse)),
+            (driver.GRADIENT_PLAN, _plan(self._gradient_plan())),
+            (driver.CLEARS, self.parts.touched()),
+            (driver.INPUTS, np.array(inputs, np.int64).reshape(-1, driver.INPUT_WORDS)),
+        )
+        for word, rows in tables:
+            self._keep.append(rows)
+            self.words[word // 8] = rows.ctypes.data
+            self.words[word // 8 + 1] = len(rows)
+        result = code.outputs[0].view.offset if code.outputs else NOTHING
+        self.words[driver.RESULT // 8] = result
 
-    def _gradient_plan(self) -> list[tuple[int, Part]]:
+    def _forward(self, k: int) -> list[Call]:
+        """The calls of a step."""
+        return [(part.forward, part) for part in self.parts.of[k]]
+
+    def _reverse(self, k: int) -> list[Call]:
+        """The calls of a step in reverse."""
+        clears = [(one.forward, one) for one in self._clears.get(k, [])]
+        return [(part.reverse, part) for part in self.parts.of[k][::-1]] + clears
+
+    def _gradient_plan(self) -> list[Call]:
         """Values and adjoints.
 
         Where the steps after an element-wise one have slopes that depend on nothing, their adjoints
         come first, so that this one is gone through only once.
         """
-        steps, parts = self.code.steps, self.parts
+        steps, constant = self.code.steps, self.parts.wanted.constant
         last = len(steps)
-        while last > 0 and is_linear(steps[last - 1], self.is_wanted.constant):
+        while last > 0 and is_linear(steps[last - 1], constant):
             last -= 1
         pivot = last - 1
-        if pivot < 0 or not parts[pivot].both:
-            forward = [(part.forward, part) for part in parts]
-            return forward + [call for k in range(len(parts))[::-1] for call in self._reverse(k)]
-        before, after = range(pivot), range(last, len(parts))
+        both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
+        if not both:
+            order = range(len(steps))
+            forward = [call for k in order for call in self._forward(k)]
+            return forward + [call for k in order[::-1] for call in self._reverse(k)]
+        before, after = range(pivot), range(last, len(steps))
+        clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
         return [
-            *[(parts[k].forward, parts[k]) for k in before],
+            *[call for k in before for call in self._forward(k)],
             *[call for k in after[::-1] for call in self._reverse(k)],
-            (parts[pivot].both, parts[pivot]),
-            *self._reverse(pivot)[1:],
-            *[(parts[k].forward, parts[k]) for k in after],
+            *[(part.both, part) for part in both],
+            *clears,
+            *[call for k in after for call in self._forward(k)],
             *[call for k in before[::-1] for call in self._reverse(k)],
         ]
-
-    def _reverse(self, k: int) -> list[tuple[int, Part]]:
-        """The calls of a step in reverse."""
-        part = self.parts[k]
-        clears = self._clears.get(k, [])
-        return [(part.reverse, part), *[(one.forward, one) for one in clears]]
 
     # --- running ------------------------------------------------------------------------------
 
@@ -147,7 +110,7 @@ class Program:
         """Memory for one evaluation, to be given to `end`."""
         if self._runs:
             return self._runs.pop()
-        run = Run(self.code.slots, len(self.code.inputs) + 1)
+        run = Run(self.parts.slots, len(self.code.inputs) + 1)
         for slot, values in self.code.constants:
             run.values[slot : slot + len(values)] = values
         return run
@@ -162,9 +125,8 @@ class Program:
 
     def gradients(self) -> list:
         """New arrays for the derivatives of the inputs; None for data."""
-        return [
-            np.empty(one.view.shape) if one.differentiated else None for one in self.code.inputs
-        ]
+        inputs = self.code.inputs
+        return [memory.empty(i.view.shape) if i.differentiated else None for i in inputs]
 
     def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
         """Adjoints of the inputs after `forward`, from those of the results; None for data."""
@@ -172,7 +134,7 @@ class Program:
         given = table(made)
         self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
         for output, seed in zip(self.code.outputs, seeds, strict=True):
-            np.add.at(run.adjoints, moves.slots_of(output.view), seed)
+            np.add.at(run.adjoints, slots_of(output.view), seed)
         self.compiled["adjoints"](run.address, self.address)
         self.compiled["give"](run.address, self.address, ctypes.addressof(given))
         return made
@@ -209,7 +171,7 @@ class Program:
         return None
 
 
-def _plan(calls: list[tuple[int, Part]]) -> np.ndarray:
+def _plan(calls: list[Call]) -> np.ndarray:
     rows = [(address, part.data.ctypes.data) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
 
@@ -228,10 +190,6 @@ def is_linear(step: Step, constant: np.ndarray) -> bool:
         if not (linear or (name == "divide" and constant[b])):
             return False
     return True
-
-
-#: More operations on numbers after the last element-wise step are not looked through.
-_FEW = 64
 
 
 def seen(arena: np.ndarray, view: View) -> np.ndarray:

@@ -77,6 +77,27 @@ def form_of(step: Elementwise | Link, wanted: Callable[[View], bool]) -> Form:
     return Form((type(step), shape, *parts), places)
 
 
+class _Swapped:
+    """Views replaced by others."""
+
+    def __init__(self, views: dict[View, View]):
+        self.views = views
+
+    def __call__(self, view: View) -> View:
+        return self.views.get(view, view)
+
+
+class _Asked(_Swapped):
+    """Whether adjoints are wanted, of views that stand for others."""
+
+    def __init__(self, wanted, views: dict[View, View]):
+        super().__init__(views)
+        self.wanted = wanted
+
+    def __call__(self, view: View):
+        return self.wanted(super().__call__(view))
+
+
 class Template:
     """The part of a form, and for each place the words of its data that move with it."""
 
@@ -89,11 +110,8 @@ class Template:
         groups = clusters(views)
         for group in dict.fromkeys(g for g in groups if g >= 0):
             moved = {v: v.moved(FAR) for v, g in zip(views, groups, strict=True) if g == group}
-            flags = {new: wanted(old) for old, new in moved.items()}
-            other = make(
-                mapped(step, lambda v, moved=moved: moved.get(v, v)),
-                lambda v, flags=flags: flags[v] if v in flags else wanted(v),
-            ).data
+            back = {new: old for old, new in moved.items()}
+            other = make(mapped(step, _Swapped(moved)), _Asked(wanted, back)).data
             if other.shape != self.part.data.shape:
                 self.fits = False
                 return

@@ -16,12 +16,13 @@ from ..codegen.factory import functions, once
     REVERSE_COUNT,
     GRADIENT_PLAN,  # values and adjoints
     GRADIENT_COUNT,
-    SLOTS,
+    CLEARS,  # address of rows of two words: where adjoints are set to 0 first, and how many bytes
+    CLEARS_COUNT,
     INPUTS,  # address of rows of words, see below
     INPUTS_COUNT,
     RESULT,  # slot of the first result
-) = range(0, 80, 8)
-WORDS = 10
+) = range(0, 88, 8)
+WORDS = 11
 #: Words of an input: slot, how many, whether it is an array, its base, whether the memory of its
 #: adjoint is set to 0 first.
 SLOT, SIZE, IS_ARRAY, BASE, ZEROED = range(0, 40, 8)
@@ -35,7 +36,7 @@ from tapegrad.codegen.memory import (
 )
 from tapegrad.replay.driver import (
     BASE, GRADIENT_COUNT, GRADIENT_PLAN, INPUT_WORDS, INPUTS, INPUTS_COUNT, IS_ARRAY, RESULT,
-    REVERSE_COUNT, REVERSE_PLAN, SIZE, SLOT, SLOTS, VALUE_COUNT, VALUE_PLAN, ZEROED,
+    CLEARS, CLEARS_COUNT, REVERSE_COUNT, REVERSE_PLAN, SIZE, SLOT, VALUE_COUNT, VALUE_PLAN, ZEROED,
 )
 from tapegrad.replay.layout import (
     FINISHED, RUN_ADJOINT_BASES, RUN_ADJOINTS, RUN_VALUE_BASES, RUN_VALUES,
@@ -78,7 +79,9 @@ def do_enter(run, program, objects):
 @helper
 def do_clear(run, program, gradients):
     """Set adjoints to 0; those of large inputs are the memory of gradients, arrays at addresses."""
-    memset(load_i64(run, RUN_ADJOINTS), 0, load_i64(program, SLOTS) * 8)
+    G, clears = load_i64(run, RUN_ADJOINTS), load_i64(program, CLEARS)
+    for k in range(load_i64(program, CLEARS_COUNT)):
+        memset(G + load_i64(clears, k * 16), 0, load_i64(clears, k * 16 + 8))
     for k in range(load_i64(program, INPUTS_COUNT)):
         row, to = input_row(program, k), load_i64(gradients, k * 8)
         if load_i64(row, BASE) != 0 and to != 0:

@@ -1,0 +1,140 @@
+"""What the reverse pass of a stretch reads: recomputed, kept by iteration, or read in its slot.
+
+Inside loops the body of an iteration is computed again from what was carried into it: a trajectory
+keeps that, and the results of functions that take longer than a load; of short loops all results.
+Outside of loops results are read where they are stored, and so are results of a loop that the code
+after it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from ..ops.table import BY_CODE, Pointwise, words_of
+from .loops import Loop
+from .operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
+from .steps import GUARD
+
+#: So many slots stay near. Then all results of loops that carry something are kept: forward waits
+#: for what it carries and has time to write them.
+IN_CACHE = 1 << 16
+#: Functions that are computed in a few instructions.
+_QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
+
+
+class Kept:
+    """What reverse needs of a stretch. `recomputed` are results, those of bodies of loops."""
+
+    def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int]):
+        self.operands, self.stretch = operands, operands.stretch
+        self.wanted = wanted
+        self._find(set())
+        carrying = {
+            loop
+            for loop, kept in self.entries.items()
+            if any(isinstance(entry, Register) for entry in kept)
+        }
+        self._find(carrying)
+        if sum(map(self._total, self.entries)) > IN_CACHE:
+            self._find(set())
+        self.slots = {x: new_slots(self._total(x)) for x, kept in self.entries.items() if kept}
+
+    def _find(self, whole: set[Loop]) -> None:
+        """Find what is recomputed and what is kept; of the loops in `whole` all results are."""
+        self.whole = whole
+        self.recomputed: set[int] = set()
+        #: By loop: what is kept of each iteration, registers and results.
+        self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.stretch.numbers}
+        #: By loop (None: outside of loops): results of loops inside that are read after them.
+        self.last: dict[Loop | None, set[int]] = {x: set() for x in (None, *self.stretch.numbers)}
+        #: By outermost loop or operation outside of loops: results and slots that are read.
+        self.outer: dict[Loop | int, set[int]] = {}
+        self.fixed: set[tuple[Loop, int]] = set()
+        self._visit()
+
+    def _total(self, loop: Loop) -> int:
+        total = len(self.entries[loop])
+        for around in (*self.stretch.around[loop], loop):
+            total *= around.count
+        return total
+
+    def is_wanted(self, k: int) -> bool:
+        """Whether the adjoint of an operation's result is wanted."""
+        slots = self.stretch.step.first + self.stretch.positions(k, self.stretch.chain(k))
+        return bool(self.wanted[slots].any())
+
+    def op(self, k: int) -> Pointwise:
+        return BY_CODE[int(self.stretch.step.op[k])]
+
+    def slopes(self, k: int) -> list[tuple[Operand, str]]:
+        """Operands whose adjoint operation k adds to, with the slopes."""
+        if self.stretch.step.op[k] == GUARD or not self.is_wanted(k):
+            return []
+        pairs = zip(self.operands.of[k], self.op(k).slopes, strict=True)
+        return [(x, slope) for x, slope in pairs if x.wanted and slope != "0.0"]
+
+    def _visit(self) -> None:
+        for k in self.operands.of:
+            texts = [slope for _, slope in self.slopes(k)]
+            for name in self._names(k, texts):
+                self._need(self._operand(k, name), self.stretch.chain(k), k)
+
+    def _names(self, k: int, texts: list[str]) -> set[str]:
+        """The inputs, or `out`, that expressions of operation k read."""
+        if not texts:
+            return set()
+        op = self.op(k)
+        read = words_of(*texts, *[text for _, text in op.needed(*texts)])
+        return read & {*op.inputs, "out"}
+
+    def _operand(self, k: int, name: str) -> Operand:
+        if name == "out":
+            return Operand(LOCAL, f"v{k}", result=k)
+        return self.operands.of[k][self.op(k).inputs.index(name)]
+
+    def _need(self, operand: Operand, chain: Chain, k: int) -> None:
+        """Note how reverse gets the value of an operand, and what it needs for that."""
+        todo = [(operand, chain)]
+        while todo:
+            operand, chain = todo.pop()
+            if operand.kind == CARRIED:
+                self._keep(operand.register)
+            elif operand.kind == FIXED:
+                self.fixed.add((chain[0], operand.slot))
+            elif operand.kind == LOCAL:
+                todo += self._need_result(operand.result, chain, k)
+
+    def _keep(self, entry) -> None:
+        loop = self.stretch.chain(entry)[-1] if isinstance(entry, int) else entry.loop
+        if entry not in self.entries[loop]:
+            self.entries[loop].append(entry)
+
+    def _need_result(self, result: int, chain: Chain, k: int) -> list[tuple[Operand, Chain]]:
+        home = self.stretch.chain(result)
+        common = 0
+        while common < min(len(home), len(chain)) and home[common] is chain[common]:
+            common += 1
+        if common < len(home):
+            self.last[chain[common - 1] if common else None].add(result)
+            self.stretch.held[self.stretch.last_positions(result, home, common)] = True
+        if not common:
+            node = chain[0] if chain else k
+            self.outer.setdefault(node, set()).add(result)
+            if not home:
+                self.stretch.held[result] = True
+        if common < len(home) or not home or result in self.recomputed:
+            return []
+        self.recomputed.add(result)
+        if (home and home[-1] in self.whole) or self._takes_long(result):
+            self._keep(result)
+            return []
+        names = self._names(result, [self.op(result).value])
+        return [(self._operand(result, name), home) for name in names]
+
+    def _takes_long(self, k: int) -> bool:
+        """Whether an operation calls a function that is more than a few instructions."""
+        op = self.op(k)
+        texts = [op.value, *[text for _, text in op.needed(op.value)]]
+        called = set(re.findall(r"\bnp\.(\w+)", " ".join(texts)))
+        return not called <= _QUICK

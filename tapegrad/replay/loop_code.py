@@ -1,0 +1,212 @@
+"""Text of native code for a stretch of operations with loops: values.
+
+Names in the text: v5 is the result of operation 5 (as it is in iteration 0), g5 its adjoint; c0 is
+a carried value, o0 its adjoint; p7 the value in slot 7 and s7 a sum for its adjoint; i0 a counter.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from .kept import Kept
+from .loops import Loop
+from .operands import FIXED, Chain, Operand, Operands, walk
+from .steps import GUARD
+
+HEAD = """
+from tapegrad.codegen import vmath as np
+from tapegrad.codegen.memory import f64s, load_i32, load_i64, load_u8, store_i64
+from tapegrad.codegen.vmath import select
+from tapegrad.replay.layout import *
+
+INF, NAN = float("inf"), float("nan")
+"""
+_START = """
+def {name}(run, data):
+    V, A = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
+    T = f64s(data)
+"""
+
+
+def substituted(text: str, names: dict[str, str]) -> str:
+    """An expression with other names; those after a dot are NumPy's."""
+    return re.sub(r"(?<!\.)\b[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), text)
+
+
+class Writer:
+    """Lines of one function."""
+
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores):
+        self.operands, self.kept, self.stores = operands, kept, stores
+        self.stretch, self.first = operands.stretch, operands.stretch.step.first
+        self.lines: list[str] = []
+        self.indent = 1
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    def text(self, name: str) -> str:
+        self.write()
+        self.line("return 0")
+        return _START.format(name=name) + "\n".join(self.lines) + "\n"
+
+    def write(self) -> None:
+        raise NotImplementedError
+
+    def names(self, k: int) -> dict[str, str]:
+        """What inputs, output and steps of an operation are called in the text."""
+        op = self.kept.op(k)
+        values = [x.value for x in self.operands.of[k]]
+        steps = {name: f"{name}_{k}" for name, _ in op.steps}
+        return {**dict(zip(op.inputs, values, strict=True)), "out": f"v{k}", **steps}
+
+    def value_of(self, k: int) -> None:
+        """Compute an operation."""
+        op, names = self.kept.op(k), self.names(k)
+        for name, text in op.needed(op.value):
+            self.line(f"{names[name]} = {substituted(text, names)}")
+        self.line(f"v{k} = {substituted(op.value, names)}")
+
+    def entries(self, loop: Loop) -> list[tuple[str, str]]:
+        """Name and place of each value that is kept of an iteration."""
+        kept = self.kept.entries[loop]
+        chain = (*self.stretch.around[loop], loop)
+        strides = [len(kept)]
+        for inner in chain[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        pairs = []
+        for j, entry in enumerate(kept):
+            at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
+            pairs.append((f"v{entry}" if isinstance(entry, int) else entry.name, f"V[{at}]"))
+        return pairs
+
+    def place(self, k: int, chain: Chain, depth: int) -> str:
+        """The slot of a result, in the last iterations of the loops inside of the first `depth`."""
+        base = self.first + k + sum(x.length * (x.count - 1) for x in chain[depth:])
+        return self.stretch.index(base, [x.length for x in chain[:depth]], chain)
+
+    def entry(self, table: int, chain: Chain) -> str:
+        """The place in a table of bytes with an entry for all counters."""
+        strides = [1]
+        for inner in chain[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        return self.stretch.index(table, strides, chain)
+
+    def fixed(self, nest: Loop) -> list[Operand]:
+        """Operands of a nest of loops that are the same slot in all iterations."""
+        stop, found = nest.start + nest.length, {}
+        for k, operands in self.operands.of.items():
+            if nest.start <= k < stop:
+                found.update({x.slot: x for x in operands if x.kind == FIXED})
+        for loop, around in self.stretch.around.items():
+            if around[:1] == (nest,):
+                initial = [x.initial for x in self.operands.carried(loop)]
+                found.update({x.slot: x for x in initial if x.kind == FIXED})
+        return list(found.values())
+
+
+class Stores:
+    """Which results are stored in their slots, and where in the text.
+
+    `of` a result: at which depth of loops (less than its own: after the last iteration), and the
+    offset of a table of bytes that says at which counters, −1 for all. `read` are those with an
+    adjoint.
+    """
+
+    def __init__(self, operands: Operands):
+        self.of: dict[int, tuple[int, int]] = {}
+        self.read: set[int] = set()
+        stretch = operands.stretch
+        for k in operands.of:
+            chain = stretch.chain(k)
+            positions = stretch.positions(k, chain)
+            read = stretch.read[positions]
+            if read.any():
+                self.read.add(k)
+            read = read | stretch.held[positions]
+            if read.any() and stretch.step.op[k] != GUARD:
+                at_once = operands.read_at_once[positions].any()
+                self.of[k] = self._where(read, at_once, operands)
+                for loop in chain[self.of[k][0] :]:
+                    operands.registers[loop].setdefault(k, [])
+
+    def _where(self, read: np.ndarray, at_once: bool, operands: Operands) -> tuple[int, int]:
+        if read.all():
+            return read.ndim, -1
+        for depth in range(0 if not at_once else read.ndim, read.ndim):
+            last = (slice(None),) * depth + (-1,) * (read.ndim - depth)
+            if read[last].all() and read.sum() == read[last].size:
+                return depth, -1
+        return read.ndim, operands.data.add(read.astype(np.uint8))
+
+    def after(self, loop: Loop, depth: int) -> list[int]:
+        """Results of a loop that are stored after it."""
+        return [
+            k
+            for k, (at, _) in self.of.items()
+            if at == depth and loop.start <= k < loop.start + loop.length
+        ]
+
+
+class Forward(Writer):
+    """Values, first operation to last."""
+
+    def write(self) -> None:
+        stretch = self.stretch
+        self.body(stretch.start, stretch.stop, stretch.loops, ())
+
+    def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
+        for item in walk(start, stop, loops):
+            if isinstance(item, Loop):
+                self.loop(item, chain)
+            elif self.stretch.step.op[item] == GUARD:
+                self.guard(item, chain)
+            else:
+                self.value_of(item)
+                self.store(item, chain)
+
+    def guard(self, k: int, chain: Chain) -> None:
+        x, y = [operand.value for operand in self.operands.of[k]]
+        self.line(f"x, y = {x}, {y}")
+        self.line("if not (x == y or (x != x and y != y)):")
+        self.line(f"    store_i64(run, RUN_FAILED, {self.place(k, chain, len(chain))})")
+        self.line("    return GUARD_FAILED")
+
+    def store(self, k: int, chain: Chain) -> None:
+        depth, mask = self.stores.of.get(k, (-1, -1))
+        if depth == len(chain):
+            if mask >= 0:
+                self.line(f"if load_u8(data, {self.entry(mask, chain)}) != 0:")
+                self.line(f"    V[{self.place(k, chain, depth)}] = v{k}")
+            else:
+                self.line(f"V[{self.place(k, chain, depth)}] = v{k}")
+
+    def loop(self, loop: Loop, chain: Chain) -> None:
+        registers, number = self.operands.registers[loop], self.stretch.numbers[loop]
+        if not chain:
+            for operand in self.fixed(loop):
+                self.line(f"{operand.value} = V[{operand.slot}]")
+        after = self.stores.after(loop, len(chain))
+        for result in {*registers, *after}:
+            self.line(f"v{result} = 0.0")
+        carried = self.operands.carried(loop)
+        for register in carried:
+            self.line(f"{register.name} = {register.initial.value}")
+        self.line(f"for i{number} in range({loop.count}):")
+        self.indent += 1
+        entries = self.entries(loop)
+        for name, at in entries:
+            if name.startswith("c"):
+                self.line(f"{at} = {name}")
+        self.body(loop.start, loop.start + loop.length, loop.loops, (*chain, loop))
+        for name, at in entries:
+            if name.startswith("v"):
+                self.line(f"{at} = {name}")
+        for register in carried:
+            self.line(f"{register.name} = v{register.result}")
+        self.indent -= 1
+        for result in after:
+            home = self.stretch.chain(result)
+            self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")

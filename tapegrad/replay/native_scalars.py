@@ -1,0 +1,133 @@
+"""Native code for a step of operations on numbers: loops found, compiled, the rest interpreted."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..codegen.factory import compile_source
+from .kept import Kept
+from .loop_adjoints import Reverse
+from .loop_code import HEAD, Forward, Stores
+from .loops import Loop, find_loops
+from .operands import Operands, Stretch
+from .parts import SIGNATURE, Part
+from .scalars import interpreted
+from .steps import Scalars
+
+#: Operations between loops that are compiled: more would take longer to compile than they save.
+_STRAIGHT = 200
+#: The most operations in the text of one part.
+_TEXT = 600
+#: The most operations in the body of a loop that is compiled.
+_BODY = 2000
+
+
+@dataclasses.dataclass
+class _Piece:
+    """Operations start to stop: one loop, or none; compiled or not."""
+
+    start: int
+    stop: int
+    loops: list[Loop]
+    native: bool
+
+    @property
+    def text(self) -> int:
+        return self.stop - self.start if not self.loops else sum(x.body for x in self.loops)
+
+
+def native(
+    step: Scalars,
+    known: np.ndarray,
+    initial: np.ndarray,
+    wanted: np.ndarray,
+    outside: np.ndarray,
+    new_slots: Callable[[int], int],
+) -> list[Part]:
+    """Parts for a step.
+
+    By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
+    its adjoint is asked for. `outside` says of results whether anything outside of the step reads
+    them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
+    `new_slots(count)` gives the first of so many slots of the arena that nobody else has.
+    """
+    pieces = _grouped(_pieces(len(step.op), find_loops(step, known)))
+    outside |= _read_by_interpreted(step, pieces)
+    made: list[Callable[[], Part]] = []
+    for piece in pieces:  # all find out what they read in memory before code is made for any
+        if piece.native:
+            stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
+            operands = Operands(stretch, known, initial, wanted)
+            made.append(functools.partial(_compiled, operands, Kept(operands, wanted, new_slots)))
+        else:
+            outside[piece.start : piece.stop] = True
+            made.append(functools.partial(_interpreted, step, piece))
+    return [make() for make in made]
+
+
+def _read_by_interpreted(step: Scalars, pieces: list[_Piece]) -> np.ndarray:
+    """Which results interpreted pieces read in their slots."""
+    read = np.zeros(len(step.op), bool)
+    for piece in pieces:
+        if not piece.native:
+            for column in (step.a, step.b, step.c):
+                results = column[piece.start : piece.stop].astype(np.int64) - step.first
+                read[results[(results >= 0) & (results < len(read))]] = True
+    return read
+
+
+def _pieces(n: int, loops: list[Loop]) -> Iterator[_Piece]:
+    at = 0
+    for loop in loops:
+        if at < loop.start:
+            yield _Piece(at, loop.start, [], loop.start - at <= _STRAIGHT)
+        yield _Piece(loop.start, loop.stop, [loop], loop.body <= _BODY)
+        at = loop.stop
+    if at < n:
+        yield _Piece(at, n, [], n - at <= _STRAIGHT)
+
+
+def _grouped(pieces: Iterator[_Piece]) -> list[_Piece]:
+    """Neighbours together, those compiled up to a length of text."""
+    groups: list[_Piece] = []
+    for piece in pieces:
+        last = groups[-1] if groups else None
+        if (
+            last
+            and last.native == piece.native
+            and (not piece.native or last.text + piece.text <= _TEXT)
+        ):
+            loops = last.loops + piece.loops if piece.native else []
+            groups[-1] = _Piece(last.start, piece.stop, loops, piece.native)
+        else:
+            groups.append(piece if piece.native else dataclasses.replace(piece, loops=[]))
+    return groups
+
+
+def _interpreted(step: Scalars, piece: _Piece) -> Part:
+    cut = slice(piece.start, piece.stop)
+    return interpreted(
+        Scalars(step.first + piece.start, step.op[cut], step.a[cut], step.b[cut], step.c[cut])
+    )
+
+
+def _compiled(operands: Operands, kept: Kept) -> Part:
+    stores = Stores(operands)
+    text = HEAD + Forward(operands, kept, stores).text("forward")
+    text += Reverse(operands, kept, stores).text("reverse")
+    address = compile_source(text, {"forward": SIGNATURE, "reverse": SIGNATURE})
+    data = operands.data.array()
+    return Part(address["forward"], address["reverse"], data, keep=_summary(operands.stretch))
+
+
+def _summary(stretch: Stretch) -> str:
+    """What a part does, in one line."""
+    words = [str(loop) for loop in stretch.loops]
+    straight = stretch.stop - stretch.start - sum(x.count * x.length for x in stretch.loops)
+    if straight:
+        words.append(f"{straight} operations")
+    return "; ".join(words)
