@@ -79,7 +79,7 @@ class Compiled:
         """
         content = files.Compilation(self._name, self._argnums, self._single, self._families)
         try:
-            files.save(path, content)
+            files.save(path, content, self._reason)
         except ValueError as error:
             raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
 

@@ -59,7 +59,7 @@ def test_several_signatures_keywords_and_structures(tmp_path):
     made.save(path)
     loaded = tg.load(path)
     for args, keywords in calls:
-        same(loaded(*args, **keywords), f(*args, **keywords))
+        same(loaded(*args, **keywords), made(*args, **keywords))
 
 
 def test_several_arguments_are_differentiated(tmp_path):
@@ -69,7 +69,7 @@ def test_several_arguments_are_differentiated(tmp_path):
     made, path = tg.compile(f, argnums=(2, 0)), tmp_path / "f.npz"
     made.value_and_grad(X, 2 * X, 3.0)
     made.save(path)
-    same(tg.load(path).value_and_grad(X, 5 * X, 4.0), tg.value_and_grad(f, (2, 0))(X, 5 * X, 4.0))
+    same(tg.load(path).value_and_grad(X, 5 * X, 4.0), made.value_and_grad(X, 5 * X, 4.0))
 
 
 def test_what_the_file_has_no_program_for_is_said(tmp_path):
@@ -149,11 +149,9 @@ def test_a_changed_header_is_refused(change, message, tmp_path):
 
 def test_functions_that_are_not_on_the_list_are_not_called(tmp_path):
     def change(header):
-        (step,) = (s for s in steps(header) if s["step"] == "computed" and s["function"])
+        steps = header["signatures"][0]["variants"][0]["steps"]
+        step = next(step for step in steps if step["step"] == "computed")
         step["function"] = {"function": "os.system"}
-
-    def steps(header):
-        return [s for v in header["signatures"][0]["variants"] for s in v["steps"]]
 
     made, path = tg.compile(lambda x: np.sum(x[np.argsort(x)] * X), verify="never"), tmp_path / "f"
     made(X)

@@ -45,8 +45,11 @@ class Compilation:
     families: dict[Any, Variants]
 
 
-def save(path, found: Compilation) -> None:
-    """Write a file; raises ValueError for what has no place in one."""
+def save(path, found: Compilation, reason: str | None) -> None:
+    """Write a file; raises ValueError for what has no place in one.
+
+    `reason` says why the function has no programs.
+    """
     writer = Writer()
     signatures = [
         {**_signature(writer, key), "variants": [_variant(writer, v) for v in family.found]}
@@ -54,7 +57,7 @@ def save(path, found: Compilation) -> None:
         if family.found
     ]
     if not signatures:
-        raise ValueError("there is no program yet; call the function first")
+        raise ValueError(reason or "there is no program yet; call the function first")
     header = {
         "format": FORMAT,
         "version": VERSION,
