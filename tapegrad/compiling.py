@@ -13,16 +13,13 @@ from .inputs import plain, tree_leaves
 from .program import files
 from .program.arguments import Arguments
 from .program.fast import FastCall, fast_call
-from .program.variants import Traced, Variant, Variants
-from .tensor.values import value_of
+from .program.variants import Traced, Variant, Variants, agree
 from .transforms import value_and_grad
 
 #: Programs kept for one signature.
 VARIANTS = 32
 #: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
-#: Results that are verified may differ by so much of the largest.
-ROUNDING = 1e-7
 _CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
 
 
@@ -60,11 +57,12 @@ class Compiled:
 
     def value_and_grad(self, *args, **kwargs):
         """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
-        if self._fast is not None and not kwargs:
-            found = self._fast.value_and_grad(args)
+        fast = self._fast  # another thread may set it
+        if fast is not None and not kwargs:
+            found = fast.value_and_grad(args)
             if found is not None:
                 value, gradients = found
-                return value, gradients[0] if self._single else self._in_order(gradients)
+                return value, gradients[0] if self._single else self._in_order(fast, gradients)
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, **kwargs):
@@ -94,17 +92,15 @@ class Compiled:
                 self._give_up(arguments.reason)
             return self._eagerly(args, kwargs, gradient)
         family = self._families.setdefault(arguments.key, Variants(VARIANTS))
-        variant, memory, guard, status = family.run(arguments.values)
+        variant, memory, stopped = family.run(arguments.values)
         if variant is None or memory is None:
-            if guard is not None:
-                self._branch(family, guard)
+            if stopped is not None:
+                self._branch(family, stopped)
                 if self._reason is not None:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
         family.hits += 1
         try:
-            if status:
-                raise RuntimeError(f"tapegrad.compile: status {status}")
             value = variant.result(memory)
             if not gradient:
                 found = value, None
@@ -112,9 +108,9 @@ class Compiled:
                 found = self._differentiated(variant, memory, arguments, value)
         finally:
             variant.program.end(memory)
-        if self._verify == "always" or (self._verify == "once" and not variant.checked):
+        if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
             self._check(found, args, kwargs, gradient)
-            variant.checked = True
+            variant.checked = 1 + gradient
         if gradient and self._verify != "always":
             self._fast = fast_call(variant, arguments)
         return found
@@ -130,12 +126,10 @@ class Compiled:
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
-    def _in_order(self, gradients: list) -> tuple:
+    def _in_order(self, fast: FastCall, gradients: list) -> tuple:
         """Derivatives of the arguments in their order, as `argnums` names them."""
-        assert self._fast is not None
-        count = self._fast.count
-        wanted = sorted({number % count for number in self._argnums})
-        return tuple(gradients[wanted.index(number % count)] for number in self._argnums)
+        wanted = sorted({number % fast.count for number in self._argnums})
+        return tuple(gradients[wanted.index(number % fast.count)] for number in self._argnums)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""
@@ -160,22 +154,22 @@ class Compiled:
         """Compare with the function called as it is."""
         expected = self._eagerly(args, kwargs, gradient)
         for (_, a), (_, b) in zip(tree_leaves(found), tree_leaves(expected), strict=True):
-            if not _agree(a, b):
+            if not agree(a, b):
                 raise RuntimeError(
                     f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
                     "depends on something else than its arguments, such as random numbers or state "
                     "that changes between calls; pass that as an argument, or use verify='never'"
                 )
 
-    def _branch(self, family: Variants, guard) -> None:
-        """A guard has failed with an outcome that no program knows."""
+    def _branch(self, family: Variants, stopped: str) -> None:
+        """The programs so far do not know how to go on."""
         if self._on_branch == "error":
             raise RuntimeError(
-                f"tapegrad.compile: {self._name} takes another way at {line_of(guard)} than when "
+                f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
         if family.recorded >= MANY and family.hits < FEW_HITS * family.recorded // MANY:
-            self._give_up(f"it takes another way at {line_of(guard)} at nearly every call")
+            self._give_up(f"it takes another way at {stopped} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
@@ -184,21 +178,3 @@ class Compiled:
             RuntimeWarning,
             stacklevel=5,
         )
-
-
-def _agree(a, b) -> bool:
-    """Whether two results are equal but for rounding."""
-    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
-    if a.shape != b.shape:
-        return False
-    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
-        return bool(np.all(a == b))
-    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
-
-
-def line_of(guard) -> str:
-    """The user's line at which a guard was recorded."""
-    for file, line, _ in guard.place:
-        return f"{file}:{line}"
-    return "an unknown line"

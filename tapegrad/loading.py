@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .compiling import Compiled, line_of
+from .compiling import Compiled
 from .program import files
 
 
@@ -52,10 +52,10 @@ class Loaded(Compiled):
             "call it with such arguments before it is saved"
         )
 
-    def _branch(self, family, guard):
+    def _branch(self, family, stopped):
         raise RuntimeError(
-            f"tapegrad.load: with these values {self._name} takes another way at {line_of(guard)} "
-            "than its programs in the file; call it with such values before it is saved"
+            f"tapegrad.load: with these values {self._name} takes another way at {stopped} than "
+            "its programs in the file; call it with such values before it is saved"
         )
 
     def _eagerly(self, args, kwargs, gradient):

@@ -107,6 +107,17 @@ def sum_of(typingctx, total, part):
     return types.float64(types.float64, types.float64), codegen
 
 
+@intrinsic
+def exchange(typingctx, address, value):
+    """Write a word and return what was there, in one step that other threads see as such."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", pointer, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
 def _kept(attribute, doc):
     """A word for the first line of a function of generated code: what LLVM is to do with it."""
 

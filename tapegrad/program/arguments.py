@@ -8,6 +8,7 @@ import numpy as np
 
 from ..codegen.layout import LEAF
 from ..inputs import tree_build, tree_leaves
+from ..replay.computed import LARGEST, are_doubles
 from ..tensor import runtime as rt
 from ..tensor.values import is_recorded, is_tensor, value_of
 
@@ -58,7 +59,9 @@ class Arguments:
         if kind is float or (differentiated and kind is int) or kind is np.float64:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
-            if value.dtype.kind in "fiub" and value.dtype.itemsize != 4:
+            if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
+                if not are_doubles(value):
+                    self.reason = f"an argument holds integers beyond ±{LARGEST}"
                 array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
                 return self._input(array, value.dtype, value.shape, differentiated)
             self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"

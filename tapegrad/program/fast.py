@@ -67,7 +67,10 @@ class FastCall:
         """The value, and the derivatives of the differentiated arguments as they are asked for."""
         if not self.fits(args):
             return None
-        held = self.free.pop() if self.free else self._memory()
+        try:
+            held = self.free.pop()
+        except IndexError:
+            held = self._memory()
         given, wanted, found = held.given, held.wanted, []
         for k, arg in enumerate(args):
             given[k] = id(arg)

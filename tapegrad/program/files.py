@@ -202,7 +202,7 @@ def _variant(writer: Writer, variant: Variant) -> dict:
         "outputs": [[writer.view(x.view), x.dtype.name] for x in code.outputs],
         "clears": [[k, [writer.view(v) for v in views]] for k, views in code.clears.items()],
         "guards": writer.array(np.array([guard.value for guard in variant.guards], np.float64)),
-        "places": [[list(frame) for frame in guard.place] for guard in variant.guards],
+        "places": [[guard.how, [list(frame) for frame in guard.place]] for guard in variant.guards],
         "tree": _structure(writer, structure(variant.tree)),
         "leaves": [
             {"output": k} if k >= 0 else {"value": writer.value(given)}
@@ -225,7 +225,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
     if len(found) != _leaves(made):
         raise ValueError("a result has leaves of another number")
     learned = _read_guards(reader, guards, places, code)
-    return Variant(Program(code), learned, _built(made), found, checked=True)
+    return Variant(Program(code), learned, _built(made), found, checked=2)
 
 
 def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
@@ -265,8 +265,8 @@ def _read_guards(reader: Reader, values, places, code: Code) -> list[Guard]:
     if found.shape != (count,) or len(frames) != count:
         raise ValueError(f"its {count} guards have {len(frames)} places")
     return [
-        Guard(None, 0, value, 0, tuple(map(_read_frame, items(place))))
-        for value, place in zip(found.tolist(), frames, strict=True)
+        Guard(None, 0, value, 0, tuple(map(_read_frame, items(place))), text(how))
+        for value, (how, place) in zip(found.tolist(), pairs(frames), strict=True)
     ]
 
 

@@ -48,8 +48,15 @@ def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
     if name in STEERING:
         return STEERING[name].code
     if isinstance(call.function, np.ufunc) and name in ("add", "subtract", "multiply"):
-        return TABLE[name].code if all(dtype.kind in "iuf" for dtype in dtypes) else None
+        return TABLE[name].code if _in_doubles(call, dtypes) else None
     return None
+
+
+def _in_doubles(call: Call, dtypes: list[np.dtype]) -> bool:
+    """Whether NumPy computes in float64: integers wrap around where doubles do not."""
+    plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
+    found = [*dtypes, *plain]
+    return np.float64 in dtypes and all(d == np.float64 or d.kind in "iub" for d in found)
 
 
 def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:
@@ -57,6 +64,4 @@ def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:
         return STEERING["detached"].code
     if after == before or after == np.float64 or (before == _BOOL and after.kind in "iu"):
         return "same"
-    if after == _BOOL:
-        return STEERING["not_equal"].code
-    return TABLE["trunc"].code if after == np.int64 and before == np.float64 else None
+    return STEERING["not_equal"].code if after == _BOOL else None

@@ -19,6 +19,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
     contiguous,
@@ -32,6 +33,7 @@ FEW = 16
 _MAKERS: dict[type, Callable] = {
     Link: moves.part_of_link,
     Gather: moves.part_of_gather,
+    Scatter: moves.part_of_scatter,
     Pack: moves.part_of_pack,
     Kernel: part_of_kernel,
     Computed: part_of_computed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 
 import numpy as np
@@ -18,6 +19,7 @@ from .making import Parts
 #: More operations on numbers after the last element-wise step are not looked through.
 _FEW = 64
 _word = ctypes.c_int64
+_C_MAKE = ctypes.CFUNCTYPE(_word)
 Call = tuple[int, Part]
 
 
@@ -43,6 +45,12 @@ class Program:
         self.address = self.words.ctypes.data
         self.compiled = driver.compiled()
         self._runs: list[Run] = []
+        self._pooled: list[Run] = []  # of those that compiled code takes
+        pool = np.zeros(driver.POOL_SIZE, np.int64)
+        self._make = _C_MAKE(self._new_run)
+        self._keep.append(pool)
+        self.words[driver.POOL // 8] = pool.ctypes.data
+        self.words[driver.NEW_RUN // 8] = ctypes.cast(self._make, ctypes.c_void_p).value
 
     # --- making -------------------------------------------------------------------------------
 
@@ -108,7 +116,7 @@ class Program:
 
     def begin(self) -> Run:
         """Memory for one evaluation, to be given to `end`."""
-        if self._runs:
+        with contextlib.suppress(IndexError):  # another thread may have taken the last
             return self._runs.pop()
         run = Run(self.parts.slots, len(self.code.inputs) + 1)
         for slot, values in self.code.constants:
@@ -117,6 +125,12 @@ class Program:
 
     def end(self, run: Run) -> None:
         self._runs.append(run)
+
+    def _new_run(self) -> int:
+        """Memory for compiled code, which keeps it."""
+        run = self.begin()
+        self._pooled.append(run)
+        return run.address
 
     def forward(self, run: Run, objects: list) -> int:
         """Compute values from floats and float64 arrays in C order; returns why it stopped."""
@@ -135,8 +149,7 @@ class Program:
         self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
         for output, seed in zip(self.code.outputs, seeds, strict=True):
             np.add.at(run.adjoints, slots_of(output.view), seed)
-        self.compiled["adjoints"](run.address, self.address)
-        self.compiled["give"](run.address, self.address, ctypes.addressof(given))
+        self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
         return made
 
     def value_and_grad(self, run: Run, objects: list) -> tuple[int, list]:
@@ -155,10 +168,7 @@ class Program:
         ]
 
     def failed(self, run: Run) -> tuple[int, float] | None:
-        """Which guard failed, in their order, and the value that it saw.
-
-        None if it was no guard: a function without derivative gave an array of another shape.
-        """
+        """Which guard failed, in their order, and the value that it saw; None if it was none."""
         slot = int(run.words[layout.RUN_FAILED // 8])
         before = 0
         for step in self.code.steps:

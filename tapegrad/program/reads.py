@@ -15,6 +15,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
 )
@@ -38,6 +39,8 @@ def views_read(step: Step) -> list[View]:
         return [source for _, source in step.pairs]
     if isinstance(step, Gather):
         return [x for x in (step.source, step.positions) if isinstance(x, View)]
+    if isinstance(step, Scatter):
+        return [step.before, step.source, step.positions]
     if isinstance(step, Kernel):
         return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
     if isinstance(step, Computed):
@@ -104,4 +107,6 @@ class Wanted:
                 self.constant[view.offset : view.offset + view.size] = False
 
     def __call__(self, view: View) -> bool:
-        return view.base in self.bases if view.base else not self.constant[view.offset]
+        if view.base != ARENA:
+            return view.base in self.bases
+        return not self.constant[slice(*extent(view))].all()

@@ -18,6 +18,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
 )
@@ -50,6 +51,8 @@ def mapped(step: Step, move: Callable[[View], View], renumber: Renumber | None =
         return Link(out, [(move(target), move(source)) for target, source in step.pairs])
     if isinstance(step, Gather):
         return Gather(out, move(step.source), any_of(step.positions))
+    if isinstance(step, Scatter):
+        return Scatter(out, move(step.before), move(step.source), move(step.positions))
     if isinstance(step, Pack):
         return Pack(out, step.slots if renumber is None else renumber(step.slots).astype(np.int32))
     if isinstance(step, Kernel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ import numpy as np
 
 from ..autograd.reverse import plant, run
 from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
-from ..replay.layout import FINISHED, GUARD_FAILED
+from ..replay.computed import raised
+from ..replay.layout import FINISHED, GUARD_FAILED, RAISED
 from ..replay.parts import Run
 from ..tape.adjoint import Sweep
 from ..tensor import runtime as rt
@@ -24,6 +26,10 @@ from .program import Program
 from .rows import Unsupported, now
 
 
+#: Results that are verified may differ by so much of the largest.
+ROUNDING = 1e-7
+
+
 @dataclasses.dataclass
 class Variant:
     """A program, what its guards expect, and the structure of its result.
@@ -35,11 +41,22 @@ class Variant:
     guards: list[Guard]
     tree: Any
     leaves: list[tuple[int, Any]]
-    checked: bool = False
+    checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
+
+    def agrees(self, objects: list, out) -> bool:
+        """Whether it gives for the arguments it was recorded with what was computed then."""
+        memory = self.program.begin()
+        try:
+            if self.program.forward(memory, objects) != FINISHED:
+                return False
+            pairs = zip(tree_leaves(self.result(memory)), tree_leaves(out), strict=True)
+            return all(agree(a, b) for (_, a), (_, b) in pairs)
+        finally:
+            self.program.end(memory)
 
     def result(self, memory: Run):
         """The result of the function from what the program has computed."""
@@ -52,6 +69,17 @@ def same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
 
 
+def agree(a, b) -> bool:
+    """Whether two results are equal but for rounding."""
+    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        return False
+    if a.dtype.kind != "f":
+        return bool(np.all(a == b))
+    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
+    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
+
+
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
@@ -60,30 +88,40 @@ class Traced:
 
     def __init__(self, f: Callable, arguments: Arguments):
         self.trace = Trace(lambda: places(1))
-        self._recording = rt.recording()
-        self._tracing = rt.tracing(self.trace)
         self._call = f, arguments
 
     def __enter__(self) -> Traced:
         f, arguments = self._call
         rt.start()
-        self._recording.__enter__()
-        with self._tracing:
-            first = now()
-            self.inputs = arguments.record(self.trace)
-            args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
-            self.out = f(*args, **kwargs)
-        self.variant: Variant | None = None
-        self.reason = self.trace.refusal
-        if self.reason is None:
-            try:
-                self.variant = self._convert(first)
-            except Unsupported as error:
-                self.reason = str(error)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(rt.recording())
+            with rt.tracing(self.trace):
+                first = now()
+                self.inputs = arguments.record(self.trace)
+                args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+                self.out = f(*args, **kwargs)
+            self.variant, self.reason = self._program(first, arguments)
+            self._leave = stack.pop_all()
         return self
 
     def __exit__(self, *problem) -> None:
-        self._recording.__exit__(*problem)
+        self._leave.close()
+
+    def _program(self, first: int, arguments: Arguments) -> tuple[Variant | None, str | None]:
+        """The program, or why there is none."""
+        if self.trace.refusal is not None:
+            return None, self.trace.refusal
+        try:
+            variant = self._convert(first)
+        except Unsupported as error:
+            return None, str(error)
+        if not variant.agrees(arguments.values, self.out):
+            return None, (
+                "replayed with the arguments it was recorded with it gives something else; an "
+                "array that it reads may be written later, or a number that it reads with item() "
+                "or float() be the result of a long sum"
+            )
+        return variant, None
 
     def value_and_grad(self):
         """The result, which must be one number, and its derivatives."""
@@ -133,13 +171,13 @@ class Variants:
         self.recorded += 1
         self.found = [variant, *self.found[: self.most - 1]]
 
-    def run(self, objects: list) -> tuple[Variant | None, Run | None, Guard | None, int]:
+    def run(self, objects: list) -> tuple[Variant | None, Run | None, str | None]:
         """Run the program whose guards hold.
 
-        Gives the variant with its run, which `Program.end` takes back; without one the guard that
-        no variant knows an outcome of. Last comes the status.
+        Gives the variant with its run, which `Program.end` takes back; without one, where the
+        programs known so far have stopped.
         """
-        candidates, guard = self.found, None
+        candidates, stopped = self.found, None
         while candidates:
             variant = candidates[0]
             memory = variant.program.begin()
@@ -147,17 +185,18 @@ class Variants:
             if status == FINISHED:
                 if variant is not self.found[0]:
                     self.found = [variant, *[v for v in self.found if v is not variant]]
-                return variant, memory, None, status
-            if status != GUARD_FAILED:
-                return variant, memory, None, status
-            failed = variant.program.failed(memory)
+                return variant, memory, None
+            failed = variant.program.failed(memory) if status == GUARD_FAILED else None
+            error = raised(memory.address) if status == RAISED else None
             variant.program.end(memory)
-            if failed is None:
+            if failed is not None:
+                k, seen = failed
+                stopped = str(variant.guards[k])
+                candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
+            else:
+                stopped = "a result of another shape" if error is None else repr(error)
                 candidates = candidates[1:]
-                continue
-            guard = variant.guards[failed[0]]
-            candidates = [v for v in candidates[1:] if _goes_on(v, variant, *failed)]
-        return None, None, guard, GUARD_FAILED
+        return None, None, stopped
 
 
 def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:

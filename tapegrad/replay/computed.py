@@ -18,7 +18,7 @@ from .steps import Computed, View
 _callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _word = ctypes.c_int64.from_address
 #: Doubles hold every whole number up to this one.
-_LARGEST = 2**53
+LARGEST = 2**53
 #: What was raised, by the run's address.
 _raised: dict[int, BaseException] = {}
 
@@ -40,16 +40,19 @@ def array_of(run: int, view: View) -> np.ndarray:
     return np.ndarray(view.shape, np.float64, memory, -8 * low if count else 0, strides)
 
 
+def are_doubles(values: np.ndarray) -> bool:
+    """Whether doubles hold the values."""
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        return -LARGEST <= int(values.min()) and int(values.max()) <= LARGEST
+    return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
+
+
 def fits(result: np.ndarray, out: View) -> bool:
     """Whether a result is what the program has room for: its shape, and numbers that doubles hold.
 
     Values of other shapes make another program.
     """
-    if result.shape != out.shape or result.dtype.kind not in "biuf":
-        return False
-    if result.dtype.kind in "iu" and result.dtype.itemsize == 8 and result.size:
-        return -_LARGEST <= int(result.min()) and int(result.max()) <= _LARGEST
-    return True
+    return result.shape == out.shape and are_doubles(result)
 
 
 def compute(step: Computed, run: int) -> int:

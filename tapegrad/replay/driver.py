@@ -1,7 +1,8 @@
 """Programs called: their parts one after the other, inputs in, value and gradient out.
 
 One entry into compiled code is one evaluation. It needs neither Python nor the interpreter lock.
-A plan is a list of calls of parts.
+A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses, of data or
+of objects of Python's (floats, float64 arrays in C order).
 """
 
 from __future__ import annotations
@@ -21,8 +22,13 @@ from ..codegen.factory import functions, once
     INPUTS,  # address of rows of words, see below
     INPUTS_COUNT,
     RESULT,  # slot of the first result
-) = range(0, 88, 8)
-WORDS = 11
+    POOL,  # address of runs that nobody uses, with room for POOL_SIZE
+    POOL_COUNT,
+    POOL_LOCK,
+    NEW_RUN,  # a C function that makes a run, of no arguments
+) = range(0, 120, 8)
+WORDS = 15
+POOL_SIZE = 1024
 #: Words of an input: slot, how many, whether it is an array, its base, whether the memory of its
 #: adjoint is set to 0 first.
 SLOT, SIZE, IS_ARRAY, BASE, ZEROED = range(0, 40, 8)
@@ -32,17 +38,15 @@ SOURCE = '''
 from numba import types
 from tapegrad.codegen.layout import ARRAY_DATA, FLOAT_VALUE
 from tapegrad.codegen.memory import (
-    call_address, helper, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
+    call_address, exchange, helper, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
 )
-from tapegrad.replay.driver import (
-    BASE, GRADIENT_COUNT, GRADIENT_PLAN, INPUT_WORDS, INPUTS, INPUTS_COUNT, IS_ARRAY, RESULT,
-    CLEARS, CLEARS_COUNT, REVERSE_COUNT, REVERSE_PLAN, SIZE, SLOT, VALUE_COUNT, VALUE_PLAN, ZEROED,
-)
+from tapegrad.replay.driver import *
 from tapegrad.replay.layout import (
-    FINISHED, RUN_ADJOINT_BASES, RUN_ADJOINTS, RUN_VALUE_BASES, RUN_VALUES,
+    FINISHED, RUN_ADJOINT_BASES, RUN_ADJOINTS, RUN_POINTERS, RUN_VALUE_BASES, RUN_VALUES,
 )
 
 part = call_address(types.int64(types.int64, types.int64))
+make_run = call_address(types.int64())
 
 
 @helper
@@ -61,98 +65,167 @@ def input_row(program, k):
 
 
 @helper
-def do_enter(run, program, objects):
-    """Take inputs: objects of Python's at addresses, floats or float64 arrays in C order."""
+def data_of(program, objects, pointers):
+    """Addresses of the data of objects; 0 stays."""
+    for k in range(load_i64(program, INPUTS_COUNT)):
+        given = load_i64(objects, k * 8)
+        if load_i64(input_row(program, k), IS_ARRAY) != 0 and given != 0:
+            given = load_i64(given, ARRAY_DATA)
+        elif given != 0:
+            given += FLOAT_VALUE
+        store_i64(pointers, k * 8, given)
+    return pointers
+
+
+@helper
+def arrays_of(program, objects, pointers):
+    """Addresses of the data of arrays; 0 stays."""
+    for k in range(load_i64(program, INPUTS_COUNT)):
+        given = load_i64(objects, k * 8)
+        store_i64(pointers, k * 8, load_i64(given, ARRAY_DATA) if given != 0 else 0)
+    return pointers
+
+
+@helper
+def do_enter(run, program, pointers):
+    """Take inputs."""
     V, bases = load_i64(run, RUN_VALUES), load_i64(run, RUN_VALUE_BASES)
     for k in range(load_i64(program, INPUTS_COUNT)):
-        row, given = input_row(program, k), load_i64(objects, k * 8)
+        row, given = input_row(program, k), load_i64(pointers, k * 8)
         if load_i64(row, BASE) != 0:
-            store_i64(bases, load_i64(row, BASE) * 8, load_i64(given, ARRAY_DATA))
-        elif load_i64(row, IS_ARRAY) != 0:
-            to = V + load_i64(row, SLOT) * 8
-            memcpy(to, load_i64(given, ARRAY_DATA), load_i64(row, SIZE) * 8)
+            store_i64(bases, load_i64(row, BASE) * 8, given)
         else:
-            store_f64(V, load_i64(row, SLOT) * 8, load_f64(given, FLOAT_VALUE))
+            memcpy(V + load_i64(row, SLOT) * 8, given, load_i64(row, SIZE) * 8)
     return FINISHED
 
 
 @helper
 def do_clear(run, program, gradients):
-    """Set adjoints to 0; those of large inputs are the memory of gradients, arrays at addresses."""
+    """Set adjoints to 0; those of large inputs are the memory of gradients."""
     G, clears = load_i64(run, RUN_ADJOINTS), load_i64(program, CLEARS)
     for k in range(load_i64(program, CLEARS_COUNT)):
         memset(G + load_i64(clears, k * 16), 0, load_i64(clears, k * 16 + 8))
     for k in range(load_i64(program, INPUTS_COUNT)):
         row, to = input_row(program, k), load_i64(gradients, k * 8)
         if load_i64(row, BASE) != 0 and to != 0:
-            data = load_i64(to, ARRAY_DATA)
-            store_i64(load_i64(run, RUN_ADJOINT_BASES), load_i64(row, BASE) * 8, data)
+            store_i64(load_i64(run, RUN_ADJOINT_BASES), load_i64(row, BASE) * 8, to)
             if load_i64(row, ZEROED) != 0:
-                memset(data, 0, load_i64(row, SIZE) * 8)
+                memset(to, 0, load_i64(row, SIZE) * 8)
     return FINISHED
 
 
 @helper
 def do_give(run, program, gradients):
-    """Copy adjoints of inputs to arrays at addresses."""
+    """Copy adjoints of inputs out."""
     G = load_i64(run, RUN_ADJOINTS)
     for k in range(load_i64(program, INPUTS_COUNT)):
         row, to = input_row(program, k), load_i64(gradients, k * 8)
         if load_i64(row, BASE) == 0 and to != 0:
-            size = load_i64(row, SIZE) * 8
-            memcpy(load_i64(to, ARRAY_DATA), G + load_i64(row, SLOT) * 8, size)
+            memcpy(to, G + load_i64(row, SLOT) * 8, load_i64(row, SIZE) * 8)
     return FINISHED
 
 
-def values(run, program):
-    return follow(run, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
-
-
-def adjoints(run, program):
-    return follow(run, load_i64(program, REVERSE_PLAN), load_i64(program, REVERSE_COUNT))
-
-
 @helper
-def seeded(run, program):
-    """Values and adjoints, from an adjoint of 1 of the first result on."""
-    store_f64(load_i64(run, RUN_ADJOINTS), load_i64(program, RESULT) * 8, 1.0)
-    return follow(run, load_i64(program, GRADIENT_PLAN), load_i64(program, GRADIENT_COUNT))
-
-
-def value(run, program, objects):
-    """One evaluation."""
-    do_enter(run, program, objects)
-    return follow(run, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
-
-
-def value_and_grad(run, program, objects, gradients):
-    """One evaluation with its gradient."""
-    do_enter(run, program, objects)
+def evaluate(run, program, pointers, gradients):
+    """Values, and gradients unless their table is 0."""
+    do_enter(run, program, pointers)
+    if gradients == 0:
+        return follow(run, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
     do_clear(run, program, gradients)
-    status = seeded(run, program)
+    store_f64(load_i64(run, RUN_ADJOINTS), load_i64(program, RESULT) * 8, 1.0)
+    status = follow(run, load_i64(program, GRADIENT_PLAN), load_i64(program, GRADIENT_COUNT))
     do_give(run, program, gradients)
     return status
 
 
-def enter(run, program, objects):
-    return do_enter(run, program, objects)
+def value(run, program, objects):
+    """One evaluation, of objects."""
+    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
+    return evaluate(run, program, pointers, 0)
+
+
+def value_and_grad(run, program, objects, gradients):
+    """One evaluation with its gradient, of objects."""
+    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
+    after = pointers + load_i64(program, INPUTS_COUNT) * 8
+    return evaluate(run, program, pointers, arrays_of(program, gradients, after))
+
+
+def adjoints(run, program, gradients):
+    """Adjoints after values, from those that are in the arena on; `clear` comes before."""
+    status = follow(run, load_i64(program, REVERSE_PLAN), load_i64(program, REVERSE_COUNT))
+    do_give(run, program, arrays_of(program, gradients, load_i64(run, RUN_POINTERS)))
+    return status
 
 
 def clear(run, program, gradients):
-    return do_clear(run, program, gradients)
+    return do_clear(run, program, arrays_of(program, gradients, load_i64(run, RUN_POINTERS)))
 
 
-def give(run, program, gradients):
-    return do_give(run, program, gradients)
+def rows(run, program, table, count):
+    """Evaluations one after the other; returns how many have been made before one stopped.
+
+    The table holds the address of the values, then by input where its rows lie, how far apart, the
+    same of the gradients (0: none are wanted).
+    """
+    inputs = load_i64(program, INPUTS_COUNT)
+    pointers = load_i64(run, RUN_POINTERS)
+    gradients = pointers + inputs * 8
+    values, result = load_i64(table, 0), load_i64(program, RESULT) * 8
+    wanted = load_i64(table, 8)
+    for row in range(count):
+        for k in range(inputs):
+            at = table + 16 + k * 32
+            store_i64(pointers, k * 8, load_i64(at, 0) + row * load_i64(at, 8))
+            to = load_i64(at, 16)
+            store_i64(gradients, k * 8, to + row * load_i64(at, 24) if to != 0 else 0)
+        if evaluate(run, program, pointers, gradients if wanted else 0) != FINISHED:
+            return row
+        store_f64(values, row * 8, load_f64(load_i64(run, RUN_VALUES), result))
+    return count
+
+
+@helper
+def take_run(program):
+    """A run that nobody uses."""
+    while exchange(program + POOL_LOCK, 1) != 0:
+        pass
+    count = load_i64(program, POOL_COUNT)
+    found = 0
+    if count > 0:
+        store_i64(program, POOL_COUNT, count - 1)
+        found = load_i64(load_i64(program, POOL), (count - 1) * 8)
+    exchange(program + POOL_LOCK, 0)
+    return found if found != 0 else make_run(load_i64(program, NEW_RUN))
+
+
+@helper
+def return_run(program, run):
+    while exchange(program + POOL_LOCK, 1) != 0:
+        pass
+    count = load_i64(program, POOL_COUNT)
+    if count < POOL_SIZE:
+        store_i64(load_i64(program, POOL), count * 8, run)
+        store_i64(program, POOL_COUNT, count + 1)
+    exchange(program + POOL_LOCK, 0)
+
+
+def call(program, pointers, gradients, result):
+    """One evaluation by any thread: the value goes to an address. For compiled code."""
+    run = take_run(program)
+    status = evaluate(run, program, pointers, gradients)
+    at = load_i64(program, RESULT) * 8
+    store_f64(result, 0, load_f64(load_i64(run, RUN_VALUES), at))
+    return_run(program, run)
+    return status
 '''
 EXPORTS = {
-    "enter": 3,
-    "clear": 3,
-    "give": 3,
-    "values": 2,
-    "adjoints": 2,
     "value": 3,
     "value_and_grad": 4,
+    "clear": 3,
+    "adjoints": 3,
+    "rows": 4,
+    "call": 4,
 }
 
 

@@ -42,6 +42,17 @@ PICK_BASE, PICK_OUT, PICK_REVERSE, PICK_LISTS = range(0, 32, 8)
 #: A gather whose positions are computed: the output, then two views.
 GATHER_OUT, GATHER_COUNT, GATHER_SIZE, GATHER_POSITIONS, GATHER_SOURCE = range(0, 40, 8)
 GATHER_WORDS = 40
+#: A write at computed places: the output, whether the source has an adjoint, two views, and the
+#: move of what was there before.
+(
+    SCATTER_OUT,
+    SCATTER_COUNT,
+    SCATTER_SIZE,
+    SCATTER_WANTED,
+    SCATTER_POSITIONS,
+    SCATTER_SOURCE,
+    SCATTER_MOVE,
+) = range(0, 56, 8)
 #: A view read in C order: base, byte offset, number of axes, sizes and strides in turn.
 VIEW_BASE, VIEW_OFFSET, VIEW_NDIM, VIEW_AXES = range(0, 32, 8)
 
@@ -214,6 +225,50 @@ def gather_reverse(run, data):
     return FINISHED
 
 
+# --- what is written at computed places ---------------------------------------------------------
+
+
+@helper
+def scatter_forward(run, data):
+    """Stops at a position outside the output; nothing is written there."""
+    table, index = load_i64(run, RUN_VALUE_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    item, out = data + SCATTER_MOVE, load_i64(data, SCATTER_OUT)
+    before = base_at(table, load_i64(item, SOURCE)) + load_i64(item, SOURCE + SIDE_OFFSET)
+    to = load_i64(run, RUN_VALUES) + out
+    move(True, item, to, TARGET, before, SOURCE, index)
+    picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
+    positions, of = first_of(table, picked), first_of(table, source)
+    for k in range(load_i64(data, SCATTER_COUNT)):
+        position = load_f64(positions, place(picked, k))
+        if not (0.0 <= position < load_i64(data, SCATTER_SIZE)):
+            store_i64(run, RUN_FAILED, out // 8)
+            return RAISED
+        store_f64(to, int(position) * 8, load_f64(of, place(source, k)))
+    return FINISHED
+
+
+@helper
+def scatter_reverse(run, data):
+    """What was written takes the adjoints, last to first; the rest goes to what was before."""
+    table, index = load_i64(run, RUN_ADJOINT_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
+    positions, of = first_of(load_i64(run, RUN_VALUE_BASES), picked), first_of(table, source)
+    own = load_i64(run, RUN_ADJOINTS) + load_i64(data, SCATTER_OUT)
+    asked = load_i64(data, SCATTER_WANTED) != 0 and of != 0
+    for k in range(load_i64(data, SCATTER_COUNT) - 1, -1, -1):
+        at = int(load_f64(positions, place(picked, k))) * 8
+        if asked:
+            to = place(source, k)
+            store_f64(of, to, load_f64(of, to) + load_f64(own, at))
+        store_f64(own, at, 0.0)
+    item = data + SCATTER_MOVE
+    before = base_at(table, load_i64(item, SOURCE))
+    if load_i64(item, WANTED) != 0 and before != 0:
+        before += load_i64(item, SOURCE + SIDE_OFFSET)
+        move(False, item, before, SOURCE, own, TARGET, index)
+    return FINISHED
+
+
 EXPORTS = (
     "link_forward",
     "link_reverse",
@@ -221,6 +276,8 @@ EXPORTS = (
     "pick_reverse",
     "gather_forward",
     "gather_reverse",
+    "scatter_forward",
+    "scatter_reverse",
 )
 TEXT = "from tapegrad.replay import move_kernels\n" + "".join(
     f"\n\ndef {name}(run, data):\n    return move_kernels.{name}(run, data)\n" for name in EXPORTS

@@ -1,4 +1,4 @@
-"""Parts of the steps that move values without changing them: Link, Gather, Pack.
+"""Parts of the steps that move values without changing them: Link, Gather, Scatter, Pack.
 
 What is known when the part is made is settled then: views are walked with as few axes as will do,
 values that nothing else reaches are copied and not added, and neighbours are moved together.
@@ -13,7 +13,7 @@ import numpy as np
 from ..codegen.factory import compile_source, once
 from . import move_kernels as kernels
 from .parts import SIGNATURE, Part
-from .steps import ARENA, Gather, Link, Pack, View
+from .steps import ARENA, Gather, Link, Pack, Scatter, View
 
 Wanted = Callable[[View], bool]
 #: Runs of neighbours are moved as such if they are this long on average.
@@ -161,3 +161,20 @@ def part_of_gather(step: Gather, wanted: Wanted) -> Part:
     sizes = (step.out.size, step.source.size)
     data = words(8 * step.out.offset, sizes, at, at + positions.nbytes, positions, source)
     return Part(code["gather_forward"], code["gather_reverse"] if reverse else 0, data)
+
+
+# --- writes -----------------------------------------------------------------------------------
+
+
+def part_of_scatter(step: Scatter, wanted: Wanted) -> Part:
+    code = compiled()
+    copy = _move(step.out, step.before, True, wanted(step.before))
+    positions, source = _view_words(step.positions), _view_words(step.source)
+    at = kernels.SCATTER_MOVE + copy.nbytes
+    sizes = (step.source.size, step.out.size)
+    asked = wanted(step.source)
+    data = words(
+        8 * step.out.offset, sizes, asked, at, at + positions.nbytes, copy, positions, source
+    )
+    reverse = asked or wanted(step.before)
+    return Part(code["scatter_forward"], code["scatter_reverse"] if reverse else 0, data)

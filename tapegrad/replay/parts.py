@@ -46,6 +46,7 @@ class Run:
         self.adjoint_bases = np.zeros(bases, np.int64)
         self.value_bases[0] = self.values.ctypes.data
         self.adjoint_bases[0] = self.adjoints.ctypes.data
+        self.pointers = np.zeros(2 * bases, np.int64)
         self.words = np.zeros(layout.RUN_BYTES // 8, np.int64)
         self.address = self.words.ctypes.data
         for word, address in (
@@ -54,5 +55,6 @@ class Run:
             (layout.RUN_VALUE_BASES, self.value_bases.ctypes.data),
             (layout.RUN_ADJOINT_BASES, self.adjoint_bases.ctypes.data),
             (layout.RUN_SCRATCH, self.scratch.ctypes.data),
+            (layout.RUN_POINTERS, self.pointers.ctypes.data),
         ):
             self.words[word // 8] = address

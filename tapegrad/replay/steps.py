@@ -111,6 +111,19 @@ class Gather:
 
 
 @dataclasses.dataclass
+class Scatter:
+    """Elements written: `out`, in C order, is `before`, but `source` at `positions` of it.
+
+    Positions count in C order and are a view; the last element of a repeated one holds.
+    """
+
+    out: View
+    before: View
+    source: View
+    positions: View
+
+
+@dataclasses.dataclass
 class Pack:
     """Slots side by side: out[k] = slot[k]; `out` in C order, `slots` an int32 array."""
 
@@ -142,7 +155,7 @@ class Computed:
     out: View
 
 
-Step = Scalars | Elementwise | Link | Gather | Pack | Kernel | Computed
+Step = Scalars | Elementwise | Link | Gather | Scatter | Pack | Kernel | Computed
 
 
 @dataclasses.dataclass

@@ -105,10 +105,11 @@ def _new(name, data, dtype, requires_grad, copy_data):
     return _input(np.asarray(memoryview(array)))  # not the caller's object
 
 
-def _filling(name: str, argument):
-    """An argument of a function that makes a tensor; of those named …_like it is the shape's."""
+def _filling(name: str, number: int, argument):
+    """An argument of a function that makes a tensor; of those named …_like the first is a shape."""
     trace = rt.trace()
-    if trace is not None and is_recorded(argument) and not name.endswith("_like"):
+    of_shape = name.endswith("_like") and number == 0
+    if trace is not None and is_recorded(argument) and not of_shape:
         trace.refuse(f"{name} is filled from a tensor")
     return value_of(argument)
 
@@ -125,7 +126,7 @@ def _creator(name):
 
     def create(*args, requires_grad=False, **kwargs):
         rt.start()
-        args = [_filling(name, a) for a in args]
+        args = [_filling(name, k, a) for k, a in enumerate(args)]
         array = np.ascontiguousarray(numpy_function(*args, **kwargs)).reshape(
             np.shape(numpy_function(*args, **kwargs))
         )

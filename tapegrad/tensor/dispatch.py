@@ -8,8 +8,9 @@ import numpy as np
 
 from . import runtime as rt
 from .indexing import set_item
+from .linking import unlisted
 from .namespace import OF_NUMPY, PUBLIC
-from .steering import steered, steering_tensor
+from .steering import fixed, name_of, steered, steering_tensor
 from .values import is_recorded, is_tensor, value_of, wrap
 
 #: NumPy functions that only look at shapes or give results without derivative.
@@ -135,8 +136,7 @@ def array_function(self, function, types, args, kwargs):
                 f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
             ) from None
     if function in _PLAIN:
-        args = [a if is_tensor(a) else _valued(a) for a in args]
-        result = _steered(function, args, {k: _valued(v) for k, v in kwargs.items()})
+        result = _steered(function, args, kwargs)
         if is_tensor(result):
             return result
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
@@ -147,8 +147,17 @@ def array_function(self, function, types, args, kwargs):
 def _steered(function, args, kwargs):
     """A function that has no derivative; in a trace a row if it reads values, and not shapes."""
     if rt.trace() is None or function.__name__ in _OF_SHAPES:
-        return function(*map(_valued, args), **kwargs)
-    return steered(function, *args, **kwargs)
+        return function(*map(_valued, args), **{k: _valued(v) for k, v in kwargs.items()})
+    args = [unlisted(a) if isinstance(a, list) else a for a in args]
+    args = [a if is_tensor(a) else _fixed(a, function) for a in args]
+    return steered(function, *args, **{k: _fixed(v, function) for k, v in kwargs.items()})
+
+
+def _fixed(argument, function):
+    """As `_valued`, of what the program cannot give another value."""
+    if isinstance(argument, (list, tuple)):
+        return type(argument)(_fixed(item, function) for item in argument)
+    return fixed(argument, name_of(function))
 
 
 PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}

@@ -11,16 +11,20 @@ from ..ops import indexing as _declarations
 from ..ops.table import TABLE
 from ..tape import store
 from . import runtime as rt
+from .apply import apply
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .steering import named, steered
 from .values import (
     Storage,
     array_of,
     current,
+    dtype_of,
+    is_recorded,
     is_tensor,
     meta_of,
     records,
     scalar_of,
+    shape_of,
     value_of,
     wrap,
 )
@@ -58,6 +62,9 @@ def _plain_slice(key):
 def steered_positions(shape, key):
     """As `positions`; in a trace, where the key holds recorded tensors, a recorded tensor."""
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
+    for part in parts:
+        if rt.trace() is not None and is_recorded(part) and dtype_of(part) == bool:
+            rt.trace().learn(steered(np.count_nonzero, part), "how many a mask picks")
     return steered(_positions_of, *parts, shape=shape, is_tuple=isinstance(key, tuple))
 
 
@@ -148,6 +155,9 @@ def set_item(tensor, key, value) -> None:
         raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
     target = array[key] if not is_basic(key) else array[_with_rest(key)]
     value = _fitting(value, target)
+    if _is_traced_mask(given, array) and np.size(value_of(value)) == 1:
+        value = apply("where", given, value, tensor)  # however many elements it picks
+        given, key, target = ..., ..., array
     picked = None if is_basic(key) else _picked(given, tensor, value)
     if not records(tensor, value, picked):
         _write_unrecorded(tensor, key, value)
@@ -166,6 +176,13 @@ def set_item(tensor, key, value) -> None:
         _write_view(view, target, value)
     else:
         _write_picked(tensor, key, target, value, picked)
+
+
+def _is_traced_mask(key, array) -> bool:
+    """Whether a key is a mask of all elements that a program computes again."""
+    if rt.trace() is None or array.dtype.kind != "f" or not is_recorded(key):
+        return False
+    return dtype_of(key) == bool and shape_of(key) == array.shape
 
 
 def _picked(key, tensor, value):
@@ -228,7 +245,7 @@ def become_row(tensor) -> None:
         storage = tensor._meta = Storage(tensor._array)
     storage.tensor = made = rt.row(CONSTANT, storage.owner)
     if rt.trace() is not None:
-        rt.trace().originals[made._id] = storage.owner.copy()
+        rt.trace().originals[made._id] = storage.owner, storage.owner.copy()
     current(tensor)
 
 

@@ -50,7 +50,7 @@ class Call:
 class Guard:
     """What Python has learned: the element of a tensor at a flat position had a value.
 
-    `at` is the number of the row that came next, `place` the user's line.
+    `at` is the number of the row that came next, `place` the user's line, `how` what read it there.
     """
 
     tensor: Any
@@ -58,6 +58,12 @@ class Guard:
     value: float
     at: int
     place: Any
+    how: str
+
+    def __str__(self) -> str:
+        for file, line, _ in self.place:
+            return f"{file}:{line} ({self.how})"
+        return self.how
 
 
 class Trace:
@@ -67,7 +73,8 @@ class Trace:
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
         self.steering: set[int] = set()  # rows of values without derivative
-        self.originals: dict[int, np.ndarray] = {}  # of buffers, before they were written
+        #: Buffers, by row, and what was in them before a recorded write made them rows.
+        self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
         self._place = place
 
@@ -84,7 +91,7 @@ class Trace:
         self.held.append(tensor)
         at, place = native.get_word(STATE_ID), self._place()
         for position, value in enumerate(values.ravel().tolist()):
-            self.guards.append(Guard(tensor, position, float(value), at, place))
+            self.guards.append(Guard(tensor, position, float(value), at, place, what))
 
 
 def learned(tensor, what: str) -> bool:
@@ -112,6 +119,9 @@ def steered(function, /, *operands, **keywords):
     trace = rt.trace()
     if trace is None or not any([is_recorded(operand) for operand in operands]):
         return value
+    if function in _OF_OWN_SHAPE:
+        shapes = steered(_shapes, *operands, function=function, keywords=keywords)
+        trace.learn(shapes, f"the shape of {name_of(function)}()")
     if isinstance(value, tuple):
         return tuple(
             steered(_part, *operands, function=function, number=k, keywords=keywords)
@@ -126,6 +136,18 @@ def steered(function, /, *operands, **keywords):
 
 def name_of(function) -> str:
     return getattr(function, "__name__", str(function))
+
+
+#: Functions whose results have shapes that depend on values.
+_OF_OWN_SHAPE = frozenset((np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract))
+
+
+@named
+def _shapes(*values, function, keywords):
+    """The shapes of all results of a function, one after the other."""
+    made = function(*values, **keywords)
+    parts = made if isinstance(made, tuple) else (made,)
+    return np.array([n for part in parts for n in np.shape(part)])
 
 
 @named
