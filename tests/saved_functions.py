@@ -36,6 +36,13 @@ def picked(x):
     return np.sum(x[mask] ** 2) + np.sum(x[np.argsort(x)[:3]]) + x[np.argmax(x)] * np.median(x)
 
 
+def written(x):
+    y = np.zeros_like(x)
+    y[np.argsort(x)[:4]] = x[:4] * 2.0
+    y[x > 0] += 1.5
+    return np.sum(y * y * x)
+
+
 def stencil(u):
     for _ in range(4):
         inner = u[1:-1] + 0.2 * (u[2:] - 2 * u[1:-1] + u[:-2])
@@ -70,6 +77,7 @@ FUNCTIONS = {
     products: (A.copy(),),
     along: (X,),
     picked: (X,),
+    written: (X,),
     stencil: (np.linspace(0.0, 1.0, 40) ** 2,),
     spread: (X,),
     bisection: (0.7,),

@@ -25,6 +25,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
     contiguous,
@@ -151,6 +152,13 @@ class _Checker:
             are_below(positions, step.source.size)
         expect(math.prod(positions.shape) == step.out.size, "as many positions as elements")
 
+    def _scatter(self, step: Scatter) -> None:
+        for view in (step.before, step.source, step.positions):
+            self.memory.read(view)
+        self.memory.last(step.positions)
+        expect(step.before.shape == step.out.shape, "a result of another shape")
+        expect(step.source.size == step.positions.size, "as many positions as elements")
+
     def _pack(self, step: Pack) -> None:
         slots = step.slots
         expect(slots.dtype == np.int32 and slots.size == step.out.size, "slots of another number")
@@ -174,6 +182,7 @@ class _Checker:
 
 _STEPS: dict[type, Callable] = {
     Gather: _Checker._gather,
+    Scatter: _Checker._scatter,
     Pack: _Checker._pack,
     Kernel: _Checker._kernel,
     Computed: _Checker._computed,

@@ -12,7 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from ..replay.steps import Computed, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
+from ..replay.steps import (
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Scatter,
+    Step,
+    View,
+)
 from .container import DTYPES, Pools
 from .encoding import operation_names
 from .function_names import function_named
@@ -153,6 +164,9 @@ class Reader:
             raise ValueError(f"{_short(positions)} are no positions")
         return Gather(self.view(out), self.view(source), found)
 
+    def scatter(self, item) -> Scatter:
+        return Scatter(*map(self.view, fields(item, "out", "before", "source", "positions")))
+
     def pack(self, item) -> Pack:
         out, slots = fields(item, "out", "slots")
         return Pack(self.view(out), self.array(slots, np.int32))
@@ -187,7 +201,7 @@ def _is_text(item) -> bool:
 
 _STEPS = {
     kind.__name__.lower(): getattr(Reader, kind.__name__.lower())
-    for kind in (Scalars, Elementwise, Link, Gather, Pack, Kernel, Computed)
+    for kind in (Scalars, Elementwise, Link, Gather, Scatter, Pack, Kernel, Computed)
 }
 _DECODED: dict[str, Callable] = {
     "float": lambda reader, x: float.fromhex(text(x)),

@@ -18,6 +18,7 @@ from ..replay.steps import (
     Link,
     Pack,
     Scalars,
+    Scatter,
     Step,
     View,
 )
@@ -107,6 +108,11 @@ class Writer:
             "source": self.view(step.source),
             "positions": positions,
         }
+
+    def scatter(self, step: Scatter) -> dict:
+        views = (step.out, step.before, step.source, step.positions)
+        names = ("out", "before", "source", "positions")
+        return dict(zip(names, map(self.view, views), strict=True))
 
     def pack(self, step: Pack) -> dict:
         return {"out": self.view(step.out), "slots": self.array(np.asarray(step.slots, np.int32))}
