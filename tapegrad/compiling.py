@@ -5,16 +5,25 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from .inputs import plain, tree_leaves
+from .jacobians import hessian, jacobian
 from .program import files
 from .program.arguments import Arguments
+from .program.background import HOT, compile_later
+from .program.drawing import drawing_of_program
+from .program.explaining import explain
 from .program.fast import FastCall, fast_call
+from .program.files import Compilation
+from .program.mapping import Batch
 from .program.variants import Traced, Variant, Variants, agree
-from .transforms import value_and_grad
+from .tape.picture import saved
+from .tensor.values import value_of
+from .transforms import hvp, jvp, value_and_grad, vjp
 
 #: Programs kept for one signature.
 VARIANTS = 32
@@ -23,35 +32,63 @@ MANY, FEW_HITS = 16, 4
 _CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
 
 
-def compile(f=None, *, argnums=0, on_branch="record", verify="once"):
-    """A function that computes what `f` does, recorded at the first call and then replayed.
+def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None):
+    """A function that computes what `f` does: recorded at the first call, replayed afterwards.
 
-    …
+    A recording serves calls whose arguments have the same structure, shapes and dtypes. Floats and
+    arrays are inputs; those that `argnums` names are differentiated, the others are data and may
+    change. Everything else (ints, strings, functions) must be equal. The result is called like `f`
+    and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
+    `jvp`, `vjp`, `map`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
+
+    What Python learns of a value (an `if`, `float()`, an index) is checked at every call. Where it
+    is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
+    raises RuntimeError. A function that reads anything but its arguments is found out by `verify`:
+    the second call ("once"), every one ("always") or none ("never") is compared with `f` called as
+    it is; RuntimeError says what differs. A function that cannot be recorded is called as it is,
+    and a RuntimeWarning says why, once.
+
+    `native` compiles code of the function's own, in a thread beside: after many calls (None), from
+    the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
+    taken in another order, and exp, log and the like by vectors.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: np.sum(x**2) if x[0] > 0 else x[1])
+    >>> value, gradient = f.value_and_grad(np.array([1.0, 2.0]))
+    >>> print(value, gradient)
+    5.0 [2. 4.]
     """
+    settings = dict(argnums=argnums, on_branch=on_branch, verify=verify, native=native)
     if f is None:
-        return functools.partial(compile, argnums=argnums, on_branch=on_branch, verify=verify)
+        return functools.partial(compile, **settings)
     for name, given in (("on_branch", on_branch), ("verify", verify)):
         if given not in _CHOICES[name]:
             choices = ", ".join(map(repr, _CHOICES[name]))
             raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
-    return Compiled(f, argnums, on_branch, verify)
+    kind, f, settings["argnums"] = getattr(f, "_transform", ("value", f, argnums))
+    return Compiled(f, kind, **settings)
 
 
 class Compiled:
     """A compiled function; made by `tg.compile`, see there."""
 
-    def __init__(self, f: Callable, argnums, on_branch: str, verify: str):
+    def __init__(self, f: Callable, kind: str, argnums, on_branch: str, verify: str, native):
         functools.update_wrapper(self, f)
         self._name = getattr(f, "__name__", str(f))
-        self._f = f
+        self._f, self._kind = f, kind
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
-        self._on_branch, self._verify = on_branch, verify
+        self._on_branch, self._verify, self._native = on_branch, verify, native
         self._families: dict[Any, Variants] = {}
         self._reason: str | None = None  # why there is no program
         self._fast: FastCall | None = None  # the program used last, if calls of it can be short
+        self._derived: dict[str, Compiled] = {}
+        self._compiling: list[Future] = []
 
     def __call__(self, *args, **kwargs):
+        if self._kind != "value":
+            return getattr(self, self._kind)(*args, **kwargs)
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
 
@@ -61,13 +98,120 @@ class Compiled:
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
             if found is not None:
+                if fast.calls == HOT:
+                    self._make_native(fast.variant)
                 value, gradients = found
                 return value, gradients[0] if self._single else self._in_order(fast, gradients)
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, **kwargs):
         """The gradient, as `tg.grad(f, argnums)` gives it."""
-        return self._evaluate(args, kwargs, gradient=True)[1]
+        return self.value_and_grad(*args, **kwargs)[1]
+
+    def jacobian(self, *args, **kwargs):
+        """The Jacobian, as `tg.jacobian(f, argnums)` gives it."""
+        return self._of("jacobian", jacobian, args, kwargs)
+
+    def hessian(self, *args, **kwargs):
+        """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        return self._of("hessian", hessian, args, kwargs)
+
+    def hvp(self, x, v, *others):
+        """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
+
+    def jvp(self, primals, tangents):
+        """Value, and the derivative along tangents, as `tg.jvp` gives them."""
+        return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {})
+
+    def vjp(self, *primals):
+        """Value, and a function of adjoints of it, as `tg.vjp` gives them; that one is compiled."""
+        value = self(*primals)
+
+        def back(adjoint):
+            return self._of("vjp", _pulled_back, (primals, adjoint), {})
+
+        return value, back
+
+    def _of(self, name: str, transform, args, kwargs):
+        """A transform of the function, compiled when first asked for."""
+        if name not in self._derived:
+            argnums = self._argnums[0] if self._single else self._argnums
+            made = transform(self._f, argnums)
+            settings = (self._on_branch, self._verify, self._native)
+            self._derived[name] = Compiled(made, "value", argnums, *settings)
+        return self._derived[name](*args, **kwargs)
+
+    def map(self, *args, gradient=True, threads=None):
+        """Values, and gradients, for each row of the arguments, evaluated on threads.
+
+        Every argument is an array whose first axis counts the evaluations. Returns the values, of
+        shape (n,), and the gradients shaped like the arguments (without `gradient` the values
+        alone); the same whatever the number of threads. Raises ValueError for other arguments.
+        """
+        rows = [np.ascontiguousarray(value_of(arg), np.float64) for arg in args]
+        if not rows or any(row.ndim == 0 or len(row) != len(rows[0]) for row in rows):
+            shapes = ", ".join(str(row.shape) for row in rows)
+            raise ValueError(
+                f"tapegrad.compile: map needs arrays with a row for each evaluation, not {shapes}"
+            )
+        wanted = [number % len(args) for number in self._argnums] if gradient else []
+        batch = Batch(rows, sorted(set(wanted)))
+        if batch.count:
+            first = batch.arguments(0)
+            variant = self._variant(*first)
+            if variant is not None:
+                batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
+            else:
+                for row in range(batch.count):
+                    batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        made = [batch.gradients[k] for k in wanted]
+        return (
+            (batch.values, made[0] if self._single else tuple(made)) if gradient else batch.values
+        )
+
+    def _flat(self, gradient: bool, *args):
+        """The value, and the derivatives of the differentiated arguments in their order."""
+        if not gradient:
+            return self(*args), []
+        value, found = self.value_and_grad(*args)
+        if self._single:
+            return value, [found]
+        numbers = [number % len(args) for number in self._argnums]
+        return value, [found[numbers.index(k)] for k in sorted(set(numbers))]
+
+    def _variant(self, *args) -> Variant | None:
+        """The program that arrays and floats are evaluated by, if there is one for such calls."""
+        self.value_and_grad(*args)
+        arguments = Arguments(args, {}, self._argnums)
+        family = self._families.get(arguments.key)
+        if self._reason is not None or family is None or not family.found:
+            return None
+        return family.found[0] if fast_call(family.found[0], arguments) else None
+
+    def numba(self, *args):
+        """Functions for Numba code: (value, value_and_grad), for arguments like these.
+
+        Both are called inside `@numba.njit` code, without Python and without the interpreter lock.
+        After the arguments `value_and_grad` takes an array for each gradient, which it fills (of
+        shape (1,) for a number), and returns the value. Where a guard fails they raise ValueError.
+        """
+        variant = self._variant(*args)
+        if variant is None:
+            why = self._reason or "it has other arguments or results than arrays and one number"
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
+        return variant.program.jitted()
+
+    def wait(self) -> None:
+        """Wait until code that is being compiled in a thread beside is ready."""
+        for future in self._compiling:
+            future.result()
+        for derived in self._derived.values():
+            derived.wait()
+
+    def _make_native(self, variant: Variant) -> None:
+        if self._native is not False and not variant.program.native:
+            self._compiling.append(compile_later(variant))
 
     def save(self, path) -> None:
         """Write the programs of all signatures so far to a file, which `tg.load` reads.
@@ -75,11 +219,29 @@ class Compiled:
         The format is described in docs/program_files.md. Raises ValueError if there is no program
         yet, or if it holds what a file has no name for, such as operations of your own.
         """
-        content = files.Compilation(self._name, self._argnums, self._single, self._families)
         try:
-            files.save(path, content, self._reason)
+            files.save(path, self._compilation())
         except ValueError as error:
             raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
+
+    def explain(self) -> str:
+        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
+        return explain(self._compilation())
+
+    def draw(self, path=None) -> str:
+        """A picture of the program used last, as SVG text, also written to `path` if there is one.
+
+        Steps are drawn with what flows between them; fused groups and loops are marked.
+        """
+        found = [family.found[0] for family in self._families.values() if family.found]
+        if not found:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
+        return saved(drawing_of_program(found[-1].program, self._name), path)
+
+    def _compilation(self) -> Compilation:
+        derived = {name: one._compilation() for name, one in self._derived.items()}
+        settings = self._name, self._kind, self._argnums, self._single
+        return Compilation(*settings, self._families, derived, self._reason)
 
     # --- one evaluation -----------------------------------------------------------------------
 
@@ -100,6 +262,8 @@ class Compiled:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
         family.hits += 1
+        if family.hits == HOT and not variant.program.native:
+            self._make_native(variant)
         try:
             value = variant.result(memory)
             if not gradient:
@@ -107,7 +271,7 @@ class Compiled:
             else:
                 found = self._differentiated(variant, memory, arguments, value)
         finally:
-            variant.program.end(memory)
+            memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
             self._check(found, args, kwargs, gradient)
             variant.checked = 1 + gradient
@@ -122,7 +286,7 @@ class Compiled:
                 "tapegrad.compile: the function returned more than one number; a gradient is of a "
                 "scalar: reduce it, for instance with sum(), or use jacobian"
             )
-        adjoints = variant.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
+        adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
@@ -138,6 +302,8 @@ class Compiled:
                 self._give_up(traced.reason)
             else:
                 family.add(traced.variant)
+                if self._native:
+                    self._make_native(traced.variant)
             if not gradient:
                 return traced.value(), None
             value, found = traced.value_and_grad()
@@ -178,3 +344,8 @@ class Compiled:
             RuntimeWarning,
             stacklevel=5,
         )
+
+
+def _pulled_back(f, argnums):
+    """A function of primals and an adjoint of the value, to adjoints of the primals."""
+    return lambda primals, adjoint: vjp(f, *primals)[1](adjoint)

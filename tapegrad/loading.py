@@ -6,14 +6,15 @@ from .compiling import Compiled
 from .program import files
 
 
-def load(path, *, most_bytes=files.MOST_BYTES):
+def load(path, *, most_bytes=files.MOST_BYTES, native=None):
     """A compiled function from a file that its `save` has written.
 
     It has the methods of what `tg.compile` gives. There is no function to be recorded, so arguments
     of another shape, dtype or structure than when it was saved, and values with which it takes a
     way through its branches that it had not taken, raise RuntimeError. Everything in the file is
     checked before anything of it runs: one that is damaged or made to do harm raises ValueError,
-    and so do programs that need more than `most_bytes` bytes of memory.
+    and so do programs that need more than `most_bytes` bytes of memory. `native` is as in
+    `tg.compile`: a file holds no machine code.
 
     >>> import os, tempfile
     >>> import tapegrad as tg
@@ -26,25 +27,37 @@ def load(path, *, most_bytes=files.MOST_BYTES):
     (33.0, 29.0)
     """
     try:
-        return Loaded(files.load(path, most_bytes))
+        found = files.load(path, most_bytes)
     except OSError:
         raise
     except Exception as error:  # of whatever kind: the file may hold anything
         raise ValueError(f"tapegrad.load: {path}: {error}") from error
+    return Loaded(found, native)
 
 
 class Loaded(Compiled):
     """A compiled function from a file; made by `tg.load`, see there."""
 
-    def __init__(self, found: files.Compilation):
+    def __init__(self, found: files.Compilation, native):
         def absent(*args, **kwargs):
             raise AssertionError(found.name)
 
         absent.__name__ = absent.__qualname__ = found.name
-        super().__init__(
-            absent, found.argnums[0] if found.single else found.argnums, "error", "never"
-        )
+        argnums = found.argnums[0] if found.single else found.argnums
+        super().__init__(absent, found.kind, argnums, "error", "never", native)
         self._families = found.families
+        self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
+        if native:
+            for family in found.families.values():
+                for variant in family.found:
+                    self._make_native(variant)
+
+    def _of(self, name, transform, args, kwargs):
+        if name not in self._derived:
+            raise RuntimeError(
+                f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"
+            )
+        return super()._of(name, transform, args, kwargs)
 
     def _record(self, family, arguments, args, kwargs, gradient):
         raise RuntimeError(

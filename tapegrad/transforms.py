@@ -47,6 +47,8 @@ def value_and_grad(f, argnums=0, has_aux=False):
                 value = plain(value.reshape(()))
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
+    if not has_aux:
+        evaluate._transform = "value_and_grad", f, argnums  # known to `compile`
     return evaluate
 
 
@@ -87,6 +89,8 @@ def grad(f, argnums=0, has_aux=False):
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
+    if not has_aux:
+        evaluate._transform = "grad", f, argnums
     return evaluate
 
 

@@ -72,6 +72,42 @@ def test_several_arguments_are_differentiated(tmp_path):
     same(tg.load(path).value_and_grad(X, 5 * X, 4.0), made.value_and_grad(X, 5 * X, 4.0))
 
 
+def test_transforms_and_kinds_are_saved_too(tmp_path):
+    path = tmp_path / "f.npz"
+    made = tg.compile(rosenbrock, verify="never")
+    calls = {
+        "__call__": (X,),
+        "hessian": (X,),
+        "hvp": (X, X[::-1].copy()),
+        "jacobian": (X,),
+        "jvp": ((X,), (X,)),
+    }
+    for name, args in calls.items():
+        getattr(made, name)(*args)
+    made.save(path)
+    loaded = tg.load(path)
+    for name, args in calls.items():
+        same(getattr(loaded, name)(*args), getattr(made, name)(*args))
+    with pytest.raises(RuntimeError, match="rosenbrock has no vjp in its file"):
+        loaded.vjp(X)[1](1.0)
+    both = tg.compile(tg.value_and_grad(rosenbrock))
+    both(X)
+    both.save(path)
+    same(tg.load(path)(X), both(X))
+
+
+def test_a_loaded_function_gets_code_of_its_own(tmp_path):
+    path = tmp_path / "f.npz"
+    made = compiled(rosenbrock)
+    made.save(path)
+    loaded = tg.load(path, native=True)
+    loaded.wait()
+    value, gradient = loaded.value_and_grad(X)
+    expected, slopes = made.value_and_grad(X)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
+
+
 def test_what_the_file_has_no_program_for_is_said(tmp_path):
     path = tmp_path / "f.npz"
     compiled(bisection).save(path)
@@ -133,11 +169,20 @@ def rewritten(path, change):
         (lambda h: h.update(format="other"), "it is no program"),
         (lambda h: h.update(version=2), "its version is 2; this tapegrad reads version 1"),
         (lambda h: h.update(operations=["no such"]), "there is no operation 'no such'"),
-        (lambda h: h["signatures"][0]["variants"][0].update(slots=2**40), "most_bytes="),
-        (lambda h: h["signatures"][0]["variants"][0].update(slots=-1), "-1 slots"),
-        (lambda h: h["signatures"][0]["variants"][0]["steps"].pop(0), "before it is written"),
-        (lambda h: h["signatures"][0].update(positional=2), "arguments of another number"),
-        (lambda h: h.pop("name"), "is no object of"),
+        (
+            lambda h: h["function"]["signatures"][0]["variants"][0].update(slots=2**40),
+            "most_bytes=",
+        ),
+        (lambda h: h["function"]["signatures"][0]["variants"][0].update(slots=-1), "-1 slots"),
+        (
+            lambda h: h["function"]["signatures"][0]["variants"][0]["steps"].pop(0),
+            "before it is written",
+        ),
+        (
+            lambda h: h["function"]["signatures"][0].update(positional=2),
+            "arguments of another number",
+        ),
+        (lambda h: h["function"].pop("name"), "is no object of"),
     ],
 )
 def test_a_changed_header_is_refused(change, message, tmp_path):
@@ -149,7 +194,7 @@ def test_a_changed_header_is_refused(change, message, tmp_path):
 
 def test_functions_that_are_not_on_the_list_are_not_called(tmp_path):
     def change(header):
-        steps = header["signatures"][0]["variants"][0]["steps"]
+        steps = header["function"]["signatures"][0]["variants"][0]["steps"]
         step = next(step for step in steps if step["step"] == "computed")
         step["function"] = {"function": "os.system"}
 

@@ -135,7 +135,8 @@ def marked(marks: np.ndarray, view: View) -> np.ndarray:
     """Marks of the slots of a view, those of a broadcast axis once."""
     axes = zip(view.shape, view.strides, strict=True)
     sizes = [n if stride else min(n, 1) for n, stride in axes]
-    return np.lib.stride_tricks.as_strided(marks[view.offset :], sizes, view.strides)
+    steps = [marks.itemsize * stride for stride in view.strides]
+    return np.lib.stride_tricks.as_strided(marks[view.offset :], sizes, steps)
 
 
 def are_below(positions: np.ndarray, count: int) -> None:

@@ -11,7 +11,6 @@ from ..replay.layout import FINISHED
 from ..replay.parts import Run
 from ..tensor import memory
 from .arguments import Arguments
-from .program import Program
 from .variants import Variant
 
 _FLOAT64 = np.dtype(np.float64)
@@ -36,8 +35,10 @@ class FastCall:
     A call returns None where that does not hold, or a guard fails.
     """
 
-    def __init__(self, program: Program):
-        self.program = program
+    def __init__(self, variant: Variant):
+        self.variant, self.program = variant, variant.program
+        self.calls = 0
+        program = self.program
         code = program.code
         self.shapes = [one.view.shape for one in code.inputs]
         self.differentiated = [one.differentiated for one in code.inputs]
@@ -65,8 +66,9 @@ class FastCall:
 
     def value_and_grad(self, args: tuple):
         """The value, and the derivatives of the differentiated arguments as they are asked for."""
-        if not self.fits(args):
+        if self.variant.program is not self.program or not self.fits(args):
             return None
+        self.calls += 1
         try:
             held = self.free.pop()
         except IndexError:
@@ -99,5 +101,5 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     if not (plain and whole and exact and number):
         return None
     if variant.fast is None:
-        variant.fast = FastCall(variant.program)
+        variant.fast = FastCall(variant)
     return variant.fast

@@ -30,6 +30,8 @@ from .variants import Variant, Variants
 FORMAT, VERSION = "tapegrad program", 1
 #: Bytes of values and adjoints that a program of a file may need if nothing else is said.
 MOST_BYTES = 1 << 32
+#: What calling a function gives.
+_KINDS = ("value", "value_and_grad", "grad")
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 #: Arguments that belong to the signature by their value.
 _STATIC = (bool, int, str, bytes, type(None))
@@ -37,36 +39,29 @@ _STATIC = (bool, int, str, bytes, type(None))
 
 @dataclasses.dataclass
 class Compilation:
-    """What a file holds: a function's name, which arguments are differentiated, its programs."""
+    """A compiled function: its name, what it gives, which arguments are differentiated, programs.
+
+    `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
+    programs.
+    """
 
     name: str
+    kind: str
     argnums: tuple[int, ...]
     single: bool
     families: dict[Any, Variants]
+    derived: dict[str, Compilation]
+    reason: str | None = None
 
 
-def save(path, found: Compilation, reason: str | None) -> None:
-    """Write a file; raises ValueError for what has no place in one.
-
-    `reason` says why the function has no programs.
-    """
+def save(path, found: Compilation) -> None:
+    """Write a file; raises ValueError for what has no place in one."""
     writer = Writer()
-    signatures = [
-        {**_signature(writer, key), "variants": [_variant(writer, v) for v in family.found]}
-        for key, family in found.families.items()
-        if family.found
-    ]
-    if not signatures:
-        raise ValueError(reason or "there is no program yet; call the function first")
-    header = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": found.name,
-        "argnums": [int(number) for number in found.argnums],
-        "single": found.single,
-        "operations": list(writer.names.values()),
-        "signatures": signatures,
-    }
+    function = _function(writer, found)
+    if not function["signatures"] and not function["derived"]:
+        raise ValueError(found.reason or "there is no program yet; call the function first")
+    operations = list(writer.names.values())
+    header = {"format": FORMAT, "version": VERSION, "operations": operations, "function": function}
     write(path, header, writer.pools.joined())
 
 
@@ -78,15 +73,43 @@ def load(path, most_bytes: int = MOST_BYTES) -> Compilation:
     if header.get("version") != VERSION:
         version = header.get("version")
         raise ValueError(f"its version is {version!r:.20}; this tapegrad reads version {VERSION}")
-    _, _, name, argnums, single, operations, signatures = fields(
-        header, "format", "version", "name", "argnums", "single", "operations", "signatures"
+    _, _, operations, function = fields(header, "format", "version", "operations", "function")
+    return _read_function(Reader(pools, items(operations)), function, most_bytes)
+
+
+def _function(writer: Writer, found: Compilation) -> dict:
+    signatures = [
+        {**_signature(writer, key), "variants": [_variant(writer, v) for v in family.found]}
+        for key, family in found.families.items()
+        if family.found
+    ]
+    return {
+        "name": found.name,
+        "kind": found.kind,
+        "argnums": [int(number) for number in found.argnums],
+        "single": found.single,
+        "signatures": signatures,
+        "derived": {name: _function(writer, one) for name, one in found.derived.items()},
+    }
+
+
+def _read_function(reader: Reader, item, most_bytes: int) -> Compilation:
+    name, kind, argnums, single, signatures, derived = fields(
+        item, "name", "kind", "argnums", "single", "signatures", "derived"
     )
     numbers = integers(argnums)
-    if not numbers or truth(single) and len(numbers) != 1:
-        raise ValueError("it does not say which arguments are differentiated")
-    reader = Reader(pools, items(operations))
-    families = dict(_family(reader, one, most_bytes) for one in items(signatures))
-    return Compilation(text(name), numbers, single, families)
+    if kind not in _KINDS or not numbers or (truth(single) and len(numbers) != 1):
+        raise ValueError("it does not say what is computed")
+    if type(derived) is not dict:
+        raise ValueError("its transforms have no names")
+    return Compilation(
+        text(name),
+        kind,
+        numbers,
+        single,
+        dict(_family(reader, one, most_bytes) for one in items(signatures)),
+        {text(key): _read_function(reader, one, most_bytes) for key, one in derived.items()},
+    )
 
 
 # --- signatures ---------------------------------------------------------------------------------

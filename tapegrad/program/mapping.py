@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,46 +15,50 @@ ROWS = 64
 
 
 class Batch:
-    """Inputs with one row for each evaluation, and memory for what is computed from them."""
+    """Inputs with a row for each evaluation, and memory for what is computed from them."""
 
-    def __init__(self, program: Program, inputs: list[np.ndarray], gradient: bool):
-        self.program = program
+    def __init__(self, inputs: list[np.ndarray], wanted: list[int]):
         self.count = len(inputs[0])
-        self.inputs = [np.ascontiguousarray(array, np.float64) for array in inputs]
+        self.inputs = inputs
         self.values = np.empty(self.count)
-        self.gradients = [
-            np.empty_like(array) if gradient and one.differentiated else None
-            for array, one in zip(self.inputs, program.code.inputs, strict=True)
-        ]
-        self.wanted = gradient
+        self.gradients = {k: np.empty_like(inputs[k]) for k in wanted}
 
-    def run_to(self, start: int, stop: int) -> int:
-        """Evaluate rows; returns the first at which a guard failed, or `stop`."""
-        table = [self.values.ctypes.data + 8 * start, int(self.wanted)]
-        for array, gradient in zip(self.inputs, self.gradients, strict=True):
-            step = array.nbytes // max(self.count, 1)
-            to = 0 if gradient is None else gradient.ctypes.data + start * step
-            table += [array.ctypes.data + start * step, step, to, step]
-        words = np.array(table, np.int64)
-        memory = self.program.begin()
-        done = self.program.compiled["rows"](
-            memory.address, self.program.address, words.ctypes.data, stop - start
-        )
-        self.program.end(memory)
-        return start + done
+    def arguments(self, row: int) -> list:
+        """The arguments of one evaluation."""
+        return [array[row] if array.ndim > 1 else float(array[row]) for array in self.inputs]
 
+    def run(self, program: Program, evaluate: Callable, threads: int | None) -> None:
+        """Evaluate all rows; `evaluate` sees to those at which a guard of the program fails."""
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            left = pool.map(lambda at: self._piece(program, at), range(0, self.count, ROWS))
+        for row in [row for rows in left for row in rows]:
+            self.set(row, *evaluate(*self.arguments(row)))
 
-def run_rows(batch: Batch, threads: int | None) -> list[int]:
-    """Evaluate all rows; returns those at which a guard failed, which are left."""
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        left = pool.map(lambda start: _run_all(batch, start), range(0, batch.count, ROWS))
-        return [row for rows in left for row in rows]
+    def set(self, row: int, value: float, gradients: list) -> None:
+        self.values[row] = value
+        for made, gradient in zip(self.gradients.values(), gradients, strict=True):
+            made[row] = gradient
 
+    def _piece(self, program: Program, start: int) -> list[int]:
+        """Evaluate rows from `start` on; returns those at which a guard failed."""
+        left, stop = [], min(start + ROWS, self.count)
+        memory = program.begin()
+        while start < stop:
+            words = self._words(start)
+            start += program.compiled["rows"](
+                memory.address, program.address, words.ctypes.data, stop - start
+            )
+            if start < stop:
+                left.append(start)
+                start += 1
+        program.end(memory)
+        return left
 
-def _run_all(batch: Batch, start: int) -> list[int]:
-    """Evaluate the rows of one piece, around those at which a guard fails."""
-    left, stop = [], min(start + ROWS, batch.count)
-    while (start := batch.run_to(start, stop)) < stop:
-        left.append(start)
-        start += 1
-    return left
+    def _words(self, start: int) -> np.ndarray:
+        """Where rows lie and how far apart, see `driver.rows`."""
+        words = [self.values.ctypes.data + 8 * start, int(bool(self.gradients))]
+        for k, array in enumerate(self.inputs):
+            step, made = array.strides[0], self.gradients.get(k)
+            to = 0 if made is None else made.ctypes.data + start * step
+            words += [array.ctypes.data + start * step, step, to, step]
+        return np.array(words, np.int64)

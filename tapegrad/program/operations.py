@@ -194,7 +194,6 @@ def dtype_of(reference) -> np.dtype:
 
 _REFUSALS = {
     "convert": "it converts to float32, while programs compute in float64",
-    "deposit": "a second derivative of picked elements",
     "function": "it calls an autograd.Function, whose backward is Python",
     "called": "it calls a function of custom_vjp",
 }

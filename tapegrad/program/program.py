@@ -8,7 +8,7 @@ import ctypes
 import numpy as np
 
 from ..ops.table import BY_CODE
-from ..replay import driver, layout
+from ..replay import driver, jitted, layout
 from ..replay.clearing import clearing
 from ..replay.moves import slots_of
 from ..replay.parts import Part, Run
@@ -50,7 +50,7 @@ class Program:
         self._make = _C_MAKE(self._new_run)
         self._keep.append(pool)
         self.words[driver.POOL // 8] = pool.ctypes.data
-        self.words[driver.NEW_RUN // 8] = ctypes.cast(self._make, ctypes.c_void_p).value
+        self.words[driver.NEW_RUN // 8] = ctypes.cast(self._make, ctypes.c_void_p).value or 0
 
     # --- making -------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Program:
         """Memory for one evaluation, to be given to `end`."""
         with contextlib.suppress(IndexError):  # another thread may have taken the last
             return self._runs.pop()
-        run = Run(self.parts.slots, len(self.code.inputs) + 1)
+        run = Run(self.parts.slots, len(self.code.inputs) + 1, self)
         for slot, values in self.code.constants:
             run.values[slot : slot + len(values)] = values
         return run
@@ -160,6 +160,16 @@ class Program:
             run.address, self.address, ctypes.addressof(given), ctypes.addressof(wanted)
         )
         return status, made
+
+    def jitted(self):
+        """(value, value_and_grad) for Numba code, which keeps the program."""
+        shapes = [one.view.shape for one in self.code.inputs]
+        wanted = [one.differentiated for one in self.code.inputs]
+        call = ctypes.cast(self.compiled["call"], ctypes.c_void_p).value or 0
+        made = jitted.functions(call, self.address, shapes, wanted)
+        for function in made:
+            function.program = self
+        return made
 
     def results(self, run: Run) -> list[np.ndarray]:
         """Copies of the results of `forward`."""

@@ -58,9 +58,11 @@ class Work(NamedTuple):
     python: float = 0.0  # calls of functions without derivative
 
 
-#: Nanoseconds of one of each: values, and values with derivatives.
-VALUE_COSTS = Work()
-GRADIENT_COSTS = Work()
+#: Nanoseconds of one of each, and of an evaluation itself, interpreted: values, and values with
+#: derivatives. Fitted to 30 functions from 2 µs to 13 ms on one machine; of the evaluations there
+#: half are off by less than 8 %, and nine of ten by less than a factor of 1.5.
+VALUE_COSTS = Work(50.0, 4.0, 16.0, 0.2, 1.9, 0.9, 0.05, 2.3, 32e3), 2.8e3
+GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3), 6.5e3
 
 
 def work_of(step: Step) -> Work:
@@ -96,7 +98,7 @@ def is_function(code: int) -> bool:
     )
 
 
-def nanoseconds(code: Code, costs: Work) -> float:
+def nanoseconds(code: Code, costs: tuple[Work, float]) -> float:
     """About how long an evaluation takes, interpreted."""
-    work = [work_of(step) for step in code.steps]
-    return sum(cost * count for cost, count in zip(costs, np.sum(work, axis=0), strict=True))
+    counts = np.sum([work_of(step) for step in code.steps], axis=0)
+    return costs[1] + float(np.dot(costs[0], counts)) if code.steps else costs[1]

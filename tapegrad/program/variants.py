@@ -21,10 +21,9 @@ from ..tensor.tracing import places
 from ..tensor.values import is_recorded, is_tensor, value_of
 from .arguments import Arguments
 from .convert import Converter
-from .optimising import optimised
+from .optimising import Account, optimised
 from .program import Program
 from .rows import Unsupported, now
-
 
 #: Results that are verified may differ by so much of the largest.
 ROUNDING = 1e-7
@@ -41,6 +40,7 @@ class Variant:
     guards: list[Guard]
     tree: Any
     leaves: list[tuple[int, Any]]
+    account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
 
@@ -60,7 +60,7 @@ class Variant:
 
     def result(self, memory: Run):
         """The result of the function from what the program has computed."""
-        made = self.program.results(memory)
+        made = memory.program.results(memory)
         values = [plain(made[k]) if k >= 0 else given for k, given in self.leaves]
         return tree_build(self.tree, iter(values))
 
@@ -147,9 +147,10 @@ class Traced:
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
-        code = Converter(first, self.inputs, outputs, self.trace).convert(outputs)
+        converter = Converter(first, self.inputs, outputs, self.trace)
+        code, account = optimised(converter.convert(outputs), *converter.rows.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
-        return Variant(Program(optimised(code)), self.trace.guards, tree, leaves)
+        return Variant(Program(code), self.trace.guards, tree, leaves, account)
 
     def value(self):
         """The result with plain values."""
@@ -174,21 +175,22 @@ class Variants:
     def run(self, objects: list) -> tuple[Variant | None, Run | None, str | None]:
         """Run the program whose guards hold.
 
-        Gives the variant with its run, which `Program.end` takes back; without one, where the
-        programs known so far have stopped.
+        Gives the variant with its run, which its program's `end` takes back; without one, where
+        the programs known so far have stopped.
         """
         candidates, stopped = self.found, None
         while candidates:
             variant = candidates[0]
-            memory = variant.program.begin()
-            status = variant.program.forward(memory, objects)
+            program = variant.program  # another thread may put another in its place
+            memory = program.begin()
+            status = program.forward(memory, objects)
             if status == FINISHED:
                 if variant is not self.found[0]:
                     self.found = [variant, *[v for v in self.found if v is not variant]]
                 return variant, memory, None
-            failed = variant.program.failed(memory) if status == GUARD_FAILED else None
+            failed = program.failed(memory) if status == GUARD_FAILED else None
             error = raised(memory.address) if status == RAISED else None
-            variant.program.end(memory)
+            program.end(memory)
             if failed is not None:
                 k, seen = failed
                 stopped = str(variant.guards[k])

@@ -1,8 +1,8 @@
 """Programs called: their parts one after the other, inputs in, value and gradient out.
 
 One entry into compiled code is one evaluation. It needs neither Python nor the interpreter lock.
-A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses, of data or
-of objects of Python's (floats, float64 arrays in C order).
+A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses: of data,
+or of objects of Python's (floats, float64 arrays in C order).
 """
 
 from __future__ import annotations

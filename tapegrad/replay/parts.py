@@ -39,7 +39,8 @@ def aligned(count: int) -> np.ndarray:
 class Run:
     """Memory for one evaluation at a time: two arenas, scratch memory, the words of the run."""
 
-    def __init__(self, slots: int, bases: int = 1):
+    def __init__(self, slots: int, bases: int = 1, program: Any = None):
+        self.program = program
         self.values, self.adjoints = aligned(slots), aligned(slots)
         self.scratch = aligned(layout.SCRATCH_BYTES // 8)
         self.value_bases = np.zeros(bases, np.int64)
