@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ops.table import BY_CODE
 from ..replay.loops import find_loops
-from ..replay.steps import ARENA, GUARD, Computed, Elementwise, Kernel, Scalars, Step, View
+from ..replay.steps import ARENA, GUARD, Computed, Elementwise, Kernel, Link, Scalars, Step, View
 from ..tape.picture import BLUE, GREEN, PALE, RED, Box, picture
 from ..tensor.steering import name_of
 from .checked_memory import marked
@@ -68,8 +68,10 @@ def _box(program: Program, step: Step, reads: list[int]) -> Box:
         return Box([*lines, *_counted([code for code, _ in step.ops])], reads, kind, colour)
     if isinstance(step, Scalars):
         loops = [str(loop) for loop in find_loops(step, program.parts.wanted.constant)]
-        lines = [f"{len(step.op)} numbers", *loops[:_KINDS], *_counted(step.op.tolist())]
+        lines = [f"numbers: {len(step.op)}", *loops[:_KINDS], *_counted(step.op.tolist())]
         return Box(lines, reads, kind, RED if loops else "white")
+    if isinstance(step, Link):
+        kind = "sum" if any(target.size > step.out.size for target, _ in step.pairs) else "join"
     if isinstance(step, Kernel):
         kind = BY_CODE[step.code].name
     if isinstance(step, Computed):

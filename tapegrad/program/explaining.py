@@ -108,11 +108,11 @@ def _passes(account: Account | None) -> Iterator[str]:
 def _change(before: Size | None, after: Size) -> str:
     if before is None:
         return ""
-    words = zip(("steps", "operations", "stored numbers", "slots"), before, after, strict=True)
+    words = zip(("step", "operation", "stored number", "slot"), before, after, strict=True)
     found = [
-        f"{b - a} {word} fewer" if b > a else f"{a - b} {word} more"
-        for word, b, a in words
-        if a != b
+        f"{_counted(abs(old - new), word)} {'fewer' if new < old else 'more'}"
+        for word, old, new in words
+        if old != new
     ]
     return ", ".join(found) or "nothing"
 
@@ -161,7 +161,8 @@ def _name(step: Step) -> str | None:
 
 def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
     if isinstance(step, Scalars):
-        yield f"numbers: {_counted(operations(step), 'operation')}, all stored"
+        checks = _counted(len(step.op) - operations(step), "guard")
+        yield f"numbers: {_counted(operations(step), 'operation')}, all stored; {checks}"
         for part in program.parts.of[k]:
             if isinstance(part.keep, str):
                 yield f"  native: {part.keep}"

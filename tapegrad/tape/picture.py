@@ -19,7 +19,8 @@ FONT = "DejaVu Sans"
 MOST = 300
 #: Points: of text, of a line of it, of a letter (about), around boxes and between columns.
 _TEXT, _LINE, _LETTER, _GAP, _BETWEEN, _HEAD = 10, 13, 6.3, 10, 46, 34
-#: Lines into one box; of more the last are drawn.
+#: Points across; and lines into one box, of more the last are drawn.
+_WIDTH = 2400
 _LINES = 24
 
 
@@ -130,25 +131,34 @@ def depths(boxes: list[Box]) -> list[int]:
 
 
 def _placed(boxes: list[Box]) -> list[tuple[float, float]]:
-    """Left upper corners. In a column boxes are in the order of what they read, from top down."""
+    """Left upper corners. Columns that find no room go on below, from the left again.
+
+    In a column boxes are in the order of what they read, from the top down.
+    """
     columns: dict[int, list[int]] = {}
     for k, depth in enumerate(depths(boxes)):
         columns.setdefault(depth, []).append(k)
     places: dict[int, tuple[float, float]] = {}
-    x = float(_GAP)
+    x, top, bottom = float(_GAP), float(_HEAD), float(_HEAD)
     for depth in sorted(columns):
-        y = float(_HEAD)
-        for k in sorted(columns[depth], key=lambda k: (_wish(boxes[k], boxes, places), k)):
-            y = max(y, _wish(boxes[k], boxes, places) - boxes[k].height / 2)
+        column = columns[depth]
+        width = max(boxes[k].width for k in column)
+        if x + width > _WIDTH and x > _GAP:
+            x, top = float(_GAP), bottom + _BETWEEN / 2
+        wishes = {k: _wish(boxes[k], boxes, places, top) for k in column}
+        y = top
+        for k in sorted(column, key=lambda k: (wishes[k], k)):
+            y = max(y, wishes[k] - boxes[k].height / 2)
             places[k] = x, y
             y += boxes[k].height + _GAP
-        x += max(boxes[k].width for k in columns[depth]) + _BETWEEN
+        bottom = max(bottom, y)
+        x += width + _BETWEEN
     return [places[k] for k in range(len(boxes))]
 
 
-def _wish(box: Box, boxes: list[Box], places: dict[int, tuple[float, float]]) -> float:
-    """Where the middle of a box would best be: at the mean of what it reads."""
-    middles = [places[k][1] + boxes[k].height / 2 for k in box.reads]
+def _wish(box: Box, boxes: list[Box], places: dict, top: float) -> float:
+    """Where the middle of a box would best be: at the mean of what it reads beside it."""
+    middles = [places[k][1] + boxes[k].height / 2 for k in box.reads if places[k][1] >= top]
     return sum(middles) / len(middles) if middles else 0.0
 
 
@@ -160,7 +170,7 @@ def _flows(boxes: list[Box], places: list[tuple[float, float]]) -> Iterable[str]
         x, y = places[k][0], places[k][1] + box.height / 2
         for j in box.reads[-_LINES:]:
             start = places[j][0] + boxes[j].width
-            level, bend = places[j][1] + boxes[j].height / 2, min(60.0, (x - start) / 2)
+            level, bend = places[j][1] + boxes[j].height / 2, min(60.0, abs(x - start) / 2)
             yield (
                 f'<path d="M{start:.1f} {level:.1f}C{start + bend:.1f} {level:.1f} '
                 f'{x - bend:.1f} {y:.1f} {x:.1f} {y:.1f}"/>'

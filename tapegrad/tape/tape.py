@@ -283,9 +283,13 @@ class Tape:
         Rows are boxes, and lines lead from each to those that read it. Of a long tape runs of one
         operation, or of neighbours, are one box.
         """
-        boxes = [
-            _drawn(number, row, number in self.outputs) for number, row in enumerate(self.rows)
-        ]
+        written: dict[int, int] = {}  # the row that wrote a buffer last
+        boxes = []
+        for number, row in enumerate(self.rows):
+            reads = sorted({written.get(source, source) for source in row.inputs})
+            boxes.append(_drawn(number, row, reads, number in self.outputs))
+            if row.op == _CELLS[layout.STORE] or getattr(find(row.op), "writes", False):
+                written[row.inputs[0]] = number
         return saved(picture(f"tape of {len(self)} rows", boxes), path)
 
     def __str__(self) -> str:
@@ -321,14 +325,14 @@ def cell_of(base: np.ndarray, place: int) -> np.ndarray:
     return base[(*index, ...)]
 
 
-def _drawn(number: int, row: Row, is_output: bool) -> Box:
+def _drawn(number: int, row: Row, reads: list[int], is_output: bool) -> Box:
     """The box of a row: its number, operation and value; operands that are constants."""
     others = [_operand_text(x) for x in row.operands if not isinstance(x, tuple)]
     lines = [f"{number} {row.op}", *[", ".join(others)[:40]][: len(others)]]
     if row.value is not None:
         lines.append(_value_text(row.value))
     colour = {"input": BLUE, "constant": PALE}.get(row.op, "white")
-    return Box(lines, sorted(set(row.inputs)), row.op, colour, is_output)
+    return Box(lines, reads, row.op, colour, is_output)
 
 
 def _value_text(value) -> str:
