@@ -118,6 +118,8 @@ def evaluate(loaded, given):
         for _ in range(2):
             loaded.value_and_grad(*args[:count], **keywords)
         loaded(*args[:count], **keywords)
+        for derived in loaded._derived.values():
+            derived(*args[:count], **keywords)
 
 
 def attempt(path, given) -> str:

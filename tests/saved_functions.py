@@ -62,6 +62,13 @@ def bisection(a):
     return (low + high) / 2 * a
 
 
+def feedback(x):
+    a = x[0]
+    for _ in range(3):
+        a = a * x[1] + np.sin(a)
+    return a
+
+
 def large(x):
     return np.sum(np.exp(-x * x) * np.where(x > 0.1, x, 0.5))
 
@@ -81,9 +88,12 @@ FUNCTIONS = {
     stencil: (np.linspace(0.0, 1.0, 40) ** 2,),
     spread: (X,),
     bisection: (0.7,),
+    feedback: (X[:3],),
     large: (np.linspace(-1.0, 1.0, LARGE),),
     structured: (MODEL,),
 }
+#: Their Hessians are saved too.
+WITH_HESSIAN = (feedback,)
 
 
 def compiled(f):
@@ -91,6 +101,8 @@ def compiled(f):
     made = tg.compile(f, verify="never")
     for factor in (1.0, 0.9):
         made.value_and_grad(*near(FUNCTIONS[f], factor))
+    if f in WITH_HESSIAN:
+        made.hessian(*FUNCTIONS[f])
     return made
 
 
