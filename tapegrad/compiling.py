@@ -166,10 +166,10 @@ class Compiled:
             else:
                 for row in range(batch.count):
                     batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        if not gradient:
+            return batch.values
         made = [batch.gradients[k] for k in wanted]
-        return (
-            (batch.values, made[0] if self._single else tuple(made)) if gradient else batch.values
-        )
+        return batch.values, made[0] if self._single else tuple(made)
 
     def _flat(self, gradient: bool, *args):
         """The value, and the derivatives of the differentiated arguments in their order."""
@@ -234,7 +234,7 @@ class Compiled:
 
         Steps are drawn with what flows between them; fused groups and loops are marked.
         """
-        found = [family.found[0] for family in self._families.values() if family.found]
+        found = [family.found[0] for family in self._families.found.values() if family.found]
         if not found:
             raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
         return saved(drawing_of_program(found[-1].program, self._name), path)
@@ -242,7 +242,7 @@ class Compiled:
     def _compilation(self) -> Compilation:
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
-        return Compilation(*settings, self._families, derived, self._reason)
+        return Compilation(*settings, self._families.found, derived, self._reason)
 
     # --- one evaluation -----------------------------------------------------------------------
 
