@@ -45,7 +45,7 @@ class Loaded(Compiled):
         absent.__name__ = absent.__qualname__ = found.name
         argnums = found.argnums[0] if found.single else found.argnums
         super().__init__(absent, found.kind, argnums, "error", "never", native)
-        self._families = found.families
+        self._families.found = found.families
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
         if native:
             for family in found.families.values():

@@ -83,7 +83,8 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     code = variant.program.code
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
     whole = len(arguments.trees) == len(arguments.values)
-    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    dtypes = [dtype for dtype, _, _ in arguments.kinds] + [one.dtype for one in code.outputs]
+    exact = all(dtype == _FLOAT64 for dtype in dtypes)
     number = len(code.outputs) == len(variant.leaves) == 1 and code.outputs[0].view.size == 1
     if not (plain and whole and exact and number):
         return None

@@ -207,8 +207,7 @@ def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
     key, inputs = _read_signature(reader, *signature)
     found = [_read_variant(reader, one, inputs, most_bytes) for one in items(variants)]
     family = Variants(max(len(found), 1))
-    for variant in found[::-1]:
-        family.add(variant)
+    family.found = found
     return key, family
 
 
