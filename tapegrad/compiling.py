@@ -220,7 +220,7 @@ class Compiled:
         """Write the programs of all signatures so far to a file, which `tg.load` reads.
 
         The format is described in docs/program_files.md. Raises ValueError if there is no program
-        yet, or if it holds what a file has no name for, such as operations of your own.
+        yet, or if it holds what a file has no name for, such as functions among the arguments.
         """
         try:
             files.save(path, self._compilation())
