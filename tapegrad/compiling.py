@@ -12,11 +12,16 @@ import numpy as np
 
 from .inputs import plain, tree_leaves
 from .jacobians import hessian, jacobian
+from .program import files
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
+from .program.drawing import drawing_of_program
+from .program.explaining import explain
 from .program.fast import FastCall, fast_call
+from .program.files import Compilation
 from .program.mapping import Batch
 from .program.variants import Families, Traced, Variant, Variants, agree
+from .tape.picture import saved
 from .tensor.tracing import users_level
 from .tensor.values import value_of
 from .transforms import hvp, jvp, value_and_grad, vjp
@@ -161,10 +166,10 @@ class Compiled:
             else:
                 for row in range(batch.count):
                     batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        if not gradient:
+            return batch.values
         made = [batch.gradients[k] for k in wanted]
-        return (
-            (batch.values, made[0] if self._single else tuple(made)) if gradient else batch.values
-        )
+        return batch.values, made[0] if self._single else tuple(made)
 
     def _flat(self, gradient: bool, *args):
         """The value, and the derivatives of the differentiated arguments in their order."""
@@ -208,6 +213,36 @@ class Compiled:
     def _make_native(self, variant: Variant) -> None:
         if self._native is not False and not variant.program.native:
             self._compiling.append(compile_later(variant))
+
+    def save(self, path) -> None:
+        """Write the programs of all signatures so far to a file, which `tg.load` reads.
+
+        The format is described in docs/program_files.md. Raises ValueError if there is no program
+        yet, or if it holds what a file has no name for, such as operations of your own.
+        """
+        try:
+            files.save(path, self._compilation())
+        except ValueError as error:
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
+
+    def explain(self) -> str:
+        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
+        return explain(self._compilation())
+
+    def draw(self, path=None) -> str:
+        """A picture of the program used last, as SVG text, also written to `path` if there is one.
+
+        Steps are drawn with what flows between them; fused groups and loops are marked.
+        """
+        found = [family.found[0] for family in self._families.found.values() if family.found]
+        if not found:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
+        return saved(drawing_of_program(found[-1].program, self._name), path)
+
+    def _compilation(self) -> Compilation:
+        derived = {name: one._compilation() for name, one in self._derived.items()}
+        settings = self._name, self._kind, self._argnums, self._single
+        return Compilation(*settings, self._families.found, derived, self._reason)
 
     # --- one evaluation -----------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from ..tensor.tracing import places
 from ..tensor.values import is_recorded, is_tensor, value_of
 from .arguments import Arguments
 from .convert import Converter
-from .optimising import optimised
+from .optimising import Account, optimised
 from .program import Program
 from .rows import Unsupported, now
 
@@ -40,6 +40,7 @@ class Variant:
     guards: list[Guard]
     tree: Any
     leaves: list[tuple[int, Any]]
+    account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
 
@@ -155,9 +156,10 @@ class Traced:
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
-        code = Converter(first, self.inputs, outputs, self.trace).convert(outputs)
+        converter = Converter(first, self.inputs, outputs, self.trace)
+        code, account = optimised(converter.convert(outputs), *converter.rows.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
-        return Variant(Program(optimised(code)), self.trace.guards, tree, leaves)
+        return Variant(Program(code), self.trace.guards, tree, leaves, account)
 
     def value(self):
         """The result with plain values."""

@@ -13,7 +13,7 @@ from ..tape import store
 from . import runtime as rt
 from .apply import apply
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
-from .steering import steered
+from .steering import named, steered
 from .values import (
     Storage,
     array_of,
@@ -72,6 +72,7 @@ def as_tuple(key) -> tuple:
     return key if isinstance(key, tuple) else (key,)
 
 
+@named
 def _positions_of(*parts, shape, is_tuple):
     return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
 
