@@ -40,13 +40,13 @@ def limit(build):
     return build
 
 
-@njit(error_model="numpy")
+@njit(**_LANES)
 def lorenz_slopes(x, y, z, s, r, b):
     """Return the right-hand sides."""
     return s * (y - x), x * (r - z) - y, x * y - b * z
 
 
-@njit(error_model="numpy")
+@njit(**_LANES)
 def lorenz_back(x, y, z, s, r, b, u, v, w):
     """Return the adjoints of the six operands of `lorenz_slopes` from those of its results."""
     return (
@@ -59,7 +59,7 @@ def lorenz_back(x, y, z, s, r, b, u, v, w):
     )
 
 
-@njit(error_model="numpy")
+@njit(**_LANES)
 def lorenz_stages(x, y, z, s, r, b, h):
     """Return the points at which a step takes the slopes, and the slopes there."""
     a0, a1, a2 = lorenz_slopes(x, y, z, s, r, b)
@@ -73,7 +73,7 @@ def lorenz_stages(x, y, z, s, r, b, h):
     return points, a0 + 2 * (b0 + c0) + d0, a1 + 2 * (b1 + c1) + d1, a2 + 2 * (b2 + c2) + d2
 
 
-@njit(error_model="numpy")
+@njit(**_LANES)
 def lorenz_gradient(p, found, steps, h, states):
     """Forward, keeping the state before each step; back, computing the stages of it again."""
     x, y, z, s, r, b = p
@@ -206,37 +206,41 @@ def small():
     return rosenbrock_gradient, definitions.small().arguments
 
 
-@njit(error_model="numpy")
-def heat_gradient(start, found, steps, k, work):
+@njit(**_LANES)
+def diffuse(u, w, first, last, k):
+    """Put one step of the heat equation into the cells of `w` between two cells."""
+    for i in range(last - first):
+        j = first + i
+        w[j] = u[j] + k * (u[j + 1] - 2.0 * u[j] + u[j - 1])
+
+
+@njit(**_LANES)
+def heat_gradient(start, found, steps, k, other):
     """The stencil forward, then its transpose; it is linear, so nothing is kept."""
     n = start.size
-    u, w = work[0], work[1]
+    u, w = found, other
     u[:] = start
     for _ in range(steps):
         w[0], w[n - 1] = u[0], u[n - 1]
-        for i in range(1, n - 1):
-            w[i] = u[i] + k * (u[i + 1] - 2.0 * u[i] + u[i - 1])
+        diffuse(u, w, 1, n - 1, k)
         u, w = w, u
     value = 0.0
     for i in range(n):
         value += u[i] * u[i]
-        w[i] = 2.0 * u[i]
-    g, h = w, u
+        u[i] *= 2.0
     for _ in range(steps):
-        h[0], h[1] = g[0] + k * g[1], (1.0 - 2.0 * k) * g[1] + k * g[2]
-        for i in range(2, n - 2):
-            h[i] = g[i] + k * (g[i + 1] - 2.0 * g[i] + g[i - 1])
-        h[n - 2] = (1.0 - 2.0 * k) * g[n - 2] + k * g[n - 3]
-        h[n - 1] = g[n - 1] + k * g[n - 2]
-        g, h = h, g
-    found[:] = g
+        w[0], w[1] = u[0] + k * u[1], (1.0 - 2.0 * k) * u[1] + k * u[2]
+        diffuse(u, w, 2, n - 2, k)
+        w[n - 2] = (1.0 - 2.0 * k) * u[n - 2] + k * u[n - 3]
+        w[n - 1] = u[n - 1] + k * u[n - 2]
+        u, w = w, u
     return value
 
 
 @limit
 def heat():
-    """Two rows of cells, taken in turns."""
+    """Two rows of cells, taken in turns; after twice as many steps the last is the gradient."""
     steps, k = definitions.HEAT_STEPS, definitions.HEAT_K
     (start,) = definitions.heat().arguments
-    work = np.empty((2, start.size))
-    return lambda u, g: heat_gradient(u, g, steps, k, work), (start,)
+    other = np.empty(start.size)
+    return lambda u, g: heat_gradient(u, g, steps, k, other), (start,)
