@@ -32,7 +32,7 @@ class Converter:
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         self.rows = Rows(first, [number for number in needed if number >= 0])
-        self.rows.make_room(len(guards) + FEW * np.count_nonzero(self.rows.marks & reading.NEEDED))
+        self.rows.make_room(len(guards) + 4 * FEW * self.rows[reading.ARRAYS])
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
         self.inputs = [self._input(*one) for one in inputs]
 

@@ -7,14 +7,18 @@ its shape after those that it reads have been closed. What does not read an open
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
+from ..ops.table import BY_CODE
 from ..replay.steps import Code, Elementwise, Link, Step, View
 from .reads import extent, mark_outputs, mark_reads, slots_read, views_read, views_written
 
 #: More operations in a group would have no room in cache.
 MOST = 64
+#: Operations that on one array and numbers cost no more than reading their result.
+CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "square"))
 
 
 @dataclasses.dataclass
@@ -86,12 +90,34 @@ class Group:
 class Fuser:
     def __init__(self) -> None:
         self.open: list[Group] = []
+        self.cheap: dict[Any, tuple] = {}  # stored results by view: operation and operands
         self.steps: list[Step] = []
 
     def close(self, groups: list[Group]) -> None:
         for group in groups:
             self.open.remove(group)
             self.steps.append(group.step)
+
+    def _note_cheap(self, group: Group, step: Elementwise) -> None:
+        """Remember how to compute a stored result again from one array that is there."""
+        for (code, operands), (_, view) in zip(step.ops, step.stores, strict=False):
+            arrays = [x for x in operands if not isinstance(x, View) or any(x.strides)]
+            if len(step.ops) == len(arrays) == 1 and BY_CODE[code].name in CHEAP:
+                self.cheap[view] = code, operands
+
+    def _with_cheap(self, step: Elementwise) -> Elementwise:
+        """A step that computes cheap results again which it would have to read."""
+        found = {x for _, operands in step.ops for x in operands if x in self.cheap}
+        if not found:
+            return step
+        numbers: dict[Any, int] = {view: k for k, view in enumerate(found)}
+        n = len(found)
+        ops = [self.cheap[view] for view in found]
+        for code, operands in step.ops:
+            moved = (numbers.get(x, x) if isinstance(x, View) else x + n for x in operands)
+            ops.append((code, tuple(moved)))
+        stores = [(k + n, view) for k, view in step.stores]
+        return Elementwise(step.shape, ops, stores, [(k + n, view) for k, view in step.sums])
 
     def take(self, step: Step) -> None:
         read = [group for group in self.open if group.reaches(step)]
@@ -107,10 +133,11 @@ class Fuser:
                 if group.takes(step):
                     self.close([other for other in read if other is not group])
                     group.add(step)
+                    self._note_cheap(group, step)
                     return
             self.close(read)
             group = Group(Elementwise(step.shape, [], [], []))
-            group.add(step)
+            group.add(self._with_cheap(step))
             self.open.append(group)
             return
         self.close(read)

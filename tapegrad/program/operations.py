@@ -203,6 +203,19 @@ def _refused(writer: Writer, row: Row) -> None:
     raise Unsupported(_REFUSALS[row.op.name])
 
 
+def _deposit(writer: Writer, row: Row) -> None:
+    """Elements added to zeros; where none is named twice they are what is there."""
+    source, picked = row.references[:2]
+    if int(picked["id"]) < 0:
+        positions = array_at(picked["what"]).ravel()
+        if len(np.unique(positions)) == len(positions):
+            slots = np.full(row.array.size, writer.rows.constant(0.0))
+            slots[positions] = writer.slots_of(source).ravel()
+            writer.result(row, slots)
+            return
+    _kernel(writer, row)
+
+
 def _kernel(writer: Writer, row: Row) -> None:
     op: Structural = row.op
     made = writer.buffers.allocate(row.shape)
@@ -243,6 +256,7 @@ _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "gather": _gather,
     "write": _write,
     "scatter": _scatter,
+    "deposit": _deposit,
     COMPUTED.name: _computed,
     **dict.fromkeys(_REFUSALS, _refused),
 }

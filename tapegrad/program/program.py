@@ -57,11 +57,7 @@ class Program:
     def _fill_words(self) -> None:
         code, steps = self.code, range(len(self.code.steps))
         reverse = [call for k in steps[::-1] for call in self._reverse(k)]
-        inputs = [
-            (i.view.offset, i.view.size, i.view.shape != (), i.view.base, i.view.base not in fresh)
-            for fresh in [self.parts.fresh]
-            for i in code.inputs
-        ]
+        inputs = [self._input_words(one.view) for one in code.inputs]
         tables = (
             (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
             (driver.REVERSE_PLAN, _plan(reverse)),
@@ -75,6 +71,13 @@ class Program:
             self.words[word // 8 + 1] = len(rows)
         result = code.outputs[0].view.offset if code.outputs else NOTHING
         self.words[driver.RESULT // 8] = result
+
+    def _input_words(self, view: View) -> tuple[int, ...]:
+        shape = np.array(view.shape, np.int64)
+        self._keep.append(shape)
+        zeroed = view.base not in self.parts.fresh
+        place = (view.offset, view.size, view.shape != (), view.base, zeroed)
+        return (*place, len(shape), shape.ctypes.data)
 
     def _forward(self, k: int) -> list[Call]:
         """The calls of a step."""

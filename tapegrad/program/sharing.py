@@ -93,9 +93,10 @@ class Lifetimes:
                 value.ends = max(value.ends, k)
         for view in self._kept(step):
             self._live_on(view)
-        for slots in slots_read(step):
-            for slot in np.unique(slots[slots >= 0]).tolist():
-                self._live_on(View(slot, (), ()))
+        for slots in slots_read(step) if self.values else []:
+            found = np.unique(np.searchsorted(self.firsts, slots, "right") - 1)
+            for value in found[found >= 0].tolist():  # or a neighbour: to live on is always right
+                self.values[value].lives_on = True
 
     def _kept(self, step: Step) -> list[View]:
         """The views of a step whose values are read in reverse."""

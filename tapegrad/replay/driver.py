@@ -31,14 +31,21 @@ WORDS = 15
 POOL_SIZE = 1024
 #: Words of an input: slot, how many, whether it is an array, its base, whether the memory of its
 #: adjoint is set to 0 first.
-SLOT, SIZE, IS_ARRAY, BASE, ZEROED = range(0, 40, 8)
-INPUT_WORDS = 5
+#: Last come its number of axes and the address of its shape.
+SLOT, SIZE, IS_ARRAY, BASE, ZEROED, AXES, SHAPE = range(0, 56, 8)
+INPUT_WORDS = 7
+#: What `fast` returns where objects are not what the program takes.
+OTHERS = -1
 
 SOURCE = '''
 from numba import types
-from tapegrad.codegen.layout import ARRAY_DATA, FLOAT_VALUE
+from tapegrad.codegen.layout import (
+    ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, C_CONTIGUOUS, FLOAT_VALUE,
+    OBJECT_TYPE, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
+)
 from tapegrad.codegen.memory import (
-    call_address, exchange, helper, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
+    call_address, exchange, global_address, helper, load_f64, load_i32, load_i64, memcpy, memset,
+    store_f64, store_i64,
 )
 from tapegrad.replay.driver import *
 from tapegrad.replay.layout import (
@@ -47,6 +54,7 @@ from tapegrad.replay.layout import (
 
 part = call_address(types.int64(types.int64, types.int64))
 make_run = call_address(types.int64())
+state = global_address("tapegrad_state")
 
 
 @helper
@@ -138,6 +146,36 @@ def evaluate(run, program, pointers, gradients):
     return status
 
 
+@helper
+def fits(row, given):
+    """Whether an object is what an input takes: a float, or a float64 array in C order."""
+    S, kind = state(), load_i64(given, OBJECT_TYPE)
+    if load_i64(row, IS_ARRAY) == 0:
+        return kind == load_i64(S, STATE_FLOAT_TYPE)
+    if kind != load_i64(S, STATE_NDARRAY_TYPE):
+        return False
+    axes = load_i64(row, AXES)
+    if load_i64(given, ARRAY_DTYPE) != load_i64(S, STATE_FLOAT64):
+        return False
+    if load_i32(given, ARRAY_NDIM) != axes or load_i32(given, ARRAY_FLAGS) & C_CONTIGUOUS == 0:
+        return False
+    for axis in range(axes):
+        own, wanted = load_i64(given, ARRAY_SHAPE), load_i64(row, SHAPE)
+        if load_i64(own, axis * 8) != load_i64(wanted, axis * 8):
+            return False
+    return True
+
+
+def fast(run, program, objects, gradients):
+    """One evaluation with its gradient, of any objects."""
+    for k in range(load_i64(program, INPUTS_COUNT)):
+        if not fits(input_row(program, k), load_i64(objects, k * 8)):
+            return OTHERS
+    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
+    after = pointers + load_i64(program, INPUTS_COUNT) * 8
+    return evaluate(run, program, pointers, arrays_of(program, gradients, after))
+
+
 def value(run, program, objects):
     """One evaluation, of objects."""
     pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
@@ -222,6 +260,7 @@ def call(program, pointers, gradients, result):
 EXPORTS = {
     "value": 3,
     "value_and_grad": 4,
+    "fast": 4,
     "clear": 3,
     "adjoints": 3,
     "rows": 4,

@@ -32,8 +32,9 @@ from ..codegen.factory import functions, once
     CONSTANTS_COUNT,  # a number
     OUTSIDE,  # a number: id of a needed row before the first, −1
     SCALARS,  # a number: marked operations on scalars
-) = range(0, 8 * 20, 8)
-WORDS = 20
+    ARRAYS,  # a number: marked rows of arrays
+) = range(0, 8 * 21, 8)
+WORDS = 21
 
 #: Marks of rows: needed, and a buffer that a needed row writes.
 NEEDED, WRITTEN = 1, 2
@@ -106,6 +107,7 @@ def mark_array(w, place, row, writes):
         store_u8(load_i64(w, MARKS), place, NEEDED)
     elif load_u8(load_i64(w, MARKS), place) & NEEDED == 0:
         return
+    store_i64(w, ARRAYS, load_i64(w, ARRAYS) + 1)
     for k in range(load_i32(row, 8)):
         id = load_i32(at, k * REFERENCE_BYTES + 8)
         if id >= 0:

@@ -9,6 +9,7 @@ float64 (integers up to 2^53).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ class View:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def moved(self, distance: int) -> View:
         """The same view some slots further on."""
