@@ -136,6 +136,123 @@ def in_fresh_process(code, cache=None):
     return done.stdout.strip(), seconds
 
 
+def call_costs():
+    """Return the seconds of one value and gradient of `small`: from Python, from Numba, and the
+    difference, which is what a call from Python costs beyond what is computed."""
+    import tapegrad as tg
+    from benchmarks import workload_definitions as definitions
+
+    function, (x,) = definitions.WORKLOADS["small"]()
+    program = tg.compile(function, native=True)
+    program.value_and_grad(x)
+    program.wait()
+    program.value_and_grad(x)
+    many, jitted = 20_000, calls_from_numba(program.numba(x)[1])
+
+    def from_python():
+        for _ in repeat(None, many):
+            program.value_and_grad(x)
+
+    found = np.empty_like(x)
+    jitted(x, found, 1)
+    python = best(from_python, 9) / many
+    numba = best(lambda: jitted(x, found, many), 9) / many
+    return {"from Python": python, "from Numba": numba, "overhead in Python": python - numba}
+
+
+def calls_from_numba(value_and_grad):
+    """Return a jitted function of x, a gradient and how often to call."""
+    import numba
+
+    @numba.njit
+    def calls(x, found, many):
+        total = 0.0
+        for _ in range(many):
+            total += value_and_grad(x, found)
+        return total
+
+    return calls
+
+
+def map_costs(rows, threads=(1, 2), times=5):
+    """Return pairs of a number of threads, and the seconds per row of `map` over starts."""
+    import tapegrad as tg
+    from benchmarks import workload_definitions as definitions
+
+    function, (x,) = definitions.WORKLOADS["small"]()
+    program = tg.compile(function, native=True)
+    starts = x + np.random.default_rng(8).normal(size=(rows, x.size))
+    program.map(starts)
+    program.wait()
+    return [(n, best(lambda n=n: program.map(starts, threads=n), times) / rows) for n in threads]
+
+
+def first_calls(workload, times=3):
+    """Return the seconds of an eager gradient, and of the first call of a new program.
+
+    That one records, converts, and replays once to compare.
+    """
+    import tapegrad as tg
+    from benchmarks import workload_definitions as definitions
+
+    function, arguments = definitions.WORKLOADS[workload]()
+
+    def compiled():
+        tg.compile(function, native=False).value_and_grad(*arguments)
+
+    def eager():
+        tg.value_and_grad(function)(*arguments)
+
+    eager()
+    compiled()
+    return best(eager, times), best(compiled, times)
+
+
+def irregular(x, operations):
+    """Return the end of sums, products and differences of numbers made before, chosen at random.
+
+    The same ones each time: no loop is found in them that could be rolled up.
+    """
+    pool = [x * (0.1 * k) for k in range(1, 9)]
+    choices = np.random.default_rng(9).integers(0, 8, (operations // 2, 4)).tolist()
+    for a, b, to, kind in choices:
+        a, b = pool[a], pool[b]
+        made = a * b if kind < 3 else a + b if kind < 6 else a - b
+        pool[to] = made * 0.5
+    return pool[0]
+
+
+def program_costs(operations):
+    """Return what an irregular scalar program costs: nanoseconds, and bytes, per operation.
+
+    Meant for a fresh process: memory is what the process grows by.
+    """
+    import tapegrad as tg
+
+    sys.setrecursionlimit(1_000_000)
+    for count in (1000, operations):
+        before = resident()
+        program = tg.compile(lambda x, count=count: irregular(x, count), native=False)
+        eager = best(lambda count=count: tg.value_and_grad(irregular)(1.0, count), 1)
+        first = best(lambda program=program: program.value_and_grad(1.0), 1)
+        held = resident() - before
+        program.value_and_grad(1.0)
+        replay = best(lambda program=program: program.value_and_grad(1.0), 5)
+    return eager / operations, (first - eager) / operations, replay / operations, held / operations
+
+
+def program_growth(operations):
+    """Return name → costs per operation of an irregular scalar program, in a fresh process."""
+    code = f"from benchmarks.figures import *; print(*program_costs({operations}))"
+    eager, made, replay, held = map(float, in_fresh_process(code)[0].split())
+    return {
+        "eager, ns": 1e9 * eager,
+        "converted, ns": 1e9 * made,
+        "replayed, ns": 1e9 * replay,
+        "held, bytes": held,
+    }
+
+
 def resident():
     """Return the bytes of memory that this process holds; where only the peak is known, that."""
     import resource
