@@ -16,6 +16,10 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What `call_costs` and `program_growth` measure.
+CALLS = ("from Python", "from Numba", "overhead of Python")
+GROWTH = ("eager, ns", "converted, ns", "replayed, ns", "held, bytes")
+
 FIRST_GRADIENT = """
 import numpy as np
 import tapegrad as tg
@@ -136,9 +140,8 @@ def in_fresh_process(code, cache=None):
     return done.stdout.strip(), seconds
 
 
-def call_costs():
-    """Return the seconds of one value and gradient of `small`: from Python, from Numba, and the
-    difference, which is what a call from Python costs beyond what is computed."""
+def small_program():
+    """Return the program of `small` with native code, and its argument."""
     import tapegrad as tg
     from benchmarks import workload_definitions as definitions
 
@@ -146,8 +149,17 @@ def call_costs():
     program = tg.compile(function, native=True)
     program.value_and_grad(x)
     program.wait()
-    program.value_and_grad(x)
-    many, jitted = 20_000, calls_from_numba(program.numba(x)[1])
+    program.value_and_grad(x)  # compared with the function
+    return program, x
+
+
+def call_costs(many=20_000):
+    """Return the seconds of one value and gradient of `small` from Python and from Numba.
+
+    Their difference is what a call from Python costs beyond what is computed.
+    """
+    program, x = small_program()
+    jitted = calls_from_numba(program.numba(x)[1])
 
     def from_python():
         for _ in repeat(None, many):
@@ -157,7 +169,7 @@ def call_costs():
     jitted(x, found, 1)
     python = best(from_python, 9) / many
     numba = best(lambda: jitted(x, found, many), 9) / many
-    return {"from Python": python, "from Numba": numba, "overhead in Python": python - numba}
+    return dict(zip(CALLS, (python, numba, python - numba), strict=True))
 
 
 def calls_from_numba(value_and_grad):
@@ -176,14 +188,9 @@ def calls_from_numba(value_and_grad):
 
 def map_costs(rows, threads=(1, 2), times=5):
     """Return pairs of a number of threads, and the seconds per row of `map` over starts."""
-    import tapegrad as tg
-    from benchmarks import workload_definitions as definitions
-
-    function, (x,) = definitions.WORKLOADS["small"]()
-    program = tg.compile(function, native=True)
+    program, x = small_program()
     starts = x + np.random.default_rng(8).normal(size=(rows, x.size))
     program.map(starts)
-    program.wait()
     return [(n, best(lambda n=n: program.map(starts, threads=n), times) / rows) for n in threads]
 
 
@@ -214,8 +221,8 @@ def irregular(x, operations):
     The same ones each time: no loop is found in them that could be rolled up.
     """
     pool = [x * (0.1 * k) for k in range(1, 9)]
-    choices = np.random.default_rng(9).integers(0, 8, (operations // 2, 4)).tolist()
-    for a, b, to, kind in choices:
+    choices = np.random.default_rng(9).integers(0, 8, (4, operations // 2)).tolist()
+    for a, b, to, kind in zip(*choices, strict=True):
         a, b = pool[a], pool[b]
         made = a * b if kind < 3 else a + b if kind < 6 else a - b
         pool[to] = made * 0.5
@@ -229,11 +236,10 @@ def program_costs(operations):
     """
     import tapegrad as tg
 
-    sys.setrecursionlimit(1_000_000)
     for count in (1000, operations):
         before = resident()
         program = tg.compile(lambda x, count=count: irregular(x, count), native=False)
-        eager = best(lambda count=count: tg.value_and_grad(irregular)(1.0, count), 1)
+        eager = best(lambda count=count: tg.value_and_grad(irregular)(1.0, count), 2)
         first = best(lambda program=program: program.value_and_grad(1.0), 1)
         held = resident() - before
         program.value_and_grad(1.0)
@@ -244,13 +250,8 @@ def program_costs(operations):
 def program_growth(operations):
     """Return name → costs per operation of an irregular scalar program, in a fresh process."""
     code = f"from benchmarks.figures import *; print(*program_costs({operations}))"
-    eager, made, replay, held = map(float, in_fresh_process(code)[0].split())
-    return {
-        "eager, ns": 1e9 * eager,
-        "converted, ns": 1e9 * made,
-        "replayed, ns": 1e9 * replay,
-        "held, bytes": held,
-    }
+    *seconds, held = map(float, in_fresh_process(code)[0].split())
+    return dict(zip(GROWTH, [*[1e9 * one for one in seconds], held], strict=True))
 
 
 def resident():

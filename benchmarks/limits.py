@@ -15,7 +15,7 @@ from benchmarks import workload_definitions as definitions
 from tapegrad.codegen import vmath
 
 #: Sums may be taken in any order, as several lanes of one register.
-_LANES = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}}
+_LANES = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
 
 #: Workload → builder of a call that returns (value, gradients).
 LIMITS = {}
@@ -187,7 +187,7 @@ def chain():
     return chain_gradient, definitions.chain().arguments
 
 
-@njit(error_model="numpy")
+@njit(**_LANES)
 def rosenbrock_gradient(x, found):
     """One pass over the neighbours."""
     value = 0.0
