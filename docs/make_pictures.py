@@ -13,6 +13,7 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad.ops.table import TABLE
+from tapegrad.tape.picture import BLUE, FONT, GREEN, INK, PALE, RED
 from tapegrad.tape.tape import Tape
 
 try:
@@ -21,12 +22,11 @@ except ImportError:  # the tests import this file and draw nothing
     plt = None
 
 HERE = Path(__file__).resolve().parent / "pictures"
-INK, PALE, BLUE, GREEN, RED = "#222222", "#eeeeee", "#cfe2f3", "#d9ead3", "#f4cccc"
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "tapegrad",
     "font.size": 10,
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
 }
 
 

@@ -15,6 +15,7 @@ from .compiling import compile
 from .custom import elementwise
 from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
+from .loading import load
 from .mapping import vmap
 from .nn.random import manual_seed
 from .program import record
@@ -43,6 +44,7 @@ __all__ = [
     "is_inference_mode_enabled",
     "jacobian",
     "jvp",
+    "load",
     "manual_seed",
     "nn",
     "no_grad",

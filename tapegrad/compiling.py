@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
 
 import numpy as np
 
 from .inputs import plain, tree_leaves
 from .jacobians import hessian, jacobian
+from .program import files
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
+from .program.drawing import drawing_of_program
+from .program.explaining import explain
 from .program.fast import FastCall, fast_call
+from .program.files import Compilation
 from .program.mapping import Batch
-from .program.variants import Traced, Variant, Variants, agree
+from .program.variants import Families, Traced, Variant, Variants, agree
+from .tape.picture import saved
+from .tensor.tracing import users_level
 from .tensor.values import value_of
 from .transforms import hvp, jvp, value_and_grad, vjp
 
-#: Programs kept for one signature.
-VARIANTS = 32
+#: Programs kept for one signature, and signatures.
+VARIANTS, SIGNATURES = 32, 64
 #: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
 _CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
@@ -75,7 +81,7 @@ class Compiled:
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
         self._on_branch, self._verify, self._native = on_branch, verify, native
-        self._families: dict[Any, Variants] = {}
+        self._families = Families(SIGNATURES, VARIANTS)
         self._reason: str | None = None  # why there is no program
         self._fast: FastCall | None = None  # the program used last, if calls of it can be short
         self._derived: dict[str, Compiled] = {}
@@ -160,10 +166,10 @@ class Compiled:
             else:
                 for row in range(batch.count):
                     batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        if not gradient:
+            return batch.values
         made = [batch.gradients[k] for k in wanted]
-        return (
-            (batch.values, made[0] if self._single else tuple(made)) if gradient else batch.values
-        )
+        return batch.values, made[0] if self._single else tuple(made)
 
     def _flat(self, gradient: bool, *args):
         """The value, and the derivatives of the differentiated arguments in their order."""
@@ -179,7 +185,7 @@ class Compiled:
         """The program that arrays and floats are evaluated by, if there is one for such calls."""
         self.value_and_grad(*args)
         arguments = Arguments(args, {}, self._argnums)
-        family = self._families.get(arguments.key)
+        family = self._families.found.get(arguments.key)
         if self._reason is not None or family is None or not family.found:
             return None
         return family.found[0] if fast_call(family.found[0], arguments) else None
@@ -208,6 +214,36 @@ class Compiled:
         if self._native is not False and not variant.program.native:
             self._compiling.append(compile_later(variant))
 
+    def save(self, path) -> None:
+        """Write the programs of all signatures so far to a file, which `tg.load` reads.
+
+        The format is described in docs/program_files.md. Raises ValueError if there is no program
+        yet, or if it holds what a file has no name for, such as operations of your own.
+        """
+        try:
+            files.save(path, self._compilation())
+        except ValueError as error:
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
+
+    def explain(self) -> str:
+        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
+        return explain(self._compilation())
+
+    def draw(self, path=None) -> str:
+        """A picture of the program used last, as SVG text, also written to `path` if there is one.
+
+        Steps are drawn with what flows between them; fused groups and loops are marked.
+        """
+        found = [family.found[0] for family in self._families.found.values() if family.found]
+        if not found:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
+        return saved(drawing_of_program(found[-1].program, self._name), path)
+
+    def _compilation(self) -> Compilation:
+        derived = {name: one._compilation() for name, one in self._derived.items()}
+        settings = self._name, self._kind, self._argnums, self._single
+        return Compilation(*settings, self._families.found, derived, self._reason)
+
     # --- one evaluation -----------------------------------------------------------------------
 
     def _evaluate(self, args, kwargs, gradient: bool):
@@ -218,7 +254,13 @@ class Compiled:
             if not arguments.nested:
                 self._give_up(arguments.reason)
             return self._eagerly(args, kwargs, gradient)
-        family = self._families.setdefault(arguments.key, Variants(VARIANTS))
+        family = self._families.of(arguments.key)
+        if self._families.unused >= SIGNATURES:
+            self._give_up(
+                "its arguments that are neither floats nor arrays differ at nearly every call; "
+                "pass an int that changes as a float or an array"
+            )
+            return self._eagerly(args, kwargs, gradient)
         variant, memory, stopped = family.run(arguments.values)
         if variant is None or memory is None:
             if stopped is not None:
@@ -266,7 +308,7 @@ class Compiled:
             if traced.variant is None:
                 self._give_up(traced.reason)
             else:
-                family.add(traced.variant)
+                family.add(traced.variant, None if self._fast is None else self._fast.variant)
                 if self._native:
                     self._make_native(traced.variant)
             if not gradient:
@@ -284,7 +326,10 @@ class Compiled:
     def _check(self, found, args, kwargs, gradient: bool) -> None:
         """Compare with the function called as it is."""
         expected = self._eagerly(args, kwargs, gradient)
-        for (_, a), (_, b) in zip(tree_leaves(found), tree_leaves(expected), strict=True):
+        pairs = itertools.zip_longest(
+            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
+        )
+        for (_, a), (_, b) in pairs:
             if not agree(a, b):
                 raise RuntimeError(
                     f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
@@ -299,7 +344,7 @@ class Compiled:
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
-        if family.recorded >= MANY and family.hits < FEW_HITS * family.recorded // MANY:
+        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             self._give_up(f"it takes another way at {stopped} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:
@@ -307,7 +352,7 @@ class Compiled:
         warnings.warn(
             f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
             RuntimeWarning,
-            stacklevel=5,
+            stacklevel=users_level(),
         )
 
 

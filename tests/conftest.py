@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tapegrad.program import optimising
+from tapegrad.program.checking import check
+
 settings.register_profile(
     "tapegrad",
     derandomize=True,
@@ -22,6 +25,23 @@ def seeded():
     """Global generators start each test alike."""
     random.seed(20)
     np.random.seed(20)
+
+
+@pytest.fixture(autouse=True)
+def checked(monkeypatch):
+    """Every program is checked as it is converted, and after each pass."""
+
+    def after(one):
+        def changed(code):
+            check(code)
+            made = one(code)
+            check(made)
+            return made
+
+        return changed
+
+    passes = {name: after(one) for name, one in optimising.PASSES.items()}
+    monkeypatch.setattr(optimising, "PASSES", passes)
 
 
 @pytest.fixture

@@ -56,6 +56,8 @@ def add_moved(frame, id, refs, gathers):
     References: the operand, positions, the output. The positions are in the operand if the row
     `gathers`, else in the output; the other's elements are taken in C order.
     """
+    if load_i32(refs, 8) < 0:
+        return  # in a program's trace the positions alone may be recorded
     array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
     picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
     found = mirror(frame, load_i32(refs, 8))

@@ -36,7 +36,8 @@ class Arguments:
     def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...]):
         self.names = sorted(kwargs)
         self.trees = [*args, *[kwargs[name] for name in self.names]]
-        self.wanted = {number % len(args) for number in argnums} if args else set()
+        self.count = len(args)
+        self.wanted = {self._number(number) for number in argnums} if args else set()
         self.values: list[Any] = []
         self.kinds: list[tuple[np.dtype, tuple, bool]] = []
         self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
@@ -50,6 +51,15 @@ class Arguments:
             )
         self.key = (len(args), *self.names, *key)
 
+    def _number(self, number: int) -> int:
+        """The argument that a number of `argnums` names."""
+        if not -self.count <= number < self.count:
+            raise ValueError(
+                f"tapegrad.compile: argnums {number} is out of range, the function got "
+                f"{self.count} positional arguments"
+            )
+        return number % self.count
+
     def _leaf(self, value, differentiated: bool):
         """Enter a leaf; returns its part of the key."""
         if is_tensor(value):
@@ -60,7 +70,7 @@ class Arguments:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
             if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
-                if not are_doubles(value):
+                if not are_doubles(np.asarray(value)):
                     self.reason = f"an argument holds integers beyond ±{LARGEST}"
                 array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
                 return self._input(array, value.dtype, value.shape, differentiated)
@@ -102,8 +112,7 @@ class Arguments:
             count = len(tree_leaves(tree))
             leaves = [value if fixed else next(given) for fixed, value in _take(static, count)]
             made.append(tree_build(tree, iter(leaves)))
-        count = len(made) - len(self.names)
-        return made[:count], dict(zip(self.names, made[count:], strict=True))
+        return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
 
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""
@@ -111,8 +120,7 @@ class Arguments:
         built = {
             k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
         }
-        count = len(self.trees) - len(self.names)
-        found = [built[number % count] for number in argnums]
+        found = [built[self._number(number)] for number in argnums]
         return found[0] if single else tuple(found)
 
 

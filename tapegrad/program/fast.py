@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 
+from ..inputs import plain
 from ..replay.layout import FINISHED
 from ..replay.parts import Run
 from ..tensor import memory
@@ -44,6 +45,7 @@ class FastCall:
         self.differentiated = [one.differentiated for one in code.inputs]
         self.makers = [memory.maker(shape) for shape in self.shapes]
         self.count = len(code.inputs)
+        self.numbers = any(one.differentiated and one.view.shape == () for one in code.inputs)
         self.slot = code.outputs[0].view.offset
         self.compiled = program.compiled["fast"]
         self.address = program.address
@@ -68,7 +70,9 @@ class FastCall:
         status = self.compiled(held.run.address, self.address, held.given_at, held.wanted_at)
         value = held.result.value
         self.free.append(held)
-        return (value, found) if status == FINISHED else None
+        if status != FINISHED:
+            return None
+        return value, [plain(one) for one in found] if self.numbers else found
 
     def _memory(self) -> _Memory:
         return _Memory(self.program.begin(), self.count, self.slot)
@@ -79,7 +83,8 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     code = variant.program.code
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
     whole = len(arguments.trees) == len(arguments.values)
-    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    dtypes = [dtype for dtype, _, _ in arguments.kinds] + [one.dtype for one in code.outputs]
+    exact = all(dtype == _FLOAT64 for dtype in dtypes)
     number = len(code.outputs) == len(variant.leaves) == 1 and code.outputs[0].view.size == 1
     if not (plain and whole and exact and number):
         return None

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..ops.computed import COMPUTED
-from ..ops.table import BY_CODE, Pointwise, Structural
+from ..ops.table import BY_CODE, USERS, Pointwise, Structural
 from ..replay.moves import slots_of
 from ..replay.steps import Computed, Gather, Kernel, Link, Scatter, View
 from ..tape.tape import array_at, object_at
@@ -52,6 +52,8 @@ class Row:
 
 def write_row(writer: Writer, row: Row) -> None:
     """Write the steps of a row of arrays."""
+    if row.op.name in USERS:
+        raise Unsupported("it calls a function of tg.elementwise; call the function it was made of")
     if isinstance(row.op, Pointwise):
         writer.result(row, writer.apply(row.op.code, row.references[:-1], row.array.shape))
     else:
@@ -159,7 +161,7 @@ def _computed(writer: Writer, row: Row) -> None:
         slots = writer.slots_of(row.references[1])
         writer.result(row, np.broadcast_to(slots, row.array.shape))
         return
-    operands = [
+    operands: list[tuple[Any, np.dtype | None]] = [
         (writer.view_of(row.references[1 + what]), dtype_of(row.references[1 + what]))
         if recorded
         else (what, None)

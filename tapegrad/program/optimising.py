@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from ..replay.steps import Code
@@ -9,6 +10,7 @@ from .fusing import drop_stores, fuse
 from .placing import place
 from .planning import compact, leave_inputs
 from .sharing import share
+from .sizes import Size, size_of
 
 PASSES: dict[str, Callable[[Code], Code]] = {
     "fuse": fuse,
@@ -20,8 +22,19 @@ PASSES: dict[str, Callable[[Code], Code]] = {
 }
 
 
-def optimised(code: Code) -> Code:
-    """The program after all passes."""
-    for one in PASSES.values():
+@dataclasses.dataclass
+class Account:
+    """What became of a recording: its rows, those needed, and the program after each pass."""
+
+    rows: int
+    needed: int
+    sizes: list[tuple[str, Size]]
+
+
+def optimised(code: Code, rows: int, needed: int) -> tuple[Code, Account]:
+    """The program after all passes, and what they did. It was converted from so many rows."""
+    sizes = [("as recorded", size_of(code))]
+    for name, one in PASSES.items():
         code = one(code)
-    return code
+        sizes.append((name, size_of(code)))
+    return code, Account(rows, needed, sizes)

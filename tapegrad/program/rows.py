@@ -134,6 +134,11 @@ class Rows:
         """The constants so far, by index."""
         return self.constants[: self[reading.CONSTANTS_COUNT]].copy()
 
+    def counts(self) -> tuple[int, int]:
+        """How many rows there are, and how many of them are needed."""
+        used = [store.word(int(slot), layout.USED_ROWS) for slot in self._keep[0]]
+        return sum(used) - self[reading.FIRST], int(np.count_nonzero(self.marks & reading.NEEDED))
+
     def is_needed(self, place: int) -> bool:
         return bool(self.marks[place] & reading.NEEDED)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..autograd.reverse import plant, run
 from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
-from ..replay.computed import raised
+from ..replay.computed import LARGEST, raised
 from ..replay.layout import FINISHED, GUARD_FAILED, RAISED
 from ..replay.parts import Run
 from ..tape.adjoint import Sweep
@@ -21,7 +21,7 @@ from ..tensor.tracing import places
 from ..tensor.values import is_recorded, is_tensor, value_of
 from .arguments import Arguments
 from .convert import Converter
-from .optimising import optimised
+from .optimising import Account, optimised
 from .program import Program
 from .rows import Unsupported, now
 
@@ -40,20 +40,35 @@ class Variant:
     guards: list[Guard]
     tree: Any
     leaves: list[tuple[int, Any]]
+    account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
-    def agrees(self, objects: list, out) -> bool:
-        """Whether it gives for the arguments it was recorded with what was computed then."""
+    def differs(self, objects: list, out) -> str | None:
+        """Why it does not give what was computed when it was recorded; None if it does."""
         memory = self.program.begin()
         try:
-            if self.program.forward(memory, objects) != FINISHED:
-                return False
+            status = self.program.forward(memory, objects)
+            if status == RAISED:
+                return f"replayed at once it raises {raised(memory.address)!r}"
+            if status == GUARD_FAILED:
+                failed = self.program.failed(memory)
+                if failed is None:
+                    return f"it computes integers beyond ±{LARGEST}"
+                return (
+                    f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
+                    "that Python reads there may be the rounded result of a sum"
+                )
             pairs = zip(tree_leaves(self.result(memory)), tree_leaves(out), strict=True)
-            return all(agree(a, b) for (_, a), (_, b) in pairs)
+            if all(agree(a, b) for (_, a), (_, b) in pairs):
+                return None
+            return (
+                "replayed at once it gives something else: it writes to an array that it has read "
+                "before; make a new array for that"
+            )
         finally:
             self.program.end(memory)
 
@@ -114,13 +129,8 @@ class Traced:
             variant = self._convert(first)
         except Unsupported as error:
             return None, str(error)
-        if not variant.agrees(arguments.values, self.out):
-            return None, (
-                "replayed with the arguments it was recorded with it gives something else; an "
-                "array that it reads may be written later, or a number that it reads with item() "
-                "or float() be the result of a long sum"
-            )
-        return variant, None
+        reason = variant.differs(arguments.values, self.out)
+        return (variant, None) if reason is None else (None, reason)
 
     def value_and_grad(self):
         """The result, which must be one number, and its derivatives."""
@@ -128,7 +138,7 @@ class Traced:
         inputs = InputTensors([tensor for tensor, differentiated in self.inputs if differentiated])
         with Sweep() as sweep:
             inputs.prepare(sweep)
-            if is_recorded(self.out):
+            if is_recorded(self.out) and self.out._id not in self.trace.steering:
                 plant(sweep, self.out, np.ones((1, *value.shape)))
                 run(sweep)
             return plain(value.reshape(())), inputs.flat(sweep)
@@ -146,9 +156,10 @@ class Traced:
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
-        code = Converter(first, self.inputs, outputs, self.trace).convert(outputs)
+        converter = Converter(first, self.inputs, outputs, self.trace)
+        code, account = optimised(converter.convert(outputs), *converter.rows.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
-        return Variant(Program(optimised(code)), self.trace.guards, tree, leaves)
+        return Variant(Program(code), self.trace.guards, tree, leaves, account)
 
     def value(self):
         """The result with plain values."""
@@ -164,11 +175,19 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.recorded = 0  # how many there have been
-        self.hits = 0  # evaluations without a new recording
+        self.hits = 0  # evaluations without a new recording, but for those by a short way
 
-    def add(self, variant: Variant) -> None:
+    @property
+    def evaluations(self) -> int:
+        """How many there have been without a new recording."""
+        return self.hits + sum([v.fast.calls for v in self.found if v.fast is not None])
+
+    def add(self, variant: Variant, recent: Variant | None) -> None:
+        """Enter a new one; the oldest goes, but for one that was used by its short way."""
         self.recorded += 1
-        self.found = [variant, *self.found[: self.most - 1]]
+        first = [variant, *[v for v in self.found if v is recent]]
+        rest = [v for v in self.found if v is not recent]
+        self.found = [*first, *rest][: self.most]
 
     def run(self, objects: list) -> tuple[Variant | None, Run | None, str | None]:
         """Run the program whose guards hold.
@@ -204,3 +223,21 @@ def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
+
+
+class Families:
+    """The variants of each signature, the one used last at the end; at most `most` of them."""
+
+    def __init__(self, most: int, variants: int):
+        self.most, self.variants = most, variants
+        self.found: dict[Any, Variants] = {}
+        self.unused = 0  # signatures given up that have been called once only
+
+    def of(self, key) -> Variants:
+        """The variants of a signature."""
+        family = self.found.pop(key, None) or Variants(self.variants)
+        self.found[key] = family
+        while len(self.found) > self.most:
+            oldest = self.found.pop(next(iter(self.found)), None)
+            self.unused += oldest is not None and not oldest.evaluations
+        return family

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import layout
+from ..ops.table import BY_CODE, USERS
 from ..replay import reading
 from ..replay.computed import are_doubles
 from ..replay.moves import slots_of
@@ -115,11 +116,11 @@ class Writer:
     # --- element-wise operations --------------------------------------------------------------
 
     def apply(self, code: int, operands: list, shape: tuple[int, ...]) -> View | np.ndarray:
-        """An element-wise operation; on few elements as operations on numbers.
+        """An element-wise operation; on few elements as operations on numbers, but for users'.
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if np.prod(shape, dtype=np.int64) <= FEW:
+        if np.prod(shape, dtype=np.int64) <= FEW and BY_CODE[code].name not in USERS:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [np.broadcast_to(slots, shape).ravel() for slots in found]
             made = [self.emit(code, *map(int, slots)) for slots in zip(*columns, strict=True)]

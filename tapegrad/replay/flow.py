@@ -51,9 +51,10 @@ class Flow:
             (j, operands[j]) for j in order if slopes[j] != "0.0" and operands[j] in self.active
         ]
 
-    def slope_nodes(self, k: int) -> list[Node]:
-        """The nodes whose values the slopes along these edges read."""
-        op, slopes = self.ops[k], [self.ops[k].slopes[j] for j, _ in self.edges(k)]
+    def slope_nodes(self, k: int, edge: int | None = None) -> list[Node]:
+        """The nodes whose values the slopes along these edges read, or one of them."""
+        op, edges = self.ops[k], [j for j, _ in self.edges(k)]
+        slopes = [op.slopes[j] for j in (edges if edge is None else [edge])]
         read = words_of(*slopes, *[text for _, text in op.needed(*slopes)])
         nodes = zip((*op.inputs, "out"), (*self.operands[k], k), strict=True)
         return [node for name, node in nodes if name in read]

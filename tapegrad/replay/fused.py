@@ -129,26 +129,42 @@ class _Kernel:
             seeds = (*self.flow.stores.get(k, []), *self.flow.sums.get(k, []))
             parts = [self.load(view, ADJOINTS) for view in seeds] + terms.get(k, [])
             self.loop.append(f"g{k} = {' + '.join(parts)}")
-            slopes, edges = self.flow.ops[k].slopes, self.flow.edges(k)
-            if any(slopes[j] not in ("1.0", "-1.0") for j, _ in edges):
-                self.careful = True
-                self.loop.append(f"z{k} = careful & (g{k} == 0.0)")
-            for j, node in edges:
-                terms.setdefault(node, []).append(self.term(k, slopes[j]))
+            for j, node in self.flow.edges(k):
+                terms.setdefault(node, []).append(self.term(k, j))
         for number, view in enumerate(v for v in self.flow.wanted if v in terms):
             self.loop.append(f"a{number} = {' + '.join(terms[view])}")
             if self.careful:
                 self.loop.append(f"bad = bad | (a{number} != a{number})")
             if view in self.flow.set_:
                 self.set(self.code.place(view, ADJOINTS), f"a{number}")
+            elif view in self.flow.direct and not self.careful:  # nothing is computed twice
+                pointer = self.pointer(self.code.place(view, ADJOINTS))
+                self.loop.append(f"{pointer}[i] = {pointer}[i] + a{number}")
             else:
                 self.add(f"a{number}", view, ADJOINTS)
 
-    def term(self, k: int, slope: str) -> str:
-        """What an operand gets."""
+    def term(self, k: int, j: int) -> str:
+        """What operand j gets."""
+        slope = self.flow.ops[k].slopes[j]
         if slope in ("1.0", "-1.0"):
             return f"g{k}" if slope == "1.0" else f"(-g{k})"
-        return f"select(z{k}, 0.0, g{k} * ({self.expression(k, slope)}))"
+        text = self.expression(k, slope)
+        if self.is_one(k, j):  # one number for all elements, looked at before
+            self.before.append(f"s{k}_{j} = {text}")
+            self.before.append(f"n{k}_{j} = s{k}_{j} - s{k}_{j} != 0.0")
+            return f"select(n{k}_{j} & (g{k} == 0.0), 0.0, g{k} * s{k}_{j})"
+        self.careful = True
+        zero = f"z{k} = careful & (g{k} == 0.0)"
+        if zero not in self.loop:
+            self.loop.append(zero)
+        return f"select(z{k}, 0.0, g{k} * ({text}))"
+
+    def is_one(self, k: int, j: int) -> bool:
+        """Whether the slope to operand j reads numbers only, which were stored before the step."""
+        if self.flow.ops[k].needed(self.flow.ops[k].slopes[j]):
+            return False
+        nodes = self.flow.slope_nodes(k, j)
+        return all(isinstance(x, View) and self.code.cut.way(x) == ONE for x in nodes)
 
     def text(self, name: str) -> str:
         pointers = ", ".join(self.words.values())

@@ -15,6 +15,7 @@ import numpy as np
 from ..codegen import layout
 from ..ops.table import BY_CODE, Pointwise, find
 from . import store
+from .picture import BLUE, PALE, Box, picture, saved
 
 ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
 REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
@@ -276,6 +277,21 @@ class Tape:
             if not 0 <= output < len(self.rows):
                 raise ValueError(f"tapegrad.Tape: there is no row {output}, which is an output")
 
+    def draw(self, path=None) -> str:
+        """A picture of the tape as SVG text, also written to `path` if there is one.
+
+        Rows are boxes, and lines lead from each to those that read it. Of a long tape runs of one
+        operation, or of neighbours, are one box.
+        """
+        written: dict[int, int] = {}  # the row that wrote a buffer last
+        boxes = []
+        for number, row in enumerate(self.rows):
+            reads = sorted({written.get(source, source) for source in row.inputs})
+            boxes.append(_drawn(number, row, reads, number in self.outputs))
+            if row.op == _CELLS[layout.STORE] or getattr(find(row.op), "writes", False):
+                written[row.inputs[0]] = number
+        return saved(picture(f"tape of {len(self)} rows", boxes), path)
+
     def __str__(self) -> str:
         lines = [f"tape of {len(self)} rows, {self.nbytes} bytes"]
         lines += [f"{k:5d}  {_line(row, k in self.outputs)}" for k, row in enumerate(self.rows)]
@@ -309,6 +325,20 @@ def cell_of(base: np.ndarray, place: int) -> np.ndarray:
     return base[(*index, ...)]
 
 
+def _drawn(number: int, row: Row, reads: list[int], is_output: bool) -> Box:
+    """The box of a row: its number, operation and value; operands that are constants."""
+    others = [_operand_text(x) for x in row.operands if not isinstance(x, tuple)]
+    lines = [f"{number} {row.op}", *[", ".join(others)[:40]][: len(others)]]
+    if row.value is not None:
+        lines.append(_value_text(row.value))
+    colour = {"input": BLUE, "constant": PALE}.get(row.op, "white")
+    return Box(lines, reads, row.op, colour, is_output)
+
+
+def _value_text(value) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else f"{value:.6g}"
+
+
 def _operand_text(operand) -> str:
     if isinstance(operand, tuple):
         number, view = operand
@@ -319,10 +349,7 @@ def _operand_text(operand) -> str:
 
 
 def _line(row: Row, is_output: bool) -> str:
-    if isinstance(row.value, np.ndarray):
-        value = f"{row.value.dtype}{list(row.value.shape)}"
-    else:
-        value = "" if row.value is None else f"{row.value:.6g}"
+    value = "" if row.value is None else _value_text(row.value)
     operands = " ".join(_operand_text(operand) for operand in row.operands)
     end = "  output" if is_output else ""
     return f"{row.op:12s} {operands:32s} {value}{end}".rstrip()

@@ -13,7 +13,7 @@ from ..tape import store
 from . import runtime as rt
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
-from .steering import is_steering, learned, steered, steering_tensor
+from .steering import is_steering, learned, named, steered, steering_tensor
 from .values import (
     Leaf,
     array_of,
@@ -205,6 +205,7 @@ def astype(self, dtype, copy=True):
     return convert(self if type(self) is rt.Array else pack(self), dtype)
 
 
+@named
 def converted(value, dtype):
     return np.asarray(value).astype(dtype)
 

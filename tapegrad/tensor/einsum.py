@@ -18,7 +18,7 @@ from .apply import apply, check_dtype, check_operand
 from .linking import in_dtype, pack, unlisted, view_like
 from .namespace import function
 from .reductions import sum as sum_of
-from .steering import steered, tensor_like
+from .steering import named, steered, tensor_like
 from .values import (
     FLOATS,
     differentiates,
@@ -301,6 +301,7 @@ def einsum(subscripts, *operands, optimize=True):
     return result(contract("einsum", a, b, labels_a, labels_b, out))
 
 
+@named
 def _unrecorded(*values, subscripts, labels, out, optimize):
     """einsum of arrays: NumPy's, but two of floats are contracted by BLAS also in batches."""
     if len(values) != 2 or np.result_type(*values) not in FLOATS:

@@ -15,7 +15,7 @@ from .linking import unlisted
 from .namespace import PUBLIC, function
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shaping import array_tensor, numpy_call, ravel
-from .steering import steered, tensor_like
+from .steering import named, steered, tensor_like
 from .values import current, differentiates, value_of
 
 assert _declarations
@@ -163,6 +163,7 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     return made
 
 
+@named
 def _middle(values):
     """Along the last axis, where the middle element is or the middle two; where a NaN is."""
     n, order = values.shape[-1], np.argsort(values, -1, kind="stable")
@@ -192,6 +193,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     return gather(x, value, steered(_taken, indices, shape=array.shape, axis=axis, mode=mode))
 
 
+@named
 def _taken(indices, shape, axis, mode):
     """Positions in C order of the elements that `take` picks."""
     n, index = shape[axis], np.asarray(indices, np.int64)
@@ -221,5 +223,6 @@ def take_along_axis(x, indices, axis=-1):
     return gather(x, value, steered(_taken_along, indices, shape=x._array.shape, axis=axis))
 
 
+@named
 def _taken_along(indices, shape, axis):
     return np.take_along_axis(grid(shape), indices, axis)

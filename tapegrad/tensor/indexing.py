@@ -13,7 +13,7 @@ from ..tape import store
 from . import runtime as rt
 from .apply import apply
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
-from .steering import steered
+from .steering import named, steered
 from .values import (
     Storage,
     array_of,
@@ -63,7 +63,7 @@ def steered_positions(shape, key):
     """As `positions`; in a trace, where the key holds recorded tensors, a recorded tensor."""
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     for part in parts:
-        if rt.trace() is not None and is_recorded(part) and dtype_of(part) == bool:
+        if rt.trace() is not None and is_recorded(part) and dtype_of(part).kind == "b":
             rt.trace().learn(steered(np.count_nonzero, part), "how many a mask picks")
     return steered(_positions_of, *parts, shape=shape, is_tuple=isinstance(key, tuple))
 
@@ -72,6 +72,7 @@ def as_tuple(key) -> tuple:
     return key if isinstance(key, tuple) else (key,)
 
 
+@named
 def _positions_of(*parts, shape, is_tuple):
     return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
 
@@ -181,7 +182,7 @@ def _is_traced_mask(key, array) -> bool:
     """Whether a key is a mask of all elements that a program computes again."""
     if rt.trace() is None or array.dtype.kind != "f" or not is_recorded(key):
         return False
-    return dtype_of(key) == bool and shape_of(key) == array.shape
+    return dtype_of(key).kind == "b" and shape_of(key) == array.shape
 
 
 def _picked(key, tensor, value):

@@ -12,7 +12,7 @@ from .linking import unlisted, view_like
 from .namespace import function
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
-from .steering import steered, tensor_like
+from .steering import named, steered, tensor_like
 from .values import FLOATS, differentiates, is_tensor, shape_of, value_of
 
 
@@ -140,6 +140,7 @@ def vdot(a, b):
     return _along("vdot", _flat(a), _flat(b), (0,), (0,))
 
 
+@named
 def _vecdot(x1, x2, axis):
     return np.einsum("...i,...i->...", *[np.moveaxis(np.asarray(x), axis, -1) for x in (x1, x2)])
 

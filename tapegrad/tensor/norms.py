@@ -13,7 +13,7 @@ from .linking import unlisted, view_like
 from .namespace import function
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
-from .steering import steered
+from .steering import named, steered
 from .values import differentiates, scalar_of, shape_of, value_of
 
 
@@ -99,12 +99,14 @@ def _extreme(size, axes, keepdims, largest):
     return apply("divide", _total(apply("where", chosen, size, 0.0), axes, keepdims), count)
 
 
+@named
 def _chosen(values, axes, largest):
     """Which elements are the largest or smallest along axes; all where there is a NaN."""
     best = (np.max if largest else np.min)(values, axis=axes, keepdims=True)
     return (values == best) | np.isnan(best)
 
 
+@named
 def _count(chosen, axes, keepdims, dtype):
     return np.sum(chosen, axis=axes, keepdims=keepdims).astype(dtype)
 

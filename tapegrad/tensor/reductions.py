@@ -8,7 +8,7 @@ from . import runtime as rt
 from .apply import apply
 from .linking import LINK, SUM, unlisted
 from .namespace import function
-from .steering import steered, steering_tensor
+from .steering import named, steered, steering_tensor
 from .values import differentiates, is_tensor, scalar_of, shape_of, value_of
 
 
@@ -62,6 +62,7 @@ def masked(where, x, otherwise):
     return apply("where", mask, x, otherwise)
 
 
+@named
 def _mask(where, shape):
     return np.broadcast_to(np.asarray(where, bool), shape)
 
@@ -126,6 +127,7 @@ def count_along(x, axes, where=True):
     return int(np.prod([shape[k] for k in axes], dtype=np.int64))
 
 
+@named
 def _count(where, shape, axes):
     return np.sum(_mask(where, shape), axis=axes, keepdims=True)
 
@@ -139,6 +141,7 @@ def _per_count(x, total, axes, keepdims, where, ddof=0):
     return apply("divide", total, n)
 
 
+@named
 def _divisor(n, ddof, axes):
     return np.squeeze(np.maximum(n - ddof, 0).astype(np.float64), axes)
 

@@ -16,7 +16,7 @@ from .linking import unlisted
 from .namespace import function
 from .reductions import axes_of, grouped, kept_shape, operand, plain, reduced, sum
 from .shaping import array_tensor, broadcast_to, numpy_call, ravel
-from .steering import steered
+from .steering import named, steered
 from .values import FLOATS, current, differentiates, is_tensor, shape_of, value_of, wrap
 
 assert _declarations
@@ -204,6 +204,7 @@ def _weighted(x, axis, b, keepdims):
     return apply("add", apply("log", total), top if keepdims else steered(np.squeeze, top, axis))
 
 
+@named
 def _top(value, axis):
     """The largest along axes, kept as 1; 0 where it is not finite."""
     top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0

@@ -20,8 +20,17 @@ from . import runtime as rt
 from .values import is_recorded, is_tensor, value_of, wrap
 
 COMPUTED = ARRAY + computed.COMPUTED.code
+#: Functions of ours that `steered` is given, by the names that they have in files.
+NAMED: dict[str, Callable] = {}
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
+
+
+def named(function):
+    """Give a function a name in files: that of its module and its own."""
+    module = function.__module__.rpartition(".")[2]
+    NAMED[f"{module}.{function.__name__.strip('_')}"] = function
+    return function
 
 
 @dataclasses.dataclass
@@ -133,6 +142,7 @@ def name_of(function) -> str:
 _OF_OWN_SHAPE = frozenset((np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract))
 
 
+@named
 def _shapes(*values, function, keywords):
     """The shapes of all results of a function, one after the other."""
     made = function(*values, **keywords)
@@ -140,6 +150,7 @@ def _shapes(*values, function, keywords):
     return np.array([n for part in parts for n in np.shape(part)])
 
 
+@named
 def _part(*values, function, number, keywords):
     """One result of a function that has several."""
     return function(*values, **keywords)[number]

@@ -120,6 +120,15 @@ def places(most: int | None = None) -> tuple[Place, ...]:
     return tuple(found)
 
 
+def users_level() -> int:
+    """The `stacklevel` with which a warning of the caller's names the user's line."""
+    frame: types.FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def shown(frames: tuple[Place, ...]) -> str:
     """Frames as Python prints a traceback, outermost first."""
     return "".join(

@@ -1,0 +1,97 @@
+"""The container of files: a NumPy .npz of a header, which is JSON text, and pools of numbers.
+
+All arrays of one dtype lie one after the other in a pool, and the header says where. Nothing in a
+file is compressed or pickled: what is read is never larger than the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HEADER = "header"
+#: The pools that a file may have, by the names of their dtypes.
+DTYPES = {
+    dtype.name: dtype.newbyteorder("<")
+    for dtype in map(np.dtype, "bool i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8".split())
+}
+
+
+class Pools:
+    """Arrays put into a file, or taken from it."""
+
+    def __init__(self, pools: dict[str, np.ndarray] | None = None):
+        self.pools = pools or {}
+        self._added: dict[str, list[np.ndarray]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, array: np.ndarray) -> list:
+        """Add an array; returns where it is: pool, first number, shape."""
+        name = array.dtype.name
+        if name not in DTYPES:
+            raise ValueError(f"an array has dtype {array.dtype}")
+        start = self._counts.get(name, 0)
+        self._counts[name] = start + array.size
+        self._added.setdefault(name, []).append(np.ravel(array))
+        return [name, start, list(array.shape)]
+
+    def joined(self) -> dict[str, np.ndarray]:
+        """The pools of all that was added."""
+        return {
+            name: np.concatenate(arrays).astype(DTYPES[name], copy=False)
+            for name, arrays in self._added.items()
+        }
+
+    def get(self, name: str, start: int, shape: tuple[int, ...]) -> np.ndarray:
+        """The array that is there, in the order of bytes of this machine."""
+        if name not in self.pools:
+            raise ValueError(f"there are no numbers {name}")
+        pool, size = self.pools[name], math.prod(shape)
+        if min(start, *shape, 0) < 0 or start + size > len(pool):
+            raise ValueError(f"an array of {shape} from {start} in {len(pool)} numbers")
+        found = pool[start : start + size].reshape(shape)
+        return found.astype(found.dtype.newbyteorder("="), copy=True)
+
+
+def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
+    """Write a file; the suffix is the caller's."""
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
+    with open(path, "wb") as file:
+        np.savez(file, allow_pickle=False, **{HEADER: np.frombuffer(text, np.uint8)}, **pools)
+
+
+def read(path) -> tuple[Any, Pools]:
+    """The header of a file and its numbers. Whatever is wrong with it, in whatever way, raises."""
+    content = Path(path).read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > len(content):
+            raise ValueError("its parts are larger than the file")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("its parts are compressed")
+        arrays = {m.filename.removesuffix(".npy"): _array(archive.read(m)) for m in members}
+    header = arrays.pop(HEADER, None)
+    if header is None or header.dtype != np.uint8:
+        raise ValueError("it has no header")
+    for name, pool in arrays.items():
+        if DTYPES.get(name) != pool.dtype:
+            raise ValueError(f"its numbers {name} are {pool.dtype}")
+    return json.loads(header.tobytes().decode()), Pools(arrays)
+
+
+def _array(content: bytes) -> np.ndarray:
+    """An array as `np.save` writes one, of one axis; nothing is believed about its size."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array is written in another way")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    data = stream.read()
+    if dtype.kind not in "biuf" or shape != (len(data) // dtype.itemsize,):
+        raise ValueError(f"an array of shape {shape} has {len(data)} bytes")
+    return np.frombuffer(data, dtype)

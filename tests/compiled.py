@@ -1,0 +1,65 @@
+"""Compiled functions held against the functions themselves."""
+
+import warnings
+
+import numpy as np
+
+import tapegrad as tg
+from tapegrad.inputs import tree_leaves
+from tapegrad.tensor.values import value_of
+
+
+def numbers(tree):
+    return [np.asarray(value_of(leaf)) for _, leaf in tree_leaves(tree)]
+
+
+def same(found, wanted, rtol=1e-12):
+    """Equal structures, dtypes and shapes; numbers to rounding, or exactly with `rtol=0`."""
+    found, wanted = numbers(found), numbers(wanted)
+    assert len(found) == len(wanted)
+    for a, b in zip(found, wanted, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        if rtol and a.dtype.kind == "f":
+            largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * largest)
+        else:
+            np.testing.assert_array_equal(a, b)
+
+
+def check(f, calls, rtol=1e-12, argnums=0, recorded=None, **options):
+    """Value and gradient of a compiled function at each of some calls; returns it.
+
+    `recorded` is how often it may be recorded.
+    """
+    c = tg.compile(f, argnums=argnums, **options)
+    eager = tg.value_and_grad(f, argnums)
+    for args in calls:
+        same(c.value_and_grad(*args), eager(*args), rtol)
+    assert c._reason is None
+    if recorded is not None:
+        assert programs(c) == recorded
+    return c
+
+
+def programs(c):
+    """How many recordings a compiled function has made."""
+    return sum(family.recorded for family in c._families.found.values())
+
+
+def refused(f, calls, argnums=0, **options):
+    """Check that a function is called as it is, with one warning; returns its text."""
+    c = tg.compile(f, argnums=argnums, **options)
+    eager = tg.value_and_grad(f, argnums)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for args in calls:
+            same(c.value_and_grad(*args), eager(*args), 0)
+    (warning,) = [w for w in caught if "without a program" in str(w.message)]
+    assert warning.category is RuntimeWarning and warning.filename.endswith("compiled.py")
+    return str(warning.message)
+
+
+def normal(shape, count=6, seed=0):
+    """Calls of one argument."""
+    rng = np.random.default_rng(seed)
+    return [(rng.normal(size=shape),) if shape else (float(rng.normal()),) for _ in range(count)]

@@ -1,0 +1,162 @@
+"""Files of programs damaged at random, loaded and run: a script of its own, since it may crash.
+
+`python fuzz_files.py count seed [unchecked]` prints what became of them, as JSON. With `unchecked`
+nothing is checked that the types of JSON do not say.
+"""
+
+import collections
+import copy
+import itertools
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import saved_functions
+from fences import fenced, release
+
+import tapegrad as tg
+from tapegrad.inputs import tree_leaves
+from tapegrad.program import container, files
+from tapegrad.replay import parts
+from tapegrad.tensor import memory
+
+NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
+MOST_BYTES = 1 << 22
+
+
+def places(tree, found):
+    """All (container, key) of a tree of JSON."""
+    keys = range(len(tree)) if isinstance(tree, list) else list(tree)
+    for key in keys:
+        found.append((tree, key))
+        if isinstance(tree[key], (list, dict)):
+            places(tree[key], found)
+    return found
+
+
+def change(header, rng):
+    """Change one thing in a header."""
+    found = places(header, [])
+    inner, key = found[rng.integers(len(found))]
+    for _ in range(20):  # mostly a number
+        if type(inner[key]) is int:
+            break
+        inner, key = found[rng.integers(len(found))]
+    old = inner[key]
+    if type(old) is int:
+        near = old + int(rng.integers(-3, 4))
+        other = NUMBERS[rng.integers(len(NUMBERS))]
+        inner[key] = near if rng.random() < 0.6 else old * 2 if rng.random() < 0.2 else other
+    elif type(old) is bool:
+        inner[key] = not old
+    elif type(old) is list and old:
+        k = int(rng.integers(len(old)))
+        if rng.random() < 0.5:
+            old.append(copy.deepcopy(old[k]))
+        elif rng.random() < 0.5:
+            del old[k]
+        else:
+            rng.shuffle(old)
+    else:
+        other, other_key = found[rng.integers(len(found))]
+        inner[key] = copy.deepcopy(other[other_key])
+
+
+def flip(content, rng):
+    """Change some bytes."""
+    made = np.frombuffer(content, np.uint8).copy()
+    for _ in range(rng.integers(1, 4) if made.size else 0):
+        made[rng.integers(made.size)] = rng.integers(256)
+    return made.tobytes()
+
+
+def damage(path, rng):
+    """Write a file damaged in one of three places: its header, its numbers, its bytes."""
+    header, pools = container.read(path)
+    where = rng.random()
+    if where < 0.7:
+        for _ in range(1 if rng.random() < 0.8 else 3):
+            change(header, rng)
+    elif where < 0.9:
+        name = sorted(pools.pools)[rng.integers(len(pools.pools))]
+        pool = pools.pools[name]
+        pools.pools[name] = np.frombuffer(flip(pool.tobytes(), rng), pool.dtype)
+    made = path.with_name("damaged.npz")
+    container.write(made, header, pools.pools)
+    if where >= 0.9:
+        made.write_bytes(flip(made.read_bytes(), rng))
+    return made
+
+
+def argument(made, leaves, values):
+    """An argument of a signature, with values in turn; what is an input lies between fences."""
+    if made is not None:
+        kind, inner = made
+        if kind is dict:
+            return {key: argument(item, leaves, values) for key, item in inner}
+        return kind(argument(item, leaves, values) for item in inner)
+    leaf = next(leaves)
+    if len(leaf) == 2:
+        return leaf[1]
+    _, shape, _ = leaf
+    value = next(values)
+    if not shape:
+        return float(np.ravel(value)[0])
+    array = fenced(shape)
+    array[...] = np.resize(value, shape)
+    return array
+
+
+def evaluate(loaded, given):
+    for count, *rest in loaded._families:
+        names = [item for item in rest if isinstance(item, str)]
+        values = itertools.cycle([value for _, value in tree_leaves(given)])
+        args = [argument(made, iter(leaves), values) for made, *leaves in rest[len(names) :]]
+        keywords = dict(zip(names, args[count:], strict=True))
+        for _ in range(2):
+            loaded.value_and_grad(*args[:count], **keywords)
+        loaded(*args[:count], **keywords)
+        for derived in loaded._derived.values():
+            derived(*args[:count], **keywords)
+
+
+def attempt(path, given) -> str:
+    """What became of a file whose function was called with these arguments."""
+    try:
+        loaded = tg.load(path, most_bytes=MOST_BYTES)
+    except ValueError as error:
+        assert str(error).startswith("tapegrad.load: "), error
+        return "refused"
+    try:
+        evaluate(loaded, given)
+    except (RuntimeError, ValueError, IndexError, TypeError, ArithmeticError) as error:
+        return f"evaluation: {type(error).__name__}"
+    finally:
+        release()
+    return "evaluated"
+
+
+def main(count, seed, unchecked):
+    if unchecked:
+        files.check = lambda code, most: None
+    rng, found = np.random.default_rng(seed), collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        saved = []
+        for f, given in saved_functions.FUNCTIONS.items():
+            path = Path(folder) / f"{f.__name__}.npz"
+            saved_functions.compiled(f).save(path)
+            saved.append((path, given))
+        parts.aligned = fenced
+        memory.maker, memory.empty = lambda shape: fenced, lambda shape, dtype=None: fenced(shape)
+        for path, given in saved:
+            assert attempt(path, given) == "evaluated", path
+        for _ in range(count):
+            path, given = saved[rng.integers(len(saved))]
+            found[attempt(damage(path, rng), given)] += 1
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), "unchecked" in sys.argv)

@@ -1,0 +1,115 @@
+"""Functions whose programs have steps of every kind, with arguments: for tests of files."""
+
+import numpy as np
+
+import tapegrad as tg
+from tapegrad.program.planning import LARGE
+
+A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)
+X = np.array([0.3, -0.7, 1.1, 0.2, -0.4, 0.9, -1.2, 0.5, 1.7, -0.1, 0.8, 0.6])
+
+
+def rosenbrock(x):
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def recurrence(x):
+    f, s = np.zeros_like(x), 0.0
+    for i in range(1, len(x)):
+        f[i] = x[i] * 0.5 + f[i - 1]
+        s = s + np.sin(f[i]) if f[i] > 0.3 else s - f[i] / 3
+    return s + np.sum(np.tanh(f))
+
+
+def products(x):
+    return np.sum(np.tanh(x @ A.T) @ A * 0.1) + np.sum(np.einsum("ij,kj->ik", x, x) ** 2)
+
+
+def along(x):
+    y = x.reshape(3, 4)
+    total = tg.logsumexp(x) + np.sum(tg.softmax(y, axis=1) ** 2) + np.sum(tg.log_softmax(x))
+    return total + np.sum(np.cumsum(x) ** 2) + np.prod(x[:4]) + np.max(y, axis=0).sum()
+
+
+def picked(x):
+    mask = x > 0
+    return np.sum(x[mask] ** 2) + np.sum(x[np.argsort(x)[:3]]) + x[np.argmax(x)] * np.median(x)
+
+
+def written(x):
+    y = np.zeros_like(x)
+    y[np.argsort(x)[:4]] = x[:4] * 2.0
+    y[x > 0] += 1.5
+    return np.sum(y * y * x)
+
+
+def stencil(u):
+    for _ in range(4):
+        inner = u[1:-1] + 0.2 * (u[2:] - 2 * u[1:-1] + u[:-2])
+        u = np.concatenate((u[:1], inner, u[-1:]))
+    return np.sum(u * u)
+
+
+def spread(x):
+    return np.sum((x[:, None] - x[None, :]) ** 2 * 0.5) + np.sum(np.pad(x, 2, mode="edge"))
+
+
+def bisection(a):
+    low, high = 0.0, 3.0 + 0.0 * a
+    for _ in range(5):
+        middle = (low + high) / 2
+        low, high = (low, middle) if middle * middle > abs(a) else (middle, high)
+    return (low + high) / 2 * a
+
+
+def feedback(x):
+    a = x[0]
+    for _ in range(3):
+        a = a * x[1] + np.sin(a)
+    return a
+
+
+def large(x):
+    return np.sum(np.exp(-x * x) * np.where(x > 0.1, x, 0.5))
+
+
+def structured(model, scale=2.0):
+    return scale * np.sum(model["w"] * model["b"][1]) + model["b"][0]
+
+
+MODEL = {"w": X, "b": (0.5, X[::-1].copy())}
+FUNCTIONS = {
+    rosenbrock: (X,),
+    recurrence: (X,),
+    products: (A.copy(),),
+    along: (X,),
+    picked: (X,),
+    written: (X,),
+    stencil: (np.linspace(0.0, 1.0, 40) ** 2,),
+    spread: (X,),
+    bisection: (0.7,),
+    feedback: (X[:3],),
+    large: (np.linspace(-1.0, 1.0, LARGE),),
+    structured: (MODEL,),
+}
+#: Their Hessians are saved too.
+WITH_HESSIAN = (feedback,)
+
+
+def compiled(f):
+    """The function compiled, called with its arguments and with others near."""
+    made = tg.compile(f, verify="never")
+    for factor in (1.0, 0.9):
+        made.value_and_grad(*near(FUNCTIONS[f], factor))
+    if f in WITH_HESSIAN:
+        made.hessian(*FUNCTIONS[f])
+    return made
+
+
+def near(tree, factor):
+    """The same structure with other numbers."""
+    if isinstance(tree, dict):
+        return {key: near(item, factor) for key, item in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(near(item, factor) for item in tree)
+    return tree * factor

@@ -1,0 +1,294 @@
+"""`tg.compile`: what it finds out about a function, what it says, and threads."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from compiled import check, normal, programs, refused, same
+
+import tapegrad as tg
+from tapegrad import compiling
+
+# --- functions of something else ----------------------------------------------------------------
+
+
+def test_random_numbers_inside_are_found_out():
+    c = tg.compile(lambda x: x * np.random.normal())
+    c(1.0)
+    with pytest.raises(RuntimeError, match=r"replayed gives .*, called again .*random numbers"):
+        c(1.0)
+
+
+def test_state_that_changes_is_found_out():
+    state = [0.0]
+
+    def f(x):
+        state[0] += 1.0
+        return x * state[0]
+
+    c = tg.compile(f)
+    c(1.0)
+    with pytest.raises(RuntimeError, match=r"f replayed gives 3\.0, called again 6\.0"):
+        c(3.0)
+
+
+def test_once_looks_at_each_program_and_at_its_gradient():
+    weight = [2.0]
+    f = lambda x: x * weight[0] if x > 0 else x - weight[0]  # noqa: E731
+    c = tg.compile(f)
+    for x in (1.0, 1.0, -1.0):
+        c(x)
+    weight[0] = 3.0
+    assert c(1.0) == 2.0  # looked at before
+    with pytest.raises(RuntimeError, match="called again"):
+        c(-1.0)
+    with pytest.raises(RuntimeError, match="called again"):
+        c.value_and_grad(1.0)
+
+
+def test_always_and_never():
+    weight = [2.0]
+    f = lambda x: x * weight[0]  # noqa: E731
+    always, never = tg.compile(f, verify="always"), tg.compile(f, verify="never")
+    for _ in range(3):
+        assert always.value_and_grad(3.0) == never.value_and_grad(3.0) == (6.0, 2.0)
+    weight[0] = 5.0
+    assert never.value_and_grad(3.0) == (6.0, 2.0)
+    with pytest.raises(RuntimeError, match="called again"):
+        always.value_and_grad(3.0)
+
+
+def test_arrays_from_outside_are_taken_as_they_were():
+    table = np.arange(12.0)
+    f = lambda x: np.sum(x * table)  # noqa: E731
+    c, always = tg.compile(f), tg.compile(f, verify="always")
+    for (x,) in normal(12, 3):
+        same(c(x), f(x))
+        same(always(x), f(x))
+    table[3] = 100.0
+    same(c(x), np.sum(x * np.arange(12.0)))
+    with pytest.raises(RuntimeError, match="depends on something else than its arguments"):
+        always(x)
+
+
+def test_another_structure_is_found_out():
+    results = [(1, 2), (1, 2, 3)]
+    c = tg.compile(lambda x: (x, *results[0]))
+    c(1.0)
+    results.reverse()
+    with pytest.raises(RuntimeError, match="called again"):
+        c(1.0)
+
+
+# --- other ways ---------------------------------------------------------------------------------
+
+
+def test_on_branch_error_names_the_line():
+    def f(x):
+        if x > 0:
+            return x * 2.0
+        return x
+
+    c = tg.compile(f, on_branch="error")
+    assert [c(x) for x in (1.0, 2.0)] == [2.0, 4.0]
+    line = f.__code__.co_firstlineno + 1
+    with pytest.raises(RuntimeError, match=rf"{__file__}:{line} \(bool\(\)\).*on_branch='record'"):
+        c(-1.0)
+    assert c(3.0) == 6.0
+
+
+def test_a_way_taken_at_every_call_makes_it_give_up():
+    def f(x):
+        return x * x.item()
+
+    text = refused(f, [(float(k),) for k in range(1, 40)])
+    line = f.__code__.co_firstlineno + 1
+    assert f"{__file__}:{line} (item())" in text and "at nearly every call" in text
+
+
+def test_rare_ways_do_not_make_it_give_up():
+    f = lambda x: x * x.item() if x > 100 else x * 3.0  # noqa: E731
+    c = tg.compile(f)
+    for k in range(40):
+        for x in (1.0, 2.0, 3.0, 4.0, 101.0 + k):
+            assert c.value_and_grad(x)[0] == (x * x if x > 100 else 3.0 * x)
+    assert c._reason is None
+
+
+def test_programs_are_bounded():
+    f = lambda x: x[0] * x[0].item()  # noqa: E731
+    c = tg.compile(f)
+    for k in range(compiling.VARIANTS + 8):
+        for _ in range(3):
+            assert c(np.array([float(k)])) == float(k * k)
+    (family,) = c._families.found.values()
+    assert len(family.found) == compiling.VARIANTS and programs(c) == compiling.VARIANTS + 8
+    c(np.array([0.0]))  # the oldest is out
+    assert programs(c) == compiling.VARIANTS + 9
+
+
+def test_signatures_are_bounded():
+    f = lambda x, n: np.sum(x) * n  # noqa: E731
+    c = tg.compile(f)
+    x = np.arange(3.0)
+    for n in range(compiling.SIGNATURES + 5):
+        for _ in range(2):
+            assert c(x, n) == 3.0 * n
+    assert len(c._families.found) == compiling.SIGNATURES and c._reason is None
+    calls = [(x, n) for n in range(2 * compiling.SIGNATURES + 2)]
+    assert "pass an int that changes as a float or an array" in refused(f, calls)
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def test_wrong_options():
+    for options in ({"on_branch": "ask"}, {"verify": "twice"}):
+        ((name, value),) = options.items()
+        with pytest.raises(ValueError, match=f"compile: {name} is '{value}'; it must be one of"):
+            tg.compile(np.sum, **options)
+    c = tg.compile(lambda x, y: x * y, argnums=2)
+    with pytest.raises(ValueError, match="argnums 2 is out of range, the function got 2"):
+        c.value_and_grad(1.0, 2.0)
+    with pytest.raises(ValueError, match="argnums 0 is out of range, the function got 0"):
+        tg.compile(lambda x: x * x).value_and_grad(x=1.0)
+
+
+def test_gradients_of_no_scalar():
+    c = tg.compile(lambda x: x * 2)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="a gradient is of a scalar"):
+            c.value_and_grad(np.arange(3.0))
+        np.testing.assert_array_equal(c(np.arange(3.0)), [0.0, 2.0, 4.0])
+    c = tg.compile(lambda x, m: np.sum(x), argnums=1)
+    with pytest.warns(RuntimeWarning, match="to be differentiated is boolean"):
+        with pytest.raises(TypeError):
+            c.value_and_grad(np.arange(3.0), np.array([True, False, True]))
+
+
+def test_gradients_of_truths_and_counts_are_zero():
+    for f in (lambda x: np.sum(x) > 0, lambda x: np.argmax(x), lambda x: np.sum(x > 0)):
+        check(f, normal(3, 4), 0)
+
+
+def test_exceptions_of_the_function_pass():
+    def f(x):
+        if x[0] < 0:
+            raise KeyError("negative")
+        return x[np.argmax(x)] / 2 if x[1] > 0 else x[5]
+
+    c = tg.compile(f)
+    bad, good, outside = np.array([-1.0, 1.0]), np.array([1.0, 2.0]), np.array([1.0, -2.0])
+    for _ in range(3):
+        for method in (c, c.value_and_grad):
+            with pytest.raises(KeyError, match="negative"):
+                method(bad)
+            with pytest.raises(IndexError, match="getitem"):
+                method(outside)
+        same(c.value_and_grad(good), (1.0, np.array([0.0, 0.5])), 0)
+    assert not tg.tensor(good).requires_grad
+    plain = tg.tensor(good) * 2.0
+    assert not plain.requires_grad and c._reason is None
+
+
+def test_an_index_outside_raises_the_functions_own_error():
+    f = lambda x: np.sum(x[(x * 4.0).astype(int)])  # noqa: E731
+    c = tg.compile(f)
+    for x in ([0.25, 0.5], [0.0, 0.25]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                wanted = f(tg.tensor(x)).item()
+            except IndexError:
+                with pytest.raises(IndexError, match="out of bounds"):
+                    c(np.array(x))
+            else:
+                assert c(np.array(x)) == wanted
+    inside, outside = np.array([0.0, 0.3]), np.array([0.0, 5.0])
+    for _ in range(3):
+        same(c.value_and_grad(inside), tg.value_and_grad(f)(inside))
+        with pytest.raises(IndexError, match="out of bounds"):
+            c(outside)
+
+
+# --- threads ------------------------------------------------------------------------------------
+
+
+def in_threads(*works):
+    """Run functions at once; the first exception comes here."""
+    errors, start = [], threading.Barrier(len(works))
+
+    def run(work):
+        start.wait(timeout=60)
+        try:
+            work()
+        except BaseException as error:  # the test fails with it below
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=240)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+
+
+def energy(x, y):
+    z = np.copy(x)
+    for _ in range(5):
+        z[1:-1] += 0.1 * (z[2:] - 2.0 * z[1:-1] + z[:-2]) * y
+    z[np.argsort(x)[:2]] = x[0] * y
+    return np.sum(np.sin(z) * z) if y > 0 else np.sum(z[z > 0.0] ** 2)
+
+
+CALLS = [
+    (np.random.default_rng(k).normal(size=40), 0.5 + 0.1 * k if k % 4 else -0.5) for k in range(16)
+]
+
+
+def test_threads_replay_one_program():
+    c, eager = tg.compile(energy, argnums=(0, 1)), tg.value_and_grad(energy, (0, 1))
+    wanted = [eager(*args) for args in CALLS]
+
+    def work(first):
+        def run():
+            for k in range(60):
+                at = (first + k) % len(CALLS)
+                same(c.value_and_grad(*CALLS[at]), wanted[at])
+                same(c(*CALLS[at]), wanted[at][0])
+
+        return run
+
+    in_threads(*[work(first) for first in range(8)])
+    assert c._reason is None
+
+
+def test_a_program_is_replayed_while_others_record():
+    c, eager = tg.compile(energy, argnums=(0, 1)), tg.value_and_grad(energy, (0, 1))
+    wanted = [eager(*args) for args in CALLS]
+    done = threading.Event()
+
+    def replay():
+        try:
+            for k in range(200):
+                at = k % len(CALLS)
+                same(c.value_and_grad(*CALLS[at]), wanted[at])
+        finally:
+            done.set()
+
+    def record():
+        while not done.is_set():
+            other = tg.compile(energy, argnums=(0, 1))
+            for at in (1, 4, 2):
+                same(other.value_and_grad(*CALLS[at]), wanted[at])
+
+    def sweep():
+        while not done.is_set():
+            x = tg.tensor(CALLS[1][0], requires_grad=True)
+            energy(x, CALLS[1][1]).backward()
+            same(x.grad, wanted[1][1][0])
+
+    in_threads(replay, record, sweep, sweep)

@@ -1,0 +1,255 @@
+"""Compiled functions saved and loaded: the same numbers, errors in words, damaged files."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from saved_functions import FUNCTIONS, MODEL, X, bisection, compiled, near, rosenbrock, structured
+
+import tapegrad as tg
+from tapegrad.inputs import tree_leaves
+from tapegrad.program import container
+
+MUTATIONS = 10_000 if os.environ.get("TAPEGRAD_NIGHTLY") else 200
+
+
+def same(a, b):
+    for (_, x), (_, y) in zip(tree_leaves(a), tree_leaves(b), strict=True):
+        assert type(x) is type(y)
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_what_is_loaded_computes_the_same_bit_for_bit(f, tmp_path):
+    made, path = compiled(f), tmp_path / "f.npz"
+    made.save(path)
+    loaded = tg.load(path)
+    assert loaded.__name__ == f.__name__
+    for factor in (1.0, 0.9):
+        args = near(FUNCTIONS[f], factor)
+        for _ in range(2):  # the second call may take a short way
+            same(loaded.value_and_grad(*args), made.value_and_grad(*args))
+        same(loaded(*args), made(*args))
+        same(loaded.grad(*args), made.grad(*args))
+
+
+def test_a_loaded_function_is_saved_as_it_was(tmp_path):
+    first, second = tmp_path / "a.npz", tmp_path / "b.npz"
+    compiled(bisection).save(first)
+    tg.load(first).save(second)
+    (one, pools), (two, others) = container.read(first), container.read(second)
+    assert one == two
+    for name, pool in pools.pools.items():
+        assert pool.tobytes() == others.pools[name].tobytes()
+
+
+def test_several_signatures_keywords_and_structures(tmp_path):
+    def f(x, *, scale=1.0, kind="a"):
+        return {"total": np.sum(x * scale), "parts": [x * 2.0, kind, 3]}
+
+    made, path = tg.compile(f, verify="never"), tmp_path / "f.npz"
+    calls = [((X,), {}), ((X[:3],), {"scale": 2.0}), ((X,), {"kind": "b"}), ((1.5,), {})]
+    for args, keywords in calls:
+        made(*args, **keywords)
+    made.save(path)
+    loaded = tg.load(path)
+    for args, keywords in calls:
+        same(loaded(*args, **keywords), made(*args, **keywords))
+
+
+def test_several_arguments_are_differentiated(tmp_path):
+    def f(x, y, z):
+        return np.sum(x * y) * z
+
+    made, path = tg.compile(f, argnums=(2, 0)), tmp_path / "f.npz"
+    made.value_and_grad(X, 2 * X, 3.0)
+    made.save(path)
+    same(tg.load(path).value_and_grad(X, 5 * X, 4.0), made.value_and_grad(X, 5 * X, 4.0))
+
+
+def test_transforms_and_kinds_are_saved_too(tmp_path):
+    path = tmp_path / "f.npz"
+    made = tg.compile(rosenbrock, verify="never")
+    calls = {
+        "__call__": (X,),
+        "hessian": (X,),
+        "hvp": (X, X[::-1].copy()),
+        "jacobian": (X,),
+        "jvp": ((X,), (X,)),
+    }
+    for name, args in calls.items():
+        getattr(made, name)(*args)
+    made.save(path)
+    loaded = tg.load(path)
+    for name, args in calls.items():
+        same(getattr(loaded, name)(*args), getattr(made, name)(*args))
+    with pytest.raises(RuntimeError, match="rosenbrock has no vjp in its file"):
+        loaded.vjp(X)[1](1.0)
+    both = tg.compile(tg.value_and_grad(rosenbrock))
+    both(X)
+    both.save(path)
+    same(tg.load(path)(X), both(X))
+
+
+def test_a_loaded_function_gets_code_of_its_own(tmp_path):
+    path = tmp_path / "f.npz"
+    made = compiled(rosenbrock)
+    made.save(path)
+    loaded = tg.load(path, native=True)
+    loaded.wait()
+    value, gradient = loaded.value_and_grad(X)
+    expected, slopes = made.value_and_grad(X)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-12)
+
+
+def test_what_the_file_has_no_program_for_is_said(tmp_path):
+    path = tmp_path / "f.npz"
+    compiled(bisection).save(path)
+    loaded = tg.load(path)
+    with pytest.raises(RuntimeError, match="bisection takes another way at .*saved_functions.py:"):
+        loaded(2.9)
+    with pytest.raises(RuntimeError, match="no program in its file for arguments like these"):
+        loaded(X)
+    with pytest.raises(RuntimeError, match="cannot be called: an argument has dtype float32"):
+        loaded(np.float32(0.7))
+    with pytest.raises(RuntimeError, match="no recorded tensors"):
+        loaded(tg.tensor(0.7, requires_grad=True))
+    assert loaded(0.7) == bisection(0.7)
+
+
+def test_what_cannot_be_saved_is_said(tmp_path):
+    path = tmp_path / "f.npz"
+    with pytest.raises(ValueError, match="rosenbrock cannot be saved: there is no program yet"):
+        tg.compile(rosenbrock).save(path)
+
+    @tg.elementwise
+    def twice(x):
+        return x + x
+
+    own = tg.compile(lambda x: np.sum(twice(x)))
+    own(X)
+    with pytest.raises(ValueError, match="has operations of your own"):
+        own.save(path)
+    called = tg.compile(lambda x, g: g(x))
+    called(1.0, np.sin)
+    called(1.0, abs)
+    with pytest.raises(ValueError, match="an argument is <.*, which files have no name for"):
+        called.save(path)
+    assert not path.exists()
+
+
+def test_the_file_is_plain_arrays(tmp_path):
+    path = tmp_path / "f.npz"
+    compiled(structured).save(path)
+    with np.load(path, allow_pickle=False) as file:
+        header = json.loads(file["header"].tobytes())
+        assert header["format"] == "tapegrad program" and header["version"] == 1
+        assert {"guard", "add", "multiply"} <= set(header["operations"])
+        assert set(file.files) - {"header"} <= set(container.DTYPES)
+    assert tg.load(path).value_and_grad(MODEL)
+
+
+def rewritten(path, change):
+    """The file with its header changed."""
+    header, pools = container.read(path)
+    change(header)
+    container.write(path, header, pools.pools)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda h: h.update(format="other"), "it is no program"),
+        (lambda h: h.update(version=2), "its version is 2; this tapegrad reads version 1"),
+        (lambda h: h.update(operations=["no such"]), "there is no operation 'no such'"),
+        (
+            lambda h: h["function"]["signatures"][0]["variants"][0].update(slots=2**40),
+            "most_bytes=",
+        ),
+        (lambda h: h["function"]["signatures"][0]["variants"][0].update(slots=-1), "-1 slots"),
+        (
+            lambda h: h["function"]["signatures"][0]["variants"][0]["steps"].pop(0),
+            "before it is written",
+        ),
+        (
+            lambda h: h["function"]["signatures"][0].update(positional=2),
+            "arguments of another number",
+        ),
+        (lambda h: h["function"].pop("name"), "is no object of"),
+    ],
+)
+def test_a_changed_header_is_refused(change, message, tmp_path):
+    path = tmp_path / "f.npz"
+    compiled(rosenbrock).save(path)
+    with pytest.raises(ValueError, match=f"^tapegrad.load: .*{message}"):
+        tg.load(rewritten(path, change))
+
+
+def test_functions_that_are_not_on_the_list_are_not_called(tmp_path):
+    def change(header):
+        steps = header["function"]["signatures"][0]["variants"][0]["steps"]
+        step = next(step for step in steps if step["step"] == "computed")
+        step["function"] = {"function": "os.system"}
+
+    made, path = tg.compile(lambda x: np.sum(x[np.argsort(x)] * X), verify="never"), tmp_path / "f"
+    made(X)
+    made.save(path)
+    assert tg.load(path)(X) == made(X)
+    with pytest.raises(ValueError, match="it calls 'os.system', which programs may not"):
+        tg.load(rewritten(path, change))
+
+
+def test_files_that_are_none_and_files_with_bombs(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        tg.load(tmp_path / "nothing.npz")
+    path = tmp_path / "f.npz"
+    path.write_bytes(b"no file of ours")
+    with pytest.raises(ValueError, match="tapegrad.load: .*zip"):
+        tg.load(path)
+    np.savez_compressed(path, header=np.zeros(1 << 20, np.uint8))
+    with pytest.raises(ValueError, match="larger than the file"):
+        tg.load(path)
+    with zipfile.ZipFile(path, "w") as file:  # says that it holds much more than it does
+        head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }"
+        file.writestr("header.npy", b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head)
+    with pytest.raises(ValueError, match="has 0 bytes"):
+        tg.load(path)
+    np.savez(path, header=np.array([object()]), allow_pickle=True)
+    with pytest.raises(ValueError, match="tapegrad.load"):
+        tg.load(path)
+
+
+def fuzzed(*arguments):
+    """The script of damaged files, run by itself."""
+    script = Path(__file__).with_name("fuzz_files.py")
+    paths = [str(script.parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="fences are made of Linux's pages")
+
+
+@linux
+def test_damaged_files_are_refused_or_keep_to_their_memory():
+    done = fuzzed(MUTATIONS, 3)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sum(found.values()) == MUTATIONS and found["refused"] > 0 and found["evaluated"] > 0
+
+
+@linux
+def test_the_fences_stop_what_is_not_checked():
+    assert fuzzed(300, 1, "unchecked").returncode < 0
