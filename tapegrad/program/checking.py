@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class _Checker:
 
     def _elementwise(self, step: Elementwise) -> None:
         for k, (code, operands) in enumerate(step.ops):
-            op = BY_CODE.get(code)
+            op: Any = BY_CODE.get(code)
             expect(isinstance(op, Pointwise), f"operation {code} is not element-wise")
             expect(len(operands) == len(op.inputs), f"{len(operands)} operands of {op.name}")
             for operand in operands:
@@ -166,10 +167,9 @@ class _Checker:
         expect(bool(self.memory.ready[slots].all()), "a slot is read before it is written")
 
     def _kernel(self, step: Kernel) -> None:
-        op = BY_CODE.get(step.code)
-        rule = _KERNELS.get(op.name) if op else None
-        expect(rule is not None, f"operation {step.code} has no kernel")
-        rule(self.memory, step)
+        name = BY_CODE[step.code].name if step.code in BY_CODE else ""
+        expect(name in _KERNELS, f"operation {step.code} has no kernel")
+        _KERNELS[name](self.memory, step)
 
     def _computed(self, step: Computed) -> None:
         for operand, dtype in step.operands:
