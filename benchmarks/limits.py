@@ -1,9 +1,9 @@
 """The limit: value and gradient of workloads written out by hand as loops compiled by Numba.
 
-Each is what somebody would write who differentiates on paper: no tape, nothing computed twice that
-can be kept in a register, no memory but for what the way back needs. `LIMITS[workload]` is a builder
-like those of peer_forms.py. Black-Scholes calls the vector forms of log, exp and erf that tapegrad's
-own kernels call (glibc's libmvec, where it is), so both stand on the same mathematics.
+Each is what one would write who differentiates on paper: no tape, nothing computed twice that can
+be kept in a register, memory only for what the way back needs. `LIMITS[workload]` is a builder like
+those of peer_forms.py. Black-Scholes calls the vector forms of log, exp and erf that tapegrad's own
+kernels call (glibc's libmvec, where it is), so both stand on the same mathematics.
 """
 
 import math

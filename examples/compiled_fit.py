@@ -1,10 +1,10 @@
-"""Fit extreme winds by maximum likelihood: a Python loop with branches, compiled once by tg.compile.
+"""Fit extreme winds by maximum likelihood: a Python loop with branches, compiled by tg.compile.
 
 A thousand yearly maxima follow a generalised extreme value distribution whose location drifts with
-the years. Two branches stand in the likelihood as they would on paper: an anemometer stops at 45
-m/s, so a maximum that reaches it counts by the probability of exceeding it (an `if` on the data);
-and the formula of the distribution divides by its shape, so near 0 a series takes its place (an `if`
-on a parameter). The fit starts at shape 0 and so needs both sides.
+the years. Two branches stand in the likelihood as they would on paper. An anemometer stops at 45
+m/s, so a maximum that reaches it counts by the probability of exceeding it: an `if` on the data.
+The formula of the distribution divides by its shape, so near 0 a series takes its place: an `if` on
+a parameter. The fit starts at shape 0 and needs both sides.
 
 L-BFGS-B of SciPy is given the function compiled, recorded anew at each call, and with finite
 differences. Then an optimiser written in Numba calls the compiled function without Python.

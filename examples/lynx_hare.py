@@ -3,9 +3,9 @@
     hare' =  growth hare - predation hare lynx        lynx' = -death lynx + feeding hare lynx
 
 Maximum likelihood with log-normal errors. The differential equations are solved by 50 Runge-Kutta
-steps a year in an ordinary Python loop over scalars; tapegrad records that loop once, and replays it
-with its gradient without Python for SciPy's L-BFGS-B. All eight parameters (four rates, two initial populations, two error
-scales) are searched on the log scale.
+steps a year in an ordinary Python loop over scalars. tapegrad records that loop once and replays it
+with its gradient, without Python, for SciPy's L-BFGS-B. All eight parameters (four rates, two
+initial populations, two error scales) are searched on the log scale.
 
 Run it with `python examples/lynx_hare.py`; the picture is saved as lynx_hare.png.
 """
