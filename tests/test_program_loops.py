@@ -301,7 +301,7 @@ picked = st.lists(st.integers(0, 10_000), max_size=3)
 loop = st.tuples(body, st.integers(1, 40))
 
 
-@settings(max_examples=12)  # each is compiled
+@settings(max_examples=8)  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=3), picked)
 def test_random_loops(sequence, picked):
     loops = Loops()
@@ -310,7 +310,7 @@ def test_random_loops(sequence, picked):
     check(loops.program(picked))
 
 
-@settings(max_examples=12)  # each is compiled
+@settings(max_examples=5)  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=2), st.integers(2, 6), picked)
 def test_random_nested_loops(sequence, count, picked):
     loops = Loops()
