@@ -39,7 +39,7 @@ class Converter:
     def convert(self, outputs: list) -> Code:
         """The program; `outputs` are the recorded results."""
         for guard in self.trace.guards:
-            self._read_to(self.rows.end_place(guard.at))
+            self._read_to(self.rows.place(guard.at))
             self._guard(guard)
         self._read_to(self.rows[reading.END])
         results = [self._output(output) for output in outputs]

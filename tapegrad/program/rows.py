@@ -12,7 +12,6 @@ from ..ops.table import TABLE
 from ..replay import reading
 from ..replay.steps import NOTHING
 from ..tape import store
-from ..tape.native import get_word
 from ..tape.tape import Reader
 
 
@@ -22,12 +21,6 @@ class Unsupported(Exception):
 
 def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
-
-
-def now() -> int:
-    """The row that comes next."""
-    with store.lock:
-        return get_word(layout.STATE_ID)
 
 
 class Rows:
@@ -117,10 +110,6 @@ class Rows:
     def number(self, place: int) -> int:
         """The row at a place."""
         return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
-
-    def end_place(self, number: int) -> int:
-        """The place before which rows were recorded when `number` was to come next."""
-        return self.place(number - 1) + 1
 
     @property
     def next_slot(self) -> int:
