@@ -16,6 +16,10 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What `call_costs` and `program_growth` measure.
+CALLS = ("from Python", "from Numba", "overhead of Python")
+GROWTH = ("eager, ns", "converted, ns", "replayed, ns", "held, bytes")
+
 FIRST_GRADIENT = """
 import numpy as np
 import tapegrad as tg
@@ -134,6 +138,120 @@ def in_fresh_process(code, cache=None):
     if done.returncode:
         raise RuntimeError(f"a fresh process failed:\n{done.stderr}")
     return done.stdout.strip(), seconds
+
+
+def small_program():
+    """Return the program of `small` with native code, and its argument."""
+    import tapegrad as tg
+    from benchmarks import workload_definitions as definitions
+
+    function, (x,) = definitions.WORKLOADS["small"]()
+    program = tg.compile(function, native=True)
+    program.value_and_grad(x)
+    program.wait()
+    program.value_and_grad(x)  # compared with the function
+    return program, x
+
+
+def call_costs(many=20_000):
+    """Return the seconds of one value and gradient of `small` from Python and from Numba.
+
+    Their difference is what a call from Python costs beyond what is computed.
+    """
+    program, x = small_program()
+    jitted = calls_from_numba(program.numba(x)[1])
+
+    def from_python():
+        for _ in repeat(None, many):
+            program.value_and_grad(x)
+
+    found = np.empty_like(x)
+    jitted(x, found, 1)
+    python = best(from_python, 9) / many
+    numba = best(lambda: jitted(x, found, many), 9) / many
+    return dict(zip(CALLS, (python, numba, python - numba), strict=True))
+
+
+def calls_from_numba(value_and_grad):
+    """Return a jitted function of x, a gradient and how often to call."""
+    import numba
+
+    @numba.njit
+    def calls(x, found, many):
+        total = 0.0
+        for _ in range(many):
+            total += value_and_grad(x, found)
+        return total
+
+    return calls
+
+
+def map_costs(rows, threads=(1, 2), times=5):
+    """Return pairs of a number of threads, and the seconds per row of `map` over starts."""
+    program, x = small_program()
+    starts = x + np.random.default_rng(8).normal(size=(rows, x.size))
+    program.map(starts)
+    return [(n, best(lambda n=n: program.map(starts, threads=n), times) / rows) for n in threads]
+
+
+def first_calls(workload, times=3):
+    """Return the seconds of an eager gradient, and of the first call of a new program.
+
+    That one records, converts, and replays once to compare.
+    """
+    import tapegrad as tg
+    from benchmarks import workload_definitions as definitions
+
+    function, arguments = definitions.WORKLOADS[workload]()
+
+    def compiled():
+        tg.compile(function, native=False).value_and_grad(*arguments)
+
+    def eager():
+        tg.value_and_grad(function)(*arguments)
+
+    eager()
+    compiled()
+    return best(eager, times), best(compiled, times)
+
+
+def irregular(x, operations):
+    """Return the end of sums, products and differences of numbers made before, chosen at random.
+
+    The same ones each time: no loop is found in them that could be rolled up.
+    """
+    pool = [x * (0.1 * k) for k in range(1, 9)]
+    choices = np.random.default_rng(9).integers(0, 8, (4, operations // 2)).tolist()
+    for a, b, to, kind in zip(*choices, strict=True):
+        a, b = pool[a], pool[b]
+        made = a * b if kind < 3 else a + b if kind < 6 else a - b
+        pool[to] = made * 0.5
+    return pool[0]
+
+
+def program_costs(operations):
+    """Return what an irregular scalar program costs: nanoseconds, and bytes, per operation.
+
+    Meant for a fresh process: memory is what the process grows by.
+    """
+    import tapegrad as tg
+
+    for count in (1000, operations):
+        before = resident()
+        program = tg.compile(lambda x, count=count: irregular(x, count), native=False)
+        eager = best(lambda count=count: tg.value_and_grad(irregular)(1.0, count), 2)
+        first = best(lambda program=program: program.value_and_grad(1.0), 1)
+        held = resident() - before
+        program.value_and_grad(1.0)
+        replay = best(lambda program=program: program.value_and_grad(1.0), 5)
+    return eager / operations, (first - eager) / operations, replay / operations, held / operations
+
+
+def program_growth(operations):
+    """Return name → costs per operation of an irregular scalar program, in a fresh process."""
+    code = f"from benchmarks.figures import *; print(*program_costs({operations}))"
+    *seconds, held = map(float, in_fresh_process(code)[0].split())
+    return dict(zip(GROWTH, [*[1e9 * one for one in seconds], held], strict=True))
 
 
 def resident():

@@ -1,8 +1,11 @@
 """Compare tapegrad with PyTorch, JAX, autograd and CasADi, whichever are installed, in one run.
 
 Every workload is computed with its gradients, in float64 on one thread; the figure is the best
-steady call. Values and gradients must agree between the systems to a relative 1e-8. The figures
-beside the workloads are the costs of a scalar operation, memory, growth and start-up.
+steady call. Values and gradients must agree between the systems to a relative 1e-8. The first table
+is of functions recorded anew at each call, the second of their programs by `tg.compile`: replayed,
+and with native code, beside the limit, which is a gradient written by hand and compiled by Numba.
+The third says how far the programs are from their bars. The figures beside the workloads are the
+costs of a scalar operation and of a call, memory, growth and start-up.
 
     python benchmarks/peers.py                           everything
     python benchmarks/peers.py small heat --only PyTorch two workloads, against PyTorch
@@ -28,10 +31,26 @@ if __name__ == "__main__":
 
 import numpy as np  # noqa: E402  (the number of threads is read when NumPy is imported)
 
-from benchmarks import figures, peer_forms, workload_definitions  # noqa: E402
+from benchmarks import figures, limits, peer_forms, workload_definitions  # noqa: E402
 
 TOLERANCE = 1e-8
 ROUNDS = 3
+
+#: What tapegrad computes, and what a gradient costs that is written by hand.
+EAGER, REPLAY, NATIVE, LIMIT = "tapegrad", "tapegrad replay", "tapegrad native", "limit"
+
+#: Workload → the most that replay, and native code, may take: so many times another system's time.
+BARS = {
+    "lorenz": ((2, "CasADi"), (1.6, LIMIT)),
+    "lynx_hare": ((2, "CasADi"), (1, "CasADi")),
+    "loop_square": ((1 / 1000, "PyTorch"), (1 / 5000, "PyTorch")),
+    "black_scholes": ((1 / 4, "JAX"), (1.4, LIMIT)),
+    "chain": ((1 / 5, "JAX"), (1.4, LIMIT)),
+    "small": ((1 / 5, "JAX"), (1 / 6, "JAX")),
+    "gmm": ((1, "JAX"), (1 / 2, "JAX")),
+    "heat": ((2, "JAX"), (1, "JAX")),
+    "mlp": ((1, "PyTorch"), (1, "PyTorch")),
+}
 
 
 def installed_peers():
@@ -41,7 +60,13 @@ def installed_peers():
 
 def builders(workload, peers):
     """Return system → builder of its timed call, tapegrad first."""
-    forms = {"tapegrad": lambda: workload_definitions.value_and_gradients(workload)}
+    forms = {
+        EAGER: lambda: workload_definitions.value_and_gradients(workload),
+        REPLAY: lambda: workload_definitions.replayed(workload, native=False),
+        NATIVE: lambda: workload_definitions.replayed(workload, native=True),
+    }
+    if workload in limits.LIMITS:
+        forms[LIMIT] = limits.LIMITS[workload]
     for peer in peers:
         if workload in peer_forms.FORMS[peer]:
             forms[peer] = peer_forms.FORMS[peer][workload]
@@ -113,17 +138,17 @@ def print_row(*cells):
 
 
 def table_of_workloads(workloads, peers, budget):
-    """Print times and ratios of the workloads; return what went wrong, as lines of text."""
+    """Print times and ratios of the workloads, eager; return all times, and what went wrong."""
     columns = [cell for peer in peers for cell in (peer, f"tapegrad / {peer}")]
-    print_row("workload, ms", "tapegrad", *columns)
+    print_row("eager, ms", EAGER, *columns)
     print_row("---", *["---:"] * (1 + len(columns)))
-    wrong, agreed = [], []
+    found, wrong, agreed = {}, [], []
     for workload in workloads:
         times, apart, failures = compare(workload, peers, budget)
-        ours = times.get("tapegrad")
-        cells = [shown(ours)]
+        found[workload] = times
+        cells = [shown(times.get(EAGER))]
         for peer in peers:
-            cells += [shown(times.get(peer)), ratio(ours, times.get(peer))]
+            cells += [shown(times.get(peer)), ratio(times.get(EAGER), times.get(peer))]
         print_row(f"`{workload}`", *cells)
         wrong += [f"{workload}: {system} failed" for system in failures]
         wrong += [f"{workload}: {s} differs by {d:.1e}" for s, d in apart.items() if d > TOLERANCE]
@@ -131,7 +156,29 @@ def table_of_workloads(workloads, peers, budget):
         agreed += apart.values()
     if agreed and not wrong:
         print(f"\nValues and gradients agree: largest relative difference {max(agreed):.1e}.")
-    return wrong
+    return found, wrong
+
+
+def table_of_programs(found, peers):
+    """Print the times of the programs beside those of the other systems."""
+    systems = [EAGER, REPLAY, NATIVE, LIMIT, *peers]
+    print_row("programs, ms", *systems)
+    print_row("---", *["---:"] * len(systems))
+    for workload, times in found.items():
+        print_row(f"`{workload}`", *[shown(times.get(system)) for system in systems])
+
+
+def table_of_bars(found):
+    """Print what the programs take as multiples of other systems, and what they may take."""
+    print_row("bars", "replay", "at most", "native", "at most")
+    print_row("---", *["---:"] * 4)
+    for workload, times in found.items():
+        cells = []
+        for system, (most, other) in zip((REPLAY, NATIVE), BARS[workload], strict=True):
+            ours, theirs = times.get(system), times.get(other)
+            missed = " missed" if ours and theirs and ours > most * theirs else ""
+            cells += [ratio(ours, theirs) + missed, f"{shown(most)} {other}"]
+        print_row(f"`{workload}`", *cells)
 
 
 def scalar_figures(peers, quick):
@@ -159,11 +206,26 @@ def start_up_figures(peers, quick):
     return rows
 
 
+def program_figures(quick):
+    """Return rows (what, tapegrad, None) for calls of programs, and for making them."""
+    calls, threads = figures.call_costs(), figures.map_costs(1000 if quick else 10_000)
+    eager, first = figures.first_calls("lynx_hare")
+    rows = [(f"a call of `small`, ns, {how}", 1e9 * t, None) for how, t in calls.items()]
+    rows += [(f"map of `small`, ns per row, {n} threads", 1e9 * t, None) for n, t in threads]
+    rows.append(("first call of the program of `lynx_hare`, ms", 1e3 * first, None))
+    rows.append(("first call compiled / eager", first / eager, None))
+    for power in range(4, 6 if quick else 8):
+        for name, cost in figures.program_growth(10**power).items():
+            rows.append((f"a program of 10^{power} scalars, {name}", cost, None))
+    return rows
+
+
 def table_of_figures(peers, quick):
     """Print the figures beside the workloads."""
     print_row("figure", "tapegrad", "PyTorch", "tapegrad / PyTorch")
     print_row("---", "---:", "---:", "---:")
-    for name, ours, theirs in scalar_figures(peers, quick) + start_up_figures(peers, quick):
+    rows = scalar_figures(peers, quick) + start_up_figures(peers, quick) + program_figures(quick)
+    for name, ours, theirs in rows:
         print_row(name, shown(ours), shown(theirs), ratio(ours, theirs))
     for power in range(3, 7 if quick else 8):
         cost = 1e9 * figures.cost_per_node(10**power, 0.2 if quick else 1.0)
@@ -199,7 +261,13 @@ def main(names=None):
     options = arguments(names)
     sys.setrecursionlimit(1_000_000)
     workloads = [name for name in options.what if name != "figures"]
-    wrong = table_of_workloads(workloads, options.peers, options.budget) if workloads else []
+    wrong = []
+    if workloads:
+        found, wrong = table_of_workloads(workloads, options.peers, options.budget)
+        print()
+        table_of_programs(found, options.peers)
+        print()
+        table_of_bars(found)
     if "figures" in options.what:
         print()
         table_of_figures(options.peers, options.quick)

@@ -6,6 +6,7 @@ what is timed. Functions that take `exp`, `log` and the like are shared with oth
 
 import importlib.util
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,26 @@ def value_and_gradients(name):
         value, gradients = differentiated(*arguments)
         return value, list(gradients)
 
+    return call
+
+
+def replayed(name, native):
+    """Return the same of a workload's program, recorded, compiled and compared with the function.
+
+    With `native` it has code of its own. A function that cannot be replayed is an error here.
+    """
+    function, arguments = WORKLOADS[name]()
+    program = tg.compile(function, argnums=tuple(range(len(arguments))), native=native)
+
+    def call():
+        value, gradients = program.value_and_grad(*arguments)
+        return value, list(gradients)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        call()
+        program.wait()
+        call()
     return call
 
 

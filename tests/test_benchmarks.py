@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from benchmarks import custom, figures, operations, peer_forms, peers, workload_definitions
+from benchmarks import (
+    custom,
+    figures,
+    limits,
+    operations,
+    peer_forms,
+    peers,
+    programs,
+    workload_definitions,
+)
 
 
 def test_numbers_keep_three_digits():
@@ -34,6 +43,49 @@ def test_workload_agrees_with_pytorch(name):
 
 def test_every_workload_is_compared_with_pytorch():
     assert set(peer_forms.FORMS["PyTorch"]) == set(workload_definitions.WORKLOADS)
+
+
+@pytest.mark.parametrize("name", ["small", "gmm", "heat", "mlp", "lorenz", "lynx_hare"])
+def test_workload_replayed_agrees(name):
+    recorded = workload_definitions.value_and_gradients(name)()
+    assert peers.disagreement(programs.prepared(name, False)(), recorded) < 1e-11
+
+
+def test_a_workload_that_cannot_be_replayed_is_an_error(monkeypatch):
+    def odd():
+        return workload_definitions.Workload(np.sum, (np.ones(2, np.float32),))
+
+    monkeypatch.setitem(workload_definitions.WORKLOADS, "odd", odd)
+    with pytest.raises(RuntimeWarning):
+        workload_definitions.replayed("odd", native=False)
+
+
+@pytest.mark.parametrize("name", limits.LIMITS)
+def test_gradients_written_by_hand_agree(name):
+    by_hand = limits.LIMITS[name]()()
+    assert peers.disagreement(by_hand, workload_definitions.value_and_gradients(name)()) < 1e-11
+
+
+def test_every_workload_has_its_bars():
+    assert set(peers.BARS) == set(workload_definitions.WORKLOADS)
+
+
+def test_a_missed_bar_is_printed(capsys):
+    times = {peers.REPLAY: 2.0, peers.NATIVE: 0.5, peers.LIMIT: 0.5, "JAX": 1.0}
+    peers.table_of_bars({"heat": times, "chain": times})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2:] == [
+        "| `heat` | 2.00 | 2.00 JAX | 0.500 | 1.00 JAX |",
+        "| `chain` | 2.00 missed | 0.200 JAX | 1.00 | 1.40 limit |",
+    ]
+
+
+def test_programs_are_measured():
+    calls = figures.call_costs(many=2)
+    assert calls["from Python"] > 0 and calls["from Numba"] > 0
+    assert [threads for threads, _ in figures.map_costs(3, times=1)] == [1, 2]
+    assert all(seconds > 0 for seconds in figures.first_calls("small", times=1))
+    assert figures.program_costs(2000)[2] > 0
 
 
 @pytest.mark.parametrize("name", operations.track_record.params)

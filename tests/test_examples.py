@@ -20,7 +20,7 @@ def example(name):
     return module
 
 
-@pytest.mark.parametrize("name", ["rosenbrock", "index_writes", "homography"])
+@pytest.mark.parametrize("name", ["rosenbrock", "index_writes", "homography", "compiled_fit"])
 def test_short_examples_end_with_their_assertion(name):
     example(name).main()
 
@@ -74,13 +74,40 @@ def test_lynx_hare_gradient_equals_central_differences():
 
 def test_lynx_hare_fit_reaches_the_known_optimum():
     lynx_hare = example("lynx_hare")
-    gradient_of = tg.value_and_grad(lynx_hare.negative_log_likelihood)
-    result, _ = lynx_hare.fit(gradient_of, np.log(lynx_hare.START), True)
+    compiled = tg.compile(lynx_hare.negative_log_likelihood)
+    result, _ = lynx_hare.fit(compiled.value_and_grad, np.log(lynx_hare.START), True)
     assert result.success
     assert f"{result.fun:.4f}" == "-42.7406"
     rates = [0.5400, 0.0272, 0.7966, 0.0237]
     assert np.allclose(np.exp(result.x[:4]), rates, rtol=0, atol=5e-5)
     assert np.allclose(np.exp(result.x[4:6]), [34.60, 5.844], rtol=0, atol=[5e-3, 5e-4])
     assert np.allclose(np.exp(result.x[6:]), [0.2184, 0.2201], rtol=0, atol=5e-5)
-    errors = lynx_hare.standard_errors(lambda theta: gradient_of(theta)[1], result.x)
+    errors = lynx_hare.standard_errors(compiled.grad, result.x)
     assert np.all((errors > 0.05) & (errors < 0.2))
+
+
+def test_compiled_fit_is_differentiated_on_both_sides_of_its_branches():
+    compiled_fit = example("compiled_fit")
+    decades, winds = compiled_fit.measured(sites=3)
+    assert 0 < np.sum(winds == compiled_fit.STOP) < len(winds)
+    compiled = tg.compile(compiled_fit.negative_log_likelihood)
+    for shape in (0.0, 0.1, 0.0, -0.02, 0.1):
+        theta = np.array([29.0, 0.5, 1.5, shape])
+        value, gradient = compiled.value_and_grad(theta, decades, winds)
+        assert value == pytest.approx(density_value(theta, decades, winds), rel=1e-9)
+        for k, shift in enumerate(1e-5 * np.eye(4)):
+            ends = [
+                density_value(theta + sign * shift, decades, winds, centre=shape)
+                for sign in (1, -1)
+            ]
+            assert gradient[k] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-8)
+
+
+def density_value(theta, decades, winds, centre=None):
+    """The negative log-likelihood from the textbook's distribution and density."""
+    location, drift, log_scale, shape = theta
+    z = (winds - location - drift * decades) / np.exp(log_scale)
+    near = abs(shape if centre is None else centre) < 1e-3
+    t = np.exp(-z + shape * z**2 / 2) if near else (1 + shape * z) ** (-1 / shape)
+    density = np.exp(-log_scale) * t ** (1 + shape) * np.exp(-t)
+    return -np.mean(np.log(np.where(winds < 45.0, density, 1 - np.exp(-t))))

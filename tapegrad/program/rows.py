@@ -23,13 +23,24 @@ def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
+def is_long(first: int, end: int) -> bool:
+    """Whether the rows from `first` to before `end` fill several chunks."""
+    with store.lock:
+        slots = [row >> ROWS_BITS for row in (first, end)]
+        return store.order.index(slots[1]) - store.order.index(slots[0]) >= LONG
+
+
+#: Chunks of a recording whose conversion is put off.
+LONG = 4
+
+
 class Rows:
-    """Rows from `first` on: marked from results, then read in order by `next_array`.
+    """Rows from `first` to before `end`: marked from results, then read in order by `next_array`.
 
     What other threads record meanwhile lies between them and is never marked.
     """
 
-    def __init__(self, first: int, results: list[int]):
+    def __init__(self, first: int, end: int, results: list[int]):
         self.reader = Reader()
         self.compiled = reading.reading()
         start = store.order.index(first >> ROWS_BITS)
@@ -52,9 +63,8 @@ class Rows:
             (reading.MAPS, self.maps),
         ):
             self._point(word, array)
-        used = store.word(int(order[-1]), layout.USED_ROWS)
         self[reading.FIRST] = self[reading.AT] = first & (ROWS - 1)
-        self[reading.END] = (len(order) - 1) * ROWS + used
+        self[reading.END] = self.place(end)
         self[reading.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)

@@ -1,0 +1,67 @@
+"""Functions compiled by `tg.compile`: their steady calls, and what else they cost."""
+
+import functools
+
+from benchmarks import figures, workload_definitions
+
+prepared = functools.cache(workload_definitions.replayed)
+
+
+class Replayed:
+    """One call replays a program; it was recorded, compiled and verified before."""
+
+    params = [list(workload_definitions.WORKLOADS), ["replay", "native"]]
+    param_names = ["workload", "tier"]
+    timeout = 300
+
+    def setup(self, name, tier):
+        """Make the program."""
+        self.call = prepared(name, tier == "native")
+
+    def time_value_and_gradients(self, name, tier):
+        """Compute the value and the gradients to all arguments."""
+        self.call()
+
+
+def track_call(how):
+    """One value and gradient of Rosenbrock's function of 10 variables."""
+    return 1e9 * figures.call_costs()[how]
+
+
+track_call.unit = "ns"
+track_call.params = list(figures.CALLS)
+track_call.param_names = ["how"]
+
+
+def track_map(threads):
+    """One row of 10⁴ starts of the same function."""
+    ((_, seconds),) = figures.map_costs(10_000, [threads])
+    return 1e9 * seconds
+
+
+track_map.unit = "ns"
+track_map.params = [1, 2]
+track_map.param_names = ["threads"]
+
+
+def track_first_call(workload):
+    """The first call, which records and converts, over an eager one."""
+    eager, first = figures.first_calls(workload)
+    return first / eager
+
+
+track_first_call.unit = "ratio"
+track_first_call.params = ["lorenz", "lynx_hare", "small", "gmm", "heat"]
+track_first_call.param_names = ["workload"]
+track_first_call.timeout = 300
+
+
+def track_scalars(operations, what):
+    """An irregular program of scalars, per operation."""
+    return figures.program_growth(operations)[what]
+
+
+track_scalars.unit = "ns or bytes"
+track_scalars.params = [[10**power for power in range(3, 7)], list(figures.GROWTH)]
+track_scalars.param_names = ["operations", "what"]
+track_scalars.timeout = 300
