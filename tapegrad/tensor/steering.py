@@ -92,6 +92,8 @@ class Trace:
         if values.size > MOST_GUARDS:
             self.refuse(f"{what} reads an array of shape {values.shape}")
             return
+        if values.dtype.kind == "f" and (values == 0.0).any():
+            self.learn(steered(np.signbit, tensor), what)  # 0.0 and −0.0 are equal
         self.held.append(tensor)
         at, place = self.now(), self._place()
         for position, value in enumerate(values.ravel().tolist()):
