@@ -20,7 +20,7 @@ from .program.explaining import explain
 from .program.fast import FastCall, fast_call
 from .program.files import Compilation
 from .program.mapping import Batch
-from .program.variants import Families, Traced, Variant, Variants, agree
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
 from .tape.picture import saved
 from .tensor.tracing import users_level
 from .tensor.values import value_of
@@ -316,6 +316,15 @@ class Compiled:
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""
+        try:
+            return self._recorded(family, arguments, gradient)
+        except NotRecorded as error:
+            reason = str(error)
+        found = self._eagerly(args, kwargs, gradient)
+        self._give_up(reason)
+        return found
+
+    def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
         with Traced(self._f, arguments) as traced:
             family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it

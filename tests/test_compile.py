@@ -120,6 +120,16 @@ def test_numbers_of_rounds():
     assert programs(c) == 3
 
 
+def test_what_python_learns_is_checked():
+    """Signs of zeros too, and what is read as text."""
+    sign = lambda x: x * math.copysign(2.0, x[0].item())  # noqa: E731
+    c = check(lambda x: np.sum(sign(x)), [(np.array([v]),) for v in (0.0, -0.0, 0.0, -0.0)], 0)
+    assert programs(c) == 2
+    check(lambda x: np.sum(x) * len(str(x[0])), [(np.array([v]),) for v in (0.5, 0.25, 0.5)], 0)
+    check(lambda x: np.sum(x) * x.tolist()[1], [(np.array([1.0, v]),) for v in (0.5, 2.0, 0.5)], 0)
+    check(lambda x, d: x * math.exp(d) * np.asarray(d), [(2.0, v) for v in (0.5, 2.0, 0.5)], 0)
+
+
 # --- writes at computed positions -------------------------------------------------------------
 
 
@@ -298,6 +308,11 @@ def counts_written(x):
     return x[counts[0]]
 
 
+def writes_data(x, data):
+    data[0] = 5.0
+    return np.sum(x)
+
+
 REFUSED = {
     "that is not an argument": lambda x: np.sum(x * captured),
     "no_grad": without_recording,
@@ -344,3 +359,16 @@ def test_an_array_written_between_two_uses():
         return np.sum(first * x) + np.sum(x + workspace)
 
     assert "writes to an array that it has read" in refused(f, normal(40_000, 3))
+
+
+def test_arguments_that_the_function_writes_to():
+    """Those that are differentiated are copies, as in eager transforms."""
+
+    def f(x):
+        x[0] = 3.0
+        return np.sum(x * x)
+
+    check(f, normal(12, 3), recorded=1)
+    data = np.zeros(3)
+    text = refused(writes_data, [(np.arange(3.0), data), (np.arange(3.0), data)])
+    assert "writes to an argument that is not differentiated" in text and data[0] == 5.0

@@ -97,7 +97,7 @@ class Arguments:
                 tensor = rt.scalar_leaf(value)
             else:
                 tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
-            if dtype != _FLOAT64:
+            if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
             rt.note_input(tensor._id)
             made.append((tensor, differentiated))

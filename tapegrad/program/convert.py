@@ -17,7 +17,7 @@ from ..tensor.values import value_of
 from .buffers import base_array
 from .operations import Row, write_row
 from .rewrite import settle
-from .rows import Rows
+from .rows import Rows, Unsupported
 from .targets import Originals
 from .writer import FEW, Writer
 
@@ -31,6 +31,7 @@ class Converter:
         self.trace = trace
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
+        needed += [tensor._id for tensor, _ in inputs]  # for writes to them to be seen
         self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[reading.ARRAYS])
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
@@ -39,7 +40,7 @@ class Converter:
     def convert(self, outputs: list) -> Code:
         """The program; `outputs` are the recorded results."""
         for guard in self.trace.guards:
-            self._read_to(self.rows.end_place(guard.at))
+            self._read_to(self.rows.place(guard.at))
             self._guard(guard)
         self._read_to(self.rows[reading.END])
         results = [self._output(output) for output in outputs]
@@ -83,6 +84,11 @@ class Converter:
 
     def _input(self, tensor, differentiated: bool) -> Input:
         place = self.rows.place(tensor._id)
+        if self.rows.is_written(place) and not differentiated:
+            raise Unsupported(
+                "it writes to an argument that is not differentiated, which the caller may want to "
+                "see; copy() it first and return what is wanted"
+            )
         value = np.asarray(value_of(tensor))
         view = self.writer.buffers.allocate(value.shape)
         if type(tensor) is rt.Scalar:

@@ -12,7 +12,6 @@ from ..ops.table import TABLE
 from ..replay import reading
 from ..replay.steps import NOTHING
 from ..tape import store
-from ..tape.native import get_word
 from ..tape.tape import Reader
 
 
@@ -24,18 +23,10 @@ def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-def now() -> int:
-    """The row that comes next."""
-    with store.lock:
-        return get_word(layout.STATE_ID)
-
-
 def is_long(first: int, end: int) -> bool:
     """Whether the rows from `first` to before `end` fill several chunks."""
     with store.lock:
-        slots = [row >> ROWS_BITS for row in (first, end - 1)]
-        if not all(slot in store.order for slot in slots):
-            return False
+        slots = [row >> ROWS_BITS for row in (first, end)]
         return store.order.index(slots[1]) - store.order.index(slots[0]) >= LONG
 
 
@@ -73,7 +64,7 @@ class Rows:
         ):
             self._point(word, array)
         self[reading.FIRST] = self[reading.AT] = first & (ROWS - 1)
-        self[reading.END] = self.end_place(end)
+        self[reading.END] = self.place(end)
         self[reading.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)
@@ -129,11 +120,6 @@ class Rows:
     def number(self, place: int) -> int:
         """The row at a place."""
         return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
-
-    def end_place(self, number: int) -> int:
-        """The place before which rows were recorded when `number` was to come next."""
-        place = self.place(number - 1)
-        return place + 1 if place >= 0 else max(self.place(number), 0)  # a chunk begins there
 
     @property
     def next_slot(self) -> int:

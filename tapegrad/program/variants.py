@@ -23,7 +23,7 @@ from .arguments import Arguments
 from .convert import Converter
 from .optimising import Account, optimised
 from .program import Program
-from .rows import Unsupported, is_long, now
+from .rows import Unsupported, is_long
 
 #: Results that are verified may differ by so much of the largest.
 ROUNDING = 1e-7
@@ -94,6 +94,13 @@ def agree(a, b) -> bool:
     return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
 
 
+class NotRecorded(Exception):
+    """A function raised an error while it was recorded; it may do well without."""
+
+    def __init__(self, error: Exception):
+        super().__init__(f"recorded it raises {type(error).__name__}: {error}")
+
+
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
@@ -110,11 +117,15 @@ class Traced:
         with contextlib.ExitStack() as stack:
             stack.enter_context(rt.recording())
             with rt.tracing(self.trace):
+                self._first = self.trace.now()
                 self.inputs = arguments.record(self.trace)
                 args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
-                self.out = f(*args, **kwargs)
-                self._end = now()
-            self.is_long = bool(self.inputs) and is_long(self.inputs[0][0]._id, self._end)
+                try:
+                    self.out = f(*args, **kwargs)
+                except Exception as error:
+                    raise NotRecorded(error) from error
+                self._end = self.trace.now()
+            self.is_long = is_long(self._first, self._end)
             self._leave = stack.pop_all()
         return self
 

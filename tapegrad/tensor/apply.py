@@ -13,7 +13,7 @@ from ..ops.table import TABLE, USERS, Pointwise, find
 from ..sweep import kernels
 from . import memory
 from . import runtime as rt
-from .linking import in_dtype, unlisted
+from .linking import as_number, in_dtype, unlisted
 from .steering import steering_tensor
 from .values import (
     FLOATS,
@@ -139,16 +139,9 @@ def apply(name: str, *operands):
     op = find(name)
     check_dtype(name, out)
     if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
-        numbers = [_number(operand) for operand in items]
+        numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out, order="C"), items))
-
-
-def _number(operand):
-    """An operand of a row of numbers: a scalar, or a number if it is not recorded."""
-    if is_recorded(operand):
-        return scalar_of(in_dtype(operand, np.dtype(np.float64)))
-    return float(value_of(operand))
 
 
 def _unrecorded(name, operands):

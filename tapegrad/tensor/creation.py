@@ -273,6 +273,7 @@ def _index(self):
 
 
 def _text(self):
+    learned(self, "str()")
     body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
     value = array_of(self)
     dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"

@@ -15,7 +15,7 @@ from .linking import unlisted
 from .namespace import PUBLIC, function
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shaping import array_tensor, numpy_call, ravel
-from .steering import named, steered, tensor_like
+from .steering import fixed, named, steered, tensor_like
 from .values import current, differentiates, value_of
 
 assert _declarations
@@ -88,7 +88,7 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where
     x = operand("prod", x, dtype, out)
     if not differentiates(x):
         options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
-        return plain(np.prod, x, where=value_of(where), **options)
+        return plain(np.prod, x, where=fixed(where, "where="), **options)
     if where is not True:
         x = masked(where, x, 1.0)
     made = _reduce("prod", PROD, x, axis, keepdims)

@@ -56,6 +56,13 @@ def link(out: np.ndarray, pairs):
     return rt.row(LINK, out, *references)
 
 
+def as_number(operand):
+    """An operand of a row of numbers: a scalar, or a number if it is not recorded."""
+    if is_recorded(operand):
+        return scalar_of(in_dtype(operand, np.dtype(np.float64)))
+    return float(value_of(operand))
+
+
 def pack(*scalars, shape=()):
     """Scalars and numbers as one new tensor of `shape`, in C order; recorded if one of them is."""
     values = [float(value_of(s)) for s in scalars]
@@ -68,7 +75,7 @@ def pack(*scalars, shape=()):
             target = flat[k : k + ROWS]
             pairs.append((pack(*scalars[k : k + ROWS], shape=target.shape), target))
         return link(out, pairs)
-    return rt.row(PACK, out, *[s if type(s) is rt.Scalar else float(value_of(s)) for s in scalars])
+    return rt.row(PACK, out, *[as_number(s) for s in scalars])
 
 
 def view_like(tensor, array: np.ndarray):

@@ -8,8 +8,8 @@ from . import runtime as rt
 from .apply import apply
 from .linking import LINK, SUM, unlisted
 from .namespace import function
-from .steering import named, steered, steering_tensor
-from .values import differentiates, is_tensor, scalar_of, shape_of, value_of
+from .steering import fixed, named, steered, steering_tensor
+from .values import differentiates, is_tensor, scalar_of, shape_of
 
 
 def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
@@ -101,7 +101,9 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """
     x = operand("sum", x, dtype, out)
     if not differentiates(x):
-        return plain(np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims, where=value_of(where))
+        return plain(
+            np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
+        )
     if where is not True:
         x = masked(where, x, 0.0)
     if type(x) is rt.Scalar:
@@ -156,7 +158,9 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """
     x = operand("mean", x, dtype, out)
     if not differentiates(x):
-        return plain(np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=value_of(where))
+        return plain(
+            np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
+        )
     axes = axes_of("mean", axis, len(shape_of(x)))
     total = sum(x, axes, keepdims=keepdims, where=where)
     return _per_count(x, total, axes, keepdims, where)
@@ -172,7 +176,7 @@ def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     x = operand("var", x, dtype, out)
     if not differentiates(x):
         settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
-        return plain(np.var, x, where=value_of(where), **settings)
+        return plain(np.var, x, where=fixed(where, "where="), **settings)
     axes = axes_of("var", axis, len(shape_of(x)))
     deviation = x - mean(x, axes, keepdims=True, where=where)
     total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
@@ -198,7 +202,7 @@ def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     x = operand("std", x, dtype, out)
     if not differentiates(x):
         settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
-        return plain(np.std, x, where=value_of(where), **settings)
+        return plain(np.std, x, where=fixed(where, "where="), **settings)
     return apply("sqrt", var(x, axis, None, None, ddof, keepdims, where=where))
 
 
@@ -227,10 +231,14 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
         weights = weights[tuple(slice(None) if k in axes else None for k in range(len(shape)))]
     weights = apply("where", np.ones(shape, bool), weights, 0.0)
     total = sum(weights, axes, keepdims=keepdims)
-    if np.any(value_of(total) == 0.0):
+    if fixed(steered(_has_zero, total), "average()"):
         raise ZeroDivisionError("tapegrad.average: the weights sum to zero")
     made = apply("divide", sum(apply("multiply", x, weights), axes, keepdims=keepdims), total)
     return (made, total) if returned else made
+
+
+def _has_zero(total):
+    return np.any(total == 0.0)
 
 
 def _flags(name: str):
@@ -238,7 +246,7 @@ def _flags(name: str):
 
     def test(x, axis=None, out=None, keepdims=False, *, where=True):
         x = operand(name, x, None, out)
-        return plain(numpy_function, x, axis=axis, keepdims=keepdims, where=value_of(where))
+        return plain(numpy_function, x, axis=axis, keepdims=keepdims, where=fixed(where, "where="))
 
     test.__name__ = name
     test.__doc__ = f"{name}(x, axis, keepdims): NumPy's {name}; a boolean tensor, not recorded."

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.layout import ARRAY, STATE_ID
+from ..codegen.layout import ARRAY
 from ..ops import computed
-from ..tape import native
 from . import runtime as rt
 from .values import is_recorded, is_tensor, value_of, wrap
 
@@ -50,7 +49,7 @@ class Call:
 class Guard:
     """What Python has learned: the element of a tensor at a flat position had a value.
 
-    `at` is the number of the row that came next, `place` the user's line, `how` what read it there.
+    `at` is the number of a row recorded then, `place` the user's line, `how` what read it there.
     """
 
     tensor: Any
@@ -82,14 +81,21 @@ class Trace:
         """Say that the computation cannot be repeated; the first reason counts."""
         self.refusal = self.refusal or reason
 
+    def now(self) -> int:
+        """A new row that stays: what is recorded from now on comes after it."""
+        self.held.append(rt.scalar_leaf(0.0))
+        return self.held[-1]._id
+
     def learn(self, tensor, what: str) -> None:
         """Python learns the value of a recorded tensor."""
         values = np.asarray(value_of(tensor))
         if values.size > MOST_GUARDS:
             self.refuse(f"{what} reads an array of shape {values.shape}")
             return
+        if values.dtype.kind == "f" and (values == 0.0).any():
+            self.learn(steered(np.signbit, tensor), what)  # 0.0 and −0.0 are equal
         self.held.append(tensor)
-        at, place = native.get_word(STATE_ID), self._place()
+        at, place = self.now(), self._place()
         for position, value in enumerate(values.ravel().tolist()):
             self.guards.append(Guard(tensor, position, float(value), at, place, what))
 
@@ -102,6 +108,13 @@ def learned(tensor, what: str) -> bool:
     if is_recorded(tensor):
         trace.learn(tensor, what)
     return True
+
+
+def refuse(reason: str) -> None:
+    """Say in a trace that the computation cannot be repeated."""
+    trace = rt.trace()
+    if trace is not None:
+        trace.refuse(reason)
 
 
 def is_steering(tensor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...tensor import PUBLIC, scans
+from ...tensor.steering import refuse, steered
 from ...tensor.values import array_of
 from ..random import generator_or
 
@@ -16,7 +17,7 @@ def relu(input):
     >>> tg.nn.functional.relu(tg.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
-    return PUBLIC["where"](array_of(input) <= 0.0, 0.0, input)
+    return PUBLIC["where"](steered(np.less_equal, input, 0.0), 0.0, input)
 
 
 def tanh(input):
@@ -73,6 +74,7 @@ def dropout(input, p=0.5, training=True, generator=None):
     check_probability("dropout", p)
     if not training or p == 0.0:
         return input
+    refuse("dropout draws random numbers")
     value = array_of(input)
     kept = generator_or(generator).random(value.shape) >= p
     scale = 1.0 / (1.0 - p) if p < 1.0 else 0.0
@@ -115,8 +117,8 @@ def batch_norm(
                 "tapegrad.batch_norm: running_mean or running_var is None; give both, or "
                 "training=True"
             )
-        centred = input - np.reshape(array_of(running_mean), channels)
-        var = np.reshape(array_of(running_var), channels)
+        centred = input - steered(np.reshape, running_mean, channels)
+        var = steered(np.reshape, running_var, channels)
     scale = 1.0 / np.sqrt(var + eps)
     out = centred * (scale if weight is None else scale * np.reshape(weight, channels))
     return out if bias is None else out + np.reshape(bias, channels)
@@ -125,4 +127,5 @@ def batch_norm(
 def average_into(running, value, momentum: float) -> None:
     """Move a running statistic towards a value."""
     if running is not None:
+        refuse("batch_norm averages running statistics")
         running[...] = (1.0 - momentum) * array_of(running) + momentum * array_of(value).ravel()

@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 
 from ...tensor import scans
+from ...tensor.linking import unlisted
+from ...tensor.steering import fixed, steered
 from ...tensor.values import array_of, is_recorded
 
 
@@ -124,24 +126,34 @@ def _weighted(name: str, logs, weight, axis: int):
 def _of_classes(name: str, logs, target, weight, ignore_index):
     """The loss of each element, its factor, and which elements are not ignored."""
     axis, shape = _class_axis(name, logs), np.shape(logs)
-    target = array_of(target)
-    if target.dtype.kind not in "iu" or target.shape != (*shape[:axis], *shape[axis + 1 :]):
+    target, given = unlisted(target), array_of(unlisted(target))
+    if given.dtype.kind not in "iu" or given.shape != (*shape[:axis], *shape[axis + 1 :]):
         raise ValueError(
-            f"tapegrad.{name}: the input has shape {shape}, the target {target.shape} and dtype "
-            f"{target.dtype}; it must hold integers, in the shape of the input without axis {axis}"
+            f"tapegrad.{name}: the input has shape {shape}, the target {given.shape} and dtype "
+            f"{given.dtype}; it must hold integers, in the shape of the input without axis {axis}"
         )
-    kept = target != ignore_index
-    bad = kept & ((target < 0) | (target >= shape[axis]))
-    if np.any(bad):
+    bad = steered(_bad, target, ignored=ignore_index, classes=shape[axis])
+    if fixed(steered(np.any, bad), name):
         raise IndexError(
-            f"tapegrad.{name}: the target has class {target[bad].flat[0]}; classes are from 0 to "
-            f"{shape[axis] - 1}, and ignore_index is {ignore_index}"
+            f"tapegrad.{name}: the target has class {given[array_of(bad)].flat[0]}; classes are "
+            f"from 0 to {shape[axis] - 1}, and ignore_index is {ignore_index}"
         )
-    classes = np.where(kept, target, 0)
-    factors = _factors(name, weight, shape[axis], array_of(logs).dtype)[classes] * kept
+    kept = steered(np.not_equal, target, ignore_index)
+    classes = steered(np.where, kept, target, 0)
+    factors = _factors(name, weight, shape[axis], array_of(logs).dtype)
+    factors = steered(_factor_of_each, classes, kept, factors=factors)
     picked = np.take_along_axis(logs, np.expand_dims(classes, axis), axis)
     loss = -np.squeeze(picked, axis) * factors
-    return loss if np.all(kept) else np.where(kept, loss, 0.0), factors, kept
+    return loss if fixed(steered(np.all, kept), name) else np.where(kept, loss, 0.0), factors, kept
+
+
+def _bad(target, ignored, classes):
+    """Where the target has a class that does not exist."""
+    return (target != ignored) & ((target < 0) | (target >= classes))
+
+
+def _factor_of_each(classes, kept, factors):
+    return factors[classes] * kept
 
 
 def _reduced(loss, factors, reduction):

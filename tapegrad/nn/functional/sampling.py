@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...tensor import PUBLIC
-from ...tensor.values import array_of
+from ...tensor.steering import fixed, steered
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
@@ -23,8 +23,8 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     """
     shape, places = np.shape(input), np.shape(grid)
     _check(mode, padding_mode, shape, places)
-    if np.isnan(array_of(grid)).any():
-        grid = PUBLIC["where"](np.isnan(array_of(grid)), -1.0, grid)
+    if fixed(steered(_has_nan, grid), "grid_sample()"):
+        grid = PUBLIC["where"](steered(np.isnan, grid), -1.0, grid)
     border = padding_mode == "border"
     if not border:  # a ring of zeros, wide enough for every place that touches the image
         input = np.pad(input, [(0, 0), (0, 0), (1, 2), (1, 2)])
@@ -56,13 +56,24 @@ def _check(mode, padding_mode, shape, places) -> None:
 def _place(x, size: int, border: bool, align_corners: bool):
     """Index of the pixel before each place, and how far the place is behind it."""
     x = (x + 1.0) * (0.5 * (size - 1)) if align_corners else (x + 1.0) * (0.5 * size) - 0.5
-    value = array_of(x)
     low, high = (0, size - 1) if border else (-1, size)
     # outside, the place is held fast and has no derivative; at a border pixel too, as in PyTorch
-    inside = (value > low) & (value < high) if border else (value >= low) & (value <= high)
-    x = PUBLIC["where"](inside, x, np.clip(value, low, high))
-    first = np.floor(array_of(x)).astype(np.int64)
-    return first + (0 if border else 1), x - first.astype(value.dtype)
+    inside = steered(_inside, x, low=low, high=high, border=border)
+    x = PUBLIC["where"](inside, x, steered(np.clip, x, low, high))
+    before = steered(np.floor, x)
+    return steered(_pixel, before, skipped=0 if border else 1), x - before
+
+
+def _has_nan(grid):
+    return np.isnan(grid).any()
+
+
+def _inside(x, low, high, border):
+    return (x > low) & (x < high) if border else (x >= low) & (x <= high)
+
+
+def _pixel(before, skipped):
+    return before.astype(np.int64) + skipped
 
 
 def _between(a, b, share):
@@ -81,5 +92,11 @@ class _Pixels:
 
     def at(self, row, column):
         """Pixels (N, C, H', W') at rows and columns (N, H', W'), which end at the last ones."""
-        row, column = np.minimum(row, self.height - 1), np.minimum(column, self.width - 1)
-        return np.take(self.input, self.first + (row * self.width + column)[:, None])
+        picked = steered(_picked, row, column, first=self.first, size=(self.height, self.width))
+        return np.take(self.input, picked)
+
+
+def _picked(row, column, first, size):
+    """Positions in all images of the pixels at rows and columns, which end at the last ones."""
+    row, column = np.minimum(row, size[0] - 1), np.minimum(column, size[1] - 1)
+    return first + (row * size[1] + column)[:, None]

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from ...tensor.shaping import sliding_window_view
+from ...tensor.steering import steered
 from ...tensor.values import array_of
 
 Pair = tuple[int, int]
@@ -165,6 +166,15 @@ class _Pool:
         count = places[0].size
         return np.take(places, before * count + np.arange(count).reshape(places[0].shape))
 
+    def largest(self, array) -> np.ndarray:
+        """Position in all images of each window's first cell of those with the largest value."""
+        array = array if array.dtype.kind == "f" else array.astype(np.float64)
+        image = padded(array, self.ends, constant_values=-np.inf)
+        values = cells(image, self.kernel, self.stride, self.dilation)
+        picked = self.first_of(values, functools.reduce(np.maximum, values))
+        images = np.arange(int(np.prod(array.shape[:-2]))).reshape(*array.shape[:-2], 1, 1)
+        return picked + images * (self.size[0] * self.size[1])
+
     def counts(self, include_pad: bool) -> np.ndarray:
         """How many cells of each window count: those added by ceil_mode never do."""
         along = []
@@ -235,10 +245,4 @@ def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
              [13., 15.]]])
     """
     pool = _Pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)
-    array = array_of(input)
-    array = array if array.dtype.kind == "f" else array.astype(np.float64)
-    image = padded(array, pool.ends, constant_values=-np.inf)
-    values = cells(image, pool.kernel, pool.stride, pool.dilation)
-    picked = pool.first_of(values, functools.reduce(np.maximum, values))
-    images = np.arange(int(np.prod(array.shape[:-2]))).reshape(*array.shape[:-2], 1, 1)
-    return np.take(input, picked + images * (pool.size[0] * pool.size[1]))
+    return np.take(input, steered(pool.largest, input))
