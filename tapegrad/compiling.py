@@ -186,6 +186,8 @@ class Compiled:
         self.value_and_grad(*args)
         arguments = Arguments(args, {}, self._argnums)
         family = self._families.found.get(arguments.key)
+        if family is not None:
+            self._convert(family)
         if self._reason is not None or family is None or not family.found:
             return None
         return family.found[0] if fast_call(family.found[0], arguments) else None
@@ -218,7 +220,7 @@ class Compiled:
         """Write the programs of all signatures so far to a file, which `tg.load` reads.
 
         The format is described in docs/program_files.md. Raises ValueError if there is no program
-        yet, or if it holds what a file has no name for, such as operations of your own.
+        yet, or if it holds what a file has no name for, such as functions among the arguments.
         """
         try:
             files.save(path, self._compilation())
@@ -234,12 +236,15 @@ class Compiled:
 
         Steps are drawn with what flows between them; fused groups and loops are marked.
         """
+        self._compilation()
         found = [family.found[0] for family in self._families.found.values() if family.found]
         if not found:
             raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
         return saved(drawing_of_program(found[-1].program, self._name), path)
 
     def _compilation(self) -> Compilation:
+        for family in self._families.found.values():
+            self._convert(family)
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
         return Compilation(*settings, self._families.found, derived, self._reason)
@@ -247,19 +252,9 @@ class Compiled:
     # --- one evaluation -----------------------------------------------------------------------
 
     def _evaluate(self, args, kwargs, gradient: bool):
-        if self._reason is not None:
-            return self._eagerly(args, kwargs, gradient)
-        arguments = Arguments(args, kwargs, self._argnums)
-        if arguments.nested or arguments.reason is not None:
-            if not arguments.nested:
-                self._give_up(arguments.reason)
-            return self._eagerly(args, kwargs, gradient)
-        family = self._families.of(arguments.key)
-        if self._families.unused >= SIGNATURES:
-            self._give_up(
-                "its arguments that are neither floats nor arrays differ at nearly every call; "
-                "pass an int that changes as a float or an array"
-            )
+        arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        family = self._family(arguments) if arguments is not None else None
+        if arguments is None or family is None:
             return self._eagerly(args, kwargs, gradient)
         variant, memory, stopped = family.run(arguments.values)
         if variant is None or memory is None:
@@ -286,6 +281,23 @@ class Compiled:
             self._fast = fast_call(variant, arguments)
         return found
 
+    def _family(self, arguments: Arguments) -> Variants | None:
+        """The programs for such arguments; None where the function is to be called as it is."""
+        if arguments.nested:
+            return None
+        if arguments.reason is not None:
+            self._give_up(arguments.reason)
+            return None
+        family = self._families.of(arguments.key)
+        if self._families.unused >= SIGNATURES:
+            self._give_up(
+                "its arguments that are neither floats nor arrays differ at nearly every call; "
+                "pass an int that changes as a float or an array"
+            )
+            return None
+        self._convert(family)
+        return family if self._reason is None else None
+
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
         outputs = variant.program.code.outputs
         if len(variant.leaves) != 1 or np.size(value) != 1:
@@ -305,16 +317,27 @@ class Compiled:
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""
         with Traced(self._f, arguments) as traced:
-            if traced.variant is None:
-                self._give_up(traced.reason)
-            else:
-                family.add(traced.variant, None if self._fast is None else self._fast.variant)
-                if self._native:
-                    self._make_native(traced.variant)
+            family.pending = traced
+            later = traced.is_long and not self._native  # the first result does not wait for it
+            if not later:
+                self._convert(family)
             if not gradient:
                 return traced.value(), None
-            value, found = traced.value_and_grad()
+            value, found = traced.value_and_grad(retain=later)
         return value, arguments.gradients(found, self._argnums, self._single)
+
+    def _convert(self, family: Variants) -> None:
+        """Make a program of what has been recorded last, if that is still to be done."""
+        traced, family.pending = family.pending, None
+        if traced is None:
+            return
+        variant, reason = traced.program()
+        if variant is None:
+            self._give_up(reason)
+            return
+        family.add(variant, None if self._fast is None else self._fast.variant)
+        if self._native:
+            self._make_native(variant)
 
     def _eagerly(self, args, kwargs, gradient: bool):
         if gradient:

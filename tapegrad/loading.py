@@ -46,6 +46,7 @@ class Loaded(Compiled):
         argnums = found.argnums[0] if found.single else found.argnums
         super().__init__(absent, found.kind, argnums, "error", "never", native)
         self._families.found = found.families
+        self._families.most = len(found.families) + 1  # and one that there is no program for
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
         if native:
             for family in found.families.values():
@@ -60,6 +61,8 @@ class Loaded(Compiled):
         return super()._of(name, transform, args, kwargs)
 
     def _record(self, family, arguments, args, kwargs, gradient):
+        if not family.found:
+            self._families.found.pop(arguments.key, None)
         raise RuntimeError(
             f"tapegrad.load: {self._name} has no program in its file for arguments like these; "
             "call it with such arguments before it is saved"

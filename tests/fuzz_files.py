@@ -110,7 +110,7 @@ def argument(made, leaves, values):
 
 
 def evaluate(loaded, given):
-    for count, *rest in loaded._families:
+    for count, *rest in list(loaded._families.found):
         names = [item for item in rest if isinstance(item, str)]
         values = itertools.cycle([value for _, value in tree_leaves(given)])
         args = [argument(made, iter(leaves), values) for made, *leaves in rest[len(names) :]]

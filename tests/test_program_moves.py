@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from program_parts import Arena, always, of_arena, seen
 
 from tapegrad.replay import layout
-from tapegrad.replay.moves import part_of_gather, part_of_link, part_of_pack
-from tapegrad.replay.steps import Gather, Link, Pack, View, contiguous
+from tapegrad.replay.moves import part_of_gather, part_of_link, part_of_pack, part_of_scatter
+from tapegrad.replay.steps import Gather, Link, Pack, Scatter, View, contiguous
 
 SLOTS = 400
 
@@ -169,6 +169,51 @@ def test_gathers_of_what_has_no_adjoint_have_no_reverse(rng):
     for positions in (np.arange(3), contiguous(100, (3,))):
         step = Gather(contiguous(200, (3,)), source, positions)
         assert part_of_gather(step, of_arena).reverse == 0
+
+
+# --- writes -----------------------------------------------------------------------------------
+
+WRITTEN = [contiguous(240, (3, 2)), View(255, (3, 2), (-4, 3)), View(244, (3, 2), (0, 0))]
+
+
+@pytest.mark.parametrize("source", WRITTEN)
+@pytest.mark.parametrize("before", SOURCES)
+@pytest.mark.parametrize("positions", [[4, 0, 19, 7, 3, 8], [4, 0, 4, 7, 0, 4]])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True), (False, False)])
+def test_scatters(source, before, positions, wanted, rng):
+    """The last element of a repeated position holds, and it alone has the adjoint."""
+    arena = Arena(SLOTS, rng, rng.normal(size=30))
+    out, kept = contiguous(200, before.shape), View(320, (3, 2), (1, 3))
+    arena.value(kept)[...] = np.reshape(positions, (3, 2))
+    values = arena.value(before).copy().ravel()
+    left, taken = arena.adjoint(out).copy().ravel(), np.zeros(6)
+    for k in range(5, -1, -1):
+        taken[k], left[positions[k]] = left[positions[k]], 0.0
+    values[positions] = arena.value(source).ravel()
+    to_before, to_source = arena.adjoint(before).copy(), arena.adjoint(source).copy()
+    asked = {before: wanted[0], source: wanted[1]}
+    part = part_of_scatter(Scatter(out, before, source, kept), asked.get)
+    assert arena.forward(part) == layout.FINISHED and bool(part.reverse) == any(wanted)
+    np.testing.assert_array_equal(arena.value(out).ravel(), values)
+    assert arena.reverse(part) == layout.FINISHED
+    for view, start, added, is_asked in zip(
+        (before, source), (to_before, to_source), (left, taken), wanted, strict=True
+    ):
+        added = added.reshape(view.shape)
+        right = start + (added if any(view.strides) else added.sum()) * is_asked
+        np.testing.assert_allclose(arena.adjoint(view), right, 1e-12, 1e-13)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 20.0, np.nan, np.inf, 1e300])
+def test_writes_outside_stop_the_program(bad, rng):
+    arena = Arena(SLOTS, rng)
+    kept = contiguous(100, (3,))
+    arena.value(kept)[...] = [0.0, bad, 1.0]
+    step = Scatter(contiguous(200, (20,)), contiguous(0, (20,)), contiguous(120, (3,)), kept)
+    before = arena.run.values.copy()
+    assert arena.forward(part_of_scatter(step, always)) == layout.RAISED
+    assert arena.run.words[layout.RUN_FAILED // 8] == 200
+    np.testing.assert_array_equal(arena.run.values[220:], before[220:])
 
 
 # --- packs ------------------------------------------------------------------------------------

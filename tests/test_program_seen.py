@@ -16,7 +16,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def program_of(made):
-    return next(iter(made._families.values())).found[0].program
+    return next(iter(made._families.found.values())).found[0].program
 
 
 def test_explain_names_what_was_fused_dropped_and_recomputed():

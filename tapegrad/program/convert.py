@@ -25,13 +25,13 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class Converter:
-    """Reads rows from `first` on; `inputs` are (tensor, whether it is differentiated)."""
+    """Reads the rows of a trace up to before `end`; `inputs` are (tensor, if differentiated)."""
 
-    def __init__(self, first: int, inputs: list[tuple[Any, bool]], outputs: list, trace: Trace):
+    def __init__(self, inputs: list[tuple[Any, bool]], end: int, outputs: list, trace: Trace):
         self.trace = trace
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
-        self.rows = Rows(first, [number for number in needed if number >= 0])
+        self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[reading.ARRAYS])
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
         self.inputs = [self._input(*one) for one in inputs]

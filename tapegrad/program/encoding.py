@@ -51,11 +51,6 @@ class Writer:
     def view(self, view: View) -> list:
         return [view.offset, list(view.shape), list(view.strides), view.base]
 
-    def name(self, code: int) -> str:
-        if code not in self.names:
-            raise ValueError("it has operations of your own, which files have no names for")
-        return self.names[code]
-
     def value(self, value) -> Any:
         """A plain value: whatever is no number, text or truth is an object of one name."""
         if value is None or type(value) in (bool, int, str):
@@ -77,8 +72,6 @@ class Writer:
         return {"view": self.view(item)} if isinstance(item, View) else self.value(item)
 
     def scalars(self, step: Scalars) -> dict:
-        for code in np.unique(step.op).tolist():
-            self.name(code)
         columns = {"a": step.a, "b": step.b, "c": step.c}
         return {
             "first": step.first,
@@ -92,7 +85,7 @@ class Writer:
 
         return {
             "shape": list(step.shape),
-            "ops": [[self.name(code), [node(x) for x in xs]] for code, xs in step.ops],
+            "ops": [[self.names[code], [node(x) for x in xs]] for code, xs in step.ops],
             "stores": [[k, self.view(view)] for k, view in step.stores],
             "sums": [[k, self.view(view)] for k, view in step.sums],
         }
@@ -121,7 +114,7 @@ class Writer:
         operands = [self.operand(x) for x in step.operands]
         return {
             "out": self.view(step.out),
-            "operation": self.name(step.code),
+            "operation": self.names[step.code],
             "operands": operands,
         }
 

@@ -30,13 +30,26 @@ def now() -> int:
         return get_word(layout.STATE_ID)
 
 
+def is_long(first: int, end: int) -> bool:
+    """Whether the rows from `first` to before `end` fill several chunks."""
+    with store.lock:
+        slots = [row >> ROWS_BITS for row in (first, end - 1)]
+        if not all(slot in store.order for slot in slots):
+            return False
+        return store.order.index(slots[1]) - store.order.index(slots[0]) >= LONG
+
+
+#: Chunks of a recording whose conversion is put off.
+LONG = 4
+
+
 class Rows:
-    """Rows from `first` on: marked from results, then read in order by `next_array`.
+    """Rows from `first` to before `end`: marked from results, then read in order by `next_array`.
 
     What other threads record meanwhile lies between them and is never marked.
     """
 
-    def __init__(self, first: int, results: list[int]):
+    def __init__(self, first: int, end: int, results: list[int]):
         self.reader = Reader()
         self.compiled = reading.reading()
         start = store.order.index(first >> ROWS_BITS)
@@ -59,9 +72,8 @@ class Rows:
             (reading.MAPS, self.maps),
         ):
             self._point(word, array)
-        used = store.word(int(order[-1]), layout.USED_ROWS)
         self[reading.FIRST] = self[reading.AT] = first & (ROWS - 1)
-        self[reading.END] = (len(order) - 1) * ROWS + used
+        self[reading.END] = self.end_place(end)
         self[reading.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)
@@ -120,7 +132,8 @@ class Rows:
 
     def end_place(self, number: int) -> int:
         """The place before which rows were recorded when `number` was to come next."""
-        return self.place(number - 1) + 1
+        place = self.place(number - 1)
+        return place + 1 if place >= 0 else max(self.place(number), 0)  # a chunk begins there
 
     @property
     def next_slot(self) -> int:

@@ -23,7 +23,7 @@ from .arguments import Arguments
 from .convert import Converter
 from .optimising import Account, optimised
 from .program import Program
-from .rows import Unsupported, now
+from .rows import Unsupported, is_long, now
 
 #: Results that are verified may differ by so much of the largest.
 ROUNDING = 1e-7
@@ -110,40 +110,42 @@ class Traced:
         with contextlib.ExitStack() as stack:
             stack.enter_context(rt.recording())
             with rt.tracing(self.trace):
-                first = now()
                 self.inputs = arguments.record(self.trace)
                 args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
                 self.out = f(*args, **kwargs)
-            self.variant, self.reason = self._program(first, arguments)
+                self._end = now()
+            self.is_long = bool(self.inputs) and is_long(self.inputs[0][0]._id, self._end)
             self._leave = stack.pop_all()
         return self
 
     def __exit__(self, *problem) -> None:
         self._leave.close()
 
-    def _program(self, first: int, arguments: Arguments) -> tuple[Variant | None, str | None]:
-        """The program, or why there is none."""
+    def program(self) -> tuple[Variant | None, str | None]:
+        """The program, or why there is none; the rows must not have been used up."""
+        if not self.inputs:
+            return None, "it has no arguments that are floats or arrays"
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
-            variant = self._convert(first)
+            variant = self._convert()
         except Unsupported as error:
             return None, str(error)
-        reason = variant.differs(arguments.values, self.out)
+        reason = variant.differs(self._call[1].values, self.out)
         return (variant, None) if reason is None else (None, reason)
 
-    def value_and_grad(self):
-        """The result, which must be one number, and its derivatives."""
+    def value_and_grad(self, retain: bool):
+        """The result, which must be one number, and its derivatives; its rows may be retained."""
         value = scalar_output("compile", self.out)
         inputs = InputTensors([tensor for tensor, differentiated in self.inputs if differentiated])
-        with Sweep() as sweep:
+        with Sweep(retain=retain) as sweep:
             inputs.prepare(sweep)
             if is_recorded(self.out) and self.out._id not in self.trace.steering:
                 plant(sweep, self.out, np.ones((1, *value.shape)))
                 run(sweep)
             return plain(value.reshape(())), inputs.flat(sweep)
 
-    def _convert(self, first: int) -> Variant:
+    def _convert(self) -> Variant:
         outputs: list = []
         leaves: list[tuple[int, Any]] = []
         for place, value in tree_leaves(self.out):
@@ -156,7 +158,7 @@ class Traced:
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
-        converter = Converter(first, self.inputs, outputs, self.trace)
+        converter = Converter(self.inputs, self._end, outputs, self.trace)
         code, account = optimised(converter.convert(outputs), *converter.rows.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
         return Variant(Program(code), self.trace.guards, tree, leaves, account)
@@ -174,6 +176,7 @@ class Variants:
     def __init__(self, most: int):
         self.most = most
         self.found: list[Variant] = []
+        self.pending: Traced | None = None  # a recording that is no program yet
         self.recorded = 0  # how many there have been
         self.hits = 0  # evaluations without a new recording, but for those by a short way
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen import layout
-from ..ops.table import BY_CODE, USERS
 from ..replay import reading
 from ..replay.computed import are_doubles
 from ..replay.moves import slots_of
@@ -116,11 +115,11 @@ class Writer:
     # --- element-wise operations --------------------------------------------------------------
 
     def apply(self, code: int, operands: list, shape: tuple[int, ...]) -> View | np.ndarray:
-        """An element-wise operation; on few elements as operations on numbers, but for users'.
+        """An element-wise operation; on few elements as operations on numbers.
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if np.prod(shape, dtype=np.int64) <= FEW and BY_CODE[code].name not in USERS:
+        if np.prod(shape, dtype=np.int64) <= FEW:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [np.broadcast_to(slots, shape).ravel() for slots in found]
             made = [self.emit(code, *map(int, slots)) for slots in zip(*columns, strict=True)]
