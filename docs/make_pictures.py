@@ -157,16 +157,16 @@ def draw_write():
         y = np.zeros_like(x)
         y[0] = x[0]
         y[1] = y[0] * x[1]
-        y[0] = 5.0
+        y[:1] = 5.0
         return y[1]
 
     tape = tg.record(f, np.array([2.0, 3.0]))
     write = [row for row in tape.rows if row.op == "write"][-1]
-    kept, new = float(write.operands[1]), write.operands[2]
+    kept, new = (float(np.squeeze(one)) for one in write.operands[1:])
     other = float(tape.rows[-1].value)
     assert (kept, new) == (2.0, 5.0)
     figure, axes = canvas(76, 29)
-    label(axes, 38, 2.5, "y[0] = 5.0", ha="center", weight="bold")
+    label(axes, 38, 2.5, "y[:1] = 5.0", ha="center", weight="bold")
     for x, title in ((13, "before"), (34, "after the write"), (58, "after its sweep")):
         label(axes, x + 6, 6, title, ha="center")
     label(axes, 11.5, 9.5, "buffer of y", ha="right")
@@ -177,7 +177,7 @@ def draw_write():
     arrow(axes, (47, 9.5), (57, 9.5), "#a02020")
     label(axes, 52, 7.6, "undone", ha="center")
     label(axes, 11.5, 15.5, "row", ha="right")
-    box(axes, 29.5, 14, 21, f"write y[0], kept {short(kept)}", PALE)
+    box(axes, 29.5, 14, 21, f"write y[:1], kept {short(kept)}", PALE)
     label(axes, 11.5, 21.5, "mirror of y", ha="right")
     cells(axes, 34, 20, ("g", "1"), (RED, RED))
     cells(axes, 58, 20, (0.0, "1"), ("white", RED))
@@ -185,6 +185,17 @@ def draw_write():
     label(axes, 38, 26.5, "g goes to what was written (here a number: nowhere), then the cell is 0",
           ha="center")  # fmt: skip
     return figure
+
+
+def save_program(path) -> None:
+    """A program's own picture: Rosenbrock's nine rows have become one step."""
+
+    def rosenbrock(x):
+        return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    compiled = tg.compile(rosenbrock)
+    compiled(np.ones(10))
+    compiled.draw(path)
 
 
 PICTURES = {"tape": draw_tape, "views": draw_views, "write": draw_write}
@@ -200,6 +211,7 @@ def main(arguments) -> None:
         if "--png" in arguments:
             figure.savefig(folder / f"{name}.png", dpi=110)
         plt.close(figure)
+    save_program(folder / "program.svg")
 
 
 if __name__ == "__main__":
