@@ -18,14 +18,14 @@ _word = ctypes.c_int64
 
 
 class _Memory:
-    """A run with its tables of objects."""
+    """A run with its table of objects (see `driver.fast`)."""
 
-    __slots__ = ("given", "given_at", "result", "run", "wanted", "wanted_at")
+    __slots__ = ("at", "result", "run", "table")
 
     def __init__(self, run: Run, count: int, slot: int):
         self.run = run
-        self.given, self.wanted = (_word * count)(), (_word * count)()
-        self.given_at, self.wanted_at = map(ctypes.addressof, (self.given, self.wanted))
+        self.table = (_word * (2 + 2 * count))(run.address, run.program.address)
+        self.at = ctypes.addressof(self.table)
         self.result = ctypes.c_double.from_address(run.values.ctypes.data + 8 * slot)
 
 
@@ -39,43 +39,42 @@ class FastCall:
     def __init__(self, variant: Variant):
         self.variant, self.program = variant, variant.program
         self.calls = 0
-        program = self.program
-        code = program.code
-        self.shapes = [one.view.shape for one in code.inputs]
-        self.differentiated = [one.differentiated for one in code.inputs]
-        self.makers = [memory.maker(shape) for shape in self.shapes]
+        code = self.program.code
         self.count = len(code.inputs)
-        self.numbers = any(one.differentiated and one.view.shape == () for one in code.inputs)
+        #: Of each differentiated input its place in the table, what makes its gradient, its shape.
+        self.gradients = [
+            (2 + self.count + k, memory.maker(one.view.shape), one.view.shape)
+            for k, one in enumerate(code.inputs)
+            if one.differentiated
+        ]
+        self.numbers = any(shape == () for _, _, shape in self.gradients)
         self.slot = code.outputs[0].view.offset
-        self.compiled = program.compiled["fast"]
-        self.address = program.address
+        self.compiled = self.program.compiled["fast"]
         self.free: list[_Memory] = []
 
     def value_and_grad(self, args: tuple):
-        """The value, and the derivatives of the differentiated arguments as they are asked for."""
+        """The value, and the derivatives of the differentiated arguments in their order."""
         if len(args) != self.count or self.variant.program is not self.program:
             return None
         self.calls += 1
         try:
             held = self.free.pop()
         except IndexError:
-            held = self._memory()
-        given, wanted, found = held.given, held.wanted, []
-        for k, arg in enumerate(args):
-            given[k] = id(arg)
-            if self.differentiated[k]:
-                made = self.makers[k](self.shapes[k])
-                wanted[k] = id(made)
-                found.append(made)
-        status = self.compiled(held.run.address, self.address, held.given_at, held.wanted_at)
+            held = _Memory(self.program.begin(), self.count, self.slot)
+        table, found, k = held.table, [], 2
+        for arg in args:
+            table[k] = id(arg)
+            k += 1
+        for place, make, shape in self.gradients:
+            made = make(shape)
+            table[place] = id(made)
+            found.append(made)
+        status = self.compiled(held.at)
         value = held.result.value
         self.free.append(held)
         if status != FINISHED:
             return None
         return value, [plain(one) for one in found] if self.numbers else found
-
-    def _memory(self) -> _Memory:
-        return _Memory(self.program.begin(), self.count, self.slot)
 
 
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:

@@ -166,14 +166,16 @@ def fits(row, given):
     return True
 
 
-def fast(run, program, objects, gradients):
-    """One evaluation with its gradient, of any objects."""
-    for k in range(load_i64(program, INPUTS_COUNT)):
+def fast(table):
+    """One evaluation with its gradient, of any objects: run, program, inputs, gradients."""
+    run, program, objects = load_i64(table, 0), load_i64(table, 8), table + 16
+    count = load_i64(program, INPUTS_COUNT)
+    for k in range(count):
         if not fits(input_row(program, k), load_i64(objects, k * 8)):
             return OTHERS
     pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
-    after = pointers + load_i64(program, INPUTS_COUNT) * 8
-    return evaluate(run, program, pointers, arrays_of(program, gradients, after))
+    gradients = arrays_of(program, objects + count * 8, pointers + count * 8)
+    return evaluate(run, program, pointers, gradients)
 
 
 def value(run, program, objects):
@@ -260,7 +262,7 @@ def call(program, pointers, gradients, result):
 EXPORTS = {
     "value": 3,
     "value_and_grad": 4,
-    "fast": 4,
+    "fast": 1,
     "clear": 3,
     "adjoints": 3,
     "rows": 4,
