@@ -37,6 +37,12 @@ class Converter:
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
         self.inputs = [self._input(*one) for one in inputs]
 
+    def counts(self) -> tuple[int, int]:
+        """How many rows the computation has recorded, and how many of them are needed."""
+        recorded, needed = self.rows.counts()
+        moments = {guard.at for guard in self.trace.guards}
+        return recorded - len(moments) - 1, needed  # without those that say when something was
+
     def convert(self, outputs: list) -> Code:
         """The program; `outputs` are the recorded results."""
         for guard in self.trace.guards:

@@ -170,7 +170,7 @@ class Traced:
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
         converter = Converter(self.inputs, self._end, outputs, self.trace)
-        code, account = optimised(converter.convert(outputs), *converter.rows.counts())
+        code, account = optimised(converter.convert(outputs), *converter.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
         return Variant(Program(code), self.trace.guards, tree, leaves, account)
 
