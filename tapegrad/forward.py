@@ -172,7 +172,7 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):
-        walk = Recorded(stops, directions)
-        return _walked(walk, without_writes(outputs, stops), inputs, seeds)
+        outputs = without_writes(outputs, stops)  # rows that the walk has to know of
+        return _walked(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:
         return _walked(Carried(stops, carrying), outputs, inputs, seeds)

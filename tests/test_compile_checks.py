@@ -310,3 +310,11 @@ def test_a_program_is_replayed_while_others_record():
             same(x.grad, wanted[1][1][0])
 
     in_threads(replay, record, sweep, sweep)
+
+
+def test_a_program_keeps_no_recording_alive():
+    compiled = tg.compile(lambda x: x * x if x > 0.0 else -x)
+    assert compiled(2.0) == 4.0
+    (family,) = compiled._families.found.values()
+    guards = family.found[0].guards
+    assert len(guards) == 1 and guards[0].tensor is None and family.pending is None

@@ -210,8 +210,9 @@ def test_an_input_dies_while_a_view_lives():
 def test_inputs_are_used_again():
     gc.collect()
     number = [tg.tensor([1.0], requires_grad=True)._id for _ in range(20_000)]
-    # two chunks of inputs, and one more for what the rows of the chunk in use still read
-    assert len(set(number)) <= 3 * 4096 + 8
+    # two chunks of inputs, one more for what the rows of the chunk in use still read, and one that
+    # was begun before
+    assert len(set(number)) <= 4 * 4096 + 8
     kept = [tg.tensor([float(k)], requires_grad=True) for k in range(10_000)]
     assert len({x._id for x in kept}) == 10_000
     sum((x * x for x in kept[::100]), tg.tensor(0.0)).sum().backward()

@@ -172,7 +172,8 @@ class Traced:
         converter = Converter(self.inputs, self._end, outputs, self.trace)
         code, account = optimised(converter.convert(outputs), *converter.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
-        return Variant(Program(code), self.trace.guards, tree, leaves, account)
+        guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
+        return Variant(Program(code), guards, tree, leaves, account)  # which keep no rows alive
 
     def value(self):
         """The result with plain values."""
