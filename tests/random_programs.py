@@ -1,5 +1,7 @@
 """Random functions with branches, loops, writes, views, masks and sorting, for their programs."""
 
+from typing import NamedTuple
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -14,8 +16,22 @@ HALVES = [
     np.s_[[5, 4, -1]],
     np.s_[np.array([True, False, True, False, False, True])],
 ]
-#: Whose results IEEE arithmetic fixes, bit for bit; none is far from 0.
-EXACT = [
+
+
+class Family(NamedTuple):
+    """The functions that a program is made of."""
+
+    unary: list
+    binary: list
+    product: object
+    factor: object
+
+
+def bounded(a):
+    return np.minimum(np.maximum(a, -3.0), 3.0)
+
+
+_ROUNDED = [
     lambda a: a * 0.5,
     lambda a: -a,
     lambda a: np.minimum(a + 0.25, 2.0),
@@ -23,8 +39,7 @@ EXACT = [
     lambda a: np.abs(a) - 0.5,
     lambda a: np.maximum(a * 0.75, -1.0),
 ]
-SMOOTH = [np.sin, np.tanh, np.cos, lambda a: np.exp(-a * a), *EXACT]
-BINARY = [
+_BINARY = [
     lambda a, b: (a + b) * 0.5,
     lambda a, b: a - b,
     lambda a, b: 0.5 * a * b,
@@ -32,22 +47,44 @@ BINARY = [
     np.maximum,
     lambda a, b: np.where(a > b, a, 0.5 * b),
 ]
+#: Whose values IEEE arithmetic fixes, bit for bit; none is far from 0.
+EXACT = Family(_ROUNDED, _BINARY, lambda a, b: a * b, bounded)
+SMOOTH = EXACT._replace(unary=[np.sin, np.tanh, np.cos, lambda a: np.exp(-a * a), *_ROUNDED])
+#: Whose slopes are powers of 2: sums of adjoints are exact, in whatever order they are taken.
+DYADIC = Family(
+    [
+        lambda a: a * 0.5,
+        lambda a: -a,
+        lambda a: np.minimum(a + 0.25, 2.0),
+        lambda a: np.abs(a) - 0.5,
+        lambda a: np.maximum(a * 0.5, -1.0),
+    ],
+    [
+        lambda a, b: (a + b) * 0.5,
+        lambda a, b: a - b,
+        lambda a, b: 0.5 * a + b * 0.25,
+        np.maximum,
+        lambda a, b: np.where(a > b, a, 0.5 * b),
+    ],
+    lambda a, b: (a - b) * 0.5,
+    lambda a: 0.5,
+)
 
 
 class State:
     """What a program works on: arrays of n elements, some of them views, and scalars."""
 
-    def __init__(self, x, y, functions):
+    def __init__(self, x, y, family):
         third = np.zeros_like(x)
         third[0] = x[0]
         self.n = len(x)
         self.arrays, self.scalars = [x * 1.0, y * 1.0, third], [x[0], y[1] * 0.5]
-        self.functions = functions
+        self.family = family
 
     def step(self, kind, i, j, a, b, f):
         self.first, self.second = pick(self.arrays, i), pick(self.arrays, j)
         self.scalar, self.part, self.other = pick(self.scalars, b), self.half(a), self.half(b)
-        self.function, self.binary = pick(self.functions, f), pick(BINARY, f)
+        self.function, self.binary = pick(self.family.unary, f), pick(self.family.binary, f)
         self.a, self.b = a, b
         KINDS[kind](self)
         self.arrays, self.scalars = self.arrays[-6:], self.scalars[-4:]
@@ -62,10 +99,6 @@ class State:
 
 def pick(items, k):
     return items[k % len(items)]
-
-
-def bounded(a):
-    return np.minimum(np.maximum(a, -3.0), 3.0)
 
 
 # --- what is exact ----------------------------------------------------------------------------
@@ -96,7 +129,7 @@ def add_to_part(s):
 
 
 def multiply_cell(s):
-    s.first[s.a % s.n] *= bounded(s.scalar)
+    s.first[s.a % s.n] *= s.family.factor(s.scalar)
 
 
 def view(s):
@@ -127,7 +160,7 @@ def loop(s):
 
 def counted(s):
     for k in range(int(np.argmax(s.first)) % 3):
-        s.first[k] = s.second[k] * s.scalar * 0.25
+        s.first[k] = s.family.product(s.second[k], s.scalar) * 0.25
 
 
 def where(s):
@@ -237,9 +270,9 @@ def programs(exact: bool, longest: int):
     return st.lists(step, min_size=1, max_size=longest)
 
 
-def run(program, x, y, functions):
+def run(program, x, y, family):
     """The arrays and scalars that a program ends with."""
-    state = State(x, y, functions)
+    state = State(x, y, family)
     for step in program:
         state.step(*step)
     return state.arrays, state.scalars
@@ -256,7 +289,7 @@ def value_of(program, x, y):
     return found
 
 
-def element_of(program, x, y):
+def element_of(program, x, y, family):
     """One number, computed without sums of several."""
-    arrays, scalars = run(program, x, y, EXACT)
-    return arrays[-1][1] * scalars[-1] + arrays[0][0]
+    arrays, scalars = run(program, x, y, family)
+    return family.product(arrays[-1][1], scalars[-1]) + arrays[0][0]

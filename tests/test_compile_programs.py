@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 
-#: Half of them exact; see CONTRIBUTING.md.
+#: A third for each of the first tests; see CONTRIBUTING.md.
 EXAMPLES = int(os.environ.get("TAPEGRAD_PROGRAMS", "300"))
 CALLS = 8
 sizes = st.sampled_from([6, 12])
@@ -31,7 +31,7 @@ def check_reason(c):
     assert c._reason is None or "at nearly every call" in c._reason, c._reason
 
 
-@settings(max_examples=EXAMPLES // 2)
+@settings(max_examples=EXAMPLES // 3)
 @given(random_programs.programs(False, 25), sizes, st.integers(0, 100))
 def test_programs_agree_with_the_function(program, n, seed):
     f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731
@@ -46,25 +46,38 @@ def test_programs_agree_with_the_function(program, n, seed):
     check_reason(c)
 
 
-@settings(max_examples=EXAMPLES // 2)
+@settings(max_examples=EXAMPLES // 3)
 @given(random_programs.programs(True, 25), sizes, st.integers(0, 100))
-def test_exact_programs_agree_bit_for_bit(program, n, seed):
-    f = lambda x, y: random_programs.element_of(program, x, y)  # noqa: E731
-    g = lambda x, y: random_programs.run(program, x, y, random_programs.EXACT)  # noqa: E731
-    c, all_of = compiled(f), compiled(g)
-    eager = tg.value_and_grad(f, (0, 1))
+def test_exact_values_agree_bit_for_bit(program, n, seed):
+    f = lambda x, y: random_programs.run(program, x, y, random_programs.EXACT)  # noqa: E731
+    c = compiled(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for x, y in inputs(n, seed):
+            for made, exact in zip(c(x, y), plain(f, x, y), strict=True):
+                for a, b in zip(made, exact, strict=True):
+                    np.testing.assert_array_equal(a, b)
+    check_reason(c)
+
+
+@settings(max_examples=EXAMPLES // 3)
+@given(random_programs.programs(True, 12), sizes, st.integers(0, 100))
+def test_gradients_agree_bit_for_bit(program, n, seed):
+    """Where no rounding depends on the order in which adjoints are added.
+
+    Copies, and cells read and written, cost a program nothing: their adjoints are added straight
+    to what was copied, which associates a sum of three in another way than the sweep of rows.
+    """
+    f = lambda x, y: random_programs.element_of(program, x, y, random_programs.DYADIC)  # noqa: E731
+    c, eager = compiled(f), tg.value_and_grad(f, (0, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         for x, y in inputs(n, seed):
             (value, found), (right, wanted) = c.value_and_grad(x, y), eager(x, y)
             assert value == right
             for a, b in zip(found, wanted, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13 * np.abs(b).max())
-            for made, exact in zip(all_of(x, y), plain(g, x, y), strict=True):
-                for a, b in zip(made, exact, strict=True):
-                    np.testing.assert_array_equal(a, b)
+                np.testing.assert_array_equal(a, b)
     check_reason(c)
-    check_reason(all_of)
 
 
 def plain(g, x, y):
