@@ -1,5 +1,8 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import anomaly as _anomaly
 from . import autograd, functional, nn, optim, profiler
 from . import gradcheck as _checks
@@ -11,11 +14,9 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .compiling import compile
 from .custom import elementwise
 from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
-from .loading import load
 from .mapping import vmap
 from .nn.random import manual_seed
 from .program import record
@@ -24,6 +25,10 @@ from .tape.tape import Tape
 from .tensor import PUBLIC as _public
 from .tensor.runtime import Tensor
 from .transforms import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
+
+if _TYPE_CHECKING:
+    from .compiling import compile
+    from .loading import load
 
 __version__ = "0.1.0"
 
@@ -61,3 +66,17 @@ globals().update(_public)
 for _module in (_checks, _anomaly):
     vars(autograd).update({name: getattr(_module, name) for name in _module.__all__})
 vars(autograd).update(functional=functional, profiler=profiler)
+
+#: Programs are a fifth of the package: imported when first asked for.
+_LATER = {"compile": ".compiling", "load": ".loading"}
+
+
+def __getattr__(name: str):
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(_importlib.import_module(_LATER[name], __name__), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})

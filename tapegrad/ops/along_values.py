@@ -125,28 +125,26 @@ def log_softmax_forward(frame, id, refs, task):
     free(exps)
 
 
-def cumsum_forward(frame, id, refs, task):
+@helper
+def running_forward(refs, products):
+    """Running products, or sums."""
     array, out, lines, n, groups = of_same_shape(refs)
     block = malloc(n * 8)
     x = f64s(block)
     for group in range(groups):
         read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
         for i in range(1, n):
-            x[i] += x[i - 1]
+            x[i] = x[i] * x[i - 1] if products else x[i] + x[i - 1]
         write_group(out, group, lines, block)
     free(block)
+
+
+def cumsum_forward(frame, id, refs, task):
+    running_forward(refs, False)
 
 
 def cumprod_forward(frame, id, refs, task):
-    array, out, lines, n, groups = of_same_shape(refs)
-    block = malloc(n * 8)
-    x = f64s(block)
-    for group in range(groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
-        for i in range(1, n):
-            x[i] *= x[i - 1]
-        write_group(out, group, lines, block)
-    free(block)
+    running_forward(refs, True)
 
 
 FORWARD_HELPERS = (
@@ -158,4 +156,5 @@ FORWARD_HELPERS = (
     extreme_forward,
     finite_top,
     exponentials,
+    running_forward,
 )

@@ -46,8 +46,7 @@ class Buffer:
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map that a view sees."""
         assert self.map is not None
-        steps = tuple(8 * step for step in self.strides(view))
-        return np.lib.stride_tricks.as_strided(self.map[self.offset(view) :], view.shape, steps)
+        return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
 
 
 def pattern(slots: np.ndarray) -> View | None:

@@ -9,7 +9,6 @@ import numpy as np
 from ..codegen.layout import DIMENSIONS
 from ..replay.blocks import is_injective
 from ..replay.steps import ARENA, NOTHING, Code, View, contiguous
-from .reads import extent
 
 #: Slots of a program, and elements of a view: BLAS and columns of operands count no further.
 MOST = 2**31 - 1
@@ -76,7 +75,7 @@ class Memory:
             known = 0 < view.base <= len(inputs) and inputs[view.base - 1].view.base == view.base
             expect(known, f"there is no base {view.base}")
             room = inputs[view.base - 1].view.size
-        low, high = extent(view)
+        low, high = view.extent
         expect(0 <= low <= high <= room, f"a view of {low} to {high} in {room} slots")
         expect(low < room or view.base != ARENA, f"a view at {low} in {room} slots")
 
@@ -84,7 +83,7 @@ class Memory:
         """A view has values."""
         self.fits(view)
         if view.base == ARENA:
-            ready = self.ready[slice(*extent(view))].all() or marked(self.ready, view).all()
+            ready = self.ready[slice(*view.extent)].all() or marked(self.ready, view).all()
             expect(bool(ready), "a slot is read before it is written")
 
     def write(self, view: View) -> None:
@@ -126,7 +125,7 @@ class Memory:
     def lies_in(self, view: View, whole: View) -> None:
         """A view sees slots of a result only."""
         self.fits(view)
-        low, high = extent(view)
+        low, high = view.extent
         inside = whole.offset <= low and high <= whole.offset + whole.size
         expect(view.base == whole.base and (inside or not view.size), "a view leaves the result")
 
@@ -134,9 +133,8 @@ class Memory:
 def marked(marks: np.ndarray, view: View) -> np.ndarray:
     """Marks of the slots of a view, those of a broadcast axis once."""
     axes = zip(view.shape, view.strides, strict=True)
-    sizes = [n if stride else min(n, 1) for n, stride in axes]
-    steps = [marks.itemsize * stride for stride in view.strides]
-    return np.lib.stride_tricks.as_strided(marks[view.offset :], sizes, steps)
+    sizes = tuple(n if stride else min(n, 1) for n, stride in axes)
+    return View(view.offset, sizes, view.strides).of(marks)
 
 
 def are_below(positions: np.ndarray, count: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ops.table import BY_CODE
 from ..replay.steps import Code, Elementwise, Link, Step, View
-from .reads import extent, mark_outputs, mark_reads, slots_read, views_read, views_written
+from .reads import mark_outputs, mark_reads, slots_read, views_read, views_written
 
 #: More operations in a group would have no room in cache.
 MOST = 64
@@ -32,11 +32,11 @@ class Group:
     def reaches(self, step: Step) -> bool:
         """Whether a step reads what the group writes."""
         for view in views_read(step):
-            if not view.base and self._overlaps(*extent(view)):
+            if not view.base and self._overlaps(*view.extent):
                 return True
         for slots in slots_read(step):
             for written in views_written(self.step):
-                low, high = written.offset, extent(written)[1]
+                low, high = written.offset, written.extent[1]
                 if np.any((slots >= low) & (slots < high)):
                     return True
         return False
@@ -44,14 +44,14 @@ class Group:
     def _overlaps(self, low: int, high: int) -> bool:
         if high <= self.low or low >= self.high:
             return False
-        return any(low < extent(v)[1] and high > extent(v)[0] for v in views_written(self.step))
+        return any(low < v.extent[1] and high > v.extent[0] for v in views_written(self.step))
 
     def stored(self, view: View) -> int | None:
         """The operation whose stored result a view is."""
         return next((k for k, store in self.step.stores if store == view), None)
 
     def wrote(self, view: View) -> None:
-        low, high = extent(view)
+        low, high = view.extent
         self.low, self.high = min(self.low, low), max(self.high, high)
 
     def add(self, step: Elementwise) -> None:
@@ -75,7 +75,7 @@ class Group:
         if step.shape != self.step.shape or len(self.step.ops) + len(step.ops) > MOST:
             return False
         for view in views_read(step):
-            if self.stored(view) is None and not view.base and self._overlaps(*extent(view)):
+            if self.stored(view) is None and not view.base and self._overlaps(*view.extent):
                 return False
         return True
 
@@ -162,7 +162,7 @@ def drop_stores(code: Code) -> Code:
     steps: list[Step] = []
     for step in code.steps:
         if isinstance(step, Elementwise):
-            kept = [(k, view) for k, view in step.stores if marks[slice(*extent(view))].any()]
+            kept = [(k, view) for k, view in step.stores if marks[slice(*view.extent)].any()]
             step = dataclasses.replace(step, stores=kept)
         steps.append(step)
     return dataclasses.replace(code, steps=steps)

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from ..replay.steps import NOTHING, Code, Elementwise, Link, Step, View
-from .reads import extent, inside, mark_outputs, mark_reads, slots_read, views_read, views_written
+from .reads import inside, mark_outputs, mark_reads, slots_read, views_read, views_written
 from .rewrite import renumbered
 
 #: Inputs of so many elements are read where they are.
@@ -21,11 +21,11 @@ def compact(code: Code) -> Code:
     for step in code.steps:
         mark_reads(step, used)
         for view in views_written(step):
-            used[slice(*extent(view))] = True
+            used[slice(*view.extent)] = True
     mark_outputs(code, used)
     for one in code.inputs:
         if not one.view.base:
-            used[slice(*extent(one.view))] = True
+            used[slice(*one.view.extent)] = True
     kept = [
         (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
     ]
@@ -56,16 +56,11 @@ def leave_inputs(code: Code) -> Code:
 
 
 def _is_result(view: View, code: Code) -> bool:
-    return any(_overlap(one.view, view) for one in code.outputs)
-
-
-def _overlap(view: View, whole: View) -> bool:
-    low, high = extent(view)
-    return view.base == whole.base and low < whole.offset + whole.size and high > whole.offset
+    return any(one.view.overlaps(view) for one in code.outputs)
 
 
 def _reads(step: Step, whole: View) -> bool:
-    if any(_overlap(view, whole) for view in views_read(step)):
+    if any(view.overlaps(whole) for view in views_read(step)):
         return True
     ends = whole.offset, whole.offset + whole.size
     return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))

@@ -155,15 +155,6 @@ class Program:
         self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
         return made
 
-    def value_and_grad(self, run: Run, objects: list) -> tuple[int, list]:
-        """Values, and derivatives of the one result; first comes why it stopped."""
-        made = self.gradients()
-        given, wanted = table(objects), table(made)
-        status = self.compiled["value_and_grad"](
-            run.address, self.address, ctypes.addressof(given), ctypes.addressof(wanted)
-        )
-        return status, made
-
     def jitted(self):
         """(value, value_and_grad) for Numba code, which keeps the program."""
         shapes = [one.view.shape for one in self.code.inputs]
@@ -177,7 +168,7 @@ class Program:
     def results(self, run: Run) -> list[np.ndarray]:
         """Copies of the results of `forward`."""
         return [
-            np.array(seen(run.values, one.view), one.dtype, order="C") for one in self.code.outputs
+            np.array(one.view.of(run.values), one.dtype, order="C") for one in self.code.outputs
         ]
 
     def failed(self, run: Run) -> tuple[int, float] | None:
@@ -213,9 +204,3 @@ def is_linear(step: Step, constant: np.ndarray) -> bool:
         if not (linear or (name == "divide" and constant[b])):
             return False
     return True
-
-
-def seen(arena: np.ndarray, view: View) -> np.ndarray:
-    """A view of an arena."""
-    steps = tuple(8 * stride for stride in view.strides)
-    return np.lib.stride_tricks.as_strided(arena[view.offset :], view.shape, steps)

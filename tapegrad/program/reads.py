@@ -21,16 +21,6 @@ from ..replay.steps import (
 )
 
 
-def extent(view: View) -> tuple[int, int]:
-    """The first slot of a view and the one after its last."""
-    if not view.size:
-        return view.offset, view.offset
-    low = high = view.offset
-    for n, step in zip(view.shape, view.strides, strict=True):
-        low, high = low + min(0, (n - 1) * step), high + max(0, (n - 1) * step)
-    return low, high + 1
-
-
 def views_read(step: Step) -> list[View]:
     """The views that a step reads; operations on numbers and packs read slots."""
     if isinstance(step, Elementwise):
@@ -50,7 +40,7 @@ def views_read(step: Step) -> list[View]:
 
 def inside(view: View, whole: View) -> bool:
     """Whether a view sees slots of another in C order only."""
-    low, high = extent(view)
+    low, high = view.extent
     return view.base == whole.base and whole.offset <= low and high <= whole.offset + whole.size
 
 
@@ -78,20 +68,20 @@ def mark_reads(step: Step, marks: np.ndarray) -> None:
         marks[slots[slots >= 0]] = True
     for view in views_read(step):
         if view.base == ARENA:
-            low, high = extent(view)
+            low, high = view.extent
             marks[low:high] = True
 
 
 def mark_outputs(code: Code, marks: np.ndarray) -> None:
     """Mark the slots that the results of a program are read from."""
     for output in code.outputs:
-        low, high = extent(output.view)
+        low, high = output.view.extent
         marks[low:high] = True
 
 
 def _summed(view: View) -> View:
     """The slots into which a result is summed."""
-    low, high = extent(view)
+    low, high = view.extent
     return View(low, (high - low,), (1,))
 
 
@@ -109,4 +99,4 @@ class Wanted:
     def __call__(self, view: View) -> bool:
         if view.base != ARENA:
             return view.base in self.bases
-        return not self.constant[slice(*extent(view))].all()
+        return not self.constant[slice(*view.extent)].all()

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..replay.flow import Flow
 from ..replay.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
-from .reads import Wanted, extent, slots_read, views_read, views_written
+from .reads import Wanted, slots_read, views_read, views_written
 from .rewrite import renumbered
 from .templates import form_of, views_of
 
@@ -58,7 +58,7 @@ class Lifetimes:
             *[o.view for o in code.outputs],
         ]:
             if view.base == ARENA and view.size > 1:
-                low, high = extent(view)
+                low, high = view.extent
                 start = max(bisect.bisect_right(firsts, low) - 1, 0)
                 joined[start + 1 : bisect.bisect_left(firsts, high)] = True
         for (first, size, k), with_last in zip(pieces, joined.tolist(), strict=False):
@@ -74,7 +74,7 @@ class Lifetimes:
         """The values that a view sees."""
         if view.base != ARENA or not view.size:
             return []
-        low, high = extent(view)
+        low, high = view.extent
         found = []
         k = max(bisect.bisect_right(self.firsts, low) - 1, 0)
         while k < len(self.values) and self.values[k].first < high:

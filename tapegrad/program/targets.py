@@ -19,9 +19,8 @@ class Target:
 
     def part(self, flat: np.ndarray, shown: np.ndarray) -> np.ndarray:
         """The part of an array like the output that a view of the output sees."""
-        steps = tuple(stride // self.out.itemsize * flat.itemsize for stride in shown.strides)
-        start = flat.reshape(-1)[self._offset(shown) :]
-        return np.lib.stride_tricks.as_strided(start, shown.shape, steps)
+        strides = tuple(stride // self.out.itemsize for stride in shown.strides)
+        return View(self._offset(shown), shown.shape, strides).of(flat.reshape(-1))
 
     def _offset(self, shown: np.ndarray) -> int:
         return (shown.ctypes.data - self.out.ctypes.data) // self.out.itemsize

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..replay.parts import Part
 from ..replay.steps import Elementwise, Link, Step, View
-from .reads import extent
 from .rewrite import mapped
 
 #: Steps that come so often are made from a template.
@@ -40,7 +39,7 @@ def views_of(step: Elementwise | Link) -> list[View]:
 
 def clusters(views: list[View]) -> list[int]:
     """For each view the number of the group of overlapping views that it is in, −1 outside."""
-    order = sorted((extent(v), k) for k, v in enumerate(views) if not v.base)
+    order = sorted((v.extent, k) for k, v in enumerate(views) if not v.base)
     found, end, number = [-1] * len(views), -1, -1
     for (low, high), k in order:
         if low >= end:

@@ -78,19 +78,6 @@ def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
     return Cut(tuple(sizes[:before]), tuple(sizes[before:]), tuple(axes))
 
 
-def extent(view: View) -> tuple[int, int]:
-    """The first slot of a view, and the one after its last."""
-    steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides, strict=True)]
-    low = view.offset + sum(step for step in steps if step < 0)
-    return low, view.offset + sum(step for step in steps if step > 0) + 1
-
-
-def overlap(a: View, b: View) -> bool:
-    """Whether two views may share a slot."""
-    (low, high), (other_low, other_high) = extent(a), extent(b)
-    return a.base == b.base and low < other_high and other_low < high
-
-
 def is_injective(view: View) -> bool:
     """Whether each element is known to have a slot of its own."""
     reach = 0
@@ -102,7 +89,7 @@ def is_injective(view: View) -> bool:
     return True
 
 
-def slots_of(view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def covering(view: View) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides that reach each slot of a view, with as few axes as possible."""
     axes = [(s, n) for s, n in zip(view.strides, view.shape, strict=True) if n != 1 and s]
     axes.sort(key=lambda axis: -abs(axis[0]))

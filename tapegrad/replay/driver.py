@@ -184,13 +184,6 @@ def value(run, program, objects):
     return evaluate(run, program, pointers, 0)
 
 
-def value_and_grad(run, program, objects, gradients):
-    """One evaluation with its gradient, of objects."""
-    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
-    after = pointers + load_i64(program, INPUTS_COUNT) * 8
-    return evaluate(run, program, pointers, arrays_of(program, gradients, after))
-
-
 def adjoints(run, program, gradients):
     """Adjoints after values, from those that are in the arena on; `clear` comes before."""
     status = follow(run, load_i64(program, REVERSE_PLAN), load_i64(program, REVERSE_COUNT))
@@ -261,7 +254,6 @@ def call(program, pointers, gradients, result):
 '''
 EXPORTS = {
     "value": 3,
-    "value_and_grad": 4,
     "fast": 1,
     "clear": 3,
     "adjoints": 3,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..ops.table import BY_CODE, Pointwise, words_of
-from .blocks import LINE, cut, is_injective, overlap
+from .blocks import LINE, cut, is_injective
 from .steps import Elementwise, View
 
 Node = int | View
@@ -82,7 +82,7 @@ class Flow:
     def _place(self, fresh: frozenset[int]) -> None:
         self.direct: list[View] = []
         for view in self.wanted:
-            if self.cut.way(view) == LINE and not any(overlap(view, v) for v in self.direct):
+            if self.cut.way(view) == LINE and not any(view.overlaps(v) for v in self.direct):
                 self.direct.append(view)
         count = [view.base for view in self.wanted]
         self.set_ = {

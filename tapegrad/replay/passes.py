@@ -15,7 +15,7 @@ import numpy as np
 
 from ..codegen.layout import BLOCK, CACHE_LINE
 from . import blockwise, layout
-from .blocks import LINE, ONE, SCATTERED, Cut, slots_of
+from .blocks import LINE, ONE, SCATTERED, Cut, covering
 from .parts import Part
 from .steps import View
 
@@ -112,7 +112,7 @@ class Pass:
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
         place = Place(view, side, False)
-        self.first.append((self.functions["clear"], (FRAME, Axes(*slots_of(view)), place)))
+        self.first.append((self.functions["clear"], (FRAME, Axes(*covering(view)), place)))
 
     def _axes(self, view: View) -> Axes:
         return Axes(self.cut.inner, self.cut.inner_strides(view))

@@ -37,6 +37,26 @@ class View:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The first slot, and the one after the last."""
+        if not self.size:
+            return self.offset, self.offset
+        low = high = self.offset
+        for n, stride in zip(self.shape, self.strides, strict=True):
+            low, high = low + min(0, (n - 1) * stride), high + max(0, (n - 1) * stride)
+        return low, high + 1
+
+    def overlaps(self, other: View) -> bool:
+        """Whether two views may share a slot: whether what lies between their ends does."""
+        (low, high), (other_low, other_high) = self.extent, other.extent
+        return self.base == other.base and low < other_high and other_low < high
+
+    def of(self, memory: np.ndarray) -> np.ndarray:
+        """The elements, where the slots of the base are one array."""
+        steps = [memory.itemsize * stride for stride in self.strides]
+        return np.lib.stride_tricks.as_strided(memory[self.offset :], self.shape, steps)
+
     def moved(self, distance: int) -> View:
         """The same view some slots further on."""
         return View(self.offset + distance, self.shape, self.strides, self.base)
