@@ -83,12 +83,12 @@ def test_a_warm_cache_is_used(cold):
     """Nothing is compiled, hence nothing written."""
     cache, _ = cold
     before = {p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()}
-    assert any(p.suffix == ".nbc" for p in before) and not any(p.suffix == ".tmp" for p in before)
+    assert any(p.suffix == ".o" for p in before) and not any(p.suffix == ".tmp" for p in before)
     check(finish(start(cache))[0])
     after = {p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()}
-    machine_code = {p for p in before if p.suffix in (".nbc", ".nbi")}
+    machine_code = {p for p in before if p.suffix == ".o"}
     assert {p: after[p] for p in machine_code} == {p: before[p] for p in machine_code}
-    assert {p for p in after if p.suffix == ".nbc"} == {p for p in before if p.suffix == ".nbc"}
+    assert {p for p in after if p.suffix == ".o"} == machine_code
 
 
 POOL = """

@@ -1,14 +1,12 @@
 """The kernel factory: Python source text in, addresses of compiled C functions out.
 
-The text becomes a module file named by the hash of its content and of everything it is compiled
-with, so that a stale result can never be loaded; Numba compiles each export once and keeps the
-machine code beside the file.
+The machine code of a text is kept in a file named by the hash of the text and of everything it is
+compiled with, so that a stale result can never be loaded.
 """
 
 import ctypes
 import functools
 import hashlib
-import importlib.util
 import os
 import sys
 import tempfile
@@ -21,11 +19,15 @@ import llvmlite
 import numba
 import numpy as np
 
-from .pipeline import Pipeline, plain_code
+from .memory import helper
+from .pipeline import load, machine_code, magic
 from .symbols import load_symbols
 
+_DIGEST_BYTES = 32
 _PACKAGE = Path(__file__).resolve().parent.parent
 _lock = threading.RLock()
+#: Addresses of the functions of a text, by its digest.
+_loaded: dict[str, dict[str, int]] = {}
 
 
 @functools.cache
@@ -54,7 +56,7 @@ def _user_cache() -> Path:
 
 @functools.cache
 def cache_folder() -> Path:
-    """Where generated modules live; a folder that cannot be written is replaced, with a warning."""
+    """Where machine code lives; a folder that cannot be written is replaced, with a warning."""
     wanted = _user_cache() / "tapegrad" / fingerprint()[:16]
     try:
         wanted.mkdir(parents=True, exist_ok=True)
@@ -72,16 +74,22 @@ def cache_folder() -> Path:
         return folder
 
 
-def _write(path: Path, text: str) -> None:
-    """Put `text` at `path` in one step: another process sees all of it or nothing.
-
-    Numba's index is stamped with the file's time, so every writer gives the same time.
-    """
+def _write(path: Path, code: bytes) -> None:
+    """Put `code` at `path` in one step: another process sees all of it or nothing."""
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.utime(name, (1_000_000_000, 1_000_000_000))
+    with os.fdopen(handle, "wb") as file:
+        file.write(hashlib.sha256(code).digest() + code)
     os.replace(name, path)
+
+
+def _read(path: Path) -> bytes | None:
+    """What was written to `path`; None if there is nothing, or what is there was damaged."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    code = content[_DIGEST_BYTES:]
+    return code if hashlib.sha256(code).digest() == content[:_DIGEST_BYTES] else None
 
 
 def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
@@ -89,26 +97,25 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
 
     `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
     """
-    digest = hashlib.sha256((fingerprint() + source).encode()).hexdigest()[:24]
+    key = fingerprint() + magic() + source + repr(exports)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     with _lock:
-        path = cache_folder() / f"k_{digest}.py"
-        if not path.exists():
-            _write(path, source)
-        spec: Any = importlib.util.spec_from_file_location(f"tapegrad_{digest}", path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module  # Numba looks the module of a cached function up by name
-        spec.loader.exec_module(module)
-        load_symbols(source)
-        addresses: dict[str, Any] = {}
-        with plain_code(exports):
-            for name, signature in exports.items():
-                compiled = numba.cfunc(
-                    signature, error_model="numpy", cache=True, pipeline_class=Pipeline
-                )
-                function = compiled(getattr(module, name))
-                _keep.append(function)
-                addresses[name] = function.address
-        return addresses
+        if digest not in _loaded:
+            _loaded[digest] = _compile(source, exports, digest)
+        return _loaded[digest]
+
+
+def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
+    module: dict[str, Any] = {"__name__": f"tapegrad_{digest}"}
+    exec(compile(source, f"<{digest}>", "exec"), module)
+    load_symbols(source)
+    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
+    path = cache_folder() / f"k_{digest}.o"
+    code = _read(path)
+    if code is None:
+        code = machine_code({symbols[n]: (helper(module[n]), exports[n]) for n in exports})
+        _write(path, code)
+    return dict(zip(exports, load(code, symbols.values()), strict=True))
 
 
 def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
@@ -141,7 +148,3 @@ def once(make):
         return made[0]
 
     return get
-
-
-#: Compiled functions stay alive for as long as the process.
-_keep: list = []

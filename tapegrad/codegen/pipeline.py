@@ -9,9 +9,12 @@ import gc
 
 import llvmlite.binding as llvm
 import numba
+from llvmlite import ir
 from numba import types
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
+from numba.core.cgutils import normalize_ir_text
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
@@ -71,70 +74,158 @@ class Pipeline(CompilerBase):
         return [passes]
 
 
-@contextlib.contextmanager
-def plain_code(exports):
-    """Compile quickly inside this context: nothing but our code, of which `exports` are called.
+#: The metadata of all our modules: a number means the same in each.
+_metadata = ir.Module()
 
-    Where Numba is built otherwise than we know, its usual way is taken.
+
+class Piece(JITCodeLibrary):
+    """What a function is compiled to: text for LLVM, and the libraries of what it calls.
+
+    Numba makes LLVM read, link and optimise every function by itself, again in each of its
+    callers. Here what is called together is joined as text first.
     """
-    library, context = numba.core.codegen.CPUCodeLibrary, numba.core.cpu.CPUContext
-    typing = numba.core.typing.BaseContext
+
+    def __init__(self, codegen, name):
+        super(CPUCodeLibrary, self).__init__(codegen, name)
+        self.declared: dict[str, str] = {}
+        self.defined: dict[str, str] = {}
+        self.called: list = []
+        self._shared_module = None
+
+    def create_ir_module(self, name):
+        module = super().create_ir_module(name)
+        module.metadata, module._metadatacache = _metadata.metadata, _metadata._metadatacache
+        return module
+
+    def add_ir_module(self, module):
+        if module.metadata is not _metadata.metadata:
+            return  # a way in from Python or C that Numba adds to functions of its own
+        for name, value in module.globals.items():
+            if value.is_declaration if isinstance(value, ir.Function) else not value.initializer:
+                self.declared[name] = normalize_ir_text(str(value))
+            else:
+                if value.linkage in ("", "common"):  # left out where nobody calls it
+                    value.linkage = "linkonce_odr"
+                self.defined[name] = normalize_ir_text(str(value))
+
+    def add_linking_library(self, library):
+        self.called.append(library)
+
+    def finalize(self):
+        self._finalized = True
+
+    def _get_module_for_linking(self):
+        """What other code of Numba's gets, where it calls this function."""
+        if self._shared_module is None:
+            self._shared_module = _joined(self)
+        return self._shared_module
+
+
+def _joined(piece):
+    """A module of LLVM's with a piece and all that it calls."""
+    pieces, others, waiting = {}, {}, [piece]
+    while waiting:
+        library = waiting.pop()
+        if not isinstance(library, Piece):
+            others[library] = True
+        elif library not in pieces:
+            pieces[library] = True
+            waiting += library.called
+    declared: dict[str, str] = {}
+    defined: dict[str, str] = {}
+    for piece in pieces:
+        declared |= piece.declared
+        for name, text in piece.defined.items():
+            if defined.setdefault(name, text) != text:
+                raise RuntimeError(f"two functions of generated code define {name} differently")
+    texts = [str(piece.codegen._create_empty_module("joined")), *(declared | defined).values()]
+    module = llvm.parse_assembly("\n".join([*texts, *map(str, _metadata.metadata)]))
+    for library in others:
+        module.link_in(library._get_module_for_linking(), preserve=True)
+    module.verify()
+    return module
+
+
+def magic() -> str:
+    """What machine code depends on, beside what it is made from."""
+    return repr(_target().codegen().magic_tuple())
+
+
+def machine_code(exports) -> bytes:
+    """An object file with a C function for each of `exports`: symbol → function and signature."""
+    with _plain_code():
+        codegen = _target().codegen()
+        entries = Piece(codegen, "entries")
+        ways_in = entries.create_ir_module("entries")
+        for symbol, (function, signature) in exports.items():
+            function.compile(signature)
+            (compiled,) = function.overloads.values()
+            entries.add_linking_library(compiled.library)
+            _add_entry(ways_in, symbol, compiled.fndesc)
+        entries.add_ir_module(ways_in)
+        module = _joined(entries)
+    for symbol in exports:
+        module.get_function(symbol).linkage = "external"
+    passes, builder = codegen._module_pass_manager()
+    passes.run(module, builder)
+    return codegen._tm.emit_object(module)
+
+
+def _add_entry(module, symbol, function):
+    """A C function that calls a compiled function, which raises nothing."""
+    context, kinds = _target(), (function.restype, *function.argtypes)
+    result, *arguments = [context.get_value_type(kind) for kind in kinds]
+    entry = ir.Function(module, ir.FunctionType(result, arguments), symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    inner = context.declare_function(module, function)
+    call = context.call_conv.call_function
+    _, value = call(builder, inner, function.restype, function.argtypes, entry.args)
+    builder.ret(value)
+
+
+def load(code: bytes, symbols) -> list[int]:
+    """Addresses of functions of an object file, which stays for the life of the process."""
+    with global_compiler_lock:
+        engine = _target().codegen()._engine._ee
+        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        return [engine.get_function_address(symbol) for symbol in symbols]
+
+
+def _target():
+    return numba.core.registry.cpu_target.target_context
+
+
+@contextlib.contextmanager
+def _plain_code():
+    """Compile quickly inside this context: nothing but our code."""
     changes = [
-        (library, "_optimize_functions", lambda usual: _only(exports, usual, _nothing)),
-        (library, "_optimize_final_module", lambda usual: _only(exports, _optimised, _nothing)),
-        (library, "_finalize_final_module", lambda usual: _only(exports, usual, _finalized)),
-        (context, "get_executable", lambda usual: _ways_in(exports, usual)),
-        (typing, "resolve_function_type", _remembered),
+        (numba.core.codegen.JITCPUCodegen, "_library_class", lambda usual: Piece),
+        (numba.core.cpu.CPUContext, "get_executable", lambda usual: _no_way_in),
+        (numba.core.typing.BaseContext, "resolve_function_type", _remembered),
         (numba.core.ir.Inst, "_rec_list_vars", lambda usual: _variables),
-        (getattr(llvm.ffi, "_LLVMLock", None), "__enter__", lambda usual: _lock),
-        (getattr(llvm.ffi, "_LLVMLock", None), "__exit__", lambda usual: _unlock),
+        (llvm.ffi._LLVMLock, "__enter__", lambda usual: _lock),
+        (llvm.ffi._LLVMLock, "__exit__", lambda usual: _unlock),
     ]
-    usual = [getattr(owner, name, None) for owner, name, _ in changes]
-    collecting = gc.isenabled()
     with global_compiler_lock:  # no other thread compiles meanwhile
+        _target().refresh()  # what Numba compiles for itself it compiles in its own way
+        usual = [getattr(owner, name) for owner, name, _ in changes]
+        collecting = gc.isenabled()
         try:
             gc.disable()  # the compiler makes many objects and few cycles
-            if None not in usual:
-                for (owner, name, change), function in zip(changes, usual, strict=True):
-                    setattr(owner, name, change(function))
+            for (owner, name, change), function in zip(changes, usual, strict=True):
+                setattr(owner, name, change(function))
             yield
         finally:
-            if None not in usual:
-                for (owner, name, _), function in zip(changes, usual, strict=True):
-                    setattr(owner, name, function)
+            for (owner, name, _), function in zip(changes, usual, strict=True):
+                setattr(owner, name, function)
             if collecting:
                 gc.enable()
 
 
-def _only(exports, usual, otherwise):
-    """A step of a library, taken for exported functions only.
-
-    Numba makes machine code of every helper by itself, which nobody calls, and optimises it again
-    in each of its callers.
-    """
-
-    def step(library, *args):
-        return (usual if _is_export(library, exports) else otherwise)(library, *args)
-
-    return step
-
-
-def _is_export(library, exports) -> bool:
-    return library.name.rpartition(".")[2] in exports
-
-
-def _nothing(library, *args):
-    pass
-
-
-def _finalized(library):
-    library._finalized = True
-
-
-def _optimised(library):
-    """LLVM's passes once: Numba runs them twice, to remove counts of references in between."""
-    passes, builder = library._codegen._module_pass_manager()
-    passes.run(library._final_module, builder)
+def _no_way_in(*_):
+    """Numba wants a builtin, each time another one, as a function's way in from Python."""
+    return [].append
 
 
 def _lock(lock):
@@ -167,15 +258,6 @@ def _variables(instruction, value) -> list:
         if type(item) not in _OTHERS:
             found.extend(_variables(instruction, item))
     return found
-
-
-def _ways_in(exports, usual):
-    """Numba wants a builtin, each time another one, as a function's way in from Python."""
-
-    def get_executable(context, library, *args):
-        return usual(context, library, *args) if _is_export(library, exports) else [].append
-
-    return get_executable
 
 
 def _remembered(usual):
