@@ -17,6 +17,7 @@ def helper(function):
         "error_model": "numpy",
         "no_cpython_wrapper": True,
         "no_cfunc_wrapper": True,
+        "_nrt": False,
         "pipeline_class": Pipeline,
     }
     return njit(**options)(function)

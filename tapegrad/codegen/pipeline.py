@@ -5,7 +5,9 @@ closures, array expressions and literals, and its helpers are only ever included
 """
 
 import contextlib
+import functools
 import gc
+import importlib
 
 import llvmlite.binding as llvm
 import numba
@@ -203,12 +205,16 @@ def _plain_code():
         (numba.core.codegen.JITCPUCodegen, "_library_class", lambda usual: Piece),
         (numba.core.cpu.CPUContext, "get_executable", lambda usual: _no_way_in),
         (numba.core.typing.BaseContext, "resolve_function_type", _remembered),
+        (types.functions.BaseFunction, "get_call_type", _resolved),
+        (numba.core.interpreter.Interpreter, "post_process", lambda usual: _as_it_is),
+        (numba.core.base, "_has_loc", functools.cache),
+        (numba.core.base.BaseContext, "get_abi_sizeof", functools.cache),
         (numba.core.ir.Inst, "_rec_list_vars", lambda usual: _variables),
         (llvm.ffi._LLVMLock, "__enter__", lambda usual: _lock),
         (llvm.ffi._LLVMLock, "__exit__", lambda usual: _unlock),
     ]
     with global_compiler_lock:  # no other thread compiles meanwhile
-        _target().refresh()  # what Numba compiles for itself it compiles in its own way
+        _declare()
         usual = [getattr(owner, name) for owner, name, _ in changes]
         collecting = gc.isenabled()
         try:
@@ -220,7 +226,33 @@ def _plain_code():
             for (owner, name, _), function in zip(changes, usual, strict=True):
                 setattr(owner, name, function)
             if collecting:
+                _let_be()
                 gc.enable()
+
+
+def _declare():
+    """Let Numba declare what it knows: what it compiles for that it compiles in its own way.
+
+    It also looks whether SciPy has BLAS. That takes as long as all else; for us it has.
+    """
+    linalg = importlib.import_module("numba.np.linalg")
+    usual, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        _target().refresh()
+    finally:
+        linalg.ensure_blas = usual
+
+
+def _let_be():
+    """Count all objects as old: else the collector looks at what the compiler has left at once."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
+
+
+def _as_it_is(interpreter, rewritings, function):
+    """Code of ours has no `with`, no starred arguments and no dicts, which would be rewritten."""
+    return function
 
 
 def _no_way_in(*_):
@@ -274,3 +306,18 @@ def _remembered(usual):
         return found[key]
 
     return resolve_function_type
+
+
+def _resolved(usual):
+    """The same where code is made of what has its types, for operators: for just these types."""
+    found: dict = {}
+
+    def get_call_type(function, context, args, kwargs):
+        if kwargs or not all(isinstance(a, (types.Number, types.Boolean)) for a in args):
+            return usual(function, context, args, kwargs)
+        key = (function, context, args)
+        if key not in found:
+            found[key] = usual(function, context, args, kwargs)
+        return found[key]
+
+    return get_call_type
