@@ -109,6 +109,10 @@ class Piece(JITCodeLibrary):
                 if value.linkage in ("", "common"):  # left out where nobody calls it
                     value.linkage = "linkonce_odr"
                 self.defined[name] = normalize_ir_text(str(value))
+        for function in module.functions:
+            for block in function.blocks:  # freed now: in cycles they would wait for the collector
+                block.instructions.clear()
+                block.terminator = None
 
     def add_linking_library(self, library):
         self.called.append(library)
@@ -125,6 +129,7 @@ class Piece(JITCodeLibrary):
 
 def _joined(piece):
     """A module of LLVM's with a piece and all that it calls."""
+    piece.codegen._check_llvm_bugs()  # in some locales it reads numbers wrongly
     pieces, others, waiting = {}, {}, [piece]
     while waiting:
         library = waiting.pop()
@@ -226,7 +231,6 @@ def _plain_code():
             for (owner, name, _), function in zip(changes, usual, strict=True):
                 setattr(owner, name, function)
             if collecting:
-                _let_be()
                 gc.enable()
 
 
@@ -241,13 +245,6 @@ def _declare():
         _target().refresh()
     finally:
         linalg.ensure_blas = usual
-
-
-def _let_be():
-    """Count all objects as old: else the collector looks at what the compiler has left at once."""
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
-        gc.unfreeze()
 
 
 def _as_it_is(interpreter, rewritings, function):
