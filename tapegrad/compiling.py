@@ -23,7 +23,6 @@ from .program.mapping import Batch
 from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
 from .tape.picture import saved
 from .tensor.tracing import users_level
-from .tensor.values import value_of
 from .transforms import hvp, jvp, value_and_grad, vjp
 
 #: Programs kept for one signature, and signatures.
@@ -40,7 +39,7 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     arrays are inputs; those that `argnums` names are differentiated, the others are data and may
     change. Everything else (ints, strings, functions) must be equal. The result is called like `f`
     and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
-    `jvp`, `vjp`, `map`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
+    `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
     What Python learns of a value (an `if`, `float()`, an index) is checked at every call. Where it
     is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
@@ -143,33 +142,40 @@ class Compiled:
             self._derived[name] = Compiled(made, "value", argnums, *settings)
         return self._derived[name](*args, **kwargs)
 
-    def map(self, *args, gradient=True, threads=None):
+    def map(self, *args, in_axes=0, gradient=True, threads=None):
         """Values, and gradients, for each row of the arguments, evaluated on threads.
 
-        Every argument is an array whose first axis counts the evaluations. Returns the values, of
-        shape (n,), and the gradients shaped like the arguments (without `gradient` the values
+        The first axis of every argument counts the evaluations; of those for which `in_axes`, one
+        for all or a tuple, is None instead of 0, there is one for all. Returns the values, of shape
+        (n,), and the gradients, with a row for each evaluation (without `gradient` the values
         alone); the same whatever the number of threads. Raises ValueError for other arguments.
         """
-        rows = [np.ascontiguousarray(value_of(arg), np.float64) for arg in args]
-        if not rows or any(row.ndim == 0 or len(row) != len(rows[0]) for row in rows):
-            shapes = ", ".join(str(row.shape) for row in rows)
-            raise ValueError(
-                f"tapegrad.compile: map needs arrays with a row for each evaluation, not {shapes}"
-            )
-        wanted = [number % len(args) for number in self._argnums] if gradient else []
-        batch = Batch(rows, sorted(set(wanted)))
-        if batch.count:
-            first = batch.arguments(0)
-            variant = self._variant(*first)
-            if variant is not None:
-                batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
-            else:
-                for row in range(batch.count):
-                    batch.set(row, *self._flat(gradient, *batch.arguments(row)))
-        if not gradient:
-            return batch.values
-        made = [batch.gradients[k] for k in wanted]
-        return batch.values, made[0] if self._single else tuple(made)
+        batch = self._batch(args, in_axes, gradient, threads, summed=False)
+        return (batch.values, batch.found(self._single)) if gradient else batch.values
+
+    def sum(self, *args, in_axes=0, gradient=True, threads=None):
+        """The sum of the values for all rows, and its gradient, evaluated on threads.
+
+        Arguments as for `map`. Returns a float, and gradients shaped like the arguments: of one
+        that is the same for all rows (`in_axes` None) a sum over them. Sums are taken in an order
+        that does not depend on the number of threads.
+        """
+        batch = self._batch(args, in_axes, gradient, threads, summed=True)
+        value = float(batch.values.sum())
+        return (value, batch.found(self._single)) if gradient else value
+
+    def _batch(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch:
+        """The arguments as a batch, evaluated."""
+        batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
+        variant = self._variant(*batch.arguments(0)) if batch.count else None
+        if variant is not None:
+            batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
+            if batch.count >= HOT:
+                self._make_native(variant)
+        else:
+            for row in range(batch.count):
+                batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        return batch
 
     def _flat(self, gradient: bool, *args):
         """The value, and the derivatives of the differentiated arguments in their order."""
