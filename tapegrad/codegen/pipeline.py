@@ -184,9 +184,14 @@ def _add_entry(module, symbol, function):
     result, *arguments = [context.get_value_type(kind) for kind in kinds]
     entry = ir.Function(module, ir.FunctionType(result, arguments), symbol)
     builder = ir.IRBuilder(entry.append_basic_block())
-    inner = context.declare_function(module, function)
-    call = context.call_conv.call_function
-    _, value = call(builder, inner, function.restype, function.argtypes, entry.args)
+    _, value = context.call_conv.call_function(
+        builder,
+        context.declare_function(module, function),
+        function.restype,
+        function.argtypes,
+        entry.args,
+        attrs=("alwaysinline",),
+    )
     builder.ret(value)
 
 
