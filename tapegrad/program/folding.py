@@ -93,10 +93,9 @@ class _Finder:
 
     def _has_known(self, step: Scalars) -> bool:
         """Whether there is one at all: one whose operands were known before the step."""
-        known = self.known[step.a] & (self.known[step.b] | (step.b < 0)) & (step.op != GUARD)
-        if len(step.c):
-            known &= self.known[step.c] | (step.c < 0)
-        return bool(known.any())
+        left = np.flatnonzero(self.known[step.a])
+        left = left[(self.known[step.b[left]] != 0) | (step.b[left] < 0)]
+        return bool((step.op[left] != GUARD).any())
 
 
 def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:

@@ -59,7 +59,10 @@ RULES = (
     Rule("divide", ("x", POWER), ("multiply", "x", RECIPROCAL)),  # both round x · 2⁻ᵏ; 2⁻ᵏ is exact
 )
 _OPERANDS = 3
-_CODES = {name: TABLE[name].code for rule in RULES for name in (rule.op, "multiply", "negative")}
+_CODES = {rule.op: TABLE[rule.op].code for rule in RULES}
+#: What is matched without a constant, and kinds of constants that tell of the others.
+_OTHERS = {"negative", "absolute", "where"}
+_TELLING = ONE | MINUS_ONE | ZERO | MINUS_ZERO | POWER
 
 
 def kinds_of(values: np.ndarray) -> np.ndarray:
@@ -108,13 +111,21 @@ class Table:
         at = np.minimum(np.searchsorted(self.results, operands), len(self.results) - 1)
         return np.where(self.results[at] == operands, at, -1)
 
+    def candidates(self) -> dict[str, np.ndarray]:
+        """Operations that rules may change, by name: for most rules a constant tells."""
+        kinds = self.kinds & _TELLING
+        found = {name: np.flatnonzero(self.op == _CODES[name]) for name in _OTHERS}
+        rows = np.zeros(0, np.int64)
+        if kinds.any():
+            rows = np.flatnonzero(kinds[self.columns[0]] | kinds[self.columns[1]])
+        of_rows = self.op[rows]
+        return found | {name: rows[of_rows == _CODES[name]] for name in _CODES.keys() - _OTHERS}
+
     def changes(self) -> Iterator[Change]:
         """For each rule the operations that it changes."""
-        present = np.bincount(self.op, minlength=max(_CODES.values()) + 1)
-        wanted = {rule.op for rule in RULES if present[_CODES[rule.op]]}
-        found = {name: np.flatnonzero(self.op == _CODES[name]) for name in wanted}
+        found = self.candidates()
         for rule in RULES:
-            if rule.op in found:
+            if len(found[rule.op]):
                 fits, names = self._match(rule, found[rule.op])
                 if fits.any():
                     yield Change(rule, found[rule.op], names).where(fits)
@@ -153,10 +164,12 @@ class _Simplifier:
 
     def __init__(self, code: Code):
         self.code = code
-        known, self.values = constants_of(code)
+        self.values = constants_of(code)[1]
         self.kinds = np.zeros(code.slots, np.uint8)
-        self.kinds[known] = kinds_of(self.values[known])
+        for slot, given in code.constants:
+            self.kinds[slot : slot + len(given)] = kinds_of(given)
         self.stands = np.zeros(code.slots, np.int32)
+        self.any_goes = False
         self.added: list[np.ndarray] = []
         self.new: dict[int, Step] = {}  # by the id of what they replace
 
@@ -164,7 +177,7 @@ class _Simplifier:
         """The simpler program, None if there is none."""
         self._numbers([step for step in self.code.steps if isinstance(step, Scalars)])
         self._arrays([s for s in self.code.steps if isinstance(s, Elementwise) and _is_single(s)])
-        if not self.new and not self.stands.any():
+        if not self.new and not self.any_goes:
             return None
         added = np.concatenate([np.zeros(0), *self.added])
         constants = [*self.code.constants, *([(self.code.slots, added)] if len(added) else [])]
@@ -200,6 +213,7 @@ class _Simplifier:
         for change in found:
             if isinstance(change.rule.equal, str):
                 self.stands[results[change.rows]] = change.names[change.rule.equal]
+                self.any_goes = True
         rewritten = [change for change in found if not isinstance(change.rule.equal, str)]
         if any(len(change.rows) for change in rewritten):
             columns = [op.copy(), a.copy(), b.copy()]
@@ -241,6 +255,7 @@ class _Simplifier:
                 out, view = steps[k].stores[0][1], views[number]
                 if is_injective(view):
                     self.stands[slice(*out.extent)] = slots_of(view).ravel()
+                    self.any_goes = True
             return
         constants = np.array([views[number].offset for number in change.names["constant"]])
         code, firsts, seconds = self._operation(change, constants)

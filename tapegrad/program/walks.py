@@ -13,12 +13,16 @@ from ..replay.steps import Scalars
 
 #: In `stands`: nothing reads the slot.
 UNREAD = -1
-#: So many different operations before are remembered, a power of two: more than the longest period
-#: of a loop. What is remembered has to fit into the cache.
-WINDOW = 1 << 15
+#: So many different operations before are remembered, a power of two: they have to fit into the
+#: cache.
+WINDOW = 1 << 12
+#: Hashes of operations: so many that hardly two meet.
+HASHES = 8 * WINDOW
 #: Words of one that is remembered: operation, operands, slot of the result, the one before with the
 #: same hash.
 ENTRY = 6
+#: Operands that are fewer slots away tell one place in a loop from another.
+NEAR = 64
 #: Surroundings are counted by a hash of so many values.
 SURROUNDINGS = 1 << 16
 #: Words of a walk, byte offsets: a number unless said otherwise.
@@ -38,9 +42,10 @@ SURROUNDINGS = 1 << 16
     COMMUTATIVE,  # bytes by operation
     TOTALS,  # int32 by hash of surroundings
     WISHES,  # the same
+    SEEN,  # the same, three each: what stands for the first, how far away it is, if others differ
     OUT,  # columns that are written, int32, as many as are read
-) = range(0, 8 * 16, 8)
-_WORDS = 16 + 3
+) = range(0, 8 * 17, 8)
+_WORDS = 17 + 3
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
 _SOURCE = (
@@ -99,10 +104,9 @@ def stand_in(stands, slot):
 
 
 @helper
-def remembered(w, h, op, a, b, c):
-    """The number of an operation that is remembered; −1 if it is not."""
-    ring, count = i32s(load_i64(w, RING)), load_i64(w, REMEMBERED)
-    i = i32s(load_i64(w, HEADS))[h]
+def remembered(heads, ring, count, h, op, a, b, c):
+    """Where an operation is remembered; −1 if it is not."""
+    i = heads[h]
     while i >= 0 and i >= count - WINDOW:
         at = (i & (WINDOW - 1)) * ENTRY
         if ring[at] == op and ring[at + 1] == a and ring[at + 2] == b and ring[at + 3] == c:
@@ -111,38 +115,51 @@ def remembered(w, h, op, a, b, c):
     return -1
 
 
-@helper
-def remember(w, h, op, a, b, c, slot):
-    ring, heads, count = i32s(load_i64(w, RING)), i32s(load_i64(w, HEADS)), load_i64(w, REMEMBERED)
-    at = (count & (WINDOW - 1)) * ENTRY
-    ring[at], ring[at + 1], ring[at + 2], ring[at + 3] = op, a, b, c
-    ring[at + 4], ring[at + 5] = slot, heads[h]
-    heads[h] = count
-    store_i64(w, REMEMBERED, count + 1)
-
-
 def number(w):
     """Let operations that are remembered stand for later ones, and wish for that."""
     op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
+    c, has_c = i32s(load_i64(w, C)), load_i64(w, C) != 0
     stands, wished, first = i32s(load_i64(w, BY_SLOT)), u8s(load_i64(w, WISHED)), load_i64(w, FIRST)
+    heads, ring, count = i32s(load_i64(w, HEADS)), i32s(load_i64(w, RING)), load_i64(w, REMEMBERED)
     commutative, found = u8s(load_i64(w, COMMUTATIVE)), 0
     for k in range(load_i64(w, COUNT)):
-        if op[k] == 0:
+        code = op[k]
+        if code == 0:
             continue
-        x, y, z = stand_in(stands, a[k]), stand_in(stands, b[k]), stand_in(stands, third(w, k))
-        if commutative[op[k]] != 0 and x > y:
-            x, y = y, x
-        h = ((x * 0x9E3779B97F4A7C1 + y) * 0x9E3779B97F4A7C1 + z * 31 + op[k]) * 0x9E3779B97F4A7C1
-        h = (h >> 40) & (2 * WINDOW - 1)
-        i, slot = remembered(w, h, op[k], x, y, z), first + k
+        x, y, z = stand_in(stands, a[k]), stand_in(stands, b[k]), -1
+        if has_c:
+            z = stand_in(stands, c[k])
+        if commutative[code] != 0:
+            x, y = min(x, y), max(x, y)
+        h = (x * 0x9E3779B97F4A7C1 + y * 0x2545F4914F6CDD1D + z * 0x632BE59BD9B4E019 + code * 0x51)
+        h = ((h ^ (h >> 29)) * 0x9E3779B97F4A7C1 >> 40) & (HASHES - 1)
+        i, slot = remembered(heads, ring, count, h, code, x, y, z), first + k
         if i >= 0:
-            slot = i32s(load_i64(w, RING))[(i & (WINDOW - 1)) * ENTRY + 4]
+            slot = ring[(i & (WINDOW - 1)) * ENTRY + 4]
             stands[first + k] = slot
             wished[k] = 1
             found += 1
-        if i < 0 or load_i64(w, REMEMBERED) - i > WINDOW // 2:
-            remember(w, h, op[k], x, y, z, slot)
+        if i < 0 or count - i > WINDOW // 2:
+            at = (count & (WINDOW - 1)) * ENTRY
+            ring[at], ring[at + 1], ring[at + 2], ring[at + 3] = code, x, y, z
+            ring[at + 4], ring[at + 5] = slot, heads[h]
+            heads[h] = count
+            count += 1
+    store_i64(w, REMEMBERED, count)
     return found
+
+
+@helper
+def near(first, k, operand):
+    """How far back an operand is among the results of the step, 0 if it is far."""
+    back = first + k - operand
+    return back if operand >= first and 0 < back < NEAR else 0
+
+
+@helper
+def gone_on(surroundings, first, k, op, a, b):
+    """The last eight operations and their operands, where they are near, one operation on."""
+    return (surroundings << 8) ^ op ^ (near(first, k, a) << 12) ^ (near(first, k, b) << 18)
 
 
 @helper
@@ -152,27 +169,38 @@ def place_of(surroundings):
 
 def survey(w):
     """Count operations by their surroundings, and those that are wished for."""
-    op, wished = i32s(load_i64(w, OPS)), u8s(load_i64(w, WISHED))
-    totals, wishes = i32s(load_i64(w, TOTALS)), i32s(load_i64(w, WISHES))
+    op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
+    wished, first = u8s(load_i64(w, WISHED)), load_i64(w, FIRST)
+    stands, totals = i32s(load_i64(w, BY_SLOT)), i32s(load_i64(w, TOTALS))
+    wishes, seen = i32s(load_i64(w, WISHES)), i32s(load_i64(w, SEEN))
     surroundings = 0
     for k in range(load_i64(w, COUNT)):
-        surroundings = (surroundings << 8) ^ op[k]
+        surroundings = gone_on(surroundings, first, k, op[k], a[k], b[k])
         h = place_of(surroundings)
         totals[h] += 1
-        wishes[h] += wished[k]
+        if wished[k] != 0:
+            other = stands[first + k] if load_i64(w, BY_SLOT) != 0 else 0
+            away = first + k - other
+            if wishes[h] == 0:
+                seen[3 * h], seen[3 * h + 1] = other, away
+            elif seen[3 * h] != other and seen[3 * h + 1] != away:
+                seen[3 * h + 2] = 1
+            wishes[h] += 1
     return 0
 
 
 def select(w, few):
     """Wish only where all in the same surroundings but one are wished for, or few there are."""
-    op, wished = i32s(load_i64(w, OPS)), u8s(load_i64(w, WISHED))
+    op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
+    wished, first = u8s(load_i64(w, WISHED)), load_i64(w, FIRST)
     totals, wishes = i32s(load_i64(w, TOTALS)), i32s(load_i64(w, WISHES))
-    surroundings, found = 0, 0
+    seen, surroundings, found = i32s(load_i64(w, SEEN)), 0, 0
     for k in range(load_i64(w, COUNT)):
-        surroundings = (surroundings << 8) ^ op[k]
+        surroundings = gone_on(surroundings, first, k, op[k], a[k], b[k])
         if wished[k] != 0:
             h = place_of(surroundings)
-            wished[k] = totals[h] <= few or wishes[h] >= totals[h] - 1
+            alike = seen[3 * h + 2] == 0 and wishes[h] >= totals[h] - 1
+            wished[k] = alike or totals[h] <= few
             found += wished[k]
     return found
 
@@ -226,18 +254,22 @@ class Walk:
         return _compiled()[name](self._words.ctypes.data, *numbers)
 
 
-def settle_wishes(steps: list[Scalars], wishes: list[np.ndarray]) -> bool:
+def settle_wishes(
+    steps: list[Scalars], wishes: list[np.ndarray], stands: np.ndarray | None = None
+) -> bool:
     """Leave wishes only where they keep loops regular; whether any are left.
 
     A wish says that an operation is to go. Native code finds loops by iterations that are alike. If
     an operation went in some of them only (because a constant happens to be 1 there, or two are
     equal), what was a loop would be none. So it goes only if all after the same operations
-    do, but for one: what does not change in a loop is computed in the first iteration.
+    do, but for one: what does not change in a loop is computed in the first iteration. And if other
+    results stand for them, it has to be the same for all, or one that is as far away.
     """
     if not any(wished.any() for wished in wishes):
         return False
     totals, counted = (np.zeros(SURROUNDINGS, np.int32) for _ in range(2))
-    walk = Walk({TOTALS: totals, WISHES: counted})
+    arrays = {TOTALS: totals, WISHES: counted, SEEN: np.zeros(3 * SURROUNDINGS, np.int32)}
+    walk = Walk(arrays if stands is None else arrays | {BY_SLOT: stands})
     for step, wished in zip(steps, wishes, strict=True):
         walk("survey", step, {WISHED: wished})
     left = [
