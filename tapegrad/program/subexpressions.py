@@ -14,7 +14,7 @@ import numpy as np
 
 from ..ops.steering import STEERING
 from ..ops.table import MOST_CODES, TABLE
-from ..replay.steps import ARENA, Code, Pack, Scalars, Step, View
+from ..replay.steps import ARENA, Code, Elementwise, Pack, Scalars, Step, View
 from . import walks
 from .merging import merged
 from .reads import views_written
@@ -81,15 +81,23 @@ class _Finder:
 
     def _key(self, step: Step, written: list[View]) -> tuple | None:
         """What a step of arrays computes, wherever it writes it; None if that cannot be said."""
-        parts = [*vars(step).values()]
+        parts = dict(vars(step))
         if isinstance(step, Pack):
-            parts = [step.out, self._stand_ins(step.slots)]
+            parts["slots"] = self._stand_ins(step.slots)
+        if isinstance(step, Elementwise):
+            parts["ops"] = [self._ordered(*op) for op in step.ops]
         try:
-            key = type(step), *[self._hashable(what, written) for what in parts]
+            key = type(step), *[self._hashable(what, written) for what in parts.values()]
             hash(key)
         except TypeError:
             return None
         return key
+
+    def _ordered(self, code: int, operands: tuple) -> tuple[int, tuple]:
+        """An operation of an element-wise step; where operands may change places, in one order."""
+        if code in COMMUTATIVE and all(isinstance(x, View) for x in operands):
+            return code, tuple(sorted(operands, key=lambda x: self._place(x, [])))
+        return code, operands
 
     def _hashable(self, what, written: list[View]) -> Hashable:
         """Equal for equal parts of steps: numbers of one type, zeros of one sign."""
@@ -110,7 +118,7 @@ class _Finder:
         if view.base == ARENA and view.size:
             for number, out in enumerate(written):
                 if out.offset <= offset < out.offset + out.size:
-                    return number, offset - out.offset, view.shape, view.strides
+                    return -1 - number, offset - out.offset, view.shape, view.strides
             if self.stands[offset] > 0 and self._has_moved(view):
                 offset = int(self.stands[offset])
         return view.base, offset, view.shape, view.strides
