@@ -69,7 +69,7 @@ class _Finder:
             if view is not first and view.size:
                 low, high = view.extent
                 self.stands[low:high] = np.arange(first.offset, first.offset + view.size)
-                self.moved.append((low, high))
+                bisect.insort(self.moved, (low, high))
 
     def any_left(self) -> bool:
         """Whether there is any, after what would spoil loops has been left out."""
@@ -81,11 +81,13 @@ class _Finder:
 
     def _key(self, step: Step, written: list[View]) -> tuple | None:
         """What a step of arrays computes, wherever it writes it; None if that cannot be said."""
+        if isinstance(step, Elementwise):
+            ops = [self._operation(*op) for op in step.ops]
+            results = [(k, self._place(v, written)) for k, v in (*step.stores, *step.sums)]
+            return Elementwise, step.shape, len(step.stores), *ops, *results
         parts = dict(vars(step))
         if isinstance(step, Pack):
             parts["slots"] = self._stand_ins(step.slots)
-        if isinstance(step, Elementwise):
-            parts["ops"] = [self._ordered(*op) for op in step.ops]
         try:
             key = type(step), *[self._hashable(what, written) for what in parts.values()]
             hash(key)
@@ -93,11 +95,10 @@ class _Finder:
             return None
         return key
 
-    def _ordered(self, code: int, operands: tuple) -> tuple[int, tuple]:
-        """An operation of an element-wise step; where operands may change places, in one order."""
-        if code in COMMUTATIVE and all(isinstance(x, View) for x in operands):
-            return code, tuple(sorted(operands, key=lambda x: self._place(x, [])))
-        return code, operands
+    def _operation(self, code: int, operands: tuple) -> tuple:
+        """An operation of an element-wise step; operands that may change places in one order."""
+        found = [self._place(x, []) if isinstance(x, View) else (x,) for x in operands]
+        return code, *(sorted(found) if code in COMMUTATIVE else found)
 
     def _hashable(self, what, written: list[View]) -> Hashable:
         """Equal for equal parts of steps: numbers of one type, zeros of one sign."""

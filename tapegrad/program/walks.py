@@ -6,9 +6,12 @@ or UNREAD.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
-from ..codegen.factory import functions, once
+from ..codegen.factory import functions
 from ..replay.steps import Scalars
 
 #: In `stands`: nothing reads the slot.
@@ -222,17 +225,19 @@ def keep(w):
     return left
 '''
 )
-_EXPORTS = {"know": 1, "read": 1, "number": 1, "survey": 1, "select": 2, "keep": 1}
+#: What is compiled together, since it is needed together, and how many arguments it has.
+_GROUPS = {"read": 1, "number": 1}, {"know": 1}, {"survey": 1, "select": 2}, {"keep": 1}
 
 
 #: Operations in the same surroundings are judged one by one where there are no more of them.
 FEW = 8
 
 
-@once
-def _compiled() -> dict:
-    """The compiled functions, callable."""
-    return functions(_SOURCE, _EXPORTS, keep_lock=False)
+@functools.cache
+def _compiled(name: str) -> Callable[..., int]:
+    """A compiled walk, callable."""
+    group = next(group for group in _GROUPS if name in group)
+    return functions(_SOURCE, group, keep_lock=False)[name]
 
 
 class Walk:
@@ -251,7 +256,7 @@ class Walk:
         self._words[A // 8 : BY_SLOT // 8] = [x.ctypes.data if len(x) else 0 for x in columns[1:]]
         for word, array in arrays.items():
             self._words[word // 8] = array.ctypes.data
-        return _compiled()[name](self._words.ctypes.data, *numbers)
+        return _compiled(name)(self._words.ctypes.data, *numbers)
 
 
 def settle_wishes(
