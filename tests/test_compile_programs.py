@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 
-#: A third for each of the first tests; see CONTRIBUTING.md.
-EXAMPLES = int(os.environ.get("TAPEGRAD_PROGRAMS", "300"))
+#: A third of them for each of the first tests; see CONTRIBUTING.md.
+EXAMPLES = -(-int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 3)
 CALLS = 8
 sizes = st.sampled_from([6, 12])
 
@@ -31,7 +31,7 @@ def check_reason(c):
     assert c._reason is None or "at nearly every call" in c._reason, c._reason
 
 
-@settings(max_examples=EXAMPLES // 3)
+@settings(max_examples=EXAMPLES)
 @given(random_programs.programs(False, 25), sizes, st.integers(0, 100))
 def test_programs_agree_with_the_function(program, n, seed):
     f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731
@@ -46,7 +46,7 @@ def test_programs_agree_with_the_function(program, n, seed):
     check_reason(c)
 
 
-@settings(max_examples=EXAMPLES // 3)
+@settings(max_examples=EXAMPLES)
 @given(random_programs.programs(True, 25), sizes, st.integers(0, 100))
 def test_exact_values_agree_bit_for_bit(program, n, seed):
     f = lambda x, y: random_programs.run(program, x, y, random_programs.EXACT)  # noqa: E731
@@ -60,7 +60,7 @@ def test_exact_values_agree_bit_for_bit(program, n, seed):
     check_reason(c)
 
 
-@settings(max_examples=EXAMPLES // 3)
+@settings(max_examples=EXAMPLES)
 @given(random_programs.programs(True, 12), sizes, st.integers(0, 100))
 def test_gradients_agree_bit_for_bit(program, n, seed):
     """Where no rounding depends on the order in which adjoints are added.

@@ -108,6 +108,18 @@ def sum_of(typingctx, total, part):
 
 
 @intrinsic
+def multiply_add(typingctx, x, y, z):
+    """x·y + z, rounded once where the processor does that in one instruction."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double] * 3)
+        return builder.call(builder.module.declare_intrinsic("llvm.fmuladd", [double], kind), args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
 def exchange(typingctx, address, value):
     """Write a word and return what was there, in one step that other threads see as such."""
 

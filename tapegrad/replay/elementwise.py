@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 from ..codegen.layout import FEW_OPERANDS
 from ..ops.table import BY_CODE, TABLE
 from ..sweep.kernels import compile_adjoint, compile_value
+from .blocks import ONE
 from .flow import Flow, Node
 from .parts import Part
-from .passes import ADJOINTS, VALUES, Buffer, Pass, Word, part
+from .passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word, part
 from .steps import Elementwise, View
 
 
 @functools.cache
-def _value_kernel(code: int) -> int:
-    return compile_value(BY_CODE[code], 8)
+def _value_kernel(code: int, uniform: int = 0) -> int:
+    return compile_value(BY_CODE[code], 8, uniform)
 
 
 @functools.cache
@@ -43,10 +44,28 @@ class _Values:
             self.known[node] = self.code.place(stored[0], VALUES) if stored else Buffer()
         return self.known[node]
 
+    def is_one(self, node: Node) -> bool:
+        """Whether a node is a number, the same for all elements of a block."""
+        return isinstance(node, View) and self.code.cut.way(node) == ONE
+
+    def uniform(self, k: int) -> int:
+        """Which operands a kernel of operation k takes as one number."""
+        operands = self.flow.operands[k]
+        few = len(operands) <= FEW_OPERANDS
+        return sum(1 << j for j, node in enumerate(operands) if few and self.is_one(node))
+
+    def operand(self, k: int, j: int) -> Word:
+        """What such a kernel is given for operand j."""
+        node = self.flow.operands[k][j]
+        if isinstance(node, View) and self.uniform(k) >> j & 1:
+            return self.code.read(node, VALUES, whole=False)
+        return self.word(node)
+
     def compute(self, numbers: Iterable[int]) -> None:
         for k in numbers:
-            words = [self.word(node) for node in (*self.flow.operands[k], k)]
-            self.code.call(_value_kernel(self.flow.ops[k].code), *words)
+            words = [self.operand(k, j) for j in range(len(self.flow.operands[k]))]
+            kernel = _value_kernel(self.flow.ops[k].code, self.uniform(k))
+            self.code.call(kernel, *words, self.word(k))
 
     def results(self) -> None:
         """Compute all that the step writes."""
@@ -65,7 +84,7 @@ class _Adjoints:
     """Adjoints computed in one pass.
 
     The adjoint of a node may be that of another, while nothing has been added to it: only those
-    that are `own` may be written.
+    that are `own` may be written. Those of numbers are sums, which are added where they belong.
     """
 
     def __init__(self, values: _Values):
@@ -103,8 +122,10 @@ class _Adjoints:
         return self.code.place(node, ADJOINTS) if node in self.flow.set_ else Buffer()
 
     def _add(self, node: Node, block: Word) -> None:
-        """Add a block that is not to be written to the adjoint of a node."""
-        if node in self.own:
+        """Add a block that is not to be written, or a sum, to the adjoint of a node."""
+        if isinstance(node, View) and self.values.is_one(node):
+            self.code.deliver(block, node, ADJOINTS, summed=isinstance(block, Number))
+        elif node in self.own:
             self.code.call("add", block, self.at[node])
         elif node in self.at:
             home = self._home(node)
@@ -121,20 +142,23 @@ class _Adjoints:
     def _added(self, node: Node) -> None:
         """Bring the adjoint of a view to its place once it is complete."""
         self.left[node] -= 1
-        if isinstance(node, View) and self.left[node] == 0 and node not in self.flow.set_:
+        if not isinstance(node, View) or node not in self.at or node in self.flow.set_:
+            return
+        if self.left[node] == 0:
             place = self.code.place(node, ADJOINTS)
             if self.at[node] != place:
                 self.code.deliver(self.at[node], node, ADJOINTS)
 
     def _call_kernel(self, k: int, edges: list[tuple[int, Node]]) -> None:
-        op, g, later = self.flow.ops[k], self.at[k], []
-        read = self.flow.slope_nodes(k)
-        words = [self.values.word(n) if n in read else g for n in (*self.flow.operands[k], k)]
+        op, g, uniform = self.flow.ops[k], self.at[k], self.values.uniform(k)
+        masks = sum(1 << j for j, _ in edges) | uniform << FEW_OPERANDS
         targets: list[Word] = [g] * len(op.inputs)
-        masks = sum(1 << j for j, _ in edges)
+        later: list[tuple[Node, Word]] = []
         for j, node in edges:
             self._start(node)
-            if len(op.inputs) > FEW_OPERANDS:  # its kernel can only add
+            if uniform >> j & 1:
+                targets[j] = Number()
+            elif len(op.inputs) > FEW_OPERANDS:  # its kernel can only add
                 targets[j] = Buffer()
                 self.code.call("zero", targets[j])
             elif node in self.own and self.at[node] not in targets:
@@ -148,11 +172,18 @@ class _Adjoints:
                     self.own.add(node)
                     continue
             later.append((node, targets[j]))
-        self.code.call(_adjoint_kernel(op.code, masks), *words, g, *targets)
-        for node, block in later:
-            self._add(node, block)
+        self.code.call(_adjoint_kernel(op.code, masks), *self._read(k), g, *targets)
+        for node, word in later:
+            self._add(node, word)
         for _, node in edges:
             self._added(node)
+
+    def _read(self, k: int) -> list[Word]:
+        """What the slopes of operation k may read, its adjoint in place of what they do not."""
+        read, g = self.flow.slope_nodes(k), self.at[k]
+        nodes = enumerate(self.flow.operands[k])
+        words = [self.values.operand(k, j) if node in read else g for j, node in nodes]
+        return [*words, self.values.word(k) if k in read else g]
 
 
 def interpreted(

@@ -25,6 +25,8 @@ VALUES, ADJOINTS = layout.RUN_VALUE_BASES, layout.RUN_ADJOINT_BASES
 NEAR = 1 << 17
 #: The least that blocks are shortened to for that.
 SHORT = 128
+#: Elements of a block that needs no buffers.
+LONG = 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,10 @@ class Buffer:
         self.lasting = lasting
 
 
+class Number:
+    """Memory for one number that a block gives."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Mark:
     """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
@@ -60,7 +66,7 @@ class Mark:
 
 
 FRAME, START = Mark(blockwise.SCRATCH, 0), Mark(blockwise.NOTHING, 1)
-Word = Place | Axes | Buffer | Mark
+Word = Place | Axes | Buffer | Number | Mark
 Call = tuple[int, Sequence[Word]]
 
 
@@ -137,10 +143,12 @@ def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], in
 
 def _length(cut: Cut, buffers: int, room: int) -> int:
     """Elements of a block: pieces of equal length, whose buffers stay near and fit the scratch."""
-    fits = room // (8 * max(buffers, 1)) - 2 * CACHE_LINE // 8
-    if fits < 1:
-        raise ValueError(f"an element-wise step with {buffers} blocks alive at once is too large")
-    most = min(BLOCK, fits, max(SHORT, NEAR // (8 * max(buffers, 1))))
+    most = LONG
+    if buffers:
+        fits = room // (8 * buffers) - 2 * CACHE_LINE // 8
+        if fits < 1:
+            raise ValueError(f"an element-wise step with {buffers} blocks at once is too large")
+        most = min(BLOCK, fits, max(SHORT, NEAR // (8 * buffers)))
     pieces = math.ceil(cut.size / most) or 1
     return min(most, _rounded(math.ceil(cut.size / pieces), CACHE_LINE // 8))
 
@@ -164,7 +172,10 @@ class _Writer:
                 self.origins.setdefault(key, blockwise.FIXED + len(self.origins))
         tables = blockwise.FIXED + len(self.origins) + 2 * len(self.words)
         begin = blockwise.AT_TABLES + 8 * tables
-        self.buffers = _rounded(begin, CACHE_LINE)
+        self.numbers = _rounded(begin, CACHE_LINE)
+        distinct = dict.fromkeys(word for word in self.words if isinstance(word, Number))
+        self.number = {word: k for k, word in enumerate(distinct)}
+        self.buffers = self.numbers + CACHE_LINE * len(distinct)
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code.cut, count, layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (blockwise.HEAD_BYTES // 8)
@@ -214,6 +225,8 @@ class _Writer:
             # one cache line apart: lines at one place of all buffers would share a few sets
             stride = _rounded(8 * self.length, CACHE_LINE) + CACHE_LINE
             return blockwise.SCRATCH, self.buffers + self.given[word] * stride, 0
+        if isinstance(word, Number):
+            return blockwise.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
         return word.origin, 0, word.step * self.length
 
     def _moves(self) -> list[int]:

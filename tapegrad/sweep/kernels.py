@@ -64,13 +64,18 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     return _HEAD + "\n".join(head + body + tail) + "\n"
 
 
-def value_source(op: Pointwise, width: int) -> str:
-    """Text of the kernel that computes the values of an operation."""
+def value_source(op: Pointwise, width: int, uniform: int) -> str:
+    """Text of the kernel that computes the values of an operation.
+
+    Of the inputs in the mask `uniform` there is one value for all elements.
+    """
     view = _VIEW[width]
     lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
     lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    once = [name for j, name in enumerate(op.inputs) if uniform >> j & 1]
+    lines += [f"    {name} = {name}s[0]" for name in once]
     lines += ["    for i in range(n):"]
-    lines += [f"        {name} = {name}s[i]" for name in op.inputs]
+    lines += [f"        {name} = {name}s[i]" for name in op.inputs if name not in once]
     lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
     lines += [f"        outs[i] = {op.value}"]
     return _HEAD + "\n".join(lines) + "\n"
@@ -82,9 +87,10 @@ def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:
     return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
 
 
-def compile_value(op: Pointwise, width: int) -> int:
+def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
     """Address of the value kernel."""
-    return compile_source(value_source(op, width), {"kernel": "void(int64, int64)"})["kernel"]
+    text = value_source(op, width, uniform)
+    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
 
 
 _STRUCTURAL_HEAD = """

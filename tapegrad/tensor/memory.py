@@ -12,8 +12,11 @@ import threading
 
 import numpy as np
 
-from ..codegen.layout import CACHE_LINE, LARGE
+from ..codegen.layout import LARGE
 
+#: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that what a
+#: loop writes is never mistaken for what it reads next: processors compare twelve bits first.
+PAGE = 4096
 #: Most bytes that are kept without being in use.
 KEPT = 512 << 20
 
@@ -28,14 +31,14 @@ def _is_idle(blocks, k) -> bool:
 
 
 def empty(shape, dtype=np.float64) -> np.ndarray:
-    """An uninitialised array in C order, like np.empty; a large one begins with a cache line."""
+    """An uninitialised array in C order, like np.empty; a large one begins with a page."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
     with _lock:
         block = _take(size)
-    start = -block.ctypes.data % CACHE_LINE
+    start = -block.ctypes.data % PAGE
     return block[start : start + size].view(dtype).reshape(shape)
 
 
@@ -52,7 +55,7 @@ def _take(size: int) -> np.ndarray:
             return blocks[k]
     if _total + size > KEPT:
         _drop_idle()
-    block = np.empty(size + CACHE_LINE, np.uint8)
+    block = np.empty(size + PAGE, np.uint8)
     if _total + size <= KEPT:
         blocks.append(block)
         _total += size
