@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import warnings
 from collections.abc import Callable
-from concurrent.futures import Future
 
-import numpy as np
-
-from .inputs import plain, tree_leaves
 from .jacobians import hessian, jacobian
 from .program import files
 from .program.arguments import Arguments
-from .program.background import HOT, compile_later
+from .program.background import HOT
 from .program.drawing import drawing_of_program
 from .program.explaining import explain
-from .program.fast import FastCall, fast_call
+from .program.fast import arrays_for, fast_call
 from .program.files import Compilation
 from .program.mapping import Batch
-from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .program.variants import Variant
+from .replaying import Replayed
 from .tape.picture import saved
-from .tensor.tracing import users_level
-from .tensor.values import value_of
-from .transforms import hvp, jvp, value_and_grad, vjp
+from .transforms import hvp, jvp, vjp
 
-#: Programs kept for one signature, and signatures.
-VARIANTS, SIGNATURES = 32, 64
-#: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
-MANY, FEW_HITS = 16, 4
-_CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
+_CHOICES = {
+    "on_branch": ("record", "error"),
+    "verify": ("once", "always", "never"),
+    "memory": ("all", "sqrt"),
+}
 
 
-def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None):
+def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None, memory="all"):
     """A function that computes what `f` does: recorded at the first call, replayed afterwards.
 
     A recording serves calls whose arguments have the same structure, shapes and dtypes. Floats and
     arrays are inputs; those that `argnums` names are differentiated, the others are data and may
     change. Everything else (ints, strings, functions) must be equal. The result is called like `f`
     and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
-    `jvp`, `vjp`, `map`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
+    `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
     What Python learns of a value (an `if`, `float()`, an index) is checked at every call. Where it
     is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
@@ -51,7 +44,9 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
 
     `native` compiles code of the function's own, in a thread beside: after many calls (None), from
     the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
-    taken in another order, and exp, log and the like by vectors.
+    taken in another order, and exp, log and the like by vectors. Native loops keep what they carry
+    from step to step for the reverse pass; with `memory="sqrt"` at intervals only, of about the
+    square root of their steps, and compute the rest again.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -60,32 +55,26 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     >>> print(value, gradient)
     5.0 [2. 4.]
     """
-    settings = dict(argnums=argnums, on_branch=on_branch, verify=verify, native=native)
-    if f is None:
-        return functools.partial(compile, **settings)
-    for name, given in (("on_branch", on_branch), ("verify", verify)):
+    settings = dict(on_branch=on_branch, verify=verify, memory=memory)
+    for name, given in settings.items():
         if given not in _CHOICES[name]:
             choices = ", ".join(map(repr, _CHOICES[name]))
             raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
-    kind, f, settings["argnums"] = getattr(f, "_transform", ("value", f, argnums))
-    return Compiled(f, kind, **settings)
+    settings["native"] = native
+    if f is None:
+        return functools.partial(compile, argnums=argnums, **settings)
+    kind, f, argnums = getattr(f, "_transform", ("value", f, argnums))
+    return Compiled(f, kind, argnums, **settings)
 
 
-class Compiled:
+class Compiled(Replayed):
     """A compiled function; made by `tg.compile`, see there."""
 
-    def __init__(self, f: Callable, kind: str, argnums, on_branch: str, verify: str, native):
+    def __init__(self, f: Callable, kind: str, argnums, **settings):
+        super().__init__(f, kind, argnums, **settings)
+        self._settings = settings
         functools.update_wrapper(self, f)
-        self._name = getattr(f, "__name__", str(f))
-        self._f, self._kind = f, kind
-        self._single = isinstance(argnums, (int, np.integer))
-        self._argnums = (argnums,) if self._single else tuple(argnums)
-        self._on_branch, self._verify, self._native = on_branch, verify, native
-        self._families = Families(SIGNATURES, VARIANTS)
-        self._reason: str | None = None  # why there is no program
-        self._fast: FastCall | None = None  # the program used last, if calls of it can be short
         self._derived: dict[str, Compiled] = {}
-        self._compiling: list[Future] = []
 
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
@@ -93,8 +82,15 @@ class Compiled:
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
 
-    def value_and_grad(self, *args, **kwargs):
-        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
+    def value_and_grad(self, *args, out=None, **kwargs):
+        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them.
+
+        `out` is an array for the gradient, or a tuple with one for each of several: float64, in C
+        order, with the shape of its argument and no memory that an argument has. It is filled and
+        returned. Raises ValueError for another one.
+        """
+        if out is not None:
+            return self._into(out, args, kwargs), out
         fast = self._fast  # another thread may set it
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
@@ -105,9 +101,23 @@ class Compiled:
                 return value, gradients[0] if self._single else self._in_order(fast, gradients)
         return self._evaluate(args, kwargs, gradient=True)
 
-    def grad(self, *args, **kwargs):
-        """The gradient, as `tg.grad(f, argnums)` gives it."""
-        return self.value_and_grad(*args, **kwargs)[1]
+    def grad(self, *args, out=None, **kwargs):
+        """The gradient, as `tg.grad(f, argnums)` gives it; `out` is as in `value_and_grad`."""
+        return self.value_and_grad(*args, out=out, **kwargs)[1]
+
+    def _into(self, out, args, kwargs) -> float:
+        """The value; the gradients are written to the caller's arrays."""
+        arrays = arrays_for(out, args, self._argnums, self._single)
+        fast, found = self._fast, None
+        if fast is not None and not kwargs:
+            found = fast.value_and_grad(args, [array for _, array in sorted(arrays.items())])
+        if found is not None:
+            return found[0]
+        value, gradients = self.value_and_grad(*args, **kwargs)
+        made = [gradients] if self._single else gradients
+        for array, gradient in zip(arrays.values(), made, strict=True):
+            array[...] = gradient
+        return value
 
     def jacobian(self, *args, **kwargs):
         """The Jacobian, as `tg.jacobian(f, argnums)` gives it."""
@@ -139,37 +149,43 @@ class Compiled:
         if name not in self._derived:
             argnums = self._argnums[0] if self._single else self._argnums
             made = transform(self._f, argnums)
-            settings = (self._on_branch, self._verify, self._native)
-            self._derived[name] = Compiled(made, "value", argnums, *settings)
+            self._derived[name] = Compiled(made, "value", argnums, **self._settings)
         return self._derived[name](*args, **kwargs)
 
-    def map(self, *args, gradient=True, threads=None):
+    def map(self, *args, in_axes=0, gradient=True, threads=None):
         """Values, and gradients, for each row of the arguments, evaluated on threads.
 
-        Every argument is an array whose first axis counts the evaluations. Returns the values, of
-        shape (n,), and the gradients shaped like the arguments (without `gradient` the values
+        The first axis of every argument counts the evaluations; of those for which `in_axes`, one
+        for all or a tuple, is None instead of 0, there is one for all. Returns the values, of shape
+        (n,), and the gradients, with a row for each evaluation (without `gradient` the values
         alone); the same whatever the number of threads. Raises ValueError for other arguments.
         """
-        rows = [np.ascontiguousarray(value_of(arg), np.float64) for arg in args]
-        if not rows or any(row.ndim == 0 or len(row) != len(rows[0]) for row in rows):
-            shapes = ", ".join(str(row.shape) for row in rows)
-            raise ValueError(
-                f"tapegrad.compile: map needs arrays with a row for each evaluation, not {shapes}"
-            )
-        wanted = [number % len(args) for number in self._argnums] if gradient else []
-        batch = Batch(rows, sorted(set(wanted)))
-        if batch.count:
-            first = batch.arguments(0)
-            variant = self._variant(*first)
-            if variant is not None:
-                batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
-            else:
-                for row in range(batch.count):
-                    batch.set(row, *self._flat(gradient, *batch.arguments(row)))
-        if not gradient:
-            return batch.values
-        made = [batch.gradients[k] for k in wanted]
-        return batch.values, made[0] if self._single else tuple(made)
+        batch = self._batch(args, in_axes, gradient, threads, summed=False)
+        return (batch.values, batch.found(self._single)) if gradient else batch.values
+
+    def sum(self, *args, in_axes=0, gradient=True, threads=None):
+        """The sum of the values for all rows, and its gradient, evaluated on threads.
+
+        Arguments as for `map`. Returns a float, and gradients shaped like the arguments: of one
+        that is the same for all rows (`in_axes` None) a sum over them. Sums are taken in an order
+        that does not depend on the number of threads.
+        """
+        batch = self._batch(args, in_axes, gradient, threads, summed=True)
+        value = float(batch.values.sum())
+        return (value, batch.found(self._single)) if gradient else value
+
+    def _batch(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch:
+        """The arguments as a batch, evaluated."""
+        batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
+        variant = self._variant(*batch.arguments(0)) if batch.count else None
+        if variant is not None:
+            batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
+            if batch.count >= HOT:
+                self._make_native(variant)
+        else:
+            for row in range(batch.count):
+                batch.set(row, *self._flat(gradient, *batch.arguments(row)))
+        return batch
 
     def _flat(self, gradient: bool, *args):
         """The value, and the derivatives of the differentiated arguments in their order."""
@@ -212,10 +228,6 @@ class Compiled:
         for derived in self._derived.values():
             derived.wait()
 
-    def _make_native(self, variant: Variant) -> None:
-        if self._native is not False and not variant.program.native:
-            self._compiling.append(compile_later(variant))
-
     def save(self, path) -> None:
         """Write the programs of all signatures so far to a file, which `tg.load` reads.
 
@@ -248,144 +260,6 @@ class Compiled:
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
         return Compilation(*settings, self._families.found, derived, self._reason)
-
-    # --- one evaluation -----------------------------------------------------------------------
-
-    def _evaluate(self, args, kwargs, gradient: bool):
-        arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
-        family = self._family(arguments) if arguments is not None else None
-        if arguments is None or family is None:
-            return self._eagerly(args, kwargs, gradient)
-        variant, memory, stopped = family.run(arguments.values)
-        if variant is None or memory is None:
-            if stopped is not None:
-                self._branch(family, stopped)
-                if self._reason is not None:
-                    return self._eagerly(args, kwargs, gradient)
-            return self._record(family, arguments, args, kwargs, gradient)
-        family.hits += 1
-        if family.hits == HOT and not variant.program.native:
-            self._make_native(variant)
-        try:
-            value = variant.result(memory)
-            if not gradient:
-                found = value, None
-            else:
-                found = self._differentiated(variant, memory, arguments, value)
-        finally:
-            memory.program.end(memory)
-        if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            self._check(found, args, kwargs, gradient)
-            variant.checked = 1 + gradient
-        if gradient and self._verify != "always":
-            self._fast = fast_call(variant, arguments)
-        return found
-
-    def _family(self, arguments: Arguments) -> Variants | None:
-        """The programs for such arguments; None where the function is to be called as it is."""
-        if arguments.nested:
-            return None
-        if arguments.reason is not None:
-            self._give_up(arguments.reason)
-            return None
-        family = self._families.of(arguments.key)
-        if self._families.unused >= SIGNATURES:
-            self._give_up(
-                "its arguments that are neither floats nor arrays differ at nearly every call; "
-                "pass an int that changes as a float or an array"
-            )
-            return None
-        self._convert(family)
-        return family if self._reason is None else None
-
-    def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
-        outputs = variant.program.code.outputs
-        if len(variant.leaves) != 1 or np.size(value) != 1:
-            raise ValueError(
-                "tapegrad.compile: the function returned more than one number; a gradient is of a "
-                "scalar: reduce it, for instance with sum(), or use jacobian"
-            )
-        adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
-        found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
-        return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
-
-    def _in_order(self, fast: FastCall, gradients: list) -> tuple:
-        """Derivatives of the arguments in their order, as `argnums` names them."""
-        wanted = sorted({number % fast.count for number in self._argnums})
-        return tuple(gradients[wanted.index(number % fast.count)] for number in self._argnums)
-
-    def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
-        """Call the function, and keep its program for the next time."""
-        try:
-            return self._recorded(family, arguments, gradient)
-        except NotRecorded as error:
-            reason = str(error)
-        found = self._eagerly(args, kwargs, gradient)
-        self._give_up(reason)
-        return found
-
-    def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        with Traced(self._f, arguments) as traced:
-            family.pending = traced
-            later = traced.is_long and not self._native  # the first result does not wait for it
-            if not later:
-                self._convert(family)
-            if not gradient:
-                return traced.value(), None
-            value, found = traced.value_and_grad(retain=later)
-        return value, arguments.gradients(found, self._argnums, self._single)
-
-    def _convert(self, family: Variants) -> None:
-        """Make a program of what has been recorded last, if that is still to be done."""
-        traced, family.pending = family.pending, None
-        if traced is None:
-            return
-        variant, reason = traced.program()
-        if variant is None:
-            self._give_up(reason)
-            return
-        family.add(variant, None if self._fast is None else self._fast.variant)
-        if self._native:
-            self._make_native(variant)
-
-    def _eagerly(self, args, kwargs, gradient: bool):
-        if gradient:
-            return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
-                *args, **kwargs
-            )
-        return self._f(*args, **kwargs), None
-
-    def _check(self, found, args, kwargs, gradient: bool) -> None:
-        """Compare with the function called as it is."""
-        expected = self._eagerly(args, kwargs, gradient)
-        pairs = itertools.zip_longest(
-            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
-        )
-        for (_, a), (_, b) in pairs:
-            if not agree(a, b):
-                raise RuntimeError(
-                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
-                    "depends on something else than its arguments, such as random numbers or state "
-                    "that changes between calls; pass that as an argument, or use verify='never'"
-                )
-
-    def _branch(self, family: Variants, stopped: str) -> None:
-        """The programs so far do not know how to go on."""
-        if self._on_branch == "error":
-            raise RuntimeError(
-                f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
-                "it was recorded; allow that with on_branch='record'"
-            )
-        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
-            self._give_up(f"it takes another way at {stopped} at nearly every call")
-
-    def _give_up(self, reason: str | None) -> None:
-        self._reason = reason
-        warnings.warn(
-            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
-            RuntimeWarning,
-            stacklevel=users_level(),
-        )
 
 
 def _pulled_back(f, argnums):

@@ -24,7 +24,8 @@ FOLDERS = {
     "profiler": 7,
 }
 MODULES = {
-    **dict.fromkeys("transforms jacobians mapping functional compiling loading".split(), 6),
+    **dict.fromkeys("transforms jacobians mapping functional".split(), 6),
+    **dict.fromkeys("replaying compiling loading".split(), 6),
     **dict.fromkeys(("gradcheck", "projections", "__init__"), 7),
 }
 OTHERS = 5

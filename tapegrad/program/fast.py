@@ -10,6 +10,7 @@ from ..inputs import plain
 from ..replay.layout import FINISHED
 from ..replay.parts import Run
 from ..tensor import memory
+from ..tensor.values import value_of
 from .arguments import Arguments
 from .variants import Variant
 
@@ -52,8 +53,11 @@ class FastCall:
         self.compiled = self.program.compiled["fast"]
         self.free: list[_Memory] = []
 
-    def value_and_grad(self, args: tuple):
-        """The value, and the derivatives of the differentiated arguments in their order."""
+    def value_and_grad(self, args: tuple, arrays=()):
+        """The value, and the derivatives of the differentiated arguments in their order.
+
+        They are written to `arrays`, if these are given.
+        """
         if len(args) != self.count or self.variant.program is not self.program:
             return None
         self.calls += 1
@@ -61,12 +65,13 @@ class FastCall:
             held = self.free.pop()
         except IndexError:
             held = _Memory(self.program.begin(), self.count, self.slot)
-        table, found, k = held.table, [], 2
+        table, k = held.table, 2
+        found: list[np.ndarray] = []
         for arg in args:
             table[k] = id(arg)
             k += 1
         for place, make, shape in self.gradients:
-            made = make(shape)
+            made = arrays[len(found)] if arrays else make(shape)
             table[place] = id(made)
             found.append(made)
         status = self.compiled(held.at)
@@ -90,3 +95,32 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     if variant.fast is None:
         variant.fast = FastCall(variant)
     return variant.fast
+
+
+def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:
+    """The caller's arrays by the number of their argument, once they are known to be fit."""
+    arrays = (out,) if single else out
+    numbers = [number % len(args) for number in argnums]
+    if not isinstance(arrays, (tuple, list)) or len(arrays) != len({*numbers}):
+        raise ValueError(
+            f"tapegrad.compile: out must be {len(numbers)} arrays, one for each argument of "
+            f"argnums {argnums}"
+        )
+    for number, array in zip(numbers, arrays, strict=True):
+        argument = value_of(args[number])
+        shape = np.shape(argument) if isinstance(argument, (np.ndarray, float, int)) else None
+        fits = isinstance(array, np.ndarray) and array.dtype == _FLOAT64 and array.shape == shape
+        if not fits or not array.flags.carray:
+            seen = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else array
+            wanted = "in a structure" if shape is None else f"of shape {shape}"
+            raise ValueError(
+                f"tapegrad.compile: out for argument {number}, {wanted}, is {seen}; it must be a "
+                "writable float64 array in C order of the same shape"
+            )
+        others = [*map(value_of, args), *arrays]
+        if sum(np.may_share_memory(array, x) for x in others if isinstance(x, np.ndarray)) > 1:
+            raise ValueError(
+                f"tapegrad.compile: out for argument {number} shares memory with an argument or "
+                "another out; give it memory of its own"
+            )
+    return dict(zip(numbers, arrays, strict=True))

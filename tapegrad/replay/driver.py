@@ -34,6 +34,8 @@ POOL_SIZE = 1024
 #: Last come its number of axes and the address of its shape.
 SLOT, SIZE, IS_ARRAY, BASE, ZEROED, AXES, SHAPE = range(0, 56, 8)
 INPUT_WORDS = 7
+#: Bytes of an input in the table that `rows` takes.
+ROW_BYTES = 48
 #: What `fast` returns where objects are not what the program takes.
 OTHERS = -1
 
@@ -44,8 +46,8 @@ from tapegrad.codegen.layout import (
     OBJECT_TYPE, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
 )
 from tapegrad.codegen.memory import (
-    call_address, exchange, global_address, helper, load_f64, load_i32, load_i64, memcpy, memset,
-    store_f64, store_i64,
+    call_address, exchange, f64s, global_address, helper, load_f64, load_i32, load_i64, memcpy,
+    memset, store_f64, store_i64,
 )
 from tapegrad.replay.driver import *
 from tapegrad.replay.layout import (
@@ -195,11 +197,22 @@ def clear(run, program, gradients):
     return do_clear(run, program, arrays_of(program, gradients, load_i64(run, RUN_POINTERS)))
 
 
+@helper
+def add_to(row):
+    """Add a gradient to the sum of those of all evaluations, if there is one."""
+    total, given = load_i64(row, 32), load_i64(row, 16)
+    if total != 0:
+        t, g = f64s(total), f64s(given)
+        for i in range(load_i64(row, 40)):
+            t[i] += g[i]
+
+
 def rows(run, program, table, count):
     """Evaluations one after the other; returns how many have been made before one stopped.
 
-    The table holds the address of the values, then by input where its rows lie, how far apart, the
-    same of the gradients (0: none are wanted).
+    The table holds the address of the values, and whether gradients are wanted; then by input where
+    its rows lie, how far apart, the same of the gradients (0: none), where their sum is (0: none)
+    and how many numbers they have.
     """
     inputs = load_i64(program, INPUTS_COUNT)
     pointers = load_i64(run, RUN_POINTERS)
@@ -208,12 +221,14 @@ def rows(run, program, table, count):
     wanted = load_i64(table, 8)
     for row in range(count):
         for k in range(inputs):
-            at = table + 16 + k * 32
+            at = table + 16 + k * ROW_BYTES
             store_i64(pointers, k * 8, load_i64(at, 0) + row * load_i64(at, 8))
             to = load_i64(at, 16)
             store_i64(gradients, k * 8, to + row * load_i64(at, 24) if to != 0 else 0)
         if evaluate(run, program, pointers, gradients if wanted else 0) != FINISHED:
             return row
+        for k in range(inputs):
+            add_to(table + 16 + k * ROW_BYTES)
         store_f64(values, row * 8, load_f64(load_i64(run, RUN_VALUES), result))
     return count
 

@@ -47,13 +47,15 @@ def native(
     wanted: np.ndarray,
     outside: np.ndarray,
     new_slots: Callable[[int], int],
+    cut: bool = False,
 ) -> list[Part]:
     """Parts for a step.
 
     By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
     its adjoint is asked for. `outside` says of results whether anything outside of the step reads
     them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
-    `new_slots(count)` gives the first of so many slots of the arena that nobody else has.
+    `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
+    says that long loops keep what they carry at intervals only (see `kept`).
     """
     pieces = _grouped(_pieces(len(step.op), find_loops(step, known)))
     outside |= _read_by_interpreted(step, pieces)
@@ -62,7 +64,8 @@ def native(
         if piece.native:
             stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
             operands = Operands(stretch, known, initial, wanted)
-            made.append(functools.partial(_compiled, operands, Kept(operands, wanted, new_slots)))
+            kept = Kept(operands, wanted, new_slots, cut)
+            made.append(functools.partial(_compiled, operands, kept))
         else:
             outside[piece.start : piece.stop] = True
             made.append(functools.partial(_interpreted, step, piece))

@@ -1,0 +1,179 @@
+"""A function recorded at its first call and replayed afterwards: how one evaluation goes."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import numpy as np
+
+from .inputs import plain, tree_leaves
+from .program.arguments import Arguments
+from .program.background import HOT, compile_later
+from .program.fast import FastCall, fast_call
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .tensor.tracing import users_level
+from .transforms import value_and_grad
+
+#: Programs kept for one signature, and signatures.
+VARIANTS, SIGNATURES = 32, 64
+#: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
+MANY, FEW_HITS = 16, 4
+
+
+class Replayed:
+    """A function and its programs."""
+
+    def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
+        self._name = getattr(f, "__name__", str(f))
+        self._f, self._kind = f, kind
+        self._single = isinstance(argnums, (int, np.integer))
+        self._argnums = (argnums,) if self._single else tuple(argnums)
+        self._on_branch, self._verify = on_branch, verify
+        self._native, self._memory = native, memory
+        self._families = Families(SIGNATURES, VARIANTS)
+        self._reason: str | None = None  # why there is no program
+        self._fast: FastCall | None = None  # the program used last, if calls of it can be short
+        self._compiling: list[Future] = []
+
+    def _evaluate(self, args, kwargs, gradient: bool):
+        arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        family = self._family(arguments) if arguments is not None else None
+        if arguments is None or family is None:
+            return self._eagerly(args, kwargs, gradient)
+        variant, memory, stopped = family.run(arguments.values)
+        if variant is None or memory is None:
+            if stopped is not None:
+                self._branch(family, stopped)
+                if self._reason is not None:
+                    return self._eagerly(args, kwargs, gradient)
+            return self._record(family, arguments, args, kwargs, gradient)
+        family.hits += 1
+        if family.hits == HOT and not variant.program.native:
+            self._make_native(variant)
+        try:
+            value = variant.result(memory)
+            if not gradient:
+                found = value, None
+            else:
+                found = self._differentiated(variant, memory, arguments, value)
+        finally:
+            memory.program.end(memory)
+        if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
+            self._check(found, args, kwargs, gradient)
+            variant.checked = 1 + gradient
+        if gradient and self._verify != "always":
+            self._fast = fast_call(variant, arguments)
+        return found
+
+    def _family(self, arguments: Arguments) -> Variants | None:
+        """The programs for such arguments; None where the function is to be called as it is."""
+        if arguments.nested:
+            return None
+        if arguments.reason is not None:
+            self._give_up(arguments.reason)
+            return None
+        family = self._families.of(arguments.key)
+        if self._families.unused >= SIGNATURES:
+            self._give_up(
+                "its arguments that are neither floats nor arrays differ at nearly every call; "
+                "pass an int that changes as a float or an array"
+            )
+            return None
+        self._convert(family)
+        return family if self._reason is None else None
+
+    def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
+        outputs = variant.program.code.outputs
+        if len(variant.leaves) != 1 or np.size(value) != 1:
+            raise ValueError(
+                "tapegrad.compile: the function returned more than one number; a gradient is of a "
+                "scalar: reduce it, for instance with sum(), or use jacobian"
+            )
+        adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
+        found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
+        return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
+
+    def _in_order(self, fast: FastCall, gradients: list) -> tuple:
+        """Derivatives of the arguments in their order, as `argnums` names them."""
+        wanted = sorted({number % fast.count for number in self._argnums})
+        return tuple(gradients[wanted.index(number % fast.count)] for number in self._argnums)
+
+    def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+        """Call the function, and keep its program for the next time."""
+        try:
+            return self._recorded(family, arguments, gradient)
+        except NotRecorded as error:
+            reason = str(error)
+        found = self._eagerly(args, kwargs, gradient)
+        self._give_up(reason)
+        return found
+
+    def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
+        with Traced(self._f, arguments) as traced:
+            family.pending = traced
+            later = traced.is_long and not self._native  # the first result does not wait for it
+            if not later:
+                self._convert(family)
+            if not gradient:
+                return traced.value(), None
+            value, found = traced.value_and_grad(retain=later)
+        return value, arguments.gradients(found, self._argnums, self._single)
+
+    def _convert(self, family: Variants) -> None:
+        """Make a program of what has been recorded last, if that is still to be done."""
+        traced, family.pending = family.pending, None
+        if traced is None:
+            return
+        variant, reason = traced.program()
+        if variant is None:
+            self._give_up(reason)
+            return
+        family.add(variant, None if self._fast is None else self._fast.variant)
+        if self._native:
+            self._make_native(variant)
+
+    def _eagerly(self, args, kwargs, gradient: bool):
+        if gradient:
+            return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
+                *args, **kwargs
+            )
+        return self._f(*args, **kwargs), None
+
+    def _check(self, found, args, kwargs, gradient: bool) -> None:
+        """Compare with the function called as it is."""
+        expected = self._eagerly(args, kwargs, gradient)
+        pairs = itertools.zip_longest(
+            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
+        )
+        for (_, a), (_, b) in pairs:
+            if not agree(a, b):
+                raise RuntimeError(
+                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
+                    "depends on something else than its arguments, such as random numbers or state "
+                    "that changes between calls; pass that as an argument, or use verify='never'"
+                )
+
+    def _branch(self, family: Variants, stopped: str) -> None:
+        """The programs so far do not know how to go on."""
+        if self._on_branch == "error":
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
+                "it was recorded; allow that with on_branch='record'"
+            )
+        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
+            self._give_up(f"it takes another way at {stopped} at nearly every call")
+
+    def _give_up(self, reason: str | None) -> None:
+        self._reason = reason
+        warnings.warn(
+            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+    def _make_native(self, variant: Variant) -> None:
+        if self._native is not False and not variant.program.native:
+            self._compiling.append(compile_later(variant, self._memory == "sqrt"))
