@@ -19,10 +19,14 @@ from .replaying import Replayed
 from .tape.picture import saved
 from .transforms import hvp, jvp, vjp
 
-_CHOICES = {"on_branch": ("record", "error"), "verify": ("once", "always", "never")}
+_CHOICES = {
+    "on_branch": ("record", "error"),
+    "verify": ("once", "always", "never"),
+    "memory": ("all", "sqrt"),
+}
 
 
-def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None):
+def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None, memory="all"):
     """A function that computes what `f` does: recorded at the first call, replayed afterwards.
 
     A recording serves calls whose arguments have the same structure, shapes and dtypes. Floats and
@@ -40,7 +44,9 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
 
     `native` compiles code of the function's own, in a thread beside: after many calls (None), from
     the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
-    taken in another order, and exp, log and the like by vectors.
+    taken in another order, and exp, log and the like by vectors. Native loops keep what they carry
+    from step to step for the reverse pass; with `memory="sqrt"` at intervals only, of about the
+    square root of their steps, and compute the rest again.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -49,22 +55,24 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     >>> print(value, gradient)
     5.0 [2. 4.]
     """
-    settings = dict(argnums=argnums, on_branch=on_branch, verify=verify, native=native)
-    if f is None:
-        return functools.partial(compile, **settings)
-    for name, given in (("on_branch", on_branch), ("verify", verify)):
+    settings = dict(on_branch=on_branch, verify=verify, memory=memory)
+    for name, given in settings.items():
         if given not in _CHOICES[name]:
             choices = ", ".join(map(repr, _CHOICES[name]))
             raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
-    kind, f, settings["argnums"] = getattr(f, "_transform", ("value", f, argnums))
-    return Compiled(f, kind, **settings)
+    settings["native"] = native
+    if f is None:
+        return functools.partial(compile, argnums=argnums, **settings)
+    kind, f, argnums = getattr(f, "_transform", ("value", f, argnums))
+    return Compiled(f, kind, argnums, **settings)
 
 
 class Compiled(Replayed):
     """A compiled function; made by `tg.compile`, see there."""
 
-    def __init__(self, f: Callable, kind: str, **settings):
-        super().__init__(f, kind, **settings)
+    def __init__(self, f: Callable, kind: str, argnums, **settings):
+        super().__init__(f, kind, argnums, **settings)
+        self._settings = settings
         functools.update_wrapper(self, f)
         self._derived: dict[str, Compiled] = {}
 
@@ -141,8 +149,7 @@ class Compiled(Replayed):
         if name not in self._derived:
             argnums = self._argnums[0] if self._single else self._argnums
             made = transform(self._f, argnums)
-            settings = dict(on_branch=self._on_branch, verify=self._verify, native=self._native)
-            self._derived[name] = Compiled(made, "value", argnums=argnums, **settings)
+            self._derived[name] = Compiled(made, "value", argnums, **self._settings)
         return self._derived[name](*args, **kwargs)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):

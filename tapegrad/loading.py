@@ -44,8 +44,8 @@ class Loaded(Compiled):
 
         absent.__name__ = absent.__qualname__ = found.name
         argnums = found.argnums[0] if found.single else found.argnums
-        settings = dict(argnums=argnums, on_branch="error", verify="never", native=native)
-        super().__init__(absent, found.kind, **settings)
+        settings = dict(on_branch="error", verify="never", native=native, memory="all")
+        super().__init__(absent, found.kind, argnums, **settings)
         self._families.found = found.families
         self._families.most = len(found.families) + 1  # and one that there is no program for
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}

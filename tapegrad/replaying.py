@@ -26,12 +26,13 @@ MANY, FEW_HITS = 16, 4
 class Replayed:
     """A function and its programs."""
 
-    def __init__(self, f: Callable, kind: str, argnums, on_branch: str, verify: str, native):
+    def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
         self._name = getattr(f, "__name__", str(f))
         self._f, self._kind = f, kind
         self._single = isinstance(argnums, (int, np.integer))
         self._argnums = (argnums,) if self._single else tuple(argnums)
-        self._on_branch, self._verify, self._native = on_branch, verify, native
+        self._on_branch, self._verify = on_branch, verify
+        self._native, self._memory = native, memory
         self._families = Families(SIGNATURES, VARIANTS)
         self._reason: str | None = None  # why there is no program
         self._fast: FastCall | None = None  # the program used last, if calls of it can be short
@@ -175,4 +176,4 @@ class Replayed:
 
     def _make_native(self, variant: Variant) -> None:
         if self._native is not False and not variant.program.native:
-            self._compiling.append(compile_later(variant))
+            self._compiling.append(compile_later(variant, self._memory == "sqrt"))

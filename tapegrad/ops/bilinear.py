@@ -239,6 +239,7 @@ structural(
     "contract",
     contract_adjoint,
     forward=contract_forward,
+    form="contraction",
     helpers=(
         group_size,
         group_stride,

@@ -18,6 +18,7 @@ COMPUTED = Structural(
     adjoint=computed_adjoint,
     helpers=(),
     forward=None,
+    form="",
     writes=False,
     code=len(BY_CODE) + 1,
 )

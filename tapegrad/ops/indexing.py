@@ -182,6 +182,7 @@ structural(
     "deposit",
     deposit_adjoint,
     forward=deposit_forward,
+    form="deposit",
     helpers=(element_offset, add_moved),
     example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",

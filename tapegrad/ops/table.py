@@ -67,7 +67,8 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels. So is `forward`, with the same arguments: it writes the output, an array of doubles,
-    from the operands, for programs; there is none where programs have steps of their own.
+    from the operands, for programs; there is none where programs have steps of their own. `form`
+    names what operands it trusts to be given: programs from files are checked for that.
     `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     `example` is an expression that records one such row of a tensor `x` with one axis.
     """
@@ -79,6 +80,7 @@ class Structural:
     adjoint: Callable
     helpers: tuple[Callable, ...]
     forward: Callable | None
+    form: str
     writes: bool
     code: int
     refusal: Callable[[int], Exception] | None = None
@@ -98,13 +100,15 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     table[name] = BY_CODE[code] = op
 
 
-def structural(name, adjoint, *, doc, example, helpers=(), forward=None, awkward="", writes=False):
-    """Declare an operation on whole arrays.
+def structural(
+    name, adjoint, *, doc, example, helpers=(), forward=None, form="", awkward="", writes=False
+):
+    """Declare an operation on whole arrays; one with a `forward` has a `form`.
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
     code = len(BY_CODE) + 1
-    op = Structural(name, doc, example, awkward, adjoint, helpers, forward, writes, code)
+    op = Structural(name, doc, example, awkward, adjoint, helpers, forward, form, writes, code)
     TABLE[name] = BY_CODE[code] = op
 
 

@@ -14,15 +14,18 @@ _lock = threading.Lock()
 _pool: list[ThreadPoolExecutor] = []
 
 
-def compile_later(variant: Variant) -> Future:
-    """Compile the code of a variant in a thread of its own; the variant has it when it is done."""
+def compile_later(variant: Variant, cut: bool) -> Future:
+    """Compile the code of a variant in a thread of its own; the variant has it when it is done.
+
+    With `cut` long loops in it keep what they carry at intervals only.
+    """
     with _lock:
         if not _pool:
             _pool.append(ThreadPoolExecutor(1, thread_name_prefix="tapegrad"))
-    return _pool[0].submit(_compile, variant)
+    return _pool[0].submit(_compile, variant, cut)
 
 
-def _compile(variant: Variant) -> None:
+def _compile(variant: Variant, cut: bool) -> None:
     if threading.main_thread().is_alive():  # else the process is ending
-        variant.program = Program(variant.program.code, native=True)
+        variant.program = Program(variant.program.code, native=True, cut=cut)
         variant.fast = None

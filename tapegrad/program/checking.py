@@ -167,9 +167,9 @@ class _Checker:
         expect(bool(self.memory.ready[slots].all()), "a slot is read before it is written")
 
     def _kernel(self, step: Kernel) -> None:
-        name = BY_CODE[step.code].name if step.code in BY_CODE else ""
-        expect(name in _KERNELS, f"operation {step.code} has no kernel")
-        _KERNELS[name](self.memory, step)
+        form = getattr(BY_CODE.get(step.code), "form", "")
+        expect(form in _FORMS, f"operation {step.code} has no kernel")
+        _FORMS[form](self.memory, step)
 
     def _computed(self, step: Computed) -> None:
         for operand, dtype in step.operands:
@@ -261,9 +261,9 @@ def _deposit(memory: Memory, step: Kernel) -> None:
     are_below(positions, step.out.size)
 
 
-_KERNELS: dict[str, Callable[[Memory, Kernel], None]] = {
-    **dict.fromkeys(("max", "min", "prod", "logsumexp"), _reduction),
-    **dict.fromkeys(("softmax", "log_softmax", "cumsum", "cumprod"), _same_shape),
-    "contract": _contract,
+_FORMS: dict[str, Callable[[Memory, Kernel], None]] = {
+    "reduction": _reduction,
+    "same shape": _same_shape,
+    "contraction": _contract,
     "deposit": _deposit,
 }

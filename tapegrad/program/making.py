@@ -43,8 +43,8 @@ _MAKERS: dict[type, Callable] = {
 class Parts:
     """The parts of each step of a program; `slots` of the arena they need, `used` of its steps'."""
 
-    def __init__(self, code: Code, native: bool):
-        self.code = code
+    def __init__(self, code: Code, native: bool, cut: bool):
+        self.code, self.cut = code, cut
         self.slots = code.slots
         self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
         self.wanted = Wanted(code)
@@ -82,7 +82,7 @@ class Parts:
         outside = self._read_outside(k)[slots]
         known, initial = constants_of(self.code)
         parts = native_scalars.native(
-            step, known, initial, ~self.wanted.constant, outside, self._new_slots
+            step, known, initial, ~self.wanted.constant, outside, self._new_slots, self.cut
         )
         self.used[slots] = outside  # what lives in registers only is not there
         return parts

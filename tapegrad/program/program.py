@@ -31,13 +31,14 @@ def table(objects: list):
 class Program:
     """A program, compiled; any number of threads may run it.
 
-    With `native` its steps are compiled to code of their own.
+    With `native` its steps are compiled to code of their own; with `cut` long loops in it keep what
+    they carry at intervals only.
     """
 
-    def __init__(self, code: Code, native: bool = False):
+    def __init__(self, code: Code, native: bool = False, cut: bool = False):
         self.code = code
         self.native = native
-        self.parts = Parts(code, native)
+        self.parts = Parts(code, native, cut)
         self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
         self.words = np.zeros(driver.WORDS, np.int64)
         self._keep: list[np.ndarray] = []

@@ -4,10 +4,15 @@ Inside loops the body of an iteration is computed again from what was carried in
 keeps that, and the results of functions that take longer than a load; of short loops all results.
 Outside of loops results are read where they are stored, and so are results of a loop that the code
 after it reads.
+
+A loop may be cut into blocks of about the square root of its iterations: then what is carried is
+kept where a block begins, and reverse goes through each block forwards before it goes back.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 from collections.abc import Callable
 
@@ -19,26 +24,60 @@ from .steps import GUARD
 #: So many slots stay near. Then all results of loops that carry something are kept: forward waits
 #: for what it carries and has time to write them.
 IN_CACHE = 1 << 16
+#: Loops of fewer iterations are not cut into blocks.
+LONG = 64
 #: Functions that are computed in a few instructions.
 _QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
 
 
-class Kept:
-    """What reverse needs of a stretch. `recomputed` are results, those of bodies of loops."""
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """`count` blocks of `length` iterations; one of them is kept in slots from `slots` on."""
 
-    def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int]):
+    length: int
+    count: int
+    slots: int
+
+
+class Kept:
+    """What reverse needs of a stretch. `recomputed` are results, those of bodies of loops.
+
+    `cut` says that long loops are cut into blocks.
+    """
+
+    def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int], cut: bool):
         self.operands, self.stretch = operands, operands.stretch
         self.wanted = wanted
+        self.blocks: dict[Loop, Blocks] = {}  # of loops that are cut
         self._find(set())
-        carrying = {
-            loop
-            for loop, kept in self.entries.items()
-            if any(isinstance(entry, Register) for entry in kept)
-        }
-        self._find(carrying)
+        carrying = {loop for loop in self.entries if self.registers(loop)}
+        long = {loop for loop in carrying if cut and not loop.loops and loop.count >= LONG}
+        self._find(carrying - long)
         if sum(map(self._total, self.entries)) > IN_CACHE:
             self._find(set())
+        for loop in self.stretch.numbers:
+            if loop in long:
+                self._cut(loop, new_slots)
         self.slots = {x: new_slots(self._total(x)) for x, kept in self.entries.items() if kept}
+
+    def registers(self, loop: Loop) -> list[Register]:
+        """What a loop carries and reverse needs."""
+        return [entry for entry in self.entries[loop] if isinstance(entry, Register)]
+
+    def _cut(self, loop: Loop, new_slots: Callable[[int], int]) -> None:
+        """Cut a loop into blocks; what its iterations need to be computed again is needed too."""
+        chain, known = (*self.stretch.around[loop], loop), 0
+        while known < len(self.entries[loop]):
+            entry = self.entries[loop][known]
+            known += 1
+            if isinstance(entry, Register):
+                self._need(Operand(LOCAL, "", result=entry.result), chain, entry.result)
+                continue
+            for name in self._names(entry, [self.op(entry).value]):
+                self._need(self._operand(entry, name), chain, entry)
+        length = math.isqrt(loop.count - 1) + 1
+        slots = new_slots(length * len(self.entries[loop]))
+        self.blocks[loop] = Blocks(length, math.ceil(loop.count / length), slots)
 
     def _find(self, whole: set[Loop]) -> None:
         """Find what is recomputed and what is kept; of the loops in `whole` all results are."""
@@ -54,10 +93,10 @@ class Kept:
         self._visit()
 
     def _total(self, loop: Loop) -> int:
-        total = len(self.entries[loop])
-        for around in (*self.stretch.around[loop], loop):
-            total *= around.count
-        return total
+        times = self.blocks[loop].count if loop in self.blocks else loop.count
+        for around in self.stretch.around[loop]:
+            times *= around.count
+        return times * len(self.entries[loop])
 
     def is_wanted(self, k: int) -> bool:
         """Whether the adjoint of an operation's result is wanted."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from .loop_code import Writer, substituted
+from .kept import Kept
+from .loop_code import Stores, Writer, substituted
 from .loops import Loop
-from .operands import LOCAL, Chain, Operand, walk
+from .operands import LOCAL, Chain, Operand, Operands, walk
 
 _NUMBER = re.compile(r"\(?-?\d+(\.\d*)?(e[+-]?\d+)?\)?")
 
 
 class Reverse(Writer):
-    """Adjoints, last operation to first."""
+    """Adjoints, last operation to first; the slopes of operations in `finite` are."""
 
-    def __init__(self, *args):
-        super().__init__(*args)
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: set[int]):
+        super().__init__(operands, kept, stores)
+        self.finite = finite
         self.begun: set[str] = set()
         self.loaded: set[int] = set()
 
@@ -72,13 +75,24 @@ class Reverse(Writer):
         op, names = self.kept.op(k), self.names(k)
         for name, text in op.needed(*[slope for _, slope in slopes]):
             self.line(f"{names[name]} = {substituted(text, names)}")
-        parts: dict[str, str] = {}
+        parts: dict[str, list[str]] = {}
         for operand, slope in slopes:
-            part = product(f"g{k}", substituted(slope, names))
-            already = parts.get(operand.adjoint)
-            parts[operand.adjoint] = part if already is None else f"({already} + {part})"
-        for name, part in parts.items():
-            self.add(name, part)
+            parts.setdefault(operand.adjoint, []).append(substituted(slope, names))
+        for name, several in parts.items():
+            if k in self.finite:
+                self.add_product(name, f"g{k}", " + ".join(several))
+            else:
+                part = " + ".join(product(f"g{k}", slope) for slope in several)
+                self.add(name, part if len(several) == 1 else f"({part})")
+
+    def add_product(self, name: str, adjoint: str, slope: str) -> None:
+        """Add an adjoint times a finite slope."""
+        if name in self.begun and slope not in ("1.0", "-1.0"):
+            self.line(f"{name} = multiply_add({adjoint}, {slope}, {name})")
+        elif slope in ("1.0", "-1.0"):
+            self.add(name, product(adjoint, slope))
+        else:
+            self.add(name, f"{adjoint} * ({slope})")
 
     def loop(self, loop: Loop, chain: Chain) -> None:
         number = self.stretch.numbers[loop]
@@ -89,17 +103,41 @@ class Reverse(Writer):
             self.line(f"{first} = {f'g{k}' if f'g{k}' in self.begun else '0.0'}")
             for name in others:
                 self.line(f"{name} = 0.0")
-        self.line(f"for j{number} in range({loop.count}):")
-        self.indent += 1
-        self.line(f"i{number} = {loop.count - 1} - j{number}")
-        self.iteration(loop, (*chain, loop), arriving)
-        self.indent -= 1
+        if loop in self.kept.blocks:
+            self.blocks(loop, chain, arriving)
+        else:
+            self.line(f"for j{number} in range({loop.count}):")
+            self.line(f"    i{number} = {loop.count - 1} - j{number}")
+            self.iteration(loop, (*chain, loop), arriving)
         for register in self.operands.carried(loop):
             if self.kept.is_wanted(register.result) and register.initial.wanted:
                 self.add(register.initial.adjoint, register.adjoint)
         for operand in fixed:
             if operand.wanted:
                 self.line(f"A[{operand.slot}] += {operand.adjoint}")
+
+    def blocks(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
+        """The blocks of a loop, last one first: forwards to keep what is needed, then back."""
+        number, cut = self.stretch.numbers[loop], self.kept.blocks[loop]
+        self.line(f"for k{number} in range({cut.count}):")
+        self.indent += 1
+        self.line(f"b{number} = {cut.count - 1} - k{number}")
+        self.line(f"f{number} = b{number} * {cut.length}")
+        self.line(f"l{number} = min(f{number} + {cut.length}, {loop.count})")
+        for name, at in self.beginnings(loop):
+            self.line(f"{name} = {at}")
+        self.line(f"for i{number} in range(f{number}, l{number}):")
+        self.indent += 1
+        self.compute_again(loop, ())
+        for name, at in self.entries(loop):
+            self.line(f"{at} = {name}")
+        for register in self.kept.registers(loop):
+            self.line(f"{register.name} = v{register.result}")
+        self.indent -= 1
+        self.line(f"for j{number} in range(l{number} - f{number}):")
+        self.line(f"    i{number} = l{number} - 1 - j{number}")
+        self.iteration(loop, (*chain, loop), arriving)
+        self.indent -= 1
 
     def before(self, loop: Loop, chain: Chain, fixed: list[Operand]) -> None:
         """Before the loop begins: fixed values, what others add to results, sums begun."""
@@ -116,15 +154,22 @@ class Reverse(Writer):
             self.begin(name)
 
     def iteration(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
+        self.indent += 1
         for k, adjoints in arriving.items():
             self.line(f"g{k} = {' + '.join(adjoints)}")
             self.begun.add(f"g{k}")
             self.begun -= {*adjoints}
-        self.recompute(loop, chain)
+        entries = self.entries(loop)
+        for name, at in entries:
+            self.line(f"{name} = {at}")
+        for item in loop.loops:
+            self.last_results(loop, item, chain)
+        self.compute_again(loop, [name for name, _ in entries])
         self.body(loop.start, loop.start + loop.length, loop.loops, chain)
         for adjoints in arriving.values():
             for name in adjoints:
                 self.begin(name)
+        self.indent -= 1
 
     def arriving(self, loop: Loop) -> dict[int, list[str]]:
         """By result of a loop: variables with what comes to its adjoint from behind an iteration.
@@ -159,19 +204,16 @@ class Reverse(Writer):
             return operand.register.loop in self.stretch.around[loop]
         return operand.kind == LOCAL and not loop.start <= operand.result < loop.start + loop.length
 
-    def recompute(self, loop: Loop, chain: Chain) -> None:
-        """The values of an iteration that its reverse reads."""
-        entries = self.entries(loop)
-        for name, at in entries:
-            self.line(f"{name} = {at}")
-        kept = {name for name, _ in entries}
+    def last_results(self, loop: Loop, inner: Loop, chain: Chain) -> None:
+        """Read the last results of a loop inside that an iteration needs."""
+        for k in sorted(self.kept.last[loop]):
+            if inner.start <= k < inner.start + inner.length:
+                self.line(f"v{k} = V[{self.place(k, self.stretch.chain(k), len(chain))}]")
+
+    def compute_again(self, loop: Loop, known: Collection[str]) -> None:
+        """The values of an iteration that its reverse reads, but for those that are known."""
         for item in walk(loop.start, loop.start + loop.length, loop.loops):
-            if isinstance(item, Loop):
-                for k in sorted(self.kept.last[loop]):
-                    if item.start <= k < item.start + item.length:
-                        at = self.place(k, self.stretch.chain(k), len(chain))
-                        self.line(f"v{k} = V[{at}]")
-            elif item in self.kept.recomputed and f"v{item}" not in kept:
+            if item in self.kept.recomputed and f"v{item}" not in known:
                 self.value_of(item)
 
 

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from .finite import Finite
 from .kept import Kept
 from .loops import Loop
 from .operands import FIXED, Chain, Operand, Operands, walk
@@ -17,7 +18,9 @@ from .steps import GUARD
 
 HEAD = """
 from tapegrad.codegen import vmath as np
-from tapegrad.codegen.memory import f64s, load_i32, load_i64, load_u8, store_i64
+from tapegrad.codegen.memory import (
+    f64s, helper, load_f64, load_i32, load_i64, load_u8, multiply_add, store_i64,
+)
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import *
 
@@ -70,17 +73,37 @@ class Writer:
         self.line(f"v{k} = {substituted(op.value, names)}")
 
     def entries(self, loop: Loop) -> list[tuple[str, str]]:
-        """Name and place of each value that is kept of an iteration."""
-        kept = self.kept.entries[loop]
+        """Name and place of each value that is kept of an iteration.
+
+        Of a loop in blocks the places are those of this block (f1 is the first iteration of it).
+        """
+        kept, number = self.kept.entries[loop], self.stretch.numbers[loop]
         chain = (*self.stretch.around[loop], loop)
         strides = [len(kept)]
         for inner in chain[:0:-1]:
             strides.insert(0, strides[0] * inner.count)
         pairs = []
         for j, entry in enumerate(kept):
-            at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
+            if loop in self.kept.blocks:
+                first = self.kept.blocks[loop].slots + j
+                at = f"{first} + (i{number} - f{number}) * {len(kept)}"
+            else:
+                at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
             pairs.append((f"v{entry}" if isinstance(entry, int) else entry.name, f"V[{at}]"))
         return pairs
+
+    def beginnings(self, loop: Loop) -> list[tuple[str, str]]:
+        """Name and place of what is carried into block b of a loop."""
+        blocks, around = self.kept.blocks[loop], self.stretch.around[loop]
+        number, size = self.stretch.numbers[loop], len(self.kept.entries[loop])
+        strides = [blocks.count * size]
+        for inner in around[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        places = []
+        for j, register in enumerate(self.kept.registers(loop)):
+            at = self.stretch.index(self.kept.slots[loop] + j, strides, around)
+            places.append((register.name, f"V[{at} + b{number} * {size}]"))
+        return places
 
     def place(self, k: int, chain: Chain, depth: int) -> str:
         """The slot of a result, in the last iterations of the loops inside of the first `depth`."""
@@ -151,11 +174,18 @@ class Stores:
 
 
 class Forward(Writer):
-    """Values, first operation to last."""
+    """Values, first operation to last; and in slot `flag` 0 if what loops carry is `finite`."""
+
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
+        super().__init__(operands, kept, stores)
+        self.finite, self.flag = finite, flag
 
     def write(self) -> None:
         stretch = self.stretch
+        self.line("flag = 0.0")
         self.body(stretch.start, stretch.stop, stretch.loops, ())
+        if self.finite.carried:
+            self.line(f"V[{self.flag}] = flag")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
         for item in walk(start, stop, loops):
@@ -196,7 +226,12 @@ class Forward(Writer):
             self.line(f"{register.name} = {register.initial.value}")
         self.line(f"for i{number} in range({loop.count}):")
         self.indent += 1
-        entries = self.entries(loop)
+        entries = [] if loop in self.kept.blocks else self.entries(loop)
+        if loop in self.kept.blocks:
+            self.line(f"b{number} = i{number} // {self.kept.blocks[loop].length}")
+            self.line(f"if i{number} == b{number} * {self.kept.blocks[loop].length}:")
+            for name, at in self.beginnings(loop):
+                self.line(f"    {at} = {name}")
         for name, at in entries:
             if name.startswith("c"):
                 self.line(f"{at} = {name}")
@@ -207,6 +242,8 @@ class Forward(Writer):
         for register in carried:
             self.line(f"{register.name} = v{register.result}")
         self.indent -= 1
+        for register in self.finite.carried.get(loop, []):
+            self.line(f"flag = flag + ({register.name} - {register.name})")
         for result in after:
             home = self.stretch.chain(result)
             self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")
