@@ -263,3 +263,44 @@ def test_functions_that_cannot_be_called(f, args, reason):
     for _ in range(2):
         with pytest.raises(ValueError, match=f"<lambda> cannot be called from Numba: {reason}"):
             c.numba(*args)
+
+
+# --- what Numba code may give -------------------------------------------------------------------
+
+
+def test_several_numbers():
+    value, both = tg.compile(lambda s, x, n: s * n * x[0]).numba(2.0, np.ones(2), 1.0)
+    x, slope = np.array([1.5, 2.0]), np.zeros(1)
+    assert value(5.0, x, 7.0) == both(5.0, x, 7.0, slope) == 52.5
+    assert slope[0] == 10.5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool, complex])
+def test_other_dtypes_are_refused(dtype):
+    value, both = tg.compile(lambda x: np.sum(x * x)).numba(np.ones(3))
+    with pytest.raises(numba.TypingError, match="takes arrays of float64 in Numba code, not array"):
+        value(np.ones(3, dtype))
+    with pytest.raises(numba.TypingError, match="takes arrays of float64 in Numba code, not array"):
+        both(np.ones(3), np.zeros(3, dtype))
+
+
+def test_gradients_that_cannot_be_written():
+    _, both = tg.compile(lambda x: np.sum(x * x)).numba(np.ones(3))
+    gradient = np.zeros(3)
+    gradient.flags.writeable = False
+    with pytest.raises(numba.TypingError, match="[Rr]eadonly"):
+        both(np.ones(3), gradient)
+
+
+def test_the_program_is_that_of_the_arguments():
+    c = tg.compile(lambda x: np.sum(x * x) if x[0] > 0 else 3.0 * x[1])
+    a, b = np.array([1.0, 2.0]), np.array([-1.0, 2.0])
+    for x in (a, a, b):
+        c.value_and_grad(x)
+    assert c.numba(a)[0](a) == 5.0
+    assert c.numba(b)[0](b) == 6.0
+
+
+def test_other_results_are_refused():
+    with pytest.raises(ValueError, match="cannot be called from Numba: it has other arguments or"):
+        tg.compile(lambda x: (np.sum(x), np.sum(x))).numba(np.ones(3))

@@ -19,7 +19,8 @@ from .steps import GUARD
 HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import (
-    f64s, helper, load_f64, load_i32, load_i64, load_u8, multiply_add, store_i64,
+    f64s, helper, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
+    store_i64,
 )
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import *
@@ -202,6 +203,7 @@ class Forward(Writer):
         self.line(f"x, y = {x}, {y}")
         self.line("if not (x == y or (x != x and y != y)):")
         self.line(f"    store_i64(run, RUN_FAILED, {self.place(k, chain, len(chain))})")
+        self.line("    store_f64(run, RUN_SEEN, x)")
         self.line("    return GUARD_FAILED")
 
     def store(self, k: int, chain: Chain) -> None:
