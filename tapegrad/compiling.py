@@ -133,23 +133,27 @@ class Compiled(Replayed):
 
     def jvp(self, primals, tangents):
         """Value, and the derivative along tangents, as `tg.jvp` gives them."""
-        return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {})
+        return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
         """Value, and a function of adjoints of it, as `tg.vjp` gives them; that one is compiled."""
         value = self(*primals)
 
         def back(adjoint):
-            return self._of("vjp", _pulled_back, (primals, adjoint), {})
+            return self._of("vjp", _pulled_back, (primals, adjoint), {}, 0)
 
         return value, back
 
-    def _of(self, name: str, transform, args, kwargs):
-        """A transform of the function, compiled when first asked for."""
+    def _of(self, name: str, transform, args, kwargs, of=None):
+        """A transform of the function, compiled when first asked for.
+
+        `of` are its own argnums, where its arguments are others than those of the function.
+        """
         if name not in self._derived:
             argnums = self._argnums[0] if self._single else self._argnums
             made = transform(self._f, argnums)
-            self._derived[name] = Compiled(made, "value", argnums, **self._settings)
+            own = argnums if of is None else of
+            self._derived[name] = Compiled(made, "value", own, **self._settings)
         return self._derived[name](*args, **kwargs)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):
@@ -199,14 +203,18 @@ class Compiled(Replayed):
 
     def _variant(self, *args) -> Variant | None:
         """The program that arrays and floats are evaluated by, if there is one for such calls."""
-        self.value_and_grad(*args)
+        self._evaluate(args, {}, gradient=False)
         arguments = Arguments(args, {}, self._argnums)
         family = self._families.found.get(arguments.key)
         if family is not None:
             self._convert(family)
         if self._reason is not None or family is None or not family.found:
             return None
-        return family.found[0] if fast_call(family.found[0], arguments) else None
+        variant, memory, _ = family.run(arguments.values)
+        if variant is None or memory is None:
+            return None
+        memory.program.end(memory)
+        return variant if fast_call(variant, arguments) else None
 
     def numba(self, *args):
         """Functions for Numba code: (value, value_and_grad), for arguments like these.

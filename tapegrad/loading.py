@@ -54,7 +54,7 @@ class Loaded(Compiled):
                 for variant in family.found:
                     self._make_native(variant)
 
-    def _of(self, name, transform, args, kwargs):
+    def _of(self, name, transform, args, kwargs, of=None):
         if name not in self._derived:
             raise RuntimeError(
                 f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"

@@ -266,7 +266,13 @@ def contract_rule(walk, number):
     return joined(walk, number, [(total, whole)])
 
 
+def computed_rule(walk, number):
+    """A mask or an index of a traced function has no derivative."""
+    return None
+
+
 RULES = {
+    "computed": computed_rule,
     "load": load_rule,
     "link": link_rule,
     "sum": sum_rule,

@@ -46,6 +46,31 @@ def programs(c):
     return sum(family.recorded for family in c._families.found.values())
 
 
+def is_native(c):
+    """Whether all programs, or none, have code of their own."""
+    (found,) = {v.program.native for one in c._families.found.values() for v in one.found}
+    return found
+
+
+def check_tiers(f, calls, argnums=0, rtol=1e-12, exact=False, recorded=None):
+    """Value and gradient at each of some calls; with `exact` the values bit for bit."""
+    eager = tg.value_and_grad(f, argnums)
+    with np.errstate(all="ignore"):
+        wanted = [eager(*args) for args in calls]
+        for native in (False, True):
+            c = tg.compile(f, argnums=argnums, native=native, verify="never")
+            for args in calls:
+                c.value_and_grad(*args)
+            c.wait()
+            assert c._reason is None and is_native(c) == native
+            for args, (value, gradient) in zip(calls, wanted, strict=True):
+                found = c.value_and_grad(*args)
+                same(found[0], value, 0 if exact else rtol)
+                same(found[1], gradient, rtol)
+                same(c(*args), value, 0 if exact else rtol)
+            assert recorded is None or programs(c) == recorded
+
+
 def refused(f, calls, argnums=0, **options):
     """Check that a function is called as it is, with one warning; returns its text."""
     c = tg.compile(f, argnums=argnums, **options)

@@ -99,3 +99,24 @@ def test_short_loops_are_as_they_were():
 def test_unknown_memory():
     with pytest.raises(ValueError, match="memory is 'less'; it must be one of 'all', 'sqrt'"):
         tg.compile(lorenz, memory="less")
+
+
+@pytest.mark.parametrize("memory", ["all", "sqrt"])
+@pytest.mark.parametrize("start", [0.1, 3.0])
+def test_an_adjoint_of_zero_meets_infinite_values(memory, start):
+    """From 3 the loop goes to infinity, and its end does not matter then; from 0.1 it does."""
+
+    def f(p, n):
+        x, y = p[3], 0.0
+        for _ in range(n):
+            x = x * x + 0.1 * p[3]
+            y = y * 0.5 + x * p[0]
+        return p[3] * 2.0 + np.minimum(x, 1.0) + np.minimum(y, 100.0)
+
+    c = native(f, 100, memory)
+    p = np.array([0.5, 1.0, 1.0, start])
+    with np.errstate(all="ignore"):
+        value, gradient = c.value_and_grad(p)
+        right, wanted = tg.value_and_grad(f)(p, 100)
+    assert value == right and np.isfinite(wanted).all()
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-12)

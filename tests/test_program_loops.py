@@ -166,13 +166,13 @@ def test_what_repeats_is_rolled(make):
 
 
 def test_sums_keep_no_trajectory():
-    assert check(accumulated()).kept == 0
-    assert check(carried()).kept == 4 * 40  # what is carried, and what slopes read
+    assert check(accumulated()).kept == 1  # whether all was finite
+    assert check(carried()).kept == 4 * 40 + 1  # what is carried, and what slopes read
 
 
 def test_long_loops_keep_what_is_carried_only(monkeypatch):
     monkeypatch.setattr(kept, "IN_CACHE", 4 * 40 - 1)
-    assert check(carried()).kept == 2 * 40
+    assert check(carried()).kept == 2 * 40 + 1
 
 
 def test_slow_functions_are_kept_not_repeated():

@@ -161,7 +161,8 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_BLOCK_OF,
     FRAME_ADD_BLOCK,
     FRAME_EXCHANGE,
-) = range(0, 8 * 40, 8)
+    FRAME_EARLIER_WRITES,  # of the chunks before the newest; −1 if they have not been counted
+) = range(0, 8 * 41, 8)
 FRAME_BYTES = 8 * 48
 
 # why a sweep came back

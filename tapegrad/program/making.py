@@ -25,7 +25,7 @@ from ..replay.steps import (
     contiguous,
 )
 from ..replay.structural import part_of_kernel
-from .reads import Wanted, mark_outputs, mark_reads, views_read
+from .reads import Wanted, constants_of, mark_outputs, mark_reads, views_read
 from .templates import parts_of
 
 #: Fewer operations on numbers are interpreted in any case.
@@ -80,7 +80,7 @@ class Parts:
             return self._interpreted(k, step)
         slots = slice(step.first, step.first + len(step.op))
         outside = self._read_outside(k)[slots]
-        known, initial = self._constants()
+        known, initial = constants_of(self.code)
         parts = native_scalars.native(
             step, known, initial, ~self.wanted.constant, outside, self._new_slots, self.cut
         )
@@ -99,13 +99,6 @@ class Parts:
                 mark_reads(step, marks)
         mark_outputs(self.code, marks)
         return marks
-
-    def _constants(self) -> tuple[np.ndarray, np.ndarray]:
-        known, initial = np.zeros(self.code.slots, bool), np.zeros(self.code.slots)
-        for slot, values in self.code.constants:
-            known[slot : slot + len(values)] = True
-            initial[slot : slot + len(values)] = values
-        return known, initial
 
     def touched(self) -> np.ndarray:
         """Rows (offset, bytes): the adjoints that are to be 0 before a reverse pass."""

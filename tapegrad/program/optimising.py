@@ -6,13 +6,21 @@ import dataclasses
 from collections.abc import Callable
 
 from ..replay.steps import Code
+from .folding import fold
 from .fusing import drop_stores, fuse
 from .placing import place
 from .planning import compact, leave_inputs
+from .pruning import drop_unread
 from .sharing import share
+from .simplifying import simplify
 from .sizes import Size, size_of
+from .subexpressions import share_results
 
 PASSES: dict[str, Callable[[Code], Code]] = {
+    "fold": fold,
+    "simplify": simplify,
+    "cse": share_results,
+    "drop unread": drop_unread,
     "fuse": fuse,
     "drop stores": drop_stores,
     "place": place,

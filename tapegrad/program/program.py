@@ -180,8 +180,8 @@ class Program:
             if isinstance(step, Scalars):
                 guards = np.flatnonzero(step.op == GUARD)
                 if step.first <= slot < step.first + len(step.op):
-                    k = slot - step.first
-                    return before + int(np.searchsorted(guards, k)), float(run.values[step.a[k]])
+                    number = before + int(np.searchsorted(guards, slot - step.first))
+                    return number, float(run.words.view(np.float64)[layout.RUN_SEEN // 8])
                 before += len(guards)
         return None
 

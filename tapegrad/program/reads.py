@@ -79,6 +79,15 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
         marks[low:high] = True
 
 
+def constants_of(code: Code) -> tuple[np.ndarray, np.ndarray]:
+    """By slot: whether it holds a constant, and which."""
+    known, values = np.zeros(code.slots, bool), np.zeros(code.slots)
+    for slot, given in code.constants:
+        known[slot : slot + len(given)] = True
+        values[slot : slot + len(given)] = given
+    return known, values
+
+
 def _summed(view: View) -> View:
     """The slots into which a result is summed."""
     low, high = view.extent

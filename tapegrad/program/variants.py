@@ -75,8 +75,13 @@ class Variant:
     def result(self, memory: Run):
         """The result of the function from what the program has computed."""
         made = memory.program.results(memory)
-        values = [plain(made[k]) if k >= 0 else given for k, given in self.leaves]
+        values = [plain(made[k]) if k >= 0 else _copied(given) for k, given in self.leaves]
         return tree_build(self.tree, iter(values))
+
+
+def _copied(given):
+    """A constant result, which the caller may change."""
+    return given.copy() if isinstance(given, np.ndarray) else given
 
 
 def same(a: float, b: float) -> bool:
@@ -163,9 +168,11 @@ class Traced:
             if is_recorded(value):
                 leaves.append((len(outputs), None))
                 outputs.append(value)
-            elif is_tensor(value) or isinstance(value, (np.ndarray, np.generic)):
-                leaves.append((-1, np.array(value_of(value))))
-            elif isinstance(value, (float, int, str, bool, type(None))):
+            elif is_tensor(value):
+                leaves.append((-1, plain(np.array(value_of(value)))))
+            elif isinstance(value, np.ndarray):
+                leaves.append((-1, value.copy()))
+            elif isinstance(value, (np.generic, float, int, str, bool, type(None))):
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")

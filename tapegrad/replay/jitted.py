@@ -6,25 +6,57 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
 
 from ..codegen.memory import call_address
 
 #: Calls `driver.call`: program, inputs, gradients, where the value goes.
 entry = call_address(types.int64(types.int64, types.int64, types.int64, types.int64))
 
-_HEAD = "def {name}({arguments}):\n    table = np.empty({words}, np.int64)\n    out = np.empty(1)\n"
+
+def _data(dtype):
+    """The address of the data of an array of this dtype, and of no other."""
+
+    @intrinsic
+    def function(typingctx, array):
+        if not isinstance(array, types.Array) or array.dtype != dtype:
+            raise TypingError(
+                f"tapegrad: a compiled function takes arrays of {dtype} in Numba code, not "
+                f"{array}; convert it with astype"
+            )
+
+        def codegen(context, builder, signature, args):
+            made = context.make_array(signature.args[0])(context, builder, args[0])
+            return builder.ptrtoint(made.data, ir.IntType(64))
+
+        return types.int64(array), codegen
+
+    return function
+
+
+data_of, data_of_int64 = _data(types.float64), _data(types.int64)
+
+_HEAD = """\
+def {name}({arguments}):
+    table, numbers, out = np.empty({words}, np.int64), np.empty({words}), np.empty(1)
+    at, first = data_of_int64(table), data_of(numbers)
+"""
 _ARRAY = """\
     if {x}.shape != {shape}:
         raise ValueError("tapegrad: argument {number} of a compiled function has another shape")
     if not {x}.flags.c_contiguous:
         raise ValueError("tapegrad: argument {number} of a compiled function is not in C order")
-    table[{place}] = {x}.ctypes.data
+    table[{place}] = data_of({x})
 """
-_NUMBER = "    {x}_ = np.array([float({x})])\n    table[{place}] = {x}_.ctypes.data\n"
+_NUMBER = "    numbers[{place}] = {x}\n    table[{place}] = first + 8 * {place}\n"
+#: Numba lets go of an array after its last use.
 _TAIL = """\
-    at = table.ctypes.data
-    if entry({call}, {program}, at, {gradients}, out.ctypes.data) != 0:
+    status = entry({call}, {program}, at, {gradients}, data_of(out))
+    table[0], numbers[0] = 0, 0.0
+    if status != 0:
         raise ValueError("tapegrad: a compiled function takes a way here that was not recorded")
     return out[0]
 """
@@ -37,7 +69,12 @@ def _take(x: str, shape: tuple[int, ...], number: int, place: int) -> str:
 
 
 def _made(name: str, text: str) -> Any:
-    names: dict[str, Any] = {"np": np, "entry": entry}
+    names: dict[str, Any] = {
+        "np": np,
+        "entry": entry,
+        "data_of": data_of,
+        "data_of_int64": data_of_int64,
+    }
     exec(text, names)
     return numba.njit(names[name])
 
@@ -60,6 +97,7 @@ def functions(call: int, program: int, shapes: list[tuple[int, ...]], wanted: li
     for k, shape in enumerate(shapes):
         if wanted[k]:
             both += _take(f"g{k}", shape or (1,), n + xs.index(f"x{k}"), n + k)
+            both += f"    g{k}[:0] = 0.0\n"  # which Numba refuses for an array that is read only
         else:
             both += f"    table[{n + k}] = 0\n"
     both += _TAIL.format(gradients=f"at + {8 * n}", **ends)

@@ -14,8 +14,9 @@ why the program must stop.
     RUN_SCRATCH,  # SCRATCH_BYTES of this run's own, aligned to a cache line
     RUN_FRAME,  # a sweep's frame, for kernels of structural operations
     RUN_FAILED,  # the guard that failed: the slot that its operation would have written
+    RUN_SEEN,  # the number that it saw, where it looks at a number
     RUN_POINTERS,  # two tables, of the addresses of inputs and of gradients
-) = range(0, 8 * 8, 8)
+) = range(0, 8 * 9, 8)
 RUN_BYTES = 8 * 16
 SCRATCH_BYTES = 1 << 20
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from .loop_code import Writer, substituted
+from .kept import Kept
+from .loop_code import Stores, Writer, substituted
 from .loops import Loop
-from .operands import LOCAL, Chain, Operand, walk
+from .operands import LOCAL, Chain, Operand, Operands, walk
 
 _NUMBER = re.compile(r"\(?-?\d+(\.\d*)?(e[+-]?\d+)?\)?")
 
 
 class Reverse(Writer):
-    """Adjoints, last operation to first."""
+    """Adjoints, last operation to first; the slopes of operations in `finite` are."""
 
-    def __init__(self, *args):
-        super().__init__(*args)
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: set[int]):
+        super().__init__(operands, kept, stores)
+        self.finite = finite
         self.begun: set[str] = set()
         self.loaded: set[int] = set()
 
@@ -73,13 +75,24 @@ class Reverse(Writer):
         op, names = self.kept.op(k), self.names(k)
         for name, text in op.needed(*[slope for _, slope in slopes]):
             self.line(f"{names[name]} = {substituted(text, names)}")
-        parts: dict[str, str] = {}
+        parts: dict[str, list[str]] = {}
         for operand, slope in slopes:
-            part = product(f"g{k}", substituted(slope, names))
-            already = parts.get(operand.adjoint)
-            parts[operand.adjoint] = part if already is None else f"({already} + {part})"
-        for name, part in parts.items():
-            self.add(name, part)
+            parts.setdefault(operand.adjoint, []).append(substituted(slope, names))
+        for name, several in parts.items():
+            if k in self.finite:
+                self.add_product(name, f"g{k}", " + ".join(several))
+            else:
+                part = " + ".join(product(f"g{k}", slope) for slope in several)
+                self.add(name, part if len(several) == 1 else f"({part})")
+
+    def add_product(self, name: str, adjoint: str, slope: str) -> None:
+        """Add an adjoint times a finite slope."""
+        if name in self.begun and slope not in ("1.0", "-1.0"):
+            self.line(f"{name} = multiply_add({adjoint}, {slope}, {name})")
+        elif slope in ("1.0", "-1.0"):
+            self.add(name, product(adjoint, slope))
+        else:
+            self.add(name, f"{adjoint} * ({slope})")
 
     def loop(self, loop: Loop, chain: Chain) -> None:
         number = self.stretch.numbers[loop]

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from .finite import Finite
 from .kept import Kept
 from .loops import Loop
 from .operands import FIXED, Chain, Operand, Operands, walk
@@ -17,7 +18,10 @@ from .steps import GUARD
 
 HEAD = """
 from tapegrad.codegen import vmath as np
-from tapegrad.codegen.memory import f64s, load_i32, load_i64, load_u8, store_i64
+from tapegrad.codegen.memory import (
+    f64s, helper, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
+    store_i64,
+)
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import *
 
@@ -171,11 +175,18 @@ class Stores:
 
 
 class Forward(Writer):
-    """Values, first operation to last."""
+    """Values, first operation to last; and in slot `flag` 0 if what loops carry is `finite`."""
+
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
+        super().__init__(operands, kept, stores)
+        self.finite, self.flag = finite, flag
 
     def write(self) -> None:
         stretch = self.stretch
+        self.line("flag = 0.0")
         self.body(stretch.start, stretch.stop, stretch.loops, ())
+        if self.finite.carried:
+            self.line(f"V[{self.flag}] = flag")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
         for item in walk(start, stop, loops):
@@ -192,6 +203,7 @@ class Forward(Writer):
         self.line(f"x, y = {x}, {y}")
         self.line("if not (x == y or (x != x and y != y)):")
         self.line(f"    store_i64(run, RUN_FAILED, {self.place(k, chain, len(chain))})")
+        self.line("    store_f64(run, RUN_SEEN, x)")
         self.line("    return GUARD_FAILED")
 
     def store(self, k: int, chain: Chain) -> None:
@@ -232,6 +244,8 @@ class Forward(Writer):
         for register in carried:
             self.line(f"{register.name} = v{register.result}")
         self.indent -= 1
+        for register in self.finite.carried.get(loop, []):
+            self.line(f"flag = flag + ({register.name} - {register.name})")
         for result in after:
             home = self.stretch.chain(result)
             self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..codegen.factory import compile_source
+from .finite import Finite
 from .kept import Kept
 from .loop_adjoints import Reverse
 from .loop_code import HEAD, Forward, Stores
@@ -24,6 +25,12 @@ _STRAIGHT = 200
 _TEXT = 600
 #: The most operations in the body of a loop that is compiled.
 _BODY = 2000
+_EITHER = """
+def reverse(run, data):
+    if load_f64(load_i64(run, RUN_VALUES), {flag}) == 0.0:
+        return plain(run, data)
+    return careful(run, data)
+"""
 
 
 @dataclasses.dataclass
@@ -65,7 +72,7 @@ def native(
             stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
             operands = Operands(stretch, known, initial, wanted)
             kept = Kept(operands, wanted, new_slots, cut)
-            made.append(functools.partial(_compiled, operands, kept))
+            made.append(functools.partial(_compiled, operands, kept, new_slots))
         else:
             outside[piece.start : piece.stop] = True
             made.append(functools.partial(_interpreted, step, piece))
@@ -118,10 +125,16 @@ def _interpreted(step: Scalars, piece: _Piece) -> Part:
     )
 
 
-def _compiled(operands: Operands, kept: Kept) -> Part:
-    stores = Stores(operands)
-    text = HEAD + Forward(operands, kept, stores).text("forward")
-    text += Reverse(operands, kept, stores).text("reverse")
+def _compiled(operands: Operands, kept: Kept, new_slots: Callable[[int], int]) -> Part:
+    stores, finite = Stores(operands), Finite(kept)
+    flag = new_slots(1) if finite.carried else 0
+    text = HEAD + Forward(operands, kept, stores, finite, flag).text("forward")
+    if finite.operations:
+        plain = Reverse(operands, kept, stores, finite.operations).text("plain")
+        careful = Reverse(operands, kept, stores, set()).text("careful")
+        text += f"\n@helper{plain}\n@helper{careful}{_EITHER.format(flag=8 * flag)}"
+    else:
+        text += Reverse(operands, kept, stores, set()).text("reverse")
     address = compile_source(text, {"forward": SIGNATURE, "reverse": SIGNATURE})
     data = operands.data.array()
     return Part(address["forward"], address["reverse"], data, keep=_summary(operands.stretch))

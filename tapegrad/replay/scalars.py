@@ -25,7 +25,7 @@ from tapegrad.codegen.memory import (
 )
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import (
-    FINISHED, GUARD_FAILED, RUN_ADJOINTS, RUN_FAILED, RUN_VALUES,
+    FINISHED, GUARD_FAILED, RUN_ADJOINTS, RUN_FAILED, RUN_SEEN, RUN_VALUES,
 )
 from tapegrad.replay.scalars import A, B, C, COUNT, FIRST, OPS
 """
@@ -47,6 +47,7 @@ def forward(run, data):
         elif op == GUARD:
             if x != y and (x == x or y == y):
                 store_i64(run, RUN_FAILED, first + k)
+                store_f64(run, RUN_SEEN, x)
                 return GUARD_FAILED
             continue
         else:

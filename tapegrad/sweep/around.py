@@ -36,10 +36,13 @@ def begin(arguments, count):
     store_i64(frame, FRAME_AT_POSITION, rows - 1)
     store_i64(frame, FRAME_START_ORDER, length - 1)
     store_i64(frame, FRAME_START_POSITION, rows - 1)
-    writes = 0
-    for order in range(length):
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        writes += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
+    if load_i64(frame, FRAME_EARLIER_WRITES) < 0:
+        earlier = 0
+        for order in range(length - 1):
+            slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+            earlier += load_i64(load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), WRITES)
+        store_i64(frame, FRAME_EARLIER_WRITES, earlier)
+    writes = load_i64(frame, FRAME_EARLIER_WRITES) + load_i64(chunk, WRITES)
     store_i64(frame, FRAME_WRITES, writes)
     return word_from(writes)
 
@@ -88,29 +91,36 @@ def leave_mirror(frame, chunk, row, address, alone):
 
 
 @helper
+def leave_chunk(frame, order, alone):
+    """Give back the cells of a chunk and what its used-up rows keep alive; returns its bytes."""
+    slot, given = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8), 0
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0:
+        return 0
+    chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+    lowest = load_i64(load_i64(frame, FRAME_LOWEST), slot * 8)
+    for position in range(lowest, load_i64(chunk, USED_ROWS)):
+        row = chunk + HEADER_BYTES + position * ROW_BYTES
+        if load_i32(row, 0) < -ARRAY:
+            given += use_up(chunk, row, alone)
+        else:
+            address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+            given += leave_mirror(frame, chunk, row, address, alone)
+    free_cells(frame, slot)
+    return given
+
+
+@helper
 def end(arguments, count):
     """`end(frame, alone)`: give back the cells and, if no other sweep is under way, what used-up
     rows keep alive."""
     frame, alone = word_at(arguments, 0), word_at(arguments, 1)
-    adjoints, lowest = load_i64(frame, FRAME_ADJOINTS), load_i64(frame, FRAME_LOWEST)
-    given = 0
     inputs, first = load_i64(frame, FRAME_INPUTS), load_i64(frame, FRAME_FIRST)
-    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
-        if inputs <= order < first:
-            continue
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        cells = load_i64(adjoints, slot * 8)
-        if cells == 0:
-            continue
-        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-        for position in range(load_i64(lowest, slot * 8), load_i64(chunk, USED_ROWS)):
-            row = chunk + HEADER_BYTES + position * ROW_BYTES
-            if load_i32(row, 0) < -ARRAY:
-                given += use_up(chunk, row, alone)
-            else:
-                address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-                given += leave_mirror(frame, chunk, row, address, alone)
-        free_cells(frame, slot)
+    given = 0
+    for order in range(inputs):
+        given += leave_chunk(frame, order, alone)
+    for order in range(max(inputs, first), load_i64(frame, FRAME_START_ORDER) + 1):
+        given += leave_chunk(frame, order, alone)
     trim_cells(frame)
     return count_given(given)
 

@@ -54,7 +54,7 @@ class Work:
         self.lowest = np.zeros(slots, np.int64)
         self.table = store.table.copy()
         self.length = len(self.sequence)
-        self.set(FRAME_INPUTS=len(store.input_slots))
+        self.set(FRAME_INPUTS=len(store.input_slots), FRAME_EARLIER_WRITES=-1)
         self.set(
             FRAME_CHUNKS=self.table.ctypes.data,
             FRAME_ADJOINTS=self.adjoints.ctypes.data,

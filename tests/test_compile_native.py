@@ -1,0 +1,322 @@
+"""Compiled functions with native code, interpreted, and called as they are: all alike."""
+
+import threading
+
+import numpy as np
+import pytest
+import random_programs
+from compiled import check_tiers, is_native, programs, same
+from elementwise_steps import EXACT, ROUNDED, steps
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tapegrad as tg
+from tapegrad.ops.table import BY_CODE
+from tapegrad.program.background import HOT
+from tapegrad.replay.steps import View
+
+# --- element-wise chains ------------------------------------------------------------------------
+
+SIZES = [1, 7, 1000, 20_000]
+
+
+def chain(x, y):
+    a = x * y + x
+    a = a * a / (1.0 + a * a)
+    b = np.exp(-a) * np.sqrt(x + 1.0)
+    return np.sum(b * y) + np.sum(a)
+
+
+def broadcast(x, w, s):
+    t = x[:, None] * w - s
+    u = np.tanh(t) * np.sum(w)
+    return np.sum(np.sum(u * u, axis=0) * w) + np.sum(np.sum(t, axis=1) ** 2)
+
+
+def centred(x, y):
+    d = x - np.mean(x)
+    return np.mean(d * d) + np.max(y) * np.sum(np.maximum(x, y) - np.minimum(y, 1.0))
+
+
+def joined(x, y):
+    z = np.concatenate([x * 2.0, np.sin(y), x[:1]])
+    return np.sum(z * z) + np.sum(z[1:] * z[:-1])
+
+
+@pytest.mark.parametrize("f", [chain, centred, joined])
+@pytest.mark.parametrize("n", SIZES)
+def test_chains(f, n):
+    rng = np.random.default_rng(n)
+    check_tiers(f, [tuple(rng.uniform(0.5, 1.5, (2, n))) for _ in range(3)], (0, 1), recorded=1)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_broadcasts(n):
+    rng = np.random.default_rng(n)
+    calls = [(rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, 3), 0.25 * k) for k in range(3)]
+    check_tiers(broadcast, calls, (0, 1, 2), recorded=1)
+
+
+def layouts(m):
+    """Transposed, reversed, strided and shifted operands."""
+    t = m.T
+    total = np.sum(t[::-1] * t * t) + np.sum(m[::-1, ::2] * m[:, 1::2])
+    total = total + np.sum(m[1:, 0] * np.exp(-m[:-1, 3])) + np.sum(t.reshape(-1)[::3] ** 2)
+    return total + np.sum(m * np.sum(t, axis=1))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_layouts(n):
+    """Of the arguments too: those in other order than C are copied."""
+    rng = np.random.default_rng(n)
+    calls = [(rng.uniform(0.5, 1.5, (n, 4)),) for _ in range(2)]
+    calls += [(rng.uniform(0.5, 1.5, (4, n)).T,), (rng.uniform(0.5, 1.5, (2 * n, 8))[::-2, ::2],)]
+    check_tiers(layouts, calls, recorded=1)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_empty_arrays(shape):
+    f = lambda x, y: np.sum(np.exp(x) * y) + y * 2.0 + np.sum(np.sum(x * x, axis=0))  # noqa: E731
+    check_tiers(f, [(np.empty(shape), 2.0 + k) for k in range(3)], (0, 1), recorded=1)
+
+
+def expression(step):
+    """A function that evaluates the operations of a step, and sums what it stores."""
+    operands = [o for _, taken in step.ops for o in taken if isinstance(o, View)]
+    views = list(dict.fromkeys(operands))
+
+    def f(*arrays):
+        found = []
+        for code, taken in step.ops:
+            op = BY_CODE[code].name
+            values = [found[o] if isinstance(o, int) else arrays[views.index(o)] for o in taken]
+            if op == "where":
+                values[0] = values[0] > 1.0
+            found.append(getattr(np, op)(*values))
+        kept = [found[number] for number, _ in (*step.stores, *step.sums)]
+        return sum(np.sum(one * one) for one in kept)
+
+    return f, views
+
+
+def array_for(view, rng):
+    """Like what a view sees: one element along axes that it repeats; in another order of axes."""
+    shape = tuple(n if s else 1 for n, s in zip(view.shape, view.strides, strict=True))
+    order = np.argsort([-abs(s) for s in view.strides], kind="stable")
+    array = rng.uniform(0.5, 1.5, tuple(shape[axis] for axis in order))
+    array[rng.random(array.shape) < 0.1] = 0.0
+    return array.transpose(np.argsort(order)) if len(shape) else float(array)
+
+
+@settings(max_examples=12)
+@given(steps((*EXACT, *ROUNDED)), st.integers(0, 9))
+def test_random_expressions(drawn, seed):
+    """Some of whose slopes are infinite."""
+    f, views = expression(drawn[0])
+    rng = np.random.default_rng(seed)
+    calls = [tuple(array_for(view, rng) for view in views) for _ in range(3)]
+    argnums = tuple(range(len(views)))
+    with np.errstate(all="ignore"):
+        made = [np.ravel(one) for args in calls for one in leaves(f, argnums, args)]
+    made = np.concatenate(made)
+    assume(np.all(np.abs(made[np.isfinite(made)]) < 1e100))
+    check_tiers(f, calls, argnums, 1e-11)
+
+
+def leaves(f, argnums, args):
+    value, gradients = tg.value_and_grad(f, argnums)(*args)
+    return value, *gradients
+
+
+@settings(max_examples=6)
+@given(random_programs.programs(False, 10), st.integers(0, 100))
+def test_random_functions(program, seed):
+    f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731
+    calls = [tuple(np.random.default_rng([seed, k]).normal(size=(2, 12))) for k in range(3)]
+    check_tiers(f, calls, (0, 1))
+
+
+# --- loops of numbers -----------------------------------------------------------------------------
+
+
+def lorenz(p):
+    x, y, z, s, r, b = (p[k] for k in range(6))
+    for _ in range(50):
+        x, y, z = (
+            x + 0.01 * (s * (y - x)),
+            y + 0.01 * (x * (r - z) - y),
+            z + 0.01 * (x * y - b * z),
+        )
+    return x * x + y * y + z * z
+
+
+def nested(x):
+    """Over the cells of a matrix, with sums of rows that are carried."""
+    m, total = x.reshape(-1, 3), 0.0
+    for i in range(m.shape[0]):
+        row = 1.0
+        for j in range(3):
+            row = row + m[i, j] * m[i, j] * x[j]
+        total = total * 0.5 + row / (1.0 + row)
+    return total
+
+
+def two_bodies(x):
+    a = b = x[0]
+    for k in range(len(x)):
+        a = a * x[k] + 0.5
+    for k in range(len(x)):
+        b = 0.9 * b + np.sqrt(a * a + 1.0) * x[k] - a / (2.0 + b * b)
+    return a + b
+
+
+def by_tables(x):
+    order = np.random.default_rng(0).permutation(len(x))
+    a = 0.0
+    for k, j in enumerate(order):
+        a = a * 0.5 + x[j] * x[k] + x[order[j]]
+    return a
+
+
+def two_steps_back(x):
+    a, b = x[0], x[1]
+    for k in range(2, len(x)):
+        a, b = b, 0.3 * a + b * x[k] - a / (1.0 + x[k - 2] ** 2)
+    return a * b
+
+
+def written_in_order(x):
+    """A Gauss-Seidel sweep: each cell reads one that was just written."""
+    y = np.copy(x)
+    for _ in range(4):
+        for k in range(1, len(x) - 1):
+            y[k] = 0.25 * (y[k - 1] + 2.0 * y[k] * x[k] + y[k + 1])
+    return y[1] * y[len(x) - 2] + y[len(x) // 2]
+
+
+LOOPS = [nested, two_bodies, by_tables, two_steps_back, written_in_order]
+
+
+def test_an_integrator():
+    start = np.array([1.0, 1.0, 1.05, 10.0, 28.0, 8 / 3])
+    rng = np.random.default_rng(0)
+    calls = [(start * (1.0 + 0.1 * rng.normal(size=6)),) for _ in range(5)]
+    check_tiers(lorenz, calls, exact=True, recorded=1)
+
+
+@pytest.mark.parametrize("f", LOOPS)
+@pytest.mark.parametrize("n", [6, 33, 120])
+def test_loops(f, n):
+    rng = np.random.default_rng(n)
+    check_tiers(f, [(rng.uniform(-1.0, 1.0, n),) for _ in range(4)], exact=True, recorded=1)
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_loops_with_functions(n):
+    """They may be off by units in the last place."""
+
+    def f(x):
+        a, total = x[0], 0.0
+        for value in x:
+            a = np.sin(a + value) + np.exp(-a * a) * np.tanh(value)
+            total = total + np.log(2.0 + a) * value**3
+        return total
+
+    check_tiers(f, [(np.random.default_rng(k).uniform(0.5, 1.5, n),) for k in range(4)], recorded=1)
+
+
+def heat(u):
+    for _ in range(20):
+        u[1:-1] += 0.2 * (u[2:] - 2 * u[1:-1] + u[:-2])
+        u[0] = u[1] * 0.5
+    return np.sum(u * u)
+
+
+@pytest.mark.parametrize("n", [3, 9, 1000])
+def test_stencils_in_place(n):
+    rng = np.random.default_rng(n)
+    check_tiers(heat, [(rng.uniform(0.5, 1.5, n),) for _ in range(3)], recorded=1)
+
+
+def test_guards_in_loops():
+    """One that fails in native code leads to another recording, which gets code of its own."""
+
+    def f(x):
+        a = 0.1
+        for k in range(24):
+            a = a * x[0] + x[1] if a < 1.5 else a - 0.75 * x[k % 3]
+        return a * a
+
+    calls = [(np.array([a, b, 1.0]),) for a in (1.05, 0.9) for b in (0.25, 0.5, 0.01)]
+    check_tiers(f, calls * 2, exact=True)
+    c = tg.compile(f, native=True)
+    for k, args in enumerate(calls[:3]):
+        same(c.value_and_grad(*args), tg.value_and_grad(f)(*args))
+        c.wait()
+        assert is_native(c) and programs(c) == k + 1
+
+
+# --- when it is compiled --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gradient", [True, False])
+def test_after_many_calls(gradient):
+    c = tg.compile(chain)
+    call = c.value_and_grad if gradient else c
+    eager = tg.value_and_grad(chain) if gradient else chain
+    x, y = np.random.default_rng(0).uniform(0.5, 1.5, (2, 50))
+    for k in range(HOT - 2):
+        call(x + k, y)
+    c.wait()
+    assert not is_native(c)
+    for k in range(12):
+        same(call(x + k, y), eager(x + k, y))
+    c.wait()
+    assert is_native(c) and programs(c) == 1
+    for k in range(12):
+        same(call(x + k, y), eager(x + k, y))
+    assert len(c._compiling) == 1
+    assert not gradient or c._fast.program.native
+
+
+def test_never():
+    c = tg.compile(chain, native=False)
+    x, y = np.random.default_rng(0).uniform(0.5, 1.5, (2, 5))
+    for _ in range(2 * HOT):
+        c.value_and_grad(x, y)
+    c.wait()
+    assert not is_native(c) and not c._compiling
+
+
+def test_methods_have_native_code():
+    f = lambda x: np.sum(x**3) * x[0]  # noqa: E731
+    c, x = tg.compile(f, native=True), np.arange(1.0, 4.0)
+    for _ in range(2):
+        same(c.hessian(x), tg.hessian(f)(x))
+        same(c.jvp((x,), (x,)), tg.jvp(f, (x,), (x,)))
+        c.wait()
+    assert all(is_native(one) for one in c._derived.values()) and len(c._derived) == 2
+
+
+def test_threads_while_it_is_compiled():
+    """Calls that are under way keep the program that they began with."""
+    c, eager = tg.compile(chain), tg.value_and_grad(chain)
+    x, y = np.random.default_rng(1).uniform(0.5, 1.5, (2, 40))
+    wanted = [eager(x + 0.1 * k, y) for k in range(4)]
+    errors = []
+
+    def run(k):
+        try:
+            for _ in range(2 * HOT):
+                same(c.value_and_grad(x + 0.1 * k, y), wanted[k])
+        except BaseException as error:
+            errors.append(error)
+
+    c.value_and_grad(x, y)
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    c.wait()
+    assert not errors and is_native(c)
