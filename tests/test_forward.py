@@ -132,7 +132,7 @@ STRUCTURE |= {"write": written, "scatter": scattered}
 def test_every_op_has_a_tangent_rule_and_a_test():
     structural = {name for name, op in TABLE.items() if not isinstance(op, Pointwise)}
     structural |= {"load", "store"}
-    assert set(tangent_rules.RULES) == structural
+    assert set(tangent_rules.RULES) == structural | {"computed"}  # rows of traced functions only
     assert set(STRUCTURE) == structural
 
 
