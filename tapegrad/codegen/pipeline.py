@@ -173,6 +173,10 @@ def machine_code(exports) -> bytes:
         module = _joined(entries)
     for symbol in exports:
         module.get_function(symbol).linkage = "external"
+    for function in module.functions:  # short first, so that what is inlined is the short form
+        if not function.is_declaration:
+            passes, builder = codegen._function_pass_manager()
+            passes.run(function, builder)
     passes, builder = codegen._module_pass_manager()
     passes.run(module, builder)
     return codegen._tm.emit_object(module)
