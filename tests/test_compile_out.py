@@ -74,6 +74,8 @@ def test_several_that_do_not_fit():
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="out for argument 1"):
         c.value_and_grad(X, W, 0.5, out=(one, frozen))
+    with pytest.raises(ValueError, match=r"argnums \(0, 1\) by position; there are 0"):
+        c.value_and_grad(x=X, w=W, s=0.5, out=(one, np.empty(6)))
     nested = tg.compile(lambda d: d["a"] * d["a"])
     with pytest.raises(ValueError, match="out for argument 0, in a structure, is"):
         nested.value_and_grad({"a": 2.0}, out=np.empty(()))

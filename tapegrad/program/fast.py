@@ -100,6 +100,11 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
 def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:
     """The caller's arrays by the number of their argument, once they are known to be fit."""
     arrays = (out,) if single else out
+    if not all(-len(args) <= number < len(args) for number in argnums):
+        raise ValueError(
+            f"tapegrad.compile: out needs the arguments of argnums {argnums} by position; there "
+            f"are {len(args)}"
+        )
     numbers = [number % len(args) for number in argnums]
     if not isinstance(arrays, (tuple, list)) or len(arrays) != len({*numbers}):
         raise ValueError(
