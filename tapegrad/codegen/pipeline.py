@@ -298,32 +298,25 @@ def _variables(instruction, value) -> list:
     return found
 
 
-def _remembered(usual):
-    """Types of calls on plain numbers: found once per function and types, not once per call."""
+def _remembered(usual, known=types.unliteral):
+    """Types of calls on plain numbers: found once per function and types, not once per call.
+
+    Of a number in the text its value counts too, unless `known` forgets it.
+    """
     found: dict = {}
 
-    def resolve_function_type(context, function, args, kwargs):
-        plain = tuple(types.unliteral(a) if isinstance(a, types.Literal) else a for a in args)
+    def types_of_call(first, second, args, kwargs):
+        plain = tuple(map(known, args))
         if kwargs or not all(isinstance(a, (types.Number, types.Boolean)) for a in plain):
-            return usual(context, function, args, kwargs)
-        key = (context, function, plain)
+            return usual(first, second, args, kwargs)
+        key = (first, second, plain)
         if key not in found:
-            found[key] = usual(context, function, plain, kwargs)
+            found[key] = usual(first, second, plain, kwargs)
         return found[key]
 
-    return resolve_function_type
+    return types_of_call
 
 
 def _resolved(usual):
     """The same where code is made of what has its types, for operators: for just these types."""
-    found: dict = {}
-
-    def get_call_type(function, context, args, kwargs):
-        if kwargs or not all(isinstance(a, (types.Number, types.Boolean)) for a in args):
-            return usual(function, context, args, kwargs)
-        key = (function, context, args)
-        if key not in found:
-            found[key] = usual(function, context, args, kwargs)
-        return found[key]
-
-    return get_call_type
+    return _remembered(usual, lambda given: given)
