@@ -79,7 +79,7 @@ def _variant(variant: Variant) -> Iterator[str]:
     yield from _guards(variant.guards)
     yield _memory(program)
     value, gradient = (
-        _time(nanoseconds(program.code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS)
+        _time(nanoseconds(program.source, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS)
     )
     yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
 
