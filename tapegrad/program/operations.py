@@ -17,6 +17,7 @@ from ..ops.table import BY_CODE, USERS, Pointwise, Structural
 from ..replay.moves import slots_of
 from ..replay.steps import Computed, Gather, Kernel, Link, Scatter, View
 from ..tape.tape import array_at, object_at
+from . import few
 from .buffers import is_output
 from .known_calls import operation_of
 from .rows import Unsupported
@@ -77,6 +78,10 @@ def _link(writer: Writer, row: Row) -> None:
             target.part(slots, shown)[...] = writer.slots_of(source)
         writer.result(row, slots)
         return
+    totals = few.sums(writer, target, pairs)
+    if totals is not None:
+        writer.result(row, totals)
+        return
     made = writer.buffers.allocate(row.array.shape)
     views = [(target.view(made, shown), writer.view_of(source)) for source, shown in pairs]
     views = [(shown, broadcast(source, shown.shape)) for shown, source in views]
@@ -99,6 +104,10 @@ def _constants(writer: Writer, target: Target) -> np.ndarray:
 
 def _sum(writer: Writer, row: Row) -> None:
     source = writer.view_of(row.references[0])
+    if 0 < source.size <= few.TERMS:
+        slots = slots_of(source).ravel().tolist()
+        writer.result(row, np.array(few.added(writer, slots)))
+        return
     made = writer.buffers.allocate(())
     writer.steps.append(Link(made, [(broadcast(made, source.shape), source)]))
     writer.result(row, made)
@@ -218,6 +227,23 @@ def _deposit(writer: Writer, row: Row) -> None:
     _kernel(writer, row)
 
 
+def _contract(writer: Writer, row: Row) -> None:
+    left, right, whole, batch, inner = row.references[:5]
+    factor, product = array_at(left["what"]), array_at(whole["what"])
+    if not few.are_few_products(factor, product, int(inner["what"])):
+        _kernel(writer, row)
+        return
+    a, b = writer.slots_of(left), writer.slots_of(right)
+    made = few.products(writer, a, b, int(batch["what"]), int(inner["what"]))
+    if not is_output(row.out, row.number):
+        writer.result(row, made)
+        return
+    slots = np.zeros(row.array.shape, np.int64)
+    shown = Target(row.array).part(slots, product)
+    shown[...] = made.reshape(shown.shape)
+    writer.result(row, slots)
+
+
 def _kernel(writer: Writer, row: Row) -> None:
     op: Structural = row.op
     made = writer.buffers.allocate(row.shape)
@@ -253,6 +279,7 @@ def _kernel_operand(writer: Writer, reference, row: Row, made: View):
 
 _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "link": _link,
+    "contract": _contract,
     "sum": _sum,
     "pack": _pack,
     "gather": _gather,

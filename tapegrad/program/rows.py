@@ -107,19 +107,22 @@ class Rows:
         """Memory for the columns of the marked scalars and `extra` more operations."""
         count = self[reading.SCALARS] + extra
         self.op, self.a, self.b = (np.empty(count, np.int32) for _ in range(3))
+        for word, array in ((reading.OPS, self.op), (reading.A, self.a), (reading.B, self.b)):
+            self._point(word, array)
+        self._hold_constants(2 * count)
+
+    def _hold_constants(self, least: int) -> None:
+        """Memory for so many constants at least, and those so far in it."""
+        so_far = self.constant_values() if self[reading.CONSTANTS_COUNT] else ()
         size = 64
-        while size < 4 * count + 64:
+        while size < 2 * least + 64:
             size *= 2
         self.constants = np.empty(size // 2)
-        for word, array in (
-            (reading.OPS, self.op),
-            (reading.A, self.a),
-            (reading.B, self.b),
-            (reading.TABLE, np.zeros((size, 2), np.int64)),
-            (reading.CONSTANTS, self.constants),
-        ):
-            self._point(word, array)
-        self[reading.TABLE_MASK] = size - 1
+        self._point(reading.TABLE, np.zeros((size, 2), np.int64))
+        self._point(reading.CONSTANTS, self.constants)
+        self[reading.TABLE_MASK], self[reading.CONSTANTS_COUNT] = size - 1, 0
+        for value in so_far:
+            self.constant(value)
 
     def place(self, number: int) -> int:
         """Where a row is in the order of time; −1 before the first."""
@@ -169,6 +172,9 @@ class Rows:
 
     def constant(self, value: float) -> int:
         """The slot of a constant, while the program is read."""
+        free = len(self.constants) - self[reading.CONSTANTS_COUNT]
+        if free <= self[reading.SCALARS]:  # those that compiled code adds have their room
+            self._hold_constants(2 * len(self.constants))
         cell = ctypes.c_double(value)
         return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
 

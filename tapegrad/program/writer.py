@@ -16,6 +16,8 @@ from .targets import Originals, broadcast
 
 #: Element-wise operations on so few elements become operations on numbers.
 FEW = 8
+#: Arrays of so few numbers that never change are single constants to such operations.
+FEW_NUMBERS = 16
 
 
 class Writer:
@@ -96,9 +98,16 @@ class Writer:
 
     def slots_of(self, reference) -> np.ndarray:
         """The slots of what a reference of a row names."""
-        if int(reference["tag"]) == layout.TAG_ARRAY and int(reference["id"]) >= 0:
-            return self.buffers.slots(int(reference["id"]), array_at(reference["what"]))
-        return slots_of(self.view_of(reference))
+        if int(reference["tag"]) != layout.TAG_ARRAY:
+            return slots_of(self.view_of(reference))
+        number, array = int(reference["id"]), array_at(reference["what"])
+        if number >= 0:
+            return self.buffers.slots(number, array)
+        array = self.originals.of(array)
+        if array.size > FEW_NUMBERS or not are_doubles(array):
+            return slots_of(self.constant_array(array))
+        numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
+        return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars goes on
 
     def result(self, row, slots: View | np.ndarray) -> None:
         """Say where the value of a row of arrays is."""

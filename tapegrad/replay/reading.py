@@ -31,7 +31,7 @@ from ..codegen.factory import functions, once
     CONSTANTS,  # float64 by index
     CONSTANTS_COUNT,  # a number
     OUTSIDE,  # a number: id of a needed row before the first, −1
-    SCALARS,  # a number: marked operations on scalars
+    SCALARS,  # a number: marked operations on scalars, and numbers written to cells
     ARRAYS,  # a number: marked rows of arrays
 ) = range(0, 8 * 21, 8)
 WORDS = 21
@@ -116,11 +116,12 @@ def mark_array(w, place, row, writes):
 
 @helper
 def mark_scalar(w, op, row):
-    mark_row(w, load_i32(row, 4), NEEDED)
-    if op >= 4 * FIRST_CODE:
+    if op != NUMBER:
+        mark_row(w, load_i32(row, 4), NEEDED)
+    if op == NUMBER or op >= 4 * FIRST_CODE:
         store_i64(w, SCALARS, load_i64(w, SCALARS) + 1)
-        if op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
-            mark_row(w, load_i32(row, 8), NEEDED)
+    if op >= 4 * FIRST_CODE and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
+        mark_row(w, load_i32(row, 8), NEEDED)
 
 
 def mark(w, write, scatter):
@@ -138,7 +139,7 @@ def mark(w, write, scatter):
                 mark_row(w, load_i32(row, 4), WRITTEN)
                 mark_row(w, load_i32(row, 12), NEEDED)
                 store_u8(load_i64(w, MARKS), place, NEEDED)
-        elif op != NUMBER and load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
+        elif load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
             mark_scalar(w, op, row)
         place -= 1
         if place >= 0 and place & (ROWS - 1) == ROWS - 1:  # the chunk before may not be full
