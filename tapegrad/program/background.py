@@ -27,5 +27,5 @@ def compile_later(variant: Variant, cut: bool) -> Future:
 
 def _compile(variant: Variant, cut: bool) -> None:
     if threading.main_thread().is_alive():  # else the process is ending
-        variant.program = Program(variant.program.code, native=True, cut=cut)
+        variant.program = Program(variant.program.source, native=True, cut=cut)
         variant.fast = None

@@ -261,9 +261,16 @@ def _deposit(memory: Memory, step: Kernel) -> None:
     are_below(positions, step.out.size)
 
 
+def _sum(memory: Memory, step: Kernel) -> None:
+    for view in _given(step, *[View] * len(step.operands)):
+        memory.read(view)
+    expect(step.out.size == 1, "a sum of more than one number")
+
+
 _FORMS: dict[str, Callable[[Memory, Kernel], None]] = {
     "reduction": _reduction,
     "same shape": _same_shape,
     "contraction": _contract,
     "deposit": _deposit,
+    "sum": _sum,
 }

@@ -14,6 +14,7 @@ from ..replay.moves import slots_of
 from ..replay.parts import Part, Run
 from ..replay.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..tensor import memory
+from .chains import sum_chains
 from .making import Parts
 
 #: More operations on numbers after the last element-wise step are not looked through.
@@ -32,11 +33,14 @@ class Program:
     """A program, compiled; any number of threads may run it.
 
     With `native` its steps are compiled to code of their own; with `cut` long loops in it keep what
-    they carry at intervals only.
+    they carry at intervals only. `source` is the program that native code is made of, and files.
     """
 
-    def __init__(self, code: Code, native: bool = False, cut: bool = False):
+    def __init__(
+        self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
+    ):
         self.code = code
+        self.source = source or code
         self.native = native
         self.parts = Parts(code, native, cut)
         self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
@@ -189,6 +193,11 @@ class Program:
 def _plan(calls: list[Call]) -> np.ndarray:
     rows = [(address, part.data.ctypes.data) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def interpreted(code: Code) -> Program:
+    """The program that runs code without code of its own."""
+    return Program(sum_chains(code), source=code)
 
 
 def is_linear(step: Step, constant: np.ndarray) -> bool:

@@ -1,0 +1,171 @@
+"""Long sums that a program adds up number by number are one step, in the same order.
+
+What is in between is not stored then, and in reverse all terms get their adjoint at once. Values
+and adjoints are the same to the bit. This is for interpreted programs: native code carries a sum in
+a register, along with what it adds up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..ops import chains as _declaration  # noqa: F401
+from ..ops.table import PASSED, TABLE
+from ..replay.steps import ARENA, Code, Kernel, Scalars, Step, View, contiguous
+from . import walks
+from .merging import merged, places_after
+from .reads import Wanted, slots_read, views_read
+
+#: Fewer additions are not worth a step of their own.
+LEAST = 256
+#: More sums are left alone: they are in a loop, and native code would find many pieces of it.
+MOST = 4
+#: More views of the terms are not worth it, and more lines at regular distances to make them of.
+PIECES, LINES = 16, 1 << 12
+_ADD, _SUM = TABLE["add"].code, PASSED["sum_in_order"].code
+#: How often a slot is read, where that is not counted: often; by views, which may see others too.
+_OFTEN, _SEEN = 2, 3
+
+
+class Chain(NamedTuple):
+    """Additions of a step that end with one: the slots they add, their sums, who reads the last."""
+
+    step: int
+    terms: np.ndarray
+    sums: np.ndarray
+    reader: int
+
+
+def sum_chains(code: Code) -> Code:
+    """The program with a step for each long sum; one whose arrays share slots stays as it is."""
+    found = [] if code.clears else _chains(code)
+    while found:
+        stands = np.zeros(code.slots + len(found), np.int32)
+        for k, chain in enumerate(found):
+            stands[chain.sums] = walks.UNREAD
+            stands[chain.sums[-1]] = code.slots + k
+        places = places_after(stands)
+        pieces = [_pieces(chain.terms, places) for chain in found]
+        if all(pieces):
+            return merged(_with_sums(code, found, pieces), stands)
+        found = [chain for chain, views in zip(found, pieces, strict=True) if views]
+    return code
+
+
+def _chains(code: Code) -> list[Chain]:
+    """The long sums that can be taken out, if they are few."""
+    numbers = [(k, step) for k, step in enumerate(code.steps) if isinstance(step, Scalars)]
+    if all(np.count_nonzero(step.op == _ADD) < LEAST for _, step in numbers):
+        return []
+    reads = _read_elsewhere(code)
+    walk = walks.Walk({walks.BY_SLOT: reads})
+    for _, step in numbers:
+        walk("count", step, {})
+    found: list[Chain] = []
+    constant = 2 * Wanted(code).constant.astype(np.uint8)
+    for k, step in numbers:
+        lengths, ends = np.zeros(len(step.op), np.int32), np.zeros(MOST, np.int32)
+        goes_on = np.zeros(len(step.op), np.uint8)
+        arrays: dict[int, np.ndarray] = {
+            walks.LENGTHS: lengths,
+            walks.WISHED: goes_on,
+            walks.OUT: ends,
+        }
+        count = walk("chain", step, arrays, _ADD, LEAST, MOST)
+        if count + len(found) > MOST:
+            return []
+        for end in ends[:count].tolist():
+            if reads[step.first + end] != _SEEN:
+                found += _chain(k, step, end, lengths, constant, walk)
+    return found
+
+
+def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Chain]:
+    """The sum that ends with an operation, if it can be taken out."""
+    terms, sums = np.zeros(lengths[end] + 1, np.int32), np.zeros(lengths[end], np.int32)
+    arrays = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
+    reader = walk("unchain", step, arrays | {walks.OUT: terms, walks.PLACES: sums}, end)
+    return [Chain(k, terms, sums, reader)] if reader >= 0 else []
+
+
+def _read_elsewhere(code: Code) -> np.ndarray:
+    """How slots are read by what is no operation on numbers."""
+    reads = np.zeros(code.slots, np.uint8)
+    others = [step for step in code.steps if not isinstance(step, Scalars)]
+    views = [view for step in others for view in views_read(step)]
+    for view in (*views, *[output.view for output in code.outputs]):
+        if view.base == ARENA and view.size:
+            seen = reads[slice(*view.extent)]
+            np.maximum(seen, _SEEN if view.size > 1 else _OFTEN, out=seen)
+    for slots in [slots for step in others for slots in slots_read(step)]:
+        reads[slots] = np.maximum(reads[slots], _OFTEN)
+    return reads
+
+
+def _pieces(terms: np.ndarray, places: np.ndarray) -> list[View]:
+    """The terms in order as views that are views still when the sums are gone; none if too many."""
+    lines = list(itertools.islice(_runs([terms, places[terms]], []), LINES + 1))
+    starts, stops = np.array(lines).T
+    first, counts = terms[starts], stops - starts
+    strides = terms[np.minimum(starts + 1, stops - 1)] - first
+    rows = list(itertools.islice(_runs([first, places[first]], [counts, strides]), PIECES + 1))
+    if len(lines) > LINES or len(rows) > PIECES:
+        return []
+    return [
+        View(int(first[at]), (int(counts[at]),), (int(strides[at]),))
+        if stop - at == 1
+        else View(
+            int(first[at]),
+            (stop - at, int(counts[at])),
+            (int(first[at + 1] - first[at]), int(strides[at])),
+        )
+        for at, stop in rows
+    ]
+
+
+def _runs(distant: list[np.ndarray], equal: list[np.ndarray]) -> Iterator[tuple[int, int]]:
+    """Where neighbours are at one distance in all of the first and equal in all of the others.
+
+    The first of a pair is alone if it is the first of all: what a sum starts with is no term.
+    """
+    steps = np.diff(np.stack(distant).astype(np.int64))
+    apart = np.any([np.diff(row) != 0 for row in equal], axis=0) if equal else steps[0] != steps[0]
+    changes = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0) | apart[1:]) + 1
+    at, count = 0, len(distant[0])
+    while at < count:
+        change = np.searchsorted(changes, at, "right")
+        stop = int(changes[change]) + 1 if change < len(changes) else count
+        if stop - at == 2 and at == 0 or at < count - 1 and apart[at]:
+            stop = at + 1
+        yield at, stop
+        at = stop
+
+
+def _with_sums(code: Code, found: list[Chain], pieces: list[list[View]]) -> Code:
+    """The program with a step that adds up the terms before what reads each sum."""
+    steps: list[Step] = []
+    for k, step in enumerate(code.steps):
+        if not isinstance(step, Scalars):
+            steps.append(step)
+            continue
+        at = 0
+        mine = [number for number, chain in enumerate(found) if chain.step == k]
+        for number in sorted(mine, key=lambda number: found[number].reader):
+            stop, out = found[number].reader, contiguous(code.slots + number, (1,))
+            steps += [*_part(step, at, stop), Kernel(_SUM, list(pieces[number]), out)]
+            at = stop
+        steps += _part(step, at, len(step.op))
+    return dataclasses.replace(code, slots=code.slots + len(found), steps=steps)
+
+
+def _part(step: Scalars, start: int, stop: int) -> list[Step]:
+    """Operations of a step, if there are any."""
+    if start == stop:
+        return []
+    columns = [column[start:stop] for column in (step.op, step.a, step.b, step.c)]
+    return [Scalars(step.first + start, *columns)]
