@@ -8,8 +8,6 @@ a register, along with what it adds up.
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,16 +15,17 @@ import numpy as np
 from ..ops import chains as _declaration  # noqa: F401
 from ..ops.table import PASSED, TABLE
 from ..replay.steps import ARENA, Code, Kernel, Scalars, Step, View, contiguous
-from . import walks
-from .merging import merged, places_after
+from . import chain_walks as walks
+from .merging import merged
 from .reads import Wanted, slots_read, views_read
+from .walks import BY_SLOT, UNREAD, Walk, places_after
 
 #: Fewer additions are not worth a step of their own.
 LEAST = 256
 #: More sums are left alone: they are in a loop, and native code would find many pieces of it.
 MOST = 4
-#: More views of the terms are not worth it, and more lines at regular distances to make them of.
-PIECES, LINES = 16, 1 << 12
+#: More views of the terms are not worth it.
+PIECES = 16
 _ADD, _SUM = TABLE["add"].code, PASSED["sum_in_order"].code
 #: How often a slot is read, where that is not counted: often; by views, which may see others too.
 _OFTEN, _SEEN = 2, 3
@@ -47,7 +46,7 @@ def sum_chains(code: Code) -> Code:
     while found:
         stands = np.zeros(code.slots + len(found), np.int32)
         for k, chain in enumerate(found):
-            stands[chain.sums] = walks.UNREAD
+            stands[chain.sums] = UNREAD
             stands[chain.sums[-1]] = code.slots + k
         places = places_after(stands)
         pieces = [_pieces(chain.terms, places) for chain in found]
@@ -63,7 +62,7 @@ def _chains(code: Code) -> list[Chain]:
     if all(np.count_nonzero(step.op == _ADD) < LEAST for _, step in numbers):
         return []
     reads = _read_elsewhere(code)
-    walk = walks.Walk({walks.BY_SLOT: reads})
+    walk = Walk({BY_SLOT: reads}, walks.compiled)
     for _, step in numbers:
         walk("count", step, {})
     found: list[Chain] = []
@@ -73,8 +72,8 @@ def _chains(code: Code) -> list[Chain]:
         goes_on = np.zeros(len(step.op), np.uint8)
         arrays: dict[int, np.ndarray] = {
             walks.LENGTHS: lengths,
-            walks.WISHED: goes_on,
-            walks.OUT: ends,
+            walks.GOES_ON: goes_on,
+            walks.TERMS: ends,
         }
         count = walk("chain", step, arrays, _ADD, LEAST, MOST)
         if count + len(found) > MOST:
@@ -89,7 +88,7 @@ def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Cha
     """The sum that ends with an operation, if it can be taken out."""
     terms, sums = np.zeros(lengths[end] + 1, np.int32), np.zeros(lengths[end], np.int32)
     arrays = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
-    reader = walk("unchain", step, arrays | {walks.OUT: terms, walks.PLACES: sums}, end)
+    reader = walk("unchain", step, arrays | {walks.TERMS: terms, walks.SUMS: sums}, end)
     return [Chain(k, terms, sums, reader)] if reader >= 0 else []
 
 
@@ -109,41 +108,18 @@ def _read_elsewhere(code: Code) -> np.ndarray:
 
 def _pieces(terms: np.ndarray, places: np.ndarray) -> list[View]:
     """The terms in order as views that are views still when the sums are gone; none if too many."""
-    lines = list(itertools.islice(_runs([terms, places[terms]], []), LINES + 1))
-    starts, stops = np.array(lines).T
-    first, counts = terms[starts], stops - starts
-    strides = terms[np.minimum(starts + 1, stops - 1)] - first
-    rows = list(itertools.islice(_runs([first, places[first]], [counts, strides]), PIECES + 1))
-    if len(lines) > LINES or len(rows) > PIECES:
+    starts, counts = walks.runs([terms, places[terms]], [])
+    first = terms[starts]
+    strides = np.where(counts > 1, terms[starts + (counts > 1)] - first, 0)
+    rows, many = walks.runs([first, places[first]], [counts, strides])
+    if len(rows) > PIECES:
         return []
+    away = np.where(many > 1, first[rows + (many > 1)] - first[rows], 0)
+    table = np.stack((first[rows], many, counts[rows], away, strides[rows]), 1).tolist()
     return [
-        View(int(first[at]), (int(counts[at]),), (int(strides[at]),))
-        if stop - at == 1
-        else View(
-            int(first[at]),
-            (stop - at, int(counts[at])),
-            (int(first[at + 1] - first[at]), int(strides[at])),
-        )
-        for at, stop in rows
+        View(offset, (m, n), (far, near)) if m > 1 else View(offset, (n,), (near,))
+        for offset, m, n, far, near in table
     ]
-
-
-def _runs(distant: list[np.ndarray], equal: list[np.ndarray]) -> Iterator[tuple[int, int]]:
-    """Where neighbours are at one distance in all of the first and equal in all of the others.
-
-    The first of a pair is alone if it is the first of all: what a sum starts with is no term.
-    """
-    steps = np.diff(np.stack(distant).astype(np.int64))
-    apart = np.any([np.diff(row) != 0 for row in equal], axis=0) if equal else steps[0] != steps[0]
-    changes = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0) | apart[1:]) + 1
-    at, count = 0, len(distant[0])
-    while at < count:
-        change = np.searchsorted(changes, at, "right")
-        stop = int(changes[change]) + 1 if change < len(changes) else count
-        if stop - at == 2 and at == 0 or at < count - 1 and apart[at]:
-            stop = at + 1
-        yield at, stop
-        at = stop
 
 
 def _with_sums(code: Code, found: list[Chain], pieces: list[list[View]]) -> Code:

@@ -70,20 +70,12 @@ def _seen(code: Code) -> list[View]:
     return [view for view in dict.fromkeys(views) if view.size > 1 and view.base == ARENA]
 
 
-def places_after(stands: np.ndarray) -> np.ndarray:
-    """Where slots are afterwards, those that stay and those for which one stands that stays."""
-    places = np.cumsum(stands == 0, dtype=np.int32) - np.int32(1)
-    gone = np.flatnonzero(stands > 0)
-    places[gone] = places[stands[gone]]
-    return places
-
-
 class _Moves:
     """Where slots are afterwards."""
 
     def __init__(self, stands: np.ndarray):
         self.stands = stands
-        self.places = places_after(stands)
+        self.places = walks.places_after(stands)
         self.known: dict[View, View | None] = {}
         self.walk = walks.Walk({walks.BY_SLOT: stands, walks.PLACES: self.places})
 

@@ -49,11 +49,10 @@ SURROUNDINGS = 1 << 16
     OUT,  # columns that are written, int32, as many as are read
 ) = range(0, 8 * 17, 8)
 _WORDS = 17 + 3
-LENGTHS = HEADS  # in walks of sums: int32 by operation, how many additions end there
-USED = RING  # in these: bytes by slot, 1 where it is read; more for constants
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
-_SOURCE = (
+#: What texts of walks begin with.
+HEAD = (
     "".join(_NAMES)
     + '''
 from tapegrad.codegen.memory import helper, i32s, load_i64, store_i64, u8s
@@ -65,7 +64,11 @@ def third(w, k):
     return i32s(load_i64(w, C))[k] if load_i64(w, C) != 0 else -1
 
 
-@helper
+'''
+)
+_SOURCE = (
+    HEAD
+    + '''@helper
 def is_known(known, slot):
     return slot < 0 or known[slot] != 0
 
@@ -101,107 +104,6 @@ def read(w):
         if c >= 0:
             marks[c] = 1
     return found
-
-
-@helper
-def count_read(reads, slot):
-    if slot >= 0:
-        reads[slot] += reads[slot] < 2
-
-
-def count(w):
-    """Count how often operations read slots: once or more often."""
-    a, b, reads = i32s(load_i64(w, A)), i32s(load_i64(w, B)), u8s(load_i64(w, BY_SLOT))
-    for k in range(load_i64(w, COUNT)):
-        count_read(reads, a[k])
-        count_read(reads, b[k])
-        count_read(reads, third(w, k))
-    return 0
-
-
-@helper
-def length_at(w, slot):
-    """How many additions one after the other end in a slot that only the next one reads."""
-    k = slot - load_i64(w, FIRST)
-    if k < 0 or k >= load_i64(w, COUNT) or u8s(load_i64(w, BY_SLOT))[slot] != 1:
-        return 0
-    return i32s(load_i64(w, LENGTHS))[k]
-
-
-@helper
-def longer(w, x, y):
-    """The operand of an addition that goes on with more of them, and the other."""
-    if length_at(w, y) > length_at(w, x):
-        return y, x
-    return x, y
-
-
-def chain(w, add, least, most):
-    """Write where so many additions one after the other end at least; returns how many such there
-    are, no further counted than one too many."""
-    op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
-    lengths, ends = i32s(load_i64(w, LENGTHS)), i32s(load_i64(w, OUT))
-    goes_on = u8s(load_i64(w, WISHED))
-    longest, found = 0, 0
-    for k in range(load_i64(w, COUNT)):
-        lengths[k] = 0
-        if op[k] == add:
-            x, _ = longer(w, a[k], b[k])
-            before = length_at(w, x)
-            lengths[k] = before + 1
-            longest = max(longest, before + 1)
-            if before > 0:
-                goes_on[x - load_i64(w, FIRST)] = 1
-    if longest < least:
-        return 0
-    for k in range(load_i64(w, COUNT)):
-        if lengths[k] >= least and goes_on[k] == 0:
-            if found == most:
-                return most + 1
-            ends[found] = k
-            found += 1
-    return found
-
-
-@helper
-def is_read(w, k, slot):
-    """Whether operation k reads a slot."""
-    x, y = i32s(load_i64(w, A))[k], i32s(load_i64(w, B))[k]
-    return x == slot or y == slot or third(w, k) == slot
-
-
-@helper
-def use(used, slot):
-    if slot >= 0:
-        used[slot] |= 1
-
-
-def unchain(w, end):
-    """Write terms and results of the additions that end at one; returns which operation reads it.
-
-    −1: before that one, something else reads a term after it is added. The adjoint of the term is
-    a sum, which would be taken in another order.
-    """
-    op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
-    first, used = load_i64(w, FIRST), u8s(load_i64(w, USED))
-    terms, sums = i32s(load_i64(w, OUT)), i32s(load_i64(w, PLACES))
-    reader, left = end + 1, i32s(load_i64(w, LENGTHS))[end]
-    while reader < load_i64(w, COUNT) and not is_read(w, reader, first + end):
-        reader += 1
-    k = reader
-    while left > 0:
-        k -= 1
-        if k == end:
-            x, y = longer(w, a[k], b[k])
-            terms[left], terms[left - 1], sums[left - 1] = y, x, first + k
-            if used[y] == 1 or (left == 1 and used[x] == 1):
-                return -1
-            left, end = left - 1, x - first
-        elif op[k] != 0:
-            use(used, a[k])
-            use(used, b[k])
-            use(used, third(w, k))
-    return reader
 
 
 @helper
@@ -311,6 +213,18 @@ def select(w, few):
     return found
 
 
+def place(stand, to, count):
+    """Write where slots go: those that stay, and those for which one stands that stays."""
+    stands, places, left = i32s(stand), i32s(to), -1
+    for slot in range(count):
+        left += stands[slot] == 0
+        places[slot] = left
+    for slot in range(count):
+        if stands[slot] > 0:
+            places[slot] = places[stands[slot]]
+    return 0
+
+
 def keep(w):
     """Write the columns without the operations whose slots do not stay, with slots by place."""
     stands, first, count = i32s(load_i64(w, BY_SLOT)), load_i64(w, FIRST), load_i64(w, COUNT)
@@ -329,14 +243,7 @@ def keep(w):
 '''
 )
 #: What is compiled together, since it is needed together, and how many arguments it has.
-_GROUPS = (
-    {"read": 1, "number": 1},
-    {"know": 1},
-    {"survey": 1, "select": 2},
-    {"keep": 1},
-    {"count": 1, "chain": 4},
-    {"unchain": 2},
-)
+_GROUPS = {"read": 1, "number": 1}, {"know": 1}, {"survey": 1, "select": 2}, {"place": 3, "keep": 1}
 
 
 #: Operations in the same surroundings are judged one by one where there are no more of them.
@@ -353,7 +260,8 @@ def _compiled(name: str) -> Callable[..., int]:
 class Walk:
     """Walks over the steps of a program that share what `arrays`, by word, hold."""
 
-    def __init__(self, arrays: dict[int, np.ndarray]):
+    def __init__(self, arrays: dict[int, np.ndarray], compiled=_compiled):
+        self._compiled = compiled
         self._words = np.zeros(_WORDS, np.int64)
         self._keep = arrays
         for word, array in arrays.items():
@@ -366,7 +274,14 @@ class Walk:
         self._words[A // 8 : BY_SLOT // 8] = [x.ctypes.data if len(x) else 0 for x in columns[1:]]
         for word, array in arrays.items():
             self._words[word // 8] = array.ctypes.data
-        return _compiled(name)(self._words.ctypes.data, *numbers)
+        return self._compiled(name)(self._words.ctypes.data, *numbers)
+
+
+def places_after(stands: np.ndarray) -> np.ndarray:
+    """Where slots are when those have gone that do not stay."""
+    places = np.empty(len(stands), np.int32)
+    _compiled("place")(stands.ctypes.data, places.ctypes.data, len(stands))
+    return places
 
 
 def settle_wishes(
