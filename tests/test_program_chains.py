@@ -134,7 +134,7 @@ def test_rows_of_an_outer_loop_are_one_view():
             s = s + factor * trace.inputs[5 * i + j]
     code = chains.sum_chains(code_of(trace.program(s)))
     kernel = code.steps[-1]
-    assert [view.shape for view in kernel.operands] == [(1,), (8, 5)]
+    assert [view.shape for view in kernel.operands[1:]] == [(1,), (8, 5)]
     assert taken(trace, s).count(SUM) == 1
 
 
@@ -146,6 +146,26 @@ def test_two_terms_an_iteration():
         s = s + x * x
         s = s + trace.call("sin", x)
     assert taken(trace, s) == ["multiply", "sin"] * 9 + [SUM]
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("values", [np.linspace(-1.0, 1.5, 7), AWKWARD, np.full(6, -0.0)])
+def test_terms_that_are_subtracted(values):
+    trace = Trace(values)
+    s = trace.inputs[0] - trace.inputs[1]
+    for x in trace.inputs[2:]:
+        s = s - x * x
+    for x in trace.inputs[2:]:
+        s = x * 2.0 + s
+    found = taken(trace, s, seeds=(0.3,))
+    assert found == ["multiply"] * 2 * (len(values) - 2) + [SUM]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_number_less_a_sum_ends_it():
+    trace = Trace(np.linspace(-1.0, 1.5, 7))
+    s = 1.0 - squares(trace, 0.0, trace.inputs)
+    assert taken(trace, squares(trace, s, trace.inputs)).count(SUM) == 2
 
 
 # --- what is left alone -------------------------------------------------------------------------
@@ -200,6 +220,15 @@ def test_a_term_that_others_read_before_the_sum_is_read_stays(later):
 
 
 @pytest.mark.usefixtures("short")
+def test_a_start_that_others_read_meanwhile_stays():
+    trace = Trace([0.1, 0.7, 0.3, 1.1, 0.9, 0.2])
+    s = trace.inputs[0]
+    for x in trace.inputs[1:]:
+        s = s + trace.inputs[0] * x
+    assert SUM not in taken(trace, s, seeds=(0.3,))
+
+
+@pytest.mark.usefixtures("short")
 def test_terms_without_any_order_stay():
     order = np.random.default_rng(3).permutation(60)
     trace = Trace(np.linspace(0.1, 1.5, 60))
@@ -246,7 +275,8 @@ def test_random_loops_compute_the_same(drawn, count, tail, outside):
             x, y = numbers[-1 - i % len(numbers)], numbers[-1 - j % len(numbers)]
             if "sum" in name:
                 which = int(name == "other sum")
-                sums[which] = sums[which] + x if i % 2 else x + sums[which]
+                s = sums[which]
+                sums[which] = (x + s, s + x, s - x)[i % 3]
             elif name:
                 numbers.append(trace.call(name, *[x, y][: 1 + (name != "sin")]))
             else:

@@ -1,6 +1,6 @@
 """Numbers added one after the other, for programs: the sum that a loop makes, to the bit.
 
-The operands are views, and in a program an operation has the number of how many operands it has.
+In a program the number of an operation's row is how many operands it has.
 """
 
 from tapegrad.codegen.frame import mirror, mirrored
@@ -13,15 +13,19 @@ from .table import PASSED, structural
 
 
 def sum_in_order_forward(frame, id, refs, task):
-    """References: views of numbers, the output."""
+    """References: a number whose bits say which views are subtracted, the views, the output."""
     total = -0.0  # the number that changes none it is added to
-    for k in range(id):
+    for k in range(1, id):
         array = load_i64(refs, k * REFERENCE_BYTES)
         n, stride = line_of(array)
         for line in range(lines_of(array)):
             at = load_i64(array, ARRAY_DATA) + line_offset(array, line)
-            for i in range(n):
-                total += load_f64(at, i * stride)
+            if load_i64(refs, 0) >> (k - 1) & 1:
+                for i in range(n):
+                    total -= load_f64(at, i * stride)
+            else:
+                for i in range(n):
+                    total += load_f64(at, i * stride)
     out = load_i64(refs, id * REFERENCE_BYTES)
     store_f64(load_i64(out, ARRAY_DATA), 0, total)
 
@@ -39,12 +43,10 @@ def add_number(at, stride, n, g):
 
 
 def sum_in_order_adjoint(frame, id, refs, task):
-    """References: views of numbers, the output. Each number gets the output's adjoint."""
+    """References as before. Each number gets the output's adjoint, or the opposite."""
     out = load_i64(refs, id * REFERENCE_BYTES)
     g = load_f64(mirrored(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0), 0)
-    if g == 0.0:
-        return
-    for k in range(id):
+    for k in range(1, id):
         array, source = load_i64(refs, k * REFERENCE_BYTES), load_i32(refs, k * REFERENCE_BYTES + 8)
         found = mirror(frame, source) if source >= 0 else 0
         if found == 0:
@@ -52,7 +54,8 @@ def sum_in_order_adjoint(frame, id, refs, task):
         data = mirrored(found, load_i64(array, ARRAY_DATA), 0)
         n, stride = line_of(array)
         for line in range(lines_of(array)):
-            add_number(data + line_offset(array, line), stride, n, g)
+            part = -g if load_i64(refs, 0) >> (k - 1) & 1 else g
+            add_number(data + line_offset(array, line), stride, n, part)
 
 
 structural(
@@ -61,6 +64,6 @@ structural(
     forward=sum_in_order_forward,
     form="sum",
     helpers=(add_number,),
-    doc="numbers added one after the other",
+    doc="numbers added and subtracted one after the other",
     table=PASSED,
 )

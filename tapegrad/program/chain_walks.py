@@ -8,14 +8,18 @@ from collections.abc import Callable
 import numpy as np
 
 from ..codegen.factory import functions
+from ..ops.table import TABLE
 from . import walks
 
 #: In these walks: how many additions end with an operation, int32; marks of operations, bytes.
 LENGTHS, GOES_ON = walks.HEADS, walks.WISHED
-#: Terms and sums that are written, int32; bytes by slot, 1 where it is read, more for constants.
-TERMS, SUMS, USED = walks.OUT, walks.PLACES, walks.RING
+#: What is written, int32: terms, which are subtracted, sums. Bytes by slot: 1 where it is read,
+#: more for constants.
+TERMS, MINUS, SUMS, USED = walks.OUT, walks.SEEN, walks.PLACES, walks.RING
+#: Operations that add their second operand to their first, and subtract it.
+_ADD, _SUBTRACT = TABLE["add"].code, TABLE["subtract"].code
 
-_NAMES = ("LENGTHS", "GOES_ON", "TERMS", "SUMS", "USED")
+_NAMES = ("LENGTHS", "GOES_ON", "TERMS", "MINUS", "SUMS", "USED", "_ADD", "_SUBTRACT")
 _SOURCE = (
     walks.HEAD
     + "".join(f"{name} = {globals()[name]}\n" for name in _NAMES)
@@ -46,7 +50,14 @@ def length_at(lengths, reads, first, n, slot):
     return lengths[k] if 0 <= k and k < n and reads[slot] == 1 else 0
 
 
-def chain(w, add, least, most):
+@helper
+def goes_on_with(lengths, reads, first, n, op, x, y):
+    """Which operand is the sum that an addition or subtraction goes on with, and its length."""
+    at_x, at_y = length_at(lengths, reads, first, n, x), length_at(lengths, reads, first, n, y)
+    return (y, at_y) if op == _ADD and at_y > at_x else (x, at_x)
+
+
+def chain(w, least, most):
     """Write where so many additions one after the other end at least; returns how many such there
     are, no further counted than one too many."""
     op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
@@ -55,14 +66,12 @@ def chain(w, add, least, most):
     first, n, longest, found = load_i64(w, FIRST), load_i64(w, COUNT), 0, 0
     for k in range(n):
         lengths[k] = 0
-        if op[k] == add:
-            at_x = length_at(lengths, reads, first, n, a[k])
-            at_y = length_at(lengths, reads, first, n, b[k])
-            before = max(at_x, at_y)
+        if op[k] == _ADD or op[k] == _SUBTRACT:
+            x, before = goes_on_with(lengths, reads, first, n, op[k], a[k], b[k])
             lengths[k] = before + 1
             longest = max(longest, before + 1)
             if before > 0:
-                goes_on[(b[k] if at_y > at_x else a[k]) - first] = 1
+                goes_on[x - first] = 1
     if longest < least:
         return 0
     for k in range(n):
@@ -89,6 +98,7 @@ def unchain(w, end):
     op, a, b = i32s(load_i64(w, OPS)), i32s(load_i64(w, A)), i32s(load_i64(w, B))
     lengths, reads = i32s(load_i64(w, LENGTHS)), u8s(load_i64(w, BY_SLOT))
     terms, sums, used = i32s(load_i64(w, TERMS)), i32s(load_i64(w, SUMS)), u8s(load_i64(w, USED))
+    minus = i32s(load_i64(w, MINUS))
     first, n, reader, left = load_i64(w, FIRST), load_i64(w, COUNT), end + 1, lengths[end]
     last = first + end
     while reader < n and a[reader] != last and b[reader] != last and third(w, reader) != last:
@@ -97,10 +107,10 @@ def unchain(w, end):
     while left > 0:
         k -= 1
         if k == end:
-            x, y = a[k], b[k]
-            if length_at(lengths, reads, first, n, y) > length_at(lengths, reads, first, n, x):
-                x, y = y, x
+            x, _ = goes_on_with(lengths, reads, first, n, op[k], a[k], b[k])
+            y = a[k] + b[k] - x
             terms[left], terms[left - 1], sums[left - 1] = y, x, first + k
+            minus[left], minus[left - 1] = op[k] == _SUBTRACT, 0
             if used[y] == 1 or (left == 1 and used[x] == 1):
                 return -1
             left, end = left - 1, x - first
@@ -140,7 +150,7 @@ def runs(table, to, count, distant, equal):
     return found
 '''
 )
-_EXPORTS = {"count": 1, "chain": 4, "unchain": 2, "runs": 5}
+_EXPORTS = {"count": 1, "chain": 3, "unchain": 2, "runs": 5}
 
 
 @functools.cache

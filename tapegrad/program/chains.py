@@ -26,16 +26,18 @@ LEAST = 256
 MOST = 4
 #: More views of the terms are not worth it.
 PIECES = 16
-_ADD, _SUM = TABLE["add"].code, PASSED["sum_in_order"].code
+_ADDING = [TABLE[name].code for name in ("add", "subtract")]
+_SUM = PASSED["sum_in_order"].code
 #: How often a slot is read, where that is not counted: often; by views, which may see others too.
 _OFTEN, _SEEN = 2, 3
 
 
 class Chain(NamedTuple):
-    """Additions of a step that end with one: the slots they add, their sums, who reads the last."""
+    """Additions of a step, one after the other: what they add or subtract, who reads the last."""
 
     step: int
     terms: np.ndarray
+    minus: np.ndarray
     sums: np.ndarray
     reader: int
 
@@ -49,7 +51,7 @@ def sum_chains(code: Code) -> Code:
             stands[chain.sums] = UNREAD
             stands[chain.sums[-1]] = code.slots + k
         places = places_after(stands)
-        pieces = [_pieces(chain.terms, places) for chain in found]
+        pieces = [_pieces(chain, places) for chain in found]
         if all(pieces):
             return merged(_with_sums(code, found, pieces), stands)
         found = [chain for chain, views in zip(found, pieces, strict=True) if views]
@@ -59,7 +61,7 @@ def sum_chains(code: Code) -> Code:
 def _chains(code: Code) -> list[Chain]:
     """The long sums that can be taken out, if they are few."""
     numbers = [(k, step) for k, step in enumerate(code.steps) if isinstance(step, Scalars)]
-    if all(np.count_nonzero(step.op == _ADD) < LEAST for _, step in numbers):
+    if all(sum(np.count_nonzero(step.op == op) for op in _ADDING) < LEAST for _, step in numbers):
         return []
     reads = _read_elsewhere(code)
     walk = Walk({BY_SLOT: reads}, walks.compiled)
@@ -75,7 +77,7 @@ def _chains(code: Code) -> list[Chain]:
             walks.GOES_ON: goes_on,
             walks.TERMS: ends,
         }
-        count = walk("chain", step, arrays, _ADD, LEAST, MOST)
+        count = walk("chain", step, arrays, LEAST, MOST)
         if count + len(found) > MOST:
             return []
         for end in ends[:count].tolist():
@@ -86,10 +88,11 @@ def _chains(code: Code) -> list[Chain]:
 
 def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Chain]:
     """The sum that ends with an operation, if it can be taken out."""
-    terms, sums = np.zeros(lengths[end] + 1, np.int32), np.zeros(lengths[end], np.int32)
-    arrays = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
-    reader = walk("unchain", step, arrays | {walks.TERMS: terms, walks.SUMS: sums}, end)
-    return [Chain(k, terms, sums, reader)] if reader >= 0 else []
+    terms, minus, sums = (np.zeros(lengths[end] + more, np.int32) for more in (1, 1, 0))
+    arrays = {walks.TERMS: terms, walks.MINUS: minus, walks.SUMS: sums}
+    marks = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
+    reader = walk("unchain", step, arrays | marks, end)
+    return [Chain(k, terms, minus, sums, reader)] if reader >= 0 else []
 
 
 def _read_elsewhere(code: Code) -> np.ndarray:
@@ -106,23 +109,28 @@ def _read_elsewhere(code: Code) -> np.ndarray:
     return reads
 
 
-def _pieces(terms: np.ndarray, places: np.ndarray) -> list[View]:
-    """The terms in order as views that are views still when the sums are gone; none if too many."""
-    starts, counts = walks.runs([terms, places[terms]], [])
+def _pieces(chain: Chain, places: np.ndarray) -> list:
+    """The terms in order as views that are views still when the sums are gone; none if too many.
+
+    Before them a number, whose bits say which are subtracted.
+    """
+    terms = chain.terms
+    starts, counts = walks.runs([terms, places[terms]], [chain.minus])
     first = terms[starts]
     strides = np.where(counts > 1, terms[starts + (counts > 1)] - first, 0)
-    rows, many = walks.runs([first, places[first]], [counts, strides])
+    rows, many = walks.runs([first, places[first]], [counts, strides, chain.minus[starts]])
     if len(rows) > PIECES:
         return []
     away = np.where(many > 1, first[rows + (many > 1)] - first[rows], 0)
     table = np.stack((first[rows], many, counts[rows], away, strides[rows]), 1).tolist()
-    return [
+    views = [
         View(offset, (m, n), (far, near)) if m > 1 else View(offset, (n,), (near,))
         for offset, m, n, far, near in table
     ]
+    return [int(np.dot(chain.minus[starts[rows]], 1 << np.arange(len(rows)))), *views]
 
 
-def _with_sums(code: Code, found: list[Chain], pieces: list[list[View]]) -> Code:
+def _with_sums(code: Code, found: list[Chain], pieces: list[list]) -> Code:
     """The program with a step that adds up the terms before what reads each sum."""
     steps: list[Step] = []
     for k, step in enumerate(code.steps):
@@ -133,7 +141,7 @@ def _with_sums(code: Code, found: list[Chain], pieces: list[list[View]]) -> Code
         mine = [number for number, chain in enumerate(found) if chain.step == k]
         for number in sorted(mine, key=lambda number: found[number].reader):
             stop, out = found[number].reader, contiguous(code.slots + number, (1,))
-            steps += [*_part(step, at, stop), Kernel(_SUM, list(pieces[number]), out)]
+            steps += [*_part(step, at, stop), Kernel(_SUM, pieces[number], out)]
             at = stop
         steps += _part(step, at, len(step.op))
     return dataclasses.replace(code, slots=code.slots + len(found), steps=steps)

@@ -262,8 +262,10 @@ def _deposit(memory: Memory, step: Kernel) -> None:
 
 
 def _sum(memory: Memory, step: Kernel) -> None:
-    for view in _given(step, *[View] * len(step.operands)):
+    minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
+    for view in views:
         memory.read(view)
+    expect(0 <= minus < 1 << len(views), "bits of other operands")
     expect(step.out.size == 1, "a sum of more than one number")
 
 
