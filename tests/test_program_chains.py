@@ -168,6 +168,25 @@ def test_a_number_less_a_sum_ends_it():
     assert taken(trace, squares(trace, s, trace.inputs)).count(SUM) == 2
 
 
+@pytest.mark.usefixtures("short")
+def test_rows_that_are_added_and_subtracted_in_turn():
+    trace = Trace(np.linspace(-1.0, 1.5, 24))
+    s = trace.constant(0.0)
+    for k, x in enumerate(trace.inputs):
+        s = s - x * x if k // 3 % 2 else s + x * x
+    assert taken(trace, s, seeds=(0.3,)) == ["multiply"] * 24 + [SUM]
+
+
+@pytest.mark.usefixtures("short")
+def test_a_constant_that_others_read_meanwhile_is_a_term():
+    """Nobody asks for its adjoint."""
+    trace = Trace(np.linspace(0.1, 1.5, 6))
+    s = trace.constant(0.3)
+    for x in trace.inputs:
+        s = s + 0.3 * x
+    assert taken(trace, s, seeds=(0.3,)) == ["multiply"] * 6 + [SUM]
+
+
 # --- what is left alone -------------------------------------------------------------------------
 
 
