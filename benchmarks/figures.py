@@ -216,6 +216,35 @@ def first_calls(workload, times=3):
     return best(eager, times + 1), min(first[1:]), min(second[1:])
 
 
+def filtered(scales, observed):
+    """Return minus twice the log-likelihood of a Kalman filter of position and speed."""
+    advance, state, covariance, total = np.array([[1, 0.1], [0, 1]]), np.zeros(2), np.eye(2), 0.0
+    noise = np.array([[0.01, 0], [0, 0.1]])
+    for seen in observed:
+        state = advance @ state
+        covariance = advance @ covariance @ advance.T + scales[0] * noise
+        spread, error = covariance[0, 0] + scales[1], seen - state[0]
+        gain = covariance[:, 0] / spread
+        state, covariance = state + gain * error, covariance - np.outer(gain, covariance[0])
+        total = total + np.log(spread) + error * error / spread
+    return total
+
+
+def filter_costs(observations, times=20):
+    """Return the seconds of a gradient of that function: eager, interpreted, native."""
+    import tapegrad as tg
+
+    scales, seen = np.array([0.5, 0.2]), np.sin(0.1 * np.arange(observations))
+    costs = [best(lambda: tg.grad(filtered)(scales, seen), 2)]
+    for native in (False, True):
+        program = tg.compile(lambda x: filtered(x, seen), native=native, verify="never")
+        program.grad(scales)
+        program.grad(scales)
+        program.wait()
+        costs.append(best(lambda program=program: program.grad(scales), times))
+    return costs
+
+
 def irregular(x, operations):
     """Return the end of sums, products and differences of numbers made before, chosen at random.
 

@@ -56,6 +56,18 @@ track_first_calls.param_names = ["workload"]
 track_first_calls.timeout = 300
 
 
+def track_filter(tier):
+    """A gradient of a Kalman filter of 2 x 2 matrices over 1000 observations."""
+    return 1e6 * dict(zip(TIERS, figures.filter_costs(1000), strict=True))[tier]
+
+
+TIERS = ["eager", "interpreted", "native"]
+track_filter.unit = "µs"
+track_filter.params = TIERS
+track_filter.param_names = ["tier"]
+track_filter.timeout = 300
+
+
 def track_scalars(operations, what):
     """An irregular program of scalars, per operation."""
     return figures.program_growth(operations)[what]

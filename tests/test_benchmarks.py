@@ -85,6 +85,7 @@ def test_programs_are_measured():
     assert calls["from Python"] > 0 and calls["from Numba"] > 0
     assert [threads for threads, _ in figures.map_costs(3, times=1)] == [1, 2]
     assert all(seconds > 0 for seconds in figures.first_calls("small", times=1))
+    assert all(seconds > 0 for seconds in figures.filter_costs(20, times=1))
     assert figures.program_costs(2000)[2] > 0
 
 

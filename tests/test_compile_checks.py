@@ -318,3 +318,30 @@ def test_a_program_keeps_no_recording_alive():
     (family,) = compiled._families.found.values()
     guards = family.found[0].guards
     assert len(guards) == 1 and guards[0].tensor is None and family.pending is None
+
+
+def repeated(steps):
+    """A function of so many additions."""
+
+    def f(x):
+        y = x
+        for _ in range(steps):
+            y = y + x
+        return (y * y).sum() if np.ndim(x) else y * y
+
+    return f
+
+
+@pytest.mark.parametrize(
+    "x, steps, put_off",
+    [(2.0, 1000, False), (2.0, 20_000, True), (np.ones(3), 20, False), (np.ones(3), 300, True)],
+)
+def test_the_first_result_does_not_wait_for_a_long_conversion(x, steps, put_off):
+    compiled = tg.compile(repeated(steps))
+    slope = 2.0 * (steps + 1.0) ** 2
+    for call in range(3):
+        value, gradient = compiled.value_and_grad(x)
+        assert value == np.sum(x * x) * (steps + 1.0) ** 2
+        np.testing.assert_array_equal(gradient, slope * x)
+        (family,) = compiled._families.found.values()
+        assert len(family.found) == (0 if put_off and call == 0 else 1)

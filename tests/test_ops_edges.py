@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import rows
+import scipy.special
 from rows import same
 
 import tapegrad as tg
@@ -24,6 +25,12 @@ AWKWARD = {
     ],
     "remainder": [((2.0, 1.0), (1.0, -2.0)), ((-2.0, 1.0), (1.0, 2.0)), ((0.5, -1.0), (1.0, 1.0))],
     "absolute": [((0.0,), (0.0,)), ((-0.0,), (0.0,)), ((-inf,), (-1.0,)), ((nan,), (nan,))],
+    "polygamma": [
+        ((169.0, 20.0), (0.0, scipy.special.polygamma(170, 20.0))),
+        ((170.0, 20.0), (0.0, inf)),
+        ((171.0, 1.0), (0.0, -inf)),
+        ((inf, 1.0), (0.0, -inf)),
+    ],
     "sqrt": [((0.0,), (inf,)), ((-1.0,), (nan,)), ((inf,), (0.0,))],
     "cbrt": [((0.0,), (inf,)), ((-8.0,), (1 / 12,))],
     "arctan2": [((0.0, 0.0), (nan, nan)), ((0.0, -1.0), (-1.0, -0.0)), ((1.0, 0.0), (0.0, -1.0))],

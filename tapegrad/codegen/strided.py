@@ -11,6 +11,7 @@ from .layout import (
     C_CONTIGUOUS,
     FRAME_SCRATCH,
 )
+from .lines import LONG, add_short_lines, copy_lines
 from .memory import (
     apart,
     f32s,
@@ -161,6 +162,24 @@ def line_in(strides, shape, ndim):
 
 
 @helper
+def lines_ahead(index, shape, outer, line, left):
+    """How many whole lines lie ahead along the axis before a line; 1 where there is none."""
+    if outer == 0:
+        return 1
+    return min(left // line, load_i64(shape, outer * 8 - 8) - index[outer - 1])
+
+
+@helper
+def past_lines(index, strides, shape, outer, lines):
+    """Move the odometer past some lines along one axis; returns the change of the byte offset."""
+    if outer == 0:
+        return 0
+    index[outer - 1] += lines - 1
+    passed = (lines - 1) * load_i64(strides, outer * 8 - 8)
+    return passed + next_line(index, strides, shape, outer)
+
+
+@helper
 def block_of(frame, data, strides, shape, ndim, start, n, block, width):
     """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
     apart()
@@ -170,25 +189,23 @@ def block_of(frame, data, strides, shape, ndim, start, n, block, width):
     skip = start % line
     done = 0
     while done < n:
-        run, first = min(n - done, line - skip), at + skip * step
-        if step == width:
+        run, lines, first = min(n - done, line - skip), 1, at + skip * step
+        if width == 8:
+            across = 0
+            if run == line and outer > 0:
+                lines = lines_ahead(index, shape, outer, line, n - done)
+                across = load_i64(strides, outer * 8 - 8)
+            copy_lines(block + done * 8, first, across, step, run, lines)
+        elif step == width:
             memcpy(block + done * width, first, run * width)
-        elif width == 8 and step == 0:
-            b64, value = f64s(block + done * 8), load_f64(first, 0)
-            for i in range(run):
-                b64[i] = value
-        elif width == 8:
-            b64 = f64s(block + done * 8)
-            for i in range(run):
-                b64[i] = load_f64(first, i * step)
         else:
             b32 = f32s(block + done * 4)
             for i in range(run):
                 b32[i] = f32s(first + i * step)[0]
-        done += run
+        done += run * lines
         skip = 0
         if done < n:
-            at += next_line(index, strides, shape, outer)
+            at += past_lines(index, strides, shape, outer, lines)
 
 
 @helper
@@ -201,15 +218,21 @@ def add_block(frame, data, strides, shape, ndim, start, n, block, width):
     skip = start % line
     done = 0
     while done < n:
-        run = min(n - done, line - skip)
-        if width == 8:
-            add_run64(at + skip * step, step, block + done * 8, 8, run)
+        run, lines, first = min(n - done, line - skip), 1, at + skip * step
+        if width == 8 and run < LONG:
+            across = 0
+            if run == line and outer > 0:
+                lines = lines_ahead(index, shape, outer, line, n - done)
+                across = load_i64(strides, outer * 8 - 8)
+            add_short_lines(first, across, step, block + done * 8, run, lines)
+        elif width == 8:
+            add_run64(first, step, block + done * 8, 8, run)
         else:
-            add_run32(at + skip * step, step, block + done * 4, 4, run)
-        done += run
+            add_run32(first, step, block + done * 4, 4, run)
+        done += run * lines
         skip = 0
         if done < n:
-            at += next_line(index, strides, shape, outer)
+            at += past_lines(index, strides, shape, outer, lines)
 
 
 @helper

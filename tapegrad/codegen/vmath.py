@@ -205,6 +205,8 @@ def polygamma(order, x):
     (Abramowitz & Stegun 6.4.10 and 23.1.30).
     """
     n = order
+    if n > 170.0:  # n! is infinite
+        return float("inf") if n % 2 == 1 else -float("inf")
     factorial = 1.0
     k = 2.0
     while k <= n:

@@ -264,5 +264,6 @@ pointwise(
     "np.polygamma(x + 1.0, y)",
     doc="derivative x of digamma at y",
     domain=((1.0, 1.0), POSITIVE),
+    awkward="orders have no slope; ±∞ for orders above 170",
     numpy="scipy.special.polygamma",
 )

@@ -78,9 +78,8 @@ def _variant(variant: Variant) -> Iterator[str]:
     yield from _steps(program)
     yield from _guards(variant.guards)
     yield _memory(program)
-    value, gradient = (
-        _time(nanoseconds(program.code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS)
-    )
+    code = program.source if program.native else program.code
+    value, gradient = (_time(nanoseconds(code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS))
     yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
 
 
@@ -100,7 +99,8 @@ def _passes(account: Account | None, program: Program) -> Iterator[str]:
     yield f"{'pass':14s}{'steps':>9s}{'operations':>12s}{'stored':>12s}{'slots':>12s}  what it did"
     before, sizes = None, account.sizes
     if program.code is not program.source:
-        sizes = [*sizes, ("sum chains", size_of(program.code))]
+        last = "spread" if program.native else "sum chains"
+        sizes = [*sizes, (last, size_of(program.code))]
     for name, size in sizes:
         numbers = "".join(f"{n:{w}d}" for n, w in zip(size, (9, 12, 12, 12), strict=True))
         yield f"{name:14s}{numbers}  {_change(before, size)}".rstrip()

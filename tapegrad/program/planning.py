@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from ..replay.steps import NOTHING, Code, Elementwise, Link, Step, View
+from ..replay.steps import NOTHING, Code, Step, View
 from .reads import inside, mark_outputs, mark_reads, slots_read, views_read, views_written
-from .rewrite import renumbered
+from .rewrite import mapped, renumbered
 
 #: Inputs of so many elements are read where they are.
 LARGE = 1 << 14
@@ -40,14 +40,13 @@ def compact(code: Code) -> Code:
 
 
 def leave_inputs(code: Code) -> Code:
-    """Large inputs become bases of their own if only element-wise steps and links read them."""
+    """Large inputs become bases of their own, unless a step reads single slots of them."""
     inputs, steps = list(code.inputs), list(code.steps)
     for number, one in enumerate(inputs):
         view, base = one.view, number + 1
         if view.size < LARGE or one.dtype != np.float64 or _is_result(view, code):
             continue
-        readers = [step for step in steps if _reads(step, view)]
-        if all(isinstance(step, (Elementwise, Link)) for step in readers):
+        if not any(_reads_slots(step, view) for step in steps):
             steps = [_moved(step, view, base) for step in steps]
             inputs[number] = dataclasses.replace(
                 one, view=dataclasses.replace(view, offset=0, base=base)
@@ -59,9 +58,7 @@ def _is_result(view: View, code: Code) -> bool:
     return any(one.view.overlaps(view) for one in code.outputs)
 
 
-def _reads(step: Step, whole: View) -> bool:
-    if any(view.overlaps(whole) for view in views_read(step)):
-        return True
+def _reads_slots(step: Step, whole: View) -> bool:
     ends = whole.offset, whole.offset + whole.size
     return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))
 
@@ -69,14 +66,9 @@ def _reads(step: Step, whole: View) -> bool:
 def _moved(step: Step, whole: View, base: int) -> Step:
     """A step that reads an input at a base of its own."""
 
-    def move(x):
-        if isinstance(x, View) and inside(x, whole):
-            return dataclasses.replace(x, offset=x.offset - whole.offset, base=base)
-        return x
+    def move(view: View) -> View:
+        if inside(view, whole):
+            return dataclasses.replace(view, offset=view.offset - whole.offset, base=base)
+        return view
 
-    if isinstance(step, Elementwise):
-        ops = [(code, tuple(map(move, operands))) for code, operands in step.ops]
-        return dataclasses.replace(step, ops=ops)
-    if isinstance(step, Link):
-        return Link(step.out, [(target, move(source)) for target, source in step.pairs])
-    return step
+    return mapped(step, move) if any(inside(v, whole) for v in views_read(step)) else step

@@ -16,6 +16,7 @@ from ..replay.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..tensor import memory
 from .chains import sum_chains
 from .making import Parts
+from .spreading import spread
 
 #: More operations on numbers after the last element-wise step are not looked through.
 _FEW = 64
@@ -33,14 +34,14 @@ class Program:
     """A program, compiled; any number of threads may run it.
 
     With `native` its steps are compiled to code of their own; with `cut` long loops in it keep what
-    they carry at intervals only. `source` is the program that native code is made of, and files.
+    they carry at intervals only. `source` is what it was made of.
     """
 
     def __init__(
         self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
     ):
-        self.code = code
         self.source = source or code
+        self.code = code = spread(code) if native else code
         self.native = native
         self.parts = Parts(code, native, cut)
         self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}

@@ -23,15 +23,25 @@ def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
+#: Chunks of a recording whose conversion is put off, and operations on arrays of such a one: to
+#: convert one of these takes as long as some thousand numbers.
+LONG, MANY = 4, 200
+
+
 def is_long(first: int, end: int) -> bool:
-    """Whether the rows from `first` to before `end` fill several chunks."""
+    """Whether the rows from `first` to before `end` take long to convert."""
     with store.lock:
-        slots = [row >> ROWS_BITS for row in (first, end)]
-        return store.order.index(slots[1]) - store.order.index(slots[0]) >= LONG
-
-
-#: Chunks of a recording whose conversion is put off.
-LONG = 4
+        begin, last = (store.order.index(row >> ROWS_BITS) for row in (first, end))
+        slots = store.order[begin : last + 1]
+    if len(slots) > LONG:
+        return True
+    reader, arrays = Reader(), 0
+    for slot in slots:
+        ops = reader.filled(slot)["op"]
+        ops = ops[: end & (ROWS - 1)] if slot == slots[-1] else ops
+        ops = ops[first & (ROWS - 1) :] if slot == slots[0] else ops
+        arrays += int(np.count_nonzero(ops > ARRAY))
+    return arrays >= MANY
 
 
 class Rows:

@@ -184,32 +184,9 @@ def take(n, frame, axes, start, source, block):
 
 
 @helper
-def add_short_sums(n, length, start, block, target):
-    """Add the sum of each line of a block to one element; those of the lines lie side by side."""
-    s, t = f64s(block), f64s(target + start // length * 8)
-    done, k = 0, 0
-    left = length - start % length
-    while done < n:
-        end = min(done + left, n)
-        even, odd, i = 0.0, 0.0, done
-        while i + 1 < end:
-            even += s[i]
-            odd += s[i + 1]
-            i += 2
-        if i < end:
-            even += s[i]
-        t[k] += even + odd
-        done, left = end, length
-        k += 1
-
-
-@helper
 def give(n, frame, axes, start, block, target):
     """Add a block to elements that do not lie side by side."""
     ndim = load_i64(axes, 0)
-    if ndim == 2 and load_i64(axes, 24) == 8 and load_i64(axes, 32) == 0:
-        add_short_sums(n, load_i64(axes, 16), start, block, target)
-        return
     add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
 
 

@@ -47,6 +47,11 @@ class _Piece:
         return self.stop - self.start if not self.loops else sum(x.body for x in self.loops)
 
 
+def rolled(step: Scalars, known: np.ndarray) -> int:
+    """How many operations of a step are in loops that are compiled. See `native` for `known`."""
+    return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
+
+
 def native(
     step: Scalars,
     known: np.ndarray,

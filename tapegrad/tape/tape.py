@@ -78,13 +78,21 @@ class Reader:
         slot = number >> layout.ROWS_BITS
         return (self.place[slot] << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
 
-    def row(self, number: int):
-        slot = number >> layout.ROWS_BITS
+    def _read(self, slot: int) -> None:
         if slot not in self._rows:
             memory = store.chunks[slot]
             rows = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
             self._rows[slot] = memory[layout.HEADER_BYTES : rows].view(ROW)
             self._references[slot] = memory[rows:].view(REFERENCE)
+
+    def filled(self, slot: int) -> np.ndarray:
+        """The rows of a chunk."""
+        self._read(slot)
+        return self._rows[slot][: store.word(slot, layout.USED_ROWS)]
+
+    def row(self, number: int):
+        slot = number >> layout.ROWS_BITS
+        self._read(slot)
         return self._rows[slot][number & (layout.ROWS - 1)]
 
     def references(self, number: int):
@@ -123,9 +131,7 @@ class Reader:
         found: dict[int, list[int]] = {}
         for slot in store.order:
             if store.word(slot, layout.WRITES):
-                base = slot << layout.ROWS_BITS
-                self.row(base)
-                rows = self._rows[slot][: store.word(slot, layout.USED_ROWS)]
+                base, rows = slot << layout.ROWS_BITS, self.filled(slot)
                 places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
                 buffers, ops = rows["a"][places].copy(), rows["op"][places]
                 arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
