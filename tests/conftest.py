@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tapegrad.program import optimising
+from tapegrad.program import optimising, program
 from tapegrad.program.checking import check
 
 settings.register_profile(
@@ -42,6 +42,7 @@ def checked(monkeypatch):
     passes = {"converted": lambda code: code, **optimising.PASSES}
     passes = {name: after(one) for name, one in passes.items()}
     monkeypatch.setattr(optimising, "PASSES", passes)
+    monkeypatch.setattr(program, "sum_chains", after(program.sum_chains))
 
 
 @pytest.fixture

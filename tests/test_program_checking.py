@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tapegrad.ops.steering import STEERING
-from tapegrad.ops.table import TABLE
+from tapegrad.ops.table import PASSED, TABLE
 from tapegrad.program.checked_memory import IllegalProgram
 from tapegrad.program.checking import check
 from tapegrad.replay.steps import (
@@ -55,7 +55,7 @@ def shown(offset=20):
 
 
 def kernel(name, *operands, out=contiguous(10, (2,))):  # noqa: B008
-    return Kernel(TABLE[name].code, list(operands), out)
+    return Kernel({**TABLE, **PASSED}[name].code, list(operands), out)
 
 
 ROWS = contiguous(1, (2, 3))
@@ -75,6 +75,8 @@ LEGAL = {
     "contract": kernel("contract", ROWS, View(1, (3, 2), (1, 3)), contiguous(10, (2, 2)), 0, 1,
                        out=contiguous(10, (2, 2))),
     "deposit": kernel("deposit", ROWS, np.array([0, 1, 1, 0, 1, 1])),
+    "sum": kernel("sum_in_order", 4, contiguous(7, (1,)), ROWS, View(6, (3, 2), (-2, 0)),
+                  out=contiguous(10, (1,))),
     "computed": Computed(np.argsort, [(ALIKE, F8), (0, None)], contiguous(10, (2, 3))),
 }  # fmt: skip
 
@@ -139,6 +141,14 @@ ILLEGAL = {
     "pack outside": (breach("pack", slots=column(3, 40)), "a position is outside"),
     "pack of free": (breach("pack", slots=column(3, 30)), "before it is written"),
     "pack number": (breach("pack", slots=column(3)), "of another number"),
+    "sum of free": (kernel("sum_in_order", 0, contiguous(30, (2,)), out=contiguous(10, (1,))),
+                    "before it is written"),
+    "sum outside": (kernel("sum_in_order", 0, View(6, (2,), (-5,)), View(6, (2,), (-7,)),
+                           out=contiguous(10, (1,))), "-1 to"),
+    "sum's number": (kernel("sum_in_order", ROWS, 1, out=contiguous(10, (1,))), "other kinds"),
+    "sum's bits": (kernel("sum_in_order", 2, ROWS, out=contiguous(10, (1,))), "bits of other"),
+    "sum of nothing": (kernel("sum_in_order", out=contiguous(10, (1,))), "other kinds"),
+    "sums": (kernel("sum_in_order", 0, ROWS), "more than one"),
     "lines": (kernel("max", ROWS, 3), "groups of 3 lines"),
     "no lines": (kernel("max", ROWS, 0), "groups of 0"),
     "lines' type": (kernel("max", ROWS, 1.0), "other kinds"),

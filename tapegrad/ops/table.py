@@ -12,6 +12,8 @@ from typing import Any
 TABLE: dict[str, Any] = {}
 #: Those of programs alone, which never make a row: comparisons and logic, by name.
 STEERING: dict[str, Any] = {}
+#: Those of programs alone on whole arrays, which passes put there, by name.
+PASSED: dict[str, Any] = {}
 #: Those that users have declared, by name. They come when compiled code runs already.
 USERS: dict[str, Any] = {}
 #: All of them by code, which counts from 1 and is never stored on disk.
@@ -101,7 +103,17 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
 
 
 def structural(
-    name, adjoint, *, doc, example, helpers=(), forward=None, form="", awkward="", writes=False
+    name,
+    adjoint,
+    *,
+    doc,
+    example="",
+    helpers=(),
+    forward=None,
+    form="",
+    awkward="",
+    writes=False,
+    table=TABLE,
 ):
     """Declare an operation on whole arrays; one with a `forward` has a `form`.
 
@@ -109,7 +121,7 @@ def structural(
     """
     code = len(BY_CODE) + 1
     op = Structural(name, doc, example, awkward, adjoint, helpers, forward, form, writes, code)
-    TABLE[name] = BY_CODE[code] = op
+    table[name] = BY_CODE[code] = op
 
 
 def users_name(wanted: str) -> str:

@@ -261,9 +261,18 @@ def _deposit(memory: Memory, step: Kernel) -> None:
     are_below(positions, step.out.size)
 
 
+def _sum(memory: Memory, step: Kernel) -> None:
+    minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
+    for view in views:
+        memory.read(view)
+    expect(0 <= minus < 1 << len(views), "bits of other operands")
+    expect(step.out.size == 1, "a sum of more than one number")
+
+
 _FORMS: dict[str, Callable[[Memory, Kernel], None]] = {
     "reduction": _reduction,
     "same shape": _same_shape,
     "contraction": _contract,
     "deposit": _deposit,
+    "sum": _sum,
 }

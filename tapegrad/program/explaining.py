@@ -13,7 +13,7 @@ from ..tensor.steering import Guard, name_of
 from .files import Compilation
 from .optimising import Account
 from .program import Program
-from .sizes import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations
+from .sizes import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations, size_of
 from .variants import Variant, Variants
 
 #: More lines of one sort are counted and not shown.
@@ -73,14 +73,13 @@ def _leaf(leaf: tuple) -> str:
 
 def _variant(variant: Variant) -> Iterator[str]:
     program = variant.program
-    yield from _passes(variant.account)
+    yield from _passes(variant.account, program)
     yield "native: compiled to code of its own" if program.native else "native: no, interpreted"
     yield from _steps(program)
     yield from _guards(variant.guards)
     yield _memory(program)
-    value, gradient = (
-        _time(nanoseconds(program.source, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS)
-    )
+    code = program.source if program.native else program.code
+    value, gradient = (_time(nanoseconds(code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS))
     yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
 
 
@@ -92,14 +91,17 @@ def _time(ns: float) -> str:
 # --- passes -------------------------------------------------------------------------------------
 
 
-def _passes(account: Account | None) -> Iterator[str]:
+def _passes(account: Account | None, program: Program) -> Iterator[str]:
     if account is None:
         yield "loaded from a file, which does not tell how it was made"
         return
     yield f"rows: {account.rows} recorded, {account.rows - account.needed} of them not needed"
     yield f"{'pass':14s}{'steps':>9s}{'operations':>12s}{'stored':>12s}{'slots':>12s}  what it did"
-    before = None
-    for name, size in account.sizes:
+    before, sizes = None, account.sizes
+    if program.code is not program.source:
+        last = "spread" if program.native else "sum chains"
+        sizes = [*sizes, (last, size_of(program.code))]
+    for name, size in sizes:
         numbers = "".join(f"{n:{w}d}" for n, w in zip(size, (9, 12, 12, 12), strict=True))
         yield f"{name:14s}{numbers}  {_change(before, size)}".rstrip()
         before = size

@@ -24,7 +24,7 @@ from .decoding import (
     truth,
 )
 from .encoding import Writer
-from .program import Program
+from .program import interpreted
 from .variants import Variant, Variants
 
 FORMAT, VERSION = "tapegrad program", 1
@@ -247,7 +247,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
     if len(found) != _leaves(made):
         raise ValueError("a result has leaves of another number")
     learned = _read_guards(reader, guards, places, code)
-    return Variant(Program(code), learned, _built(made), found, checked=2)
+    return Variant(interpreted(code), learned, _built(made), found, checked=2)
 
 
 def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:

@@ -75,9 +75,7 @@ class _Moves:
 
     def __init__(self, stands: np.ndarray):
         self.stands = stands
-        self.places = np.cumsum(stands == 0, dtype=np.int32) - np.int32(1)
-        gone = np.flatnonzero(stands > 0)
-        self.places[gone] = self.places[stands[gone]]
+        self.places = walks.places_after(stands)
         self.known: dict[View, View | None] = {}
         self.walk = walks.Walk({walks.BY_SLOT: stands, walks.PLACES: self.places})
 

@@ -14,6 +14,7 @@ from ..replay.moves import slots_of
 from ..replay.parts import Part, Run
 from ..replay.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..tensor import memory
+from .chains import sum_chains
 from .making import Parts
 from .spreading import spread
 
@@ -36,8 +37,10 @@ class Program:
     they carry at intervals only. `source` is what it was made of.
     """
 
-    def __init__(self, code: Code, native: bool = False, cut: bool = False):
-        self.source = code
+    def __init__(
+        self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
+    ):
+        self.source = source or code
         self.code = code = spread(code) if native else code
         self.native = native
         self.parts = Parts(code, native, cut)
@@ -191,6 +194,11 @@ class Program:
 def _plan(calls: list[Call]) -> np.ndarray:
     rows = [(address, part.data.ctypes.data) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def interpreted(code: Code) -> Program:
+    """The program that runs code without code of its own."""
+    return Program(sum_chains(code), source=code)
 
 
 def is_linear(step: Step, constant: np.ndarray) -> bool:

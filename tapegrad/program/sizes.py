@@ -8,7 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..ops.table import BY_CODE, Pointwise
-from ..replay.steps import GUARD, Code, Computed, Elementwise, Gather, Kernel, Link, Scalars, Step
+from ..replay.steps import (
+    GUARD,
+    Code,
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Scalars,
+    Step,
+    View,
+)
 from .reads import views_written
 
 
@@ -82,7 +93,7 @@ def work_of(step: Step) -> Work:
             left, _, whole, _, inner = step.operands
             sizes = left.shape[len(left.shape) - inner :]
             return Work(1, multiplied=float(whole.size * math.prod(sizes)))
-        return Work(1, along=float(step.operands[0].size))
+        return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
     if isinstance(step, Computed):
         return Work(1, python=1.0)
     if isinstance(step, Link):

@@ -22,7 +22,7 @@ from ..tensor.values import is_recorded, is_tensor, value_of
 from .arguments import Arguments
 from .convert import Converter
 from .optimising import Account, optimised
-from .program import Program
+from .program import Program, interpreted
 from .rows import Unsupported, is_long
 
 #: Results that are verified may differ by so much of the largest.
@@ -180,7 +180,7 @@ class Traced:
         code, account = optimised(converter.convert(outputs), *converter.counts())
         tree = tree_build(self.out, iter([None] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
-        return Variant(Program(code), guards, tree, leaves, account)  # which keep no rows alive
+        return Variant(interpreted(code), guards, tree, leaves, account)  # which keep no rows alive
 
     def value(self):
         """The result with plain values."""

@@ -51,7 +51,8 @@ SURROUNDINGS = 1 << 16
 _WORDS = 17 + 3
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
-_SOURCE = (
+#: What texts of walks begin with.
+HEAD = (
     "".join(_NAMES)
     + '''
 from tapegrad.codegen.memory import helper, i32s, load_i64, store_i64, u8s
@@ -63,7 +64,11 @@ def third(w, k):
     return i32s(load_i64(w, C))[k] if load_i64(w, C) != 0 else -1
 
 
-@helper
+'''
+)
+_SOURCE = (
+    HEAD
+    + '''@helper
 def is_known(known, slot):
     return slot < 0 or known[slot] != 0
 
@@ -208,6 +213,18 @@ def select(w, few):
     return found
 
 
+def place(stand, to, count):
+    """Write where slots go: those that stay, and those for which one stands that stays."""
+    stands, places, left = i32s(stand), i32s(to), -1
+    for slot in range(count):
+        left += stands[slot] == 0
+        places[slot] = left
+    for slot in range(count):
+        if stands[slot] > 0:
+            places[slot] = places[stands[slot]]
+    return 0
+
+
 def keep(w):
     """Write the columns without the operations whose slots do not stay, with slots by place."""
     stands, first, count = i32s(load_i64(w, BY_SLOT)), load_i64(w, FIRST), load_i64(w, COUNT)
@@ -226,7 +243,7 @@ def keep(w):
 '''
 )
 #: What is compiled together, since it is needed together, and how many arguments it has.
-_GROUPS = {"read": 1, "number": 1}, {"know": 1}, {"survey": 1, "select": 2}, {"keep": 1}
+_GROUPS = {"read": 1, "number": 1}, {"know": 1}, {"survey": 1, "select": 2}, {"place": 3, "keep": 1}
 
 
 #: Operations in the same surroundings are judged one by one where there are no more of them.
@@ -243,7 +260,8 @@ def _compiled(name: str) -> Callable[..., int]:
 class Walk:
     """Walks over the steps of a program that share what `arrays`, by word, hold."""
 
-    def __init__(self, arrays: dict[int, np.ndarray]):
+    def __init__(self, arrays: dict[int, np.ndarray], compiled=_compiled):
+        self._compiled = compiled
         self._words = np.zeros(_WORDS, np.int64)
         self._keep = arrays
         for word, array in arrays.items():
@@ -256,7 +274,14 @@ class Walk:
         self._words[A // 8 : BY_SLOT // 8] = [x.ctypes.data if len(x) else 0 for x in columns[1:]]
         for word, array in arrays.items():
             self._words[word // 8] = array.ctypes.data
-        return _compiled(name)(self._words.ctypes.data, *numbers)
+        return self._compiled(name)(self._words.ctypes.data, *numbers)
+
+
+def places_after(stands: np.ndarray) -> np.ndarray:
+    """Where slots are when those have gone that do not stay."""
+    places = np.empty(len(stands), np.int32)
+    _compiled("place")(stands.ctypes.data, places.ctypes.data, len(stands))
+    return places
 
 
 def settle_wishes(

@@ -14,44 +14,55 @@ from ..ops.table import TABLE, Pointwise
 from .parts import SIGNATURE, Part
 from .steps import NOTHING, Scalars
 
-#: Words of a part's data, byte offsets: numbers, then addresses of columns.
-COUNT, FIRST, OPS, A, B, C = range(0, 48, 8)
+#: Words of a part's data, byte offsets: how many operations, the first one's slot, where they are.
+COUNT, FIRST, ROWS = range(0, 24, 8)
+#: An operation: its code, the slots of its operands. One table keeps few registers busy.
+OP, A, B, C = range(0, 16, 4)
+ROW_BYTES = 16
 _OPERANDS = 3
 
 _HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import (
-    apart, f64s, helper, inside, load_i32, load_i64, store_f64, store_i64,
+    apart, f64s, helper, load_i32, load_i64, store_f64, store_i64,
 )
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import (
     FINISHED, GUARD_FAILED, RUN_ADJOINTS, RUN_FAILED, RUN_SEEN, RUN_VALUES,
 )
-from tapegrad.replay.scalars import A, B, C, COUNT, FIRST, OPS
+from tapegrad.replay.scalars import A, B, C, COUNT, FIRST, OP, ROW_BYTES, ROWS
 """
 
-_FORWARD = """
+_LOOPS = """
+
+@helper
+def other_adjoints(row, V, G, slot):
+    apart()
+    g, x, y, z = G[slot], load_i32(row, A), load_i32(row, B), load_i32(row, C)
+    sx, sy, sz = other_slopes(load_i32(row, OP), V[x], V[y], V[z], V[slot])
+    G[x] += g * sx
+    G[y] += g * sy
+    G[z] += g * sz
+
 
 def forward(run, data):
     V = f64s(load_i64(run, RUN_VALUES))
-    first = load_i64(data, FIRST)
-    ops, xs, ys = load_i64(data, OPS), load_i64(data, A), load_i64(data, B)
+    first, rows = load_i64(data, FIRST), load_i64(data, ROWS)
     for k in range(load_i64(data, COUNT)):
-        op, x, y = load_i32(ops, k * 4), V[load_i32(xs, k * 4)], V[load_i32(ys, k * 4)]
+        row = rows + k * ROW_BYTES
+        op, x, y = load_i32(row, OP), V[load_i32(row, A)], V[load_i32(row, B)]
         if op == ADD:
             out = x + y
         elif op == MULTIPLY:
             out = x * y
         elif op == SUBTRACT:
             out = x - y
-        elif op == GUARD:
-            if x != y and (x == x or y == y):
+        else:
+            out = other_value(op, x, y, V[load_i32(row, C)])
+            if op == GUARD and out != 0.0:
                 store_i64(run, RUN_FAILED, first + k)
                 store_f64(run, RUN_SEEN, x)
                 return GUARD_FAILED
-            continue
-        else:
-            out = other_value(op, x, y, V[load_i32(load_i64(data, C), k * 4)])
         V[first + k] = out
     return FINISHED
 
@@ -59,12 +70,12 @@ def forward(run, data):
 def reverse(run, data):
     V, G = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
     first = load_i64(data, FIRST)
-    ops, xs, ys = load_i64(data, OPS), load_i64(data, A), load_i64(data, B)
-    k = load_i64(data, COUNT) - 1
-    while k >= 0:
-        g = G[first + k]
+    slot, rows = first + load_i64(data, COUNT) - 1, load_i64(data, ROWS) - first * ROW_BYTES
+    while slot >= first:
+        g = G[slot]
         if g != 0.0:
-            op, x, y = load_i32(ops, k * 4), load_i32(xs, k * 4), load_i32(ys, k * 4)
+            row = rows + slot * ROW_BYTES
+            op, x, y = load_i32(row, OP), load_i32(row, A), load_i32(row, B)
             if op == ADD:
                 G[x] += g
                 G[y] += g
@@ -76,13 +87,14 @@ def reverse(run, data):
                 G[x] += g
                 G[y] -= g
             else:
-                z = load_i32(load_i64(data, C), k * 4)
-                sx, sy, sz = other_slopes(op, V[x], V[y], V[z], V[first + k])
-                G[x] += g * sx
-                G[y] += g * sy
-                G[z] += g * sz
-        k -= 1
+                other_adjoints(row, V, G, slot)
+        slot -= 1
     return FINISHED
+"""
+#: With a fourth case in the loop the switch would be a table of jumps, which are predicted worse.
+_FAILED = """
+    if code == GUARD:
+        return 1.0 if x != y and (x == x or y == y) else 0.0
 """
 
 
@@ -116,12 +128,13 @@ def source() -> str:
     return (
         _HEAD
         + codes
-        + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()\n"
+        + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
+        + _FAILED
         + _cases(_value)
         + "\n    return 0.0\n\n\n@helper\ndef other_slopes(code, x, y, z, out):\n    apart()\n"
         + _cases(_slopes)
         + "\n    return 0.0, 0.0, 0.0\n"
-        + _FORWARD
+        + _LOOPS
     )
 
 
@@ -132,12 +145,11 @@ def compiled() -> dict[str, int]:
 
 def interpreted(step: Scalars) -> Part:
     """The part of a step, without code of its own."""
-    a = np.ascontiguousarray(step.a, np.int32)
-    columns = [np.ascontiguousarray(step.op, np.int32), a]
-    for given in (step.b, step.c):
-        full = given if len(given) else np.full_like(a, NOTHING)
-        columns.append(np.ascontiguousarray(np.where(full < 0, NOTHING, full), np.int32))
-    addresses = [column.ctypes.data for column in columns]
-    data = np.array([len(step.op), step.first, *addresses], np.int64)
+    rows = np.full((len(step.op), 1 + _OPERANDS), NOTHING, np.int32)
+    rows[:, 0] = step.op
+    for j, column in enumerate((step.a, step.b, step.c), 1):
+        if len(column):
+            rows[:, j] = np.where(column < 0, NOTHING, column)
+    data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
     found = compiled()
-    return Part(found["forward"], found["reverse"], data, keep=columns)
+    return Part(found["forward"], found["reverse"], data, keep=rows)
