@@ -48,24 +48,34 @@ def _add_products(builder, sums, rows, b, b_across):
     return made
 
 
-def _write(builder, sums, offsets, c, c_across):
-    """Add the sums to c: all rows of a column are read before one is written: they overlap."""
+def _store(builder, sums, offsets, c, c_across, added):
+    """Set c to the sums, or add them: a column is read before it is written, as they overlap."""
     for column in sums:
         places = [builder.add(c, offset) for offset in offsets]
-        before = [_load(builder, place, _VECTOR) for place in places]
-        for place, old, total in zip(places, before, column, strict=True):
+        if added:
+            before = [_load(builder, place, _VECTOR) for place in places]
+            column = [builder.fadd(*pair) for pair in zip(before, column, strict=True)]
+        for place, total in zip(places, column, strict=True):
             pointer = builder.inttoptr(place, _VECTOR.as_pointer())
-            builder.store(builder.fadd(old, total), pointer).align = 8
+            builder.store(total, pointer).align = 8
         c = builder.add(c, c_across)
+
+
+def _write(builder, sums, offsets, c, c_across, fresh):
+    with builder.if_else(fresh) as (setting, adding):
+        with setting:
+            _store(builder, sums, offsets, c, c_across, False)
+        with adding:
+            _store(builder, sums, offsets, c, c_across, True)
 
 
 def _tile(columns):
     @intrinsic
-    def tile(typingctx, a, second, third, a_step, b, b_step, b_across, k, c, c_across):
-        """c += a·b; the second and third vector of rows are at byte offsets. k is at least 1."""
+    def tile(typingctx, a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh):
+        """c += a·b, or c = a·b; the second and third vector of rows are at byte offsets; k ≥ 1."""
 
         def codegen(context, builder, signature, args):
-            a, second, third, a_step, b, b_step, b_across, k, c, c_across = args
+            a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh = args
             zero, offsets = ir.Constant(_WORD, 0), [ir.Constant(_WORD, 0), second, third]
             before = builder.block
             loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
@@ -87,10 +97,10 @@ def _tile(columns):
                     phi.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
             builder.position_at_end(after)
-            _write(builder, made, offsets, c, c_across)
+            _write(builder, made, offsets, c, c_across, fresh)
             return context.get_dummy_value()
 
-        return types.none(*[types.int64] * 10), codegen
+        return types.none(*[types.int64] * 10, types.boolean), codegen
 
     return tile
 
@@ -108,8 +118,11 @@ def panel_of(a, ar, ac, rows, k, panel):
 
 
 @helper
-def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, panel):
-    """c += a·b, where c has rows side by side, at least LEAST_ROWS; `panel` is for copies."""
+def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, panel):
+    """c += a·b, or c = a·b, where c has rows side by side, at least LEAST_ROWS.
+
+    `panel` is for copies.
+    """
     tiles, start = (m + TILE_ROWS - 1) // TILE_ROWS, 0
     for tile in range(tiles):
         rows = (m - start) // (tiles - tile)
@@ -122,10 +135,11 @@ def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, panel):
                 panel_of(at, ar, ac, rows, depth, panel)
                 at, step = panel, 8 * TILE_ROWS
             right, to, j = b + first * br, c + start * 8, 0
+            new = fresh and first == 0
             while j + 4 <= n:
-                _tile4(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc)
+                _tile4(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc, new)
                 j += 4
             while j < n:
-                _tile1(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc)
+                _tile1(at, second, third, step, right + j * bc, br, bc, depth, to + j * cc, cc, new)
                 j += 1
         start += rows
