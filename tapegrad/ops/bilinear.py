@@ -17,7 +17,6 @@ from tapegrad.codegen.blas import (
     LEAST_BLOCK,
     LEFT,
     MATRIX_BYTES,
-    NARROW,
     OUT,
     PACKED,
     RIGHT,
@@ -48,7 +47,7 @@ from tapegrad.codegen.memory import (
 from tapegrad.codegen.shared import add_block, block_of, cell
 from tapegrad.codegen.tiles import LEAST_ROWS, TILE_ROWS
 
-from .products import PRODUCT, product, suits
+from .products import PRODUCT, is_narrow, product, suits
 from .table import structural
 
 
@@ -161,8 +160,7 @@ def longest(m, n, k):
 @helper
 def narrow(m, n, k):
     """Whether a product of these sizes goes by tiles: BLAS has blocks, and clears, of its own."""
-    short = min(m, n, k)
-    return short >= LEAST_ROWS and m + n + k - short - max(m, n, k) <= NARROW
+    return min(m, n, k) >= LEAST_ROWS and is_narrow(m, n, k)
 
 
 @helper

@@ -11,7 +11,8 @@ from tapegrad.codegen.blas import (
     blas_sgemv,
 )
 from tapegrad.codegen.memory import f32s, f64s, helper, store_f64, store_i64
-from tapegrad.codegen.tiles import LEAST_ROWS, product_by_tiles
+from tapegrad.codegen.shared import product_by_tiles
+from tapegrad.codegen.tiles import LEAST_ROWS
 
 
 @helper
@@ -118,6 +119,12 @@ def product_with_vector(a, ar, ac, b, br, c, cr, m, k, fresh, width, at):
 
 
 @helper
+def is_narrow(m, n, k):
+    """Whether at most one of the sizes is large."""
+    return m + n + k - min(m, n, k) - max(m, n, k) <= NARROW
+
+
+@helper
 def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, fresh, width, work):
     """c += a·b, or c = a·b, for matrices of m × k, k × n and m × n elements; strides in bytes."""
     if k == 1 or m * n * k <= FEW:
@@ -127,8 +134,8 @@ def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, fresh, width, work):
         # BLAS writes columns: where c has rows, its transpose is written
         a, ar, ac, b, br, bc = b, bc, br, a, ac, ar
         cr, cc, m, n = cc, cr, n, m
-    if width == 8 and cr == 8 and LEAST_ROWS <= m <= NARROW and min(n, k) <= NARROW:
-        product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, work + PANEL)
+    if width == 8 and cr == 8 and m >= LEAST_ROWS and is_narrow(m, n, k):
+        product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, 1 if fresh else 0, work + PANEL)
         return
     at = work + ARGUMENTS
     if n == 1:
@@ -165,5 +172,6 @@ PRODUCT = (
     store_factors64,
     store_factors32,
     product_with_vector,
+    is_narrow,
     product,
 )
