@@ -109,6 +109,18 @@ def sum_of(typingctx, total, part):
 
 
 @intrinsic
+def larger_of(typingctx, x, y):
+    """The larger, NaN if one is: what a loop looks for the largest with is taken in lanes."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double] * 2)
+        return builder.call(builder.module.declare_intrinsic("llvm.maximum", [double], kind), args)
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+@intrinsic
 def multiply_add(typingctx, x, y, z):
     """x·y + z, rounded once where the processor does that in one instruction."""
 

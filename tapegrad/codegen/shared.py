@@ -4,6 +4,7 @@ A group is compiled with the first text that calls one of its functions.
 """
 
 import functools
+import string
 from collections.abc import Callable
 
 import llvmlite.binding as llvm
@@ -17,6 +18,7 @@ from .symbols import LOADERS
 GROUPS = {
     "cells": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
     "strided": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
+    "tiles": {"product_by_tiles": ("void", 13)},
 }
 
 
@@ -28,13 +30,14 @@ def _symbol(module: str, name: str) -> Callable:
 
 cell, mirror_memory, forget = [_symbol("cells", name) for name in GROUPS["cells"]]
 strided_add, block_of, add_block = [_symbol("strided", name) for name in GROUPS["strided"]]
+(product_by_tiles,) = [_symbol("tiles", name) for name in GROUPS["tiles"]]
 
 
 def _source(module: str) -> str:
     """The text of a module with one C function for each of a group."""
     lines = [f"from tapegrad.codegen import {module}"]
     for name, (_, arity) in GROUPS[module].items():
-        arguments = ", ".join("abcdefghi"[:arity])
+        arguments = ", ".join(string.ascii_lowercase[:arity])
         lines += ["", "", f"def {name}({arguments}):", f"    return {module}.{name}({arguments})"]
     return "\n".join(lines) + "\n"
 
@@ -54,5 +57,6 @@ def compile_group(module: str) -> dict[str, int]:
 
 for _module in ("codegen.frame", "codegen.shared"):  # they call cells
     LOADERS[_module] = functools.partial(compile_group, "cells")
-for _name in GROUPS["strided"]:
-    LOADERS[f" {_name}("] = functools.partial(compile_group, "strided")
+for _group in ("strided", "tiles"):
+    for _name in GROUPS[_group]:
+        LOADERS[f" {_name}("] = functools.partial(compile_group, _group)

@@ -27,6 +27,9 @@ from .memory import (
     sum_of,
 )
 
+#: Groups of at most so many elements are taken side by side, up to so many of them.
+SHORT_GROUP, SIDE_BY_SIDE = 64, 32
+
 
 @helper
 def sum64(address, n):
@@ -257,12 +260,13 @@ def line_of(array):
 @helper
 def line_offset(array, line):
     """Byte offset of the first element of a line, counted in C order."""
-    offset = 0
-    for axis in range(load_i32(array, ARRAY_NDIM) - 2, -1, -1):
-        size = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
-        offset += (line % size) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    last, offset = load_i32(array, ARRAY_NDIM) - 2, 0
+    for axis in range(last, 0, -1):
+        size = load_i64(shape, axis * 8)
+        offset += (line % size) * load_i64(strides, axis * 8)
         line //= size
-    return offset
+    return offset + line * load_i64(strides, 0) if last >= 0 else 0
 
 
 @helper

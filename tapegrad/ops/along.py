@@ -19,12 +19,13 @@ from tapegrad.codegen.memory import (
     malloc,
 )
 from tapegrad.codegen.shared import cell
-from tapegrad.codegen.strided import line_of, lines_of
+from tapegrad.codegen.strided import SHORT_GROUP, SIDE_BY_SIDE, line_of, lines_of
 
 from .along_values import (
     FORWARD_HELPERS,
     cumprod_forward,
     cumsum_forward,
+    exponentials_beside,
     log_softmax_forward,
     logsumexp_forward,
     max_forward,
@@ -32,7 +33,7 @@ from .along_values import (
     prod_forward,
     softmax_forward,
 )
-from .groups import add_group, read_group
+from .groups import add_group, add_groups, read_group, read_groups
 from .table import structural
 
 
@@ -118,14 +119,47 @@ def prod_adjoint(frame, id, refs, task):
     free(block)
 
 
+@helper
+def read_numbers(data, first, groups, to, wide):
+    """Numbers `first` … of an array whose elements lie side by side, as doubles."""
+    for g in range(groups):
+        to[g] = load_f64(data, (first + g) * 8) if wide else f32s(data)[first + g] * 1.0
+
+
+@helper
+def short_softmaxes(frame, id, refs, n, groups, found, wide):
+    """Adjoints of short groups, many side by side; how many were computed."""
+    if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
+        return 0
+    array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(load_i64(refs, 2 * REFERENCE_BYTES), ARRAY_DATA)
+    own = load_i64(cell(frame, id), 0)
+    block = malloc((n + 1) * SIDE_BY_SIDE * 8)
+    numbers = f64s(block + n * SIDE_BY_SIDE * 8)
+    for first in range(0, groups, SIDE_BY_SIDE):
+        count = min(SIDE_BY_SIDE, groups - first)
+        data = load_i64(array, ARRAY_DATA)
+        width = read_groups(array, data, first, count, lines, block, wide)
+        read_numbers(out, first, count, numbers, wide)
+        exponentials_beside(f64s(block), width, numbers, n)
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_numbers(mirrored(own, out, seed), first, count, numbers, wide)
+            to, factors = mirrored(found, data, seed), block + n * SIDE_BY_SIDE * 8
+            add_groups(array, to, first, count, lines, block, width, factors, wide)
+    free(block)
+    return groups
+
+
 def logsumexp_adjoint(frame, id, refs, task):
     """References: the operand, lines of a group, the output. The slopes are the softmax."""
     array, lines, n, found, wide = groups_of(frame, refs)
     if n == 0:
         return
+    groups = lines_of(array) // lines
+    done = short_softmaxes(frame, id, refs, n, groups, found, wide)
     block = malloc(n * 8)
     x = f64s(block)
-    for group in range(lines_of(array) // lines):
+    for group in range(done, groups):
         read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
         total = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
         for i in range(n):
@@ -237,6 +271,7 @@ def cumprod_adjoint(frame, id, refs, task):
 
 
 _REDUCE = (read_group, *FORWARD_HELPERS, groups_of, add_group, reduced_value, add_slopes)
+_LOGSUMEXP = (read_groups, *_REDUCE, add_groups, read_numbers, short_softmaxes)
 _KEEP = (read_group, *FORWARD_HELPERS, groups_of, add_group, read_adjoint, add_adjoint)
 
 structural(
@@ -273,7 +308,7 @@ structural(
     logsumexp_adjoint,
     forward=logsumexp_forward,
     form="reduction",
-    helpers=_REDUCE,
+    helpers=_LOGSUMEXP,
     example="tg.logsumexp(x)",
     doc="logarithm of the sum of exponentials along axes",
     awkward="where the result is infinite, elements equal to it have slope NaN, others 0",

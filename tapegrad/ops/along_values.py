@@ -6,11 +6,21 @@ References are those of the adjoint kernels in `along`.
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.frame import count_of
 from tapegrad.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from tapegrad.codegen.memory import f64s, free, helper, load_i64, malloc, sum_of
-from tapegrad.codegen.strided import line_of, lines_of
+from tapegrad.codegen.memory import (
+    f64s,
+    free,
+    helper,
+    larger_of,
+    load_f64,
+    load_i64,
+    malloc,
+    sum_of,
+    unaliased,
+)
+from tapegrad.codegen.strided import SHORT_GROUP, SIDE_BY_SIDE, line_of, lines_of
 from tapegrad.codegen.vmath import select
 
-from .groups import group_in, read_group, write_group
+from .groups import group_in, read_group, read_groups, write_group
 
 
 @helper
@@ -35,8 +45,7 @@ def extreme_of(x, n, sign):
     """The largest for the sign 1, the smallest for −1; NaN if one is."""
     best = float("-inf")
     for i in range(n):
-        value = sign * x[i]
-        best = select((value > best) | (value != value), value, best)
+        best = larger_of(best, sign * x[i])
     return sign * best
 
 
@@ -70,9 +79,8 @@ def prod_forward(frame, id, refs, task):
 
 
 @helper
-def finite_top(x, n):
-    """The largest, 0 where that is not finite: what exponentials are taken relative to."""
-    top = extreme_of(x, n, 1.0)
+def finite(top):
+    """What exponentials are taken relative to, given the largest element: 0 for infinity or NaN."""
     return select(np.absolute(top) <= 1.7976931348623157e308, top, 0.0)
 
 
@@ -87,12 +95,62 @@ def exponentials(x, n, top, block):
     return total
 
 
+@helper
+def exponentials_beside(x, width, tops, n):
+    """The same in place for groups side by side, each relative to a number of its own."""
+    unaliased()
+    for i in range(n):
+        for g in range(width):
+            x[i * width + g] -= tops[g]
+    for i in range(n * width):
+        x[i] = np.exp(x[i])
+
+
+@helper
+def logsumexps_beside(x, width, tops, totals, n):
+    """Values of groups side by side, left in `totals`."""
+    unaliased()
+    for g in range(width):
+        tops[g], totals[g] = float("-inf"), 0.0
+    for i in range(n):
+        for g in range(width):
+            tops[g] = larger_of(tops[g], x[i * width + g])
+    for g in range(width):
+        tops[g] = finite(tops[g])
+    exponentials_beside(x, width, tops, n)
+    for i in range(n):
+        for g in range(width):
+            totals[g] += x[i * width + g]
+    for g in range(width):
+        totals[g] = np.log(totals[g]) + tops[g]
+
+
+@helper
+def short_logsumexps(array, lines, n, groups, out):
+    """Values of short groups, many side by side; how many were computed."""
+    if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
+        return 0
+    block = malloc((n + 2) * SIDE_BY_SIDE * 8)
+    tops = block + n * SIDE_BY_SIDE * 8
+    totals = tops + SIDE_BY_SIDE * 8
+    for first in range(0, groups, SIDE_BY_SIDE):
+        count = min(SIDE_BY_SIDE, groups - first)
+        data = load_i64(array, ARRAY_DATA)
+        width = read_groups(array, data, first, count, lines, block, True)
+        logsumexps_beside(f64s(block), width, f64s(tops), f64s(totals), n)
+        for g in range(count):
+            out[first + g] = load_f64(totals, g * 8)
+    free(block)
+    return groups
+
+
 def logsumexp_forward(frame, id, refs, task):
     array, lines, n, groups, out = of_reduction(refs)
+    done = short_logsumexps(array, lines, n, groups, out)
     block = malloc(n * 8)
-    for group in range(groups):
+    for group in range(done, groups):
         x = f64s(group_in(array, group, lines, block))
-        top = finite_top(x, n)
+        top = finite(extreme_of(x, n, 1.0))
         out[group] = np.log(exponentials(x, n, top, block)) + top
     free(block)
 
@@ -116,7 +174,7 @@ def log_softmax_forward(frame, id, refs, task):
     y = f64s(block)
     for group in range(groups):
         x = f64s(group_in(array, group, lines, block))
-        top = finite_top(x, n)
+        top = finite(extreme_of(x, n, 1.0))
         log = np.log(exponentials(x, n, top, exps))
         for i in range(n):
             y[i] = x[i] - top - log
@@ -154,7 +212,10 @@ FORWARD_HELPERS = (
     of_same_shape,
     extreme_of,
     extreme_forward,
-    finite_top,
+    finite,
     exponentials,
+    exponentials_beside,
+    logsumexps_beside,
+    short_logsumexps,
     running_forward,
 )

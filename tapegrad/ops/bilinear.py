@@ -8,8 +8,13 @@ mirror accumulates in place; any other is packed first.
 
 from tapegrad.codegen.blas import (
     ADDRESS,
+    ALONG_K,
+    ALONG_M,
+    ALONG_N,
+    BLOCK_BYTES,
     COLUMN_COUNT,
     COLUMN_STRIDE,
+    LEAST_BLOCK,
     LEFT,
     MATRIX_BYTES,
     OUT,
@@ -40,8 +45,9 @@ from tapegrad.codegen.memory import (
     store_i64,
 )
 from tapegrad.codegen.shared import add_block, block_of, cell
+from tapegrad.codegen.tiles import LEAST_ROWS, TILE_ROWS
 
-from .products import PRODUCT, product, suits
+from .products import PRODUCT, is_narrow, product, suits
 from .table import structural
 
 
@@ -95,11 +101,11 @@ def matrix_at(matrix, array, batch, number, width):
     if load_i64(matrix, PACKED) != 0:
         size = load_i64(matrix, ROW_COUNT) * load_i64(matrix, COLUMN_COUNT)
         return at + number * size * width
-    for axis in range(batch - 1, -1, -1):
+    for axis in range(batch - 1, 0, -1):
         n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
         at += (number % n) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
         number //= n
-    return at
+    return at + number * load_i64(load_i64(array, ARRAY_STRIDES), 0) if batch > 0 else at
 
 
 @helper
@@ -133,8 +139,72 @@ def see_matrices(work, arrays, batch, inner, width):
 
 
 @helper
-def add_products(work, target, arrays, batch, width):
-    """For every matrix of the batch: left += out·rightᵀ, right += leftᵀ·out, out += left·right."""
+def interleaved(matrix, array, batch, stride):
+    """Whether lines of other matrices of the batch lie between the lines that far apart."""
+    if load_i64(matrix, PACKED) != 0:
+        return False
+    for axis in range(batch - 1, -1, -1):
+        if load_i64(load_i64(array, ARRAY_SHAPE), axis * 8) > 1:
+            return 0 < abs(load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)) < abs(stride)
+    return False
+
+
+@helper
+def longest(m, n, k):
+    """Which size is the largest."""
+    if m >= n and m >= k:
+        return ALONG_M
+    return ALONG_N if n >= k else ALONG_K
+
+
+@helper
+def narrow(m, n, k):
+    """Whether a product of these sizes goes by tiles: BLAS has blocks, and clears, of its own."""
+    return min(m, n, k) >= LEAST_ROWS and is_narrow(m, n, k)
+
+
+@helper
+def mixed_along(work, arrays, batch, along):
+    """Whether matrices that have the size `along` are interleaved along it."""
+    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
+    left, right, whole = arrays
+    if along == ALONG_M:
+        return interleaved(one, left, batch, load_i64(one, ROW_STRIDE)) or interleaved(
+            out, whole, batch, load_i64(out, ROW_STRIDE)
+        )
+    if along == ALONG_N:
+        return interleaved(two, right, batch, load_i64(two, COLUMN_STRIDE)) or interleaved(
+            out, whole, batch, load_i64(out, COLUMN_STRIDE)
+        )
+    return interleaved(one, left, batch, load_i64(one, COLUMN_STRIDE)) or interleaved(
+        two, right, batch, load_i64(two, ROW_STRIDE)
+    )
+
+
+@helper
+def block_along(work, arrays, batch, along, m, n, k, width):
+    """How much of the longest size is taken through the whole batch at a time.
+
+    Where matrices are interleaved, one alone is a little of every page of the array. A block of all
+    of them stays in the cache, and so do the matrices without that size.
+    """
+    size, count = max(m, n, k), group_size(arrays[2], 0, batch)
+    area, others = m * n * k // size, m + n + k - size
+    if not narrow(m, n, k) or area * count * width > BLOCK_BYTES:
+        return size
+    if not mixed_along(work, arrays, batch, along):
+        return size
+    most = max(BLOCK_BYTES // (others * count * width), LEAST_BLOCK)
+    blocks = (size + most - 1) // most
+    return ((size + blocks - 1) // blocks + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS
+
+
+@helper
+def add_products(work, target, arrays, batch, fresh, width):
+    """For every matrix of the batch: left += out·rightᵀ, right += leftᵀ·out, out += left·right.
+
+    A fresh output is set instead.
+    """
     one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
     left, right, whole = arrays
     m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
@@ -142,16 +212,27 @@ def add_products(work, target, arrays, batch, width):
     ar, ac = load_i64(one, ROW_STRIDE), load_i64(one, COLUMN_STRIDE)
     br, bc = load_i64(two, ROW_STRIDE), load_i64(two, COLUMN_STRIDE)
     gr, gc = load_i64(out, ROW_STRIDE), load_i64(out, COLUMN_STRIDE)
-    for number in range(group_size(whole, 0, batch)):
-        a = matrix_at(one, left, batch, number, width)
-        b = matrix_at(two, right, batch, number, width)
-        g = matrix_at(out, whole, batch, number, width)
-        if target == LEFT:
-            product(g, gr, gc, b, bc, br, a, ar, ac, m, k, n, width, work)
-        elif target == RIGHT:
-            product(a, ac, ar, g, gr, gc, b, br, bc, k, n, m, width, work)
-        else:
-            product(a, ar, ac, b, br, bc, g, gr, gc, m, n, k, width, work)
+    count, along, size = group_size(whole, 0, batch), longest(m, n, k), max(m, n, k)
+    step = block_along(work, arrays, batch, along, m, n, k, width)
+    for start in range(0, size, step):
+        taken = min(step, size - start)
+        in_m = start if along == ALONG_M else 0
+        in_n = start if along == ALONG_N else 0
+        in_k = start if along == ALONG_K else 0
+        m = taken if along == ALONG_M else m
+        n = taken if along == ALONG_N else n
+        k = taken if along == ALONG_K else k
+        new = fresh and in_k == 0
+        for number in range(count):
+            a = matrix_at(one, left, batch, number, width) + in_m * ar + in_k * ac
+            b = matrix_at(two, right, batch, number, width) + in_k * br + in_n * bc
+            g = matrix_at(out, whole, batch, number, width) + in_m * gr + in_n * gc
+            if target == LEFT:
+                product(g, gr, gc, b, bc, br, a, ar, ac, m, k, n, False, width, work)
+            elif target == RIGHT:
+                product(a, ac, ar, g, gr, gc, b, br, bc, k, n, m, False, width, work)
+            else:
+                product(a, ar, ac, b, br, bc, g, gr, gc, m, n, k, new, width, work)
 
 
 @helper
@@ -183,7 +264,7 @@ def pass_back(frame, work, side, found, own, step, arrays, batch, width):
         data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
         begin_sums(matrix, target, data, width)
         load_matrix(frame, out, whole, own + seed * step, width)
-        add_products(work, side, arrays, batch, width)
+        add_products(work, side, arrays, batch, False, width)
         drop_matrix(out)
         end_sums(frame, matrix, target, data, width)
     drop_matrix(other)
@@ -220,16 +301,21 @@ def contract_forward(frame, id, refs, task):
     left, right, whole = arrays
     batch = load_i64(refs, 3 * REFERENCE_BYTES)
     data = load_i64(whole, ARRAY_DATA)
-    memset(load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA), 0, count_of(whole) * 8)
-    if count_of(left) == 0 or count_of(right) == 0:
-        return
-    work = malloc(WORK_BYTES)
+    work, empty = malloc(WORK_BYTES), count_of(left) == 0 or count_of(right) == 0
     see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), 8)
+    out = work + 2 * MATRIX_BYTES
+    m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
+    fresh = narrow(m, n, load_i64(work, COLUMN_COUNT)) and load_i64(out, PACKED) == 0
+    if empty or not fresh:
+        memset(load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA), 0, count_of(whole) * 8)
+    if empty:
+        free(work)
+        return
     load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), 8)
     load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), 8)
-    begin_sums(work + 2 * MATRIX_BYTES, whole, data, 8)
-    add_products(work, OUT, arrays, batch, 8)
-    end_sums(frame, work + 2 * MATRIX_BYTES, whole, data, 8)
+    begin_sums(out, whole, data, 8)
+    add_products(work, OUT, arrays, batch, fresh, 8)
+    end_sums(frame, out, whole, data, 8)
     drop_matrix(work + MATRIX_BYTES)
     drop_matrix(work)
     free(work)
@@ -249,6 +335,11 @@ structural(
         load_matrix,
         drop_matrix,
         see_matrices,
+        interleaved,
+        longest,
+        narrow,
+        mixed_along,
+        block_along,
         add_products,
         begin_sums,
         end_sums,

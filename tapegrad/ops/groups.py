@@ -24,6 +24,44 @@ def read_group(array, data, group, lines, block, wide):
 
 
 @helper
+def read_groups(array, data, first, groups, lines, block, wide):
+    """Copy groups side by side: element i of all of them from i·width on in the block.
+
+    The width, which is returned, is their number filled up to whole vectors, by the last group.
+    """
+    n, stride = line_of(array)
+    width = (groups + 3) // 4 * 4
+    for group in range(width):
+        taken = (first + min(group, groups - 1)) * lines
+        for line in range(lines):
+            at, to = data + line_offset(array, taken + line), f64s(block + group * 8)
+            if wide:
+                for i in range(n):
+                    to[(line * n + i) * width] = load_f64(at, i * stride)
+            else:
+                for i in range(n):
+                    to[(line * n + i) * width] = f32s(at + i * stride)[0]
+    return width
+
+
+@helper
+def add_groups(array, data, first, groups, lines, block, width, factors, wide):
+    """Add such a block, times the factor of each group, to a mirror; a factor of 0 adds nothing."""
+    n, stride = line_of(array)
+    for group in range(groups):
+        factor, of = load_f64(factors, group * 8), f64s(block + group * 8)
+        if factor != 0.0:
+            for line in range(lines):
+                at = data + line_offset(array, (first + group) * lines + line)
+                if wide:
+                    for i in range(n):
+                        f64s(at + i * stride)[0] += factor * of[(line * n + i) * width]
+                else:
+                    for i in range(n):
+                        f32s(at + i * stride)[0] += factor * of[(line * n + i) * width]
+
+
+@helper
 def add_group(array, data, group, lines, block, factor, wide):
     """Add `factor` times a block to the lines of a group of a mirror that lies from `data`."""
     n, stride = line_of(array)

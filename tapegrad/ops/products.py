@@ -10,8 +10,9 @@ from tapegrad.codegen.blas import (
     blas_sgemm,
     blas_sgemv,
 )
-from tapegrad.codegen.memory import f32s, f64s, helper, store_f64, store_i64
-from tapegrad.codegen.tiles import LEAST_ROWS, product_by_tiles
+from tapegrad.codegen.memory import f32s, f64s, helper, store_f64, store_i32, store_i64
+from tapegrad.codegen.shared import product_by_tiles
+from tapegrad.codegen.tiles import LEAST_ROWS
 
 
 @helper
@@ -47,6 +48,17 @@ def add_scaled32(c, cc, x, b, bc, n):
     else:
         for j in range(n):
             f32s(c + j * cc)[0] += x * f32s(b + j * bc)[0]
+
+
+@helper
+def clear(c, cr, cc, m, n, width):
+    """c = 0."""
+    for i in range(m):
+        for j in range(n):
+            if width == 8:
+                store_f64(c + i * cr, j * cc, 0.0)
+            else:
+                store_i32(c + i * cr, j * cc, 0)
 
 
 @helper
@@ -91,18 +103,28 @@ def product_with_vector(a, ar, ac, b, br, c, cr, m, k, width, at):
 
 
 @helper
-def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width, work):
-    """c += a·b for matrices of m × k, k × n and m × n elements; the strides are in bytes."""
+def is_narrow(m, n, k):
+    """Whether at most one of the sizes is large."""
+    return m + n + k - min(m, n, k) - max(m, n, k) <= NARROW
+
+
+@helper
+def product(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, fresh, width, work):
+    """c += a·b, or c = a·b, for matrices of m × k, k × n and m × n elements; strides in bytes."""
     if k == 1 or m * n * k <= FEW:
+        if fresh:
+            clear(c, cr, cc, m, n, width)
         product_by_lines(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width)
         return
     if m == 1 or (n > 1 and not suits(m, cr, n, cc, width)):
         # BLAS writes columns: where c has rows, its transpose is written
         a, ar, ac, b, br, bc = b, bc, br, a, ac, ar
         cr, cc, m, n = cc, cr, n, m
-    if width == 8 and cr == 8 and LEAST_ROWS <= m <= NARROW and min(n, k) <= NARROW:
-        product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, work + PANEL)
+    if width == 8 and cr == 8 and m >= LEAST_ROWS and is_narrow(m, n, k):
+        product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, 1 if fresh else 0, work + PANEL)
         return
+    if fresh:
+        clear(c, cr, cc, m, n, width)
     at = work + ARGUMENTS
     if n == 1:
         product_with_vector(a, ar, ac, b, br, c, cr, m, k, width, at)
@@ -133,8 +155,10 @@ PRODUCT = (
     suits,
     add_scaled64,
     add_scaled32,
+    clear,
     product_by_lines,
     leading,
     product_with_vector,
+    is_narrow,
     product,
 )

@@ -100,8 +100,8 @@ from tapegrad.codegen.frame import *
 from tapegrad.codegen.strided import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.codegen.shared import *
 from tapegrad.codegen.tiles import *
+from tapegrad.codegen.shared import *
 from tapegrad.codegen.vmath import select
 from numba import types
 """
