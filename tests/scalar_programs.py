@@ -135,7 +135,8 @@ class Compiled:
     def __init__(self, program):
         self.program, self.slots = program, len(program.initial)
         p = program
-        self.parts = native(p.step, p.known, p.initial, p.wanted, p.outside, self.new_slots)
+        many = len(p.step.op)  # no limit on what is compiled
+        self.parts = native(p.step, p.known, p.initial, p.wanted, p.outside, self.new_slots, many)
         self.run = Run(self.slots)
 
     def new_slots(self, count):

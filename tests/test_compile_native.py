@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad.ops.table import BY_CODE
 from tapegrad.program.background import HOT
+from tapegrad.program.making import TEXTS
 from tapegrad.replay.steps import View
 
 # --- element-wise chains ------------------------------------------------------------------------
@@ -320,3 +321,29 @@ def test_threads_while_it_is_compiled():
         thread.join()
     c.wait()
     assert not errors and is_native(c)
+
+
+def many_pieces(x):
+    """A loop, then numbers that repeat nothing, cut in pieces by arrays."""
+    total, rng = x.sum(), np.random.default_rng(5)
+    for _ in range(200):
+        total = total * 0.99 + x[0] * x[1]
+    for k in range(TEXTS + 10):
+        for kind in rng.integers(0, 3, 20).tolist():
+            total = total * 0.9 if kind == 0 else total + x[k % 5] if kind == 1 else np.sin(total)
+        total = total + np.max(np.sort(x * total))
+    return total
+
+
+def test_not_too_many_pieces_are_compiled():
+    """The compiler would take minutes."""
+    x = np.linspace(0.1, 1.0, 30)
+    calls = [(x,), (x,), (x * 0.8,)]
+    check_tiers(many_pieces, calls)
+    made = tg.compile(many_pieces, native=True, verify="never")
+    for _ in range(2):
+        made.value_and_grad(x)
+    made.wait()
+    program = next(iter(made._families.found.values())).found[0].program
+    texts = [part.keep for parts in program.parts.of for part in parts]
+    assert is_native(made) and 1 <= sum(isinstance(text, str) for text in texts) <= TEXTS

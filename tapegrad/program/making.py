@@ -30,6 +30,9 @@ from .templates import parts_of
 
 #: Fewer operations on numbers are interpreted in any case.
 FEW = 16
+#: The most pieces of a program's operations on numbers that are compiled: each takes about a
+#: second. They are shared out by the number of operations.
+TEXTS = 32
 _MAKERS: dict[type, Callable] = {
     Link: moves.part_of_link,
     Gather: moves.part_of_gather,
@@ -46,6 +49,7 @@ class Parts:
     def __init__(self, code: Code, native: bool, cut: bool):
         self.code, self.cut = code, cut
         self.slots = code.slots
+        self._numbers = [len(step.op) for step in code.steps if isinstance(step, Scalars)]
         self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
@@ -76,13 +80,15 @@ class Parts:
         return [scalars.interpreted(step)]
 
     def _native(self, k: int, step: Scalars) -> list[Part]:
-        if len(step.op) < FEW:
+        share = TEXTS * len(step.op) // sum(self._numbers)
+        most = max(share, 1 if len(self._numbers) <= TEXTS else 0)
+        if len(step.op) < FEW or not most:
             return self._interpreted(k, step)
         slots = slice(step.first, step.first + len(step.op))
         outside = self._read_outside(k)[slots]
         known, initial = constants_of(self.code)
         parts = native_scalars.native(
-            step, known, initial, ~self.wanted.constant, outside, self._new_slots, self.cut
+            step, known, initial, ~self.wanted.constant, outside, self._new_slots, most, self.cut
         )
         self.used[slots] = outside  # what lives in registers only is not there
         return parts

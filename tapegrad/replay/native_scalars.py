@@ -59,9 +59,10 @@ def native(
     wanted: np.ndarray,
     outside: np.ndarray,
     new_slots: Callable[[int], int],
+    most: int,
     cut: bool = False,
 ) -> list[Part]:
-    """Parts for a step.
+    """Parts for a step, at most so many of them compiled.
 
     By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
     its adjoint is asked for. `outside` says of results whether anything outside of the step reads
@@ -69,7 +70,7 @@ def native(
     `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
     says that long loops keep what they carry at intervals only (see `kept`).
     """
-    pieces = _grouped(_pieces(len(step.op), find_loops(step, known)))
+    pieces = _limited(_grouped(_pieces(len(step.op), find_loops(step, known))), most)
     outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []
     for piece in pieces:  # all find out what they read in memory before code is made for any
@@ -121,6 +122,14 @@ def _grouped(pieces: Iterator[_Piece]) -> list[_Piece]:
         else:
             groups.append(piece if piece.native else dataclasses.replace(piece, loops=[]))
     return groups
+
+
+def _limited(pieces: list[_Piece], most: int) -> list[_Piece]:
+    """So many pieces compiled at most, those with the most operations."""
+    compiled = sorted((piece for piece in pieces if piece.native), key=lambda x: x.start - x.stop)
+    for piece in compiled[most:]:
+        piece.native, piece.loops = False, []
+    return pieces
 
 
 def _interpreted(step: Scalars, piece: _Piece) -> Part:
