@@ -80,9 +80,11 @@ class Parts:
         return [scalars.interpreted(step)]
 
     def _native(self, k: int, step: Scalars) -> list[Part]:
+        if len(step.op) < FEW:
+            return self._interpreted(k, step)
         share = TEXTS * len(step.op) // sum(self._numbers)
         most = max(share, 1 if len(self._numbers) <= TEXTS else 0)
-        if len(step.op) < FEW or not most:
+        if not most:
             return self._interpreted(k, step)
         slots = slice(step.first, step.first + len(step.op))
         outside = self._read_outside(k)[slots]

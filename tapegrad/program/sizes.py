@@ -76,6 +76,12 @@ VALUE_COSTS = Work(50.0, 4.0, 16.0, 0.2, 1.9, 0.9, 0.05, 2.3, 32e3), 2.8e3
 GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3), 6.5e3
 
 
+def products_of(step: Kernel) -> int:
+    """Products of numbers in a product of matrices."""
+    left, _, whole, _, inner = step.operands
+    return whole.size * math.prod(left.shape[len(left.shape) - inner :])
+
+
 def work_of(step: Step) -> Work:
     if isinstance(step, Scalars):
         codes, counts = np.unique(step.op, return_counts=True)
@@ -90,9 +96,7 @@ def work_of(step: Step) -> Work:
         )
     if isinstance(step, Kernel):
         if BY_CODE[step.code].name == "contract":
-            left, _, whole, _, inner = step.operands
-            sizes = left.shape[len(left.shape) - inner :]
-            return Work(1, multiplied=float(whole.size * math.prod(sizes)))
+            return Work(1, multiplied=float(products_of(step)))
         return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
     if isinstance(step, Computed):
         return Work(1, python=1.0)

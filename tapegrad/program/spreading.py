@@ -33,6 +33,7 @@ from .buffers import pattern
 from .planning import compact
 from .reads import constants_of, views_read
 from .rewrite import mapped
+from .sizes import products_of
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
 MOST, PRODUCTS = 16, 64
@@ -65,17 +66,12 @@ def is_small(step: Step) -> bool:
         few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
         return few and 0 < math.prod(step.shape) <= MOST
     if isinstance(step, Kernel):
-        return BY_CODE[step.code].name == "contract" and 0 < _products(step) <= PRODUCTS
+        return BY_CODE[step.code].name == "contract" and 0 < products_of(step) <= PRODUCTS
     if isinstance(step, Gather):
         return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
     if isinstance(step, Link):
         return sum(view.size for view in views) <= PRODUCTS and step.out.size <= MOST
     return isinstance(step, Pack) and step.out.size <= MOST
-
-
-def _products(step: Kernel) -> int:
-    left, _, whole, _, inner = step.operands
-    return whole.size * math.prod(left.shape[len(left.shape) - inner :])
 
 
 class _Spreader:
