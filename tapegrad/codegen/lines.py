@@ -4,31 +4,14 @@ Numbers move four at a time. A line that is no multiple of four long ends with f
 have been moved before, which is right for copies only: sums end one by one.
 """
 
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from .memory import apart, f64s, helper, load_f64, memcpy, store_f64
+from .vectors import LANES, load, spread, store
 
-LANES = 4
 #: Numbers of a line that is worth a call of its own.
 LONG = 64
-_DOUBLE, _INDEX = ir.DoubleType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_DOUBLE, LANES)
-
-
-def _at(builder, address):
-    return builder.inttoptr(address, _VECTOR.as_pointer())
-
-
-def _load(builder, address):
-    value = builder.load(_at(builder, address))
-    value.align = 8
-    return value
-
-
-def _store(builder, value, address):
-    builder.store(value, _at(builder, address)).align = 8
 
 
 @intrinsic
@@ -36,7 +19,7 @@ def copy4(typingctx, target, source):
     """Copy four doubles."""
 
     def codegen(context, builder, signature, args):
-        _store(builder, _load(builder, args[1]), args[0])
+        store(builder, load(builder, args[1]), args[0])
         return context.get_dummy_value()
 
     return types.none(types.int64, types.int64), codegen
@@ -47,10 +30,7 @@ def fill4(typingctx, target, number):
     """Write a double four times."""
 
     def codegen(context, builder, signature, args):
-        nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_INDEX, 0)
-        zeros = ir.Constant(ir.VectorType(_INDEX, LANES), [0] * LANES)
-        one = builder.insert_element(nothing, args[1], first)
-        _store(builder, builder.shuffle_vector(one, nothing, zeros), args[0])
+        store(builder, spread(builder, args[1]), args[0])
         return context.get_dummy_value()
 
     return types.none(types.int64, types.float64), codegen
@@ -61,7 +41,7 @@ def add4(typingctx, target, source):
     """Add four doubles to four others."""
 
     def codegen(context, builder, signature, args):
-        _store(builder, builder.fadd(*[_load(builder, at) for at in args]), args[0])
+        store(builder, builder.fadd(*[load(builder, at) for at in args]), args[0])
         return context.get_dummy_value()
 
     return types.none(types.int64, types.int64), codegen

@@ -9,41 +9,23 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from . import vectors as doubles
 from .memory import f64s, helper, load_f64
+from .vectors import LANES, VECTOR
 
-_LANES, _VECTORS = 4, 3
+_VECTORS = 3
 #: Most and least rows of a tile, and how many products are summed over before it is written.
-TILE_ROWS, LEAST_ROWS, TILE_DEPTH = _LANES * _VECTORS, _LANES, 256
+TILE_ROWS, LEAST_ROWS, TILE_DEPTH = LANES * _VECTORS, LANES, 256
 #: Bytes of a copy of rows that do not lie side by side, for a tile.
 PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
-_WORD, _DOUBLE, _INDEX = ir.IntType(64), ir.DoubleType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_DOUBLE, _LANES)
-
-
-def _load(builder, address, kind):
-    value = builder.load(builder.inttoptr(address, kind.as_pointer()))
-    value.align = 8
-    return value
-
-
-def _spread(builder, number):
-    """A vector of one number."""
-    nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(_INDEX, 0)
-    zeros = ir.Constant(ir.VectorType(_INDEX, _LANES), [0] * _LANES)
-    return builder.shuffle_vector(builder.insert_element(nothing, number, first), nothing, zeros)
-
-
-def _mix(builder, x, y, order):
-    """Lanes of two vectors, those of the second counted from 4 on."""
-    lanes = ir.Constant(ir.VectorType(_INDEX, _LANES), order)
-    return builder.shuffle_vector(x, y, lanes)
+_WORD = ir.IntType(64)
 
 
 def _add_products(builder, sums, rows, b, b_across):
     """The sums with the products of one column of a and one row of b added."""
     made = []
     for column in sums:
-        factor = _spread(builder, _load(builder, b, _DOUBLE))
+        factor = doubles.spread(builder, doubles.load(builder, b, doubles.DOUBLE))
         products = [builder.fmul(row, factor, flags=("contract",)) for row in rows]
         made.append(
             [
@@ -60,11 +42,10 @@ def _store(builder, sums, offsets, c, c_across, added):
     for column in sums:
         places = [builder.add(c, offset) for offset in offsets]
         if added:
-            before = [_load(builder, place, _VECTOR) for place in places]
+            before = [doubles.load(builder, place) for place in places]
             column = [builder.fadd(*pair) for pair in zip(before, column, strict=True)]
         for place, total in zip(places, column, strict=True):
-            pointer = builder.inttoptr(place, _VECTOR.as_pointer())
-            builder.store(total, pointer).align = 8
+            doubles.store(builder, total, place)
         c = builder.add(c, c_across)
 
 
@@ -89,9 +70,9 @@ def _tile(vectors, columns):
             builder.branch(loop)
             builder.position_at_end(loop)
             counts = [builder.phi(_WORD) for _ in range(3)]
-            sums = [[builder.phi(_VECTOR) for _ in offsets] for _ in range(columns)]
+            sums = [[builder.phi(VECTOR) for _ in offsets] for _ in range(columns)]
             p, at_a, at_b = counts
-            rows = [_load(builder, builder.add(at_a, offset), _VECTOR) for offset in offsets]
+            rows = [doubles.load(builder, builder.add(at_a, offset)) for offset in offsets]
             made = _add_products(builder, sums, rows, at_b, b_across)
             steps = (ir.Constant(_WORD, 1), a_step, b_step)
             counted = [builder.add(*pair) for pair in zip(counts, steps, strict=True)]
@@ -100,7 +81,7 @@ def _tile(vectors, columns):
                 phi.add_incoming(following, loop)
             for phis, column in zip(sums, made, strict=True):
                 for phi, following in zip(phis, column, strict=True):
-                    phi.add_incoming(ir.Constant(_VECTOR, [0.0] * _LANES), before)
+                    phi.add_incoming(ir.Constant(VECTOR, [0.0] * LANES), before)
                     phi.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
             builder.position_at_end(after)
@@ -144,17 +125,20 @@ def _turn(typingctx, target, of, across):
     def codegen(context, builder, signature, args):
         target, of, across = args
         lines = []
-        for _ in range(_LANES):
-            lines.append(_load(builder, of, _VECTOR))
+        for _ in range(LANES):
+            lines.append(doubles.load(builder, of))
             of = builder.add(of, across)
         a, b, c, d = lines
         low, high = [0, 4, 2, 6], [1, 5, 3, 7]
         even, odd = [0, 1, 4, 5], [2, 3, 6, 7]
-        pairs = [_mix(builder, x, y, order) for order in (low, high) for x, y in ((a, b), (c, d))]
+        pairs = [
+            doubles.mixed(builder, x, y, order)
+            for order in (low, high)
+            for x, y in ((a, b), (c, d))
+        ]
         for order in (even, odd):
             for x, y in (pairs[:2], pairs[2:]):
-                pointer = builder.inttoptr(target, _VECTOR.as_pointer())
-                builder.store(_mix(builder, x, y, order), pointer).align = 8
+                doubles.store(builder, doubles.mixed(builder, x, y, order), target)
                 target = builder.add(target, ir.Constant(_WORD, 8 * TILE_ROWS))
         return context.get_dummy_value()
 
@@ -164,11 +148,11 @@ def _turn(typingctx, target, of, across):
 @helper
 def panel_of(a, ar, ac, rows, k, panel):
     """Copy columns of a to where their rows lie side by side."""
-    if ac == 8 and k >= _LANES:
-        for i in range(0, rows, _LANES):
-            row = min(i, rows - _LANES)
-            for p in range(0, k, _LANES):
-                column = min(p, k - _LANES)
+    if ac == 8 and k >= LANES:
+        for i in range(0, rows, LANES):
+            row = min(i, rows - LANES)
+            for p in range(0, k, LANES):
+                column = min(p, k - LANES)
                 _turn(panel + column * 8 * TILE_ROWS + row * 8, a + row * ar + column * 8, ar)
         return
     for p in range(k):

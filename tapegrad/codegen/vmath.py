@@ -17,7 +17,7 @@ from .memory import c_function, helper
 from .symbols import from_capsule
 
 _LANES = 4
-_VECTOR = (
+VECTOR = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
     "arcsinh arccosh arctanh erf erfc"
 ).split()
@@ -73,7 +73,7 @@ def _mangled(c_name, arity):
     return f"_ZGVdN{_LANES}{'v' * arity}_{c_name}"
 
 
-_VARIANTS = [(_mangled(_C_NAME.get(n, n), 1), 1) for n in _VECTOR if _has(_C_NAME.get(n, n), 1)] + [
+_VARIANTS = [(_mangled(_C_NAME.get(n, n), 1), 1) for n in VECTOR if _has(_C_NAME.get(n, n), 1)] + [
     (_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)
 ]
 
@@ -147,7 +147,7 @@ def _llvm(name):
 
 sqrt, absolute = _llvm("sqrt"), _llvm("fabs")
 floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("trunc")
-for _name in _VECTOR:
+for _name in VECTOR:
     globals()[_name] = _unary(_C_NAME.get(_name, _name))
 arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
 copysign = _binary("copysign")
