@@ -21,6 +21,7 @@ from . import few
 from .buffers import is_output
 from .known_calls import operation_of
 from .rows import Unsupported
+from .slotwise import contracted, summed
 from .targets import Target, broadcast
 from .writer import Writer
 
@@ -105,8 +106,8 @@ def _constants(writer: Writer, target: Target) -> np.ndarray:
 def _sum(writer: Writer, row: Row) -> None:
     source = writer.view_of(row.references[0])
     if 0 < source.size <= few.TERMS:
-        slots = slots_of(source).ravel().tolist()
-        writer.result(row, np.array(few.added(writer, slots)))
+        slots = slots_of(source).ravel()
+        writer.result(row, summed(writer.each, np.zeros_like(slots), slots)[1])
         return
     made = writer.buffers.allocate(())
     writer.steps.append(Link(made, [(broadcast(made, source.shape), source)]))
@@ -234,7 +235,7 @@ def _contract(writer: Writer, row: Row) -> None:
         _kernel(writer, row)
         return
     a, b = writer.slots_of(left), writer.slots_of(right)
-    made = few.products(writer, a, b, int(batch["what"]), int(inner["what"]))
+    made = contracted(writer.each, a, b, int(batch["what"]), int(inner["what"]))
     if not is_output(row.out, row.number):
         writer.result(row, made)
         return

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.table import BY_CODE, TABLE
+from ..ops.table import BY_CODE
 from ..replay.moves import slots_of
 from ..replay.native_scalars import rolled
 from ..replay.steps import (
@@ -34,6 +34,7 @@ from .planning import compact
 from .reads import constants_of, views_read
 from .rewrite import mapped
 from .sizes import products_of
+from .slotwise import contracted, summed
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
 MOST, PRODUCTS = 16, 64
@@ -169,16 +170,8 @@ class _Spreader:
 
     def sum(self, targets: np.ndarray, sources: np.ndarray) -> None:
         """Let each target be the sum of the sources at its places, in their order."""
-        order = np.argsort(targets, kind="stable")
-        targets, begins = np.unique(targets[order], return_index=True)
-        sources, counts = sources[order], np.diff([*begins, len(order)])
-        totals = sources[begins]
-        for number in range(1, int(counts.max())):
-            more = counts > number
-            totals[more] = self.apply(
-                TABLE["add"].code, totals[more], sources[begins[more] + number]
-            )
-        self.place[targets] = totals
+        places, totals = summed(self.apply, targets, sources)
+        self.place[places] = totals
 
     def link(self, step: Link) -> None:
         targets = [slots_of(target).ravel() for target, _ in step.pairs]
@@ -197,19 +190,8 @@ class _Spreader:
 
     def contract(self, step: Kernel) -> None:
         left, right, whole, batch, inner = step.operands
-        many, k = (
-            math.prod(left.shape[:batch]),
-            math.prod(left.shape[len(left.shape) - inner :]),
-        )
-        a = self.of(left).reshape(many, -1, k)
-        b = self.of(right).reshape(many, k, -1)
-        shape = (many, a.shape[1], b.shape[2])
-        total = np.empty(0, np.int64)
-        for p in range(k):
-            factors = np.broadcast_arrays(a[:, :, p, None], b[:, p, None, :])
-            product = self.apply(TABLE["multiply"].code, *factors)
-            total = self.apply(TABLE["add"].code, total, product) if p else product
-        self.place[slots_of(whole).reshape(shape)] = total
+        made = contracted(self.apply, self.of(left), self.of(right), batch, inner)
+        self.place[slots_of(whole).reshape(made.shape)] = made
 
 
 _HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {

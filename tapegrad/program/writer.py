@@ -63,6 +63,12 @@ class Writer:
             self.third[self.rows[reading.COUNT]] = slots[2]
         return self.rows.emit(op, *operands)
 
+    def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
+        """The same for each element of arrays of slots of one shape."""
+        columns = [x.ravel().tolist() for x in slots]
+        made = [self.emit(op, *operands) for operands in zip(*columns, strict=True)]
+        return np.array(made, np.int64).reshape(slots[0].shape)
+
     # --- where values are ---------------------------------------------------------------------
 
     def slot(self, number: int) -> int:
@@ -130,9 +136,7 @@ class Writer:
         """
         if np.prod(shape, dtype=np.int64) <= FEW:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
-            columns = [np.broadcast_to(slots, shape).ravel() for slots in found]
-            made = [self.emit(code, *map(int, slots)) for slots in zip(*columns, strict=True)]
-            return np.array(made, np.int64).reshape(shape)
+            return self.each(code, *[np.broadcast_to(slots, shape) for slots in found])
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
         out = self.buffers.allocate(shape)
         inputs = tuple(broadcast(view, shape) for view in views)
