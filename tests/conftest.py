@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 
 from tapegrad.program import optimising, program
 from tapegrad.program.checking import check
+from tapegrad.replay import lanes
 
 settings.register_profile(
     "tapegrad",
@@ -48,3 +49,9 @@ def checked(monkeypatch):
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture
+def whole_loops(monkeypatch):
+    """Native code takes no loop apart."""
+    monkeypatch.setattr(lanes, "FEWEST", 1 << 30)

@@ -74,7 +74,7 @@ def kept(c):
 
 @pytest.mark.parametrize("f", LOOPS)
 @pytest.mark.parametrize("n", [64, 65, 100, 143])
-def test_values_and_gradients_are_the_same(f, n):
+def test_values_and_gradients_are_the_same(f, n, whole_loops):
     everything, some = native(f, n, "all"), native(f, n, "sqrt")
     for scale in (1.0, 0.9):
         value, gradient = some.value_and_grad(P * scale)
@@ -86,7 +86,7 @@ def test_values_and_gradients_are_the_same(f, n):
 
 
 @pytest.mark.parametrize("f", [lorenz, with_data])
-def test_memory_grows_as_the_square_root(f):
+def test_memory_grows_as_the_square_root(f, whole_loops):
     few, many = kept(native(f, 100, "sqrt")), kept(native(f, 6400, "sqrt"))
     assert many <= 8.5 * few
     assert kept(native(f, 6400, "all")) >= 50 * kept(native(f, 100, "all"))

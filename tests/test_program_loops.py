@@ -4,18 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scalar_programs import Trace, check
+from random_loops import KINDS, RandomLoops, bodies, picked
+from scalar_programs import Trace, check, numbers, summary
 
 from tapegrad.replay import kept
 from tapegrad.replay.layout import GUARD_FAILED
-
-
-def summary(compiled):
-    return "; ".join(part.keep for part in compiled.parts)
-
-
-def numbers(n, seed=0):
-    return np.random.default_rng(seed).uniform(0.5, 1.5, n)
 
 
 def euler(trace, steps, x, y, a, b):
@@ -161,16 +154,16 @@ ROLLED = {
 
 
 @pytest.mark.parametrize("make", ROLLED, ids=lambda make: make.__name__)
-def test_what_repeats_is_rolled(make):
+def test_what_repeats_is_rolled(make, whole_loops):
     assert summary(check(make())) == ROLLED[make]
 
 
-def test_sums_keep_no_trajectory():
+def test_sums_keep_no_trajectory(whole_loops):
     assert check(accumulated()).kept == 1  # whether all was finite
     assert check(carried()).kept == 4 * 40 + 1  # what is carried, and what slopes read
 
 
-def test_long_loops_keep_what_is_carried_only(monkeypatch):
+def test_long_loops_keep_what_is_carried_only(whole_loops, monkeypatch):
     monkeypatch.setattr(kept, "IN_CACHE", 4 * 40 - 1)
     assert check(carried()).kept == 2 * 40 + 1
 
@@ -225,7 +218,7 @@ def guarded(inputs):
     return t.program(s)
 
 
-def test_guards_inside_loops():
+def test_guards_inside_loops(whole_loops):
     values = numbers(50)
     program = guarded(values)
     compiled = check(program)
@@ -250,71 +243,36 @@ def test_long_straight_code_is_interpreted():
     assert [isinstance(part.keep, str) for part in compiled.parts] == [False, True]
 
 
-BINARY = ["add", "subtract", "multiply", "maximum"]
-KINDS = ["state", "local", "fixed", "moving", "backwards", "picked", "number", "varying", "before"]
-operand = st.tuples(st.sampled_from(KINDS), st.integers(0, 7))
-instruction = st.tuples(st.sampled_from([*BINARY, "negative", "square"]), operand, operand)
-body = st.lists(instruction, min_size=2, max_size=9)
+body = bodies(["add", "subtract", "multiply", "maximum", "negative", "square"], [*KINDS, "before"])
 
 
-class Loops:
-    """Random loops: what their instructions read is made up of (kind, number)."""
+class Loops(RandomLoops):
+    """Two states of three move up, and the last one is new and bounded."""
 
-    def __init__(self):
-        self.trace = Trace(np.random.default_rng(11).uniform(-1.0, 1.0, 700))
-        self.states = [*self.trace.inputs[:2], self.trace.constant(0.5)]
-        self.before = self.states
-        self.results = []
+    def initial(self):
+        return [*self.trace.inputs[:2], self.trace.constant(0.5)]
 
-    def read(self, kind, j, k, local):
-        inputs = self.trace.inputs
-        if kind == "local" and local:
-            return local[-1 - j % len(local)]
-        return {
-            "fixed": inputs[j],
-            "moving": inputs[10 + j + 3 * k],
-            "backwards": inputs[690 - j - k],
-            "picked": inputs[(k * k * 7 + j) % 640],
-            "number": 0.25 * j - 1.0,
-            "varying": ((k * 37 + j) % 19) / 19.0,
-            "before": self.before[j % 3],
-        }.get(kind, self.states[j % 3])
-
-    def run(self, instructions, count):
-        for k in range(count):
-            local = []
-            for name, x, y in instructions:
-                operands = [x, y] if name in BINARY else [x]
-                local.append(self.trace.call(name, *[self.read(*z, k, local) for z in operands]))
-            self.results += local
-            self.before, self.states = self.states, [*self.states[1:], self.bounded(local[-1])]
-
-    def bounded(self, x):
-        return self.trace.call("clip", x, -1.5, 1.5)
-
-    def program(self, picked):
-        outputs = [self.results[j % len(self.results)] for j in picked]
-        return self.trace.program(*self.states[1:], *outputs)
+    def carried(self, local):
+        return [*self.states[1:], self.trace.call("clip", local[-1], -1.5, 1.5)]
 
 
-picked = st.lists(st.integers(0, 10_000), max_size=3)
 loop = st.tuples(body, st.integers(1, 40))
 
 
 @settings(max_examples=8)  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=3), picked)
 def test_random_loops(sequence, picked):
-    loops = Loops()
+    loops = Loops(700)
     for instructions, count in sequence:
         loops.run(instructions, count)
-    check(loops.program(picked))
+    check(loops.program(loops.states[1:], picked))
 
 
 @settings(max_examples=5)  # each is compiled
 @given(st.lists(loop, min_size=1, max_size=2), st.integers(2, 6), picked)
 def test_random_nested_loops(sequence, count, picked):
-    loops = Loops()
+    loops = Loops(700)
     for _ in range(count):
         for instructions, inner in sequence:
             loops.run(instructions, inner)
-    check(loops.program(picked))
+    check(loops.program(loops.states[1:], picked))

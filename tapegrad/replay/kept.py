@@ -14,8 +14,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from ..codegen.layout import CACHE_LINE
 from ..ops.table import BY_CODE, Pointwise, words_of
 from .loops import Loop
 from .operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
@@ -26,8 +27,10 @@ from .steps import GUARD
 IN_CACHE = 1 << 16
 #: Loops of fewer iterations are not cut into blocks.
 LONG = 64
+#: Slots of a cache line.
+_LINE = CACHE_LINE // 8
 #: Functions that are computed in a few instructions.
-_QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
+QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,17 +51,29 @@ class Kept:
     def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int], cut: bool):
         self.operands, self.stretch = operands, operands.stretch
         self.wanted = wanted
+        self._wanted: dict[int, bool] = {}  # by operation
         self.blocks: dict[Loop, Blocks] = {}  # of loops that are cut
+        #: By loop whose entries lie side by side over iterations: the slots of one entry.
+        self.columns: dict[Loop, int] = {}
+        self.slots: dict[Loop, int] = {}
         self._find(set())
         carrying = {loop for loop in self.entries if self.registers(loop)}
         long = {loop for loop in carrying if cut and not loop.loops and loop.count >= LONG}
         self._find(carrying - long)
-        if sum(map(self._total, self.entries)) > IN_CACHE:
+        if sum(self.total(x, len(kept)) for x, kept in self.entries.items()) > IN_CACHE:
             self._find(set())
         for loop in self.stretch.numbers:
             if loop in long:
                 self._cut(loop, new_slots)
-        self.slots = {x: new_slots(self._total(x)) for x, kept in self.entries.items() if kept}
+
+    def allot(self, new_slots: Callable[[int], int], columns: Collection[Loop]) -> None:
+        """Give the entries of all loops their slots, those of `columns` side by side."""
+        self.columns = {loop: _apart(loop.count) for loop in columns}
+        for loop, kept in self.entries.items():
+            if kept:
+                total = self.total(loop, len(kept))
+                place = in_lines(new_slots, total) if loop in columns else new_slots(total)
+                self.slots[loop] = place
 
     def registers(self, loop: Loop) -> list[Register]:
         """What a loop carries and reverse needs."""
@@ -92,16 +107,24 @@ class Kept:
         self.fixed: set[tuple[Loop, int]] = set()
         self._visit()
 
-    def _total(self, loop: Loop) -> int:
+    def size(self, loop: Loop, width: int) -> int:
+        """The slots of so many numbers of each iteration, for one run of a loop."""
         times = self.blocks[loop].count if loop in self.blocks else loop.count
+        return self.columns.get(loop, times) * width
+
+    def total(self, loop: Loop, width: int) -> int:
+        """The same for all its runs."""
+        total = self.size(loop, width)
         for around in self.stretch.around[loop]:
-            times *= around.count
-        return times * len(self.entries[loop])
+            total *= around.count
+        return total
 
     def is_wanted(self, k: int) -> bool:
         """Whether the adjoint of an operation's result is wanted."""
-        slots = self.stretch.step.first + self.stretch.positions(k, self.stretch.chain(k))
-        return bool(self.wanted[slots].any())
+        if k not in self._wanted:
+            slots = self.stretch.step.first + self.stretch.positions(k, self.stretch.chain(k))
+            self._wanted[k] = bool(self.wanted[slots].any())
+        return self._wanted[k]
 
     def op(self, k: int) -> Pointwise:
         return BY_CODE[int(self.stretch.step.op[k])]
@@ -165,15 +188,28 @@ class Kept:
         if common < len(home) or not home or result in self.recomputed:
             return []
         self.recomputed.add(result)
-        if (home and home[-1] in self.whole) or self._takes_long(result):
+        if (home and home[-1] in self.whole) or self.takes_long(result):
             self._keep(result)
             return []
         names = self._names(result, [self.op(result).value])
         return [(self._operand(result, name), home) for name in names]
 
-    def _takes_long(self, k: int) -> bool:
+    def takes_long(self, k: int) -> bool:
         """Whether an operation calls a function that is more than a few instructions."""
         op = self.op(k)
-        texts = [op.value, *[text for _, text in op.needed(op.value)]]
-        called = set(re.findall(r"\bnp\.(\w+)", " ".join(texts)))
-        return not called <= _QUICK
+        return not functions_of(op.value, *[text for _, text in op.needed(op.value)]) <= QUICK
+
+
+def _apart(count: int) -> int:
+    """Slots of so many iterations, an odd number of cache lines: columns meet in no cache set."""
+    return _LINE * (-(-count // _LINE) | 1)
+
+
+def in_lines(new_slots: Callable[[int], int], count: int) -> int:
+    """So many new slots that begin with a cache line."""
+    return -(-new_slots(count + _LINE - 1) // _LINE) * _LINE
+
+
+def functions_of(*texts: str) -> set[str]:
+    """The functions of NumPy's names that expressions call."""
+    return set(re.findall(r"\bnp\.(\w+)", " ".join(texts)))

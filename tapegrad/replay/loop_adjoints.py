@@ -77,13 +77,18 @@ class Reverse(Writer):
             self.line(f"{names[name]} = {substituted(text, names)}")
         parts: dict[str, list[str]] = {}
         for operand, slope in slopes:
-            parts.setdefault(operand.adjoint, []).append(substituted(slope, names))
+            if target := self.target(operand):
+                parts.setdefault(target, []).append(substituted(slope, names))
         for name, several in parts.items():
             if k in self.finite:
                 self.add_product(name, f"g{k}", " + ".join(several))
             else:
                 part = " + ".join(product(f"g{k}", slope) for slope in several)
                 self.add(name, part if len(several) == 1 else f"({part})")
+
+    def target(self, operand: Operand) -> str | None:
+        """What an operation adds to for an operand."""
+        return operand.adjoint
 
     def add_product(self, name: str, adjoint: str, slope: str) -> None:
         """Add an adjoint times a finite slope."""
@@ -95,7 +100,6 @@ class Reverse(Writer):
             self.add(name, f"{adjoint} * ({slope})")
 
     def loop(self, loop: Loop, chain: Chain) -> None:
-        number = self.stretch.numbers[loop]
         fixed = [] if chain else self.fixed(loop)
         self.before(loop, chain, fixed)
         arriving = self.arriving(loop)
@@ -103,18 +107,23 @@ class Reverse(Writer):
             self.line(f"{first} = {f'g{k}' if f'g{k}' in self.begun else '0.0'}")
             for name in others:
                 self.line(f"{name} = 0.0")
-        if loop in self.kept.blocks:
-            self.blocks(loop, chain, arriving)
-        else:
-            self.line(f"for j{number} in range({loop.count}):")
-            self.line(f"    i{number} = {loop.count - 1} - j{number}")
-            self.iteration(loop, (*chain, loop), arriving)
+        self.iterations(loop, chain, arriving)
         for register in self.operands.carried(loop):
             if self.kept.is_wanted(register.result) and register.initial.wanted:
                 self.add(register.initial.adjoint, register.adjoint)
         for operand in fixed:
             if operand.wanted:
                 self.line(f"A[{operand.slot}] += {operand.adjoint}")
+
+    def iterations(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
+        """All iterations of a loop, last to first."""
+        if loop in self.kept.blocks:
+            self.blocks(loop, chain, arriving)
+        else:
+            number = self.stretch.numbers[loop]
+            self.line(f"for j{number} in range({loop.count}):")
+            self.line(f"    i{number} = {loop.count - 1} - j{number}")
+            self.iteration(loop, (*chain, loop), arriving)
 
     def blocks(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The blocks of a loop, last one first: forwards to keep what is needed, then back."""
@@ -159,17 +168,21 @@ class Reverse(Writer):
             self.line(f"g{k} = {' + '.join(adjoints)}")
             self.begun.add(f"g{k}")
             self.begun -= {*adjoints}
+        self.values(loop, chain)
+        self.body(loop.start, loop.start + loop.length, loop.loops, chain)
+        for adjoints in arriving.values():
+            for name in adjoints:
+                self.begin(name)
+        self.indent -= 1
+
+    def values(self, loop: Loop, chain: Chain) -> None:
+        """The values of an iteration that its reverse reads: as they were kept, or again."""
         entries = self.entries(loop)
         for name, at in entries:
             self.line(f"{name} = {at}")
         for item in loop.loops:
             self.last_results(loop, item, chain)
         self.compute_again(loop, [name for name, _ in entries])
-        self.body(loop.start, loop.start + loop.length, loop.loops, chain)
-        for adjoints in arriving.values():
-            for name in adjoints:
-                self.begin(name)
-        self.indent -= 1
 
     def arriving(self, loop: Loop) -> dict[int, list[str]]:
         """By result of a loop: variables with what comes to its adjoint from behind an iteration.
@@ -223,6 +236,10 @@ def product(adjoint: str, slope: str) -> str:
         return adjoint
     if slope in ("-1.0", "(-1.0)"):
         return f"(-{adjoint})"
-    if _NUMBER.fullmatch(slope):
+    if is_number(slope):
         return f"{adjoint} * {slope}"
     return f"select({adjoint} == 0.0, 0.0, {adjoint} * ({slope}))"
+
+
+def is_number(slope: str) -> bool:
+    return _NUMBER.fullmatch(slope) is not None

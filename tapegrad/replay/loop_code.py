@@ -19,8 +19,8 @@ from .steps import GUARD
 HEAD = """
 from tapegrad.codegen import vmath as np
 from tapegrad.codegen.memory import (
-    f64s, helper, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
-    store_i64,
+    apart, f64s, helper, inside, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
+    store_i64, sum_of, unaliased,
 )
 from tapegrad.codegen.vmath import select
 from tapegrad.replay.layout import *
@@ -40,7 +40,9 @@ def substituted(text: str, names: dict[str, str]) -> str:
 
 
 class Writer:
-    """Lines of one function."""
+    """Lines of one function, which begins with `start`."""
+
+    start = _START
 
     def __init__(self, operands: Operands, kept: Kept, stores: Stores):
         self.operands, self.kept, self.stores = operands, kept, stores
@@ -54,7 +56,7 @@ class Writer:
     def text(self, name: str) -> str:
         self.write()
         self.line("return 0")
-        return _START.format(name=name) + "\n".join(self.lines) + "\n"
+        return self.start.format(name=name) + "\n".join(self.lines) + "\n"
 
     def write(self) -> None:
         raise NotImplementedError
@@ -88,10 +90,21 @@ class Writer:
             if loop in self.kept.blocks:
                 first = self.kept.blocks[loop].slots + j
                 at = f"{first} + (i{number} - f{number}) * {len(kept)}"
+            elif loop in self.kept.columns:
+                at = self.column(loop, self.kept.slots[loop], j, len(kept))
             else:
                 at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
             pairs.append((f"v{entry}" if isinstance(entry, int) else entry.name, f"V[{at}]"))
         return pairs
+
+    def column(self, loop: Loop, slot: int, which: int, width: int) -> str:
+        """The place of one of so many numbers of each iteration, side by side over iterations."""
+        chain, strides = (*self.stretch.around[loop], loop), [1]
+        run = self.kept.size(loop, width)
+        for around in reversed(chain[:-1]):
+            strides.insert(0, run)
+            run *= around.count
+        return self.stretch.index(slot + which * self.kept.columns[loop], strides, chain)
 
     def beginnings(self, loop: Loop) -> list[tuple[str, str]]:
         """Name and place of what is carried into block b of a loop."""
@@ -175,17 +188,17 @@ class Stores:
 
 
 class Forward(Writer):
-    """Values, first operation to last; and in slot `flag` 0 if what loops carry is `finite`."""
+    """Values, first operation to last; and in slot `flag`, if any, 0 if slopes are `finite`."""
 
     def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
         super().__init__(operands, kept, stores)
         self.finite, self.flag = finite, flag
+        self.computed: set[int] = set()  # what is known before the iterations of its loop
 
     def write(self) -> None:
         stretch = self.stretch
-        self.line("flag = 0.0")
         self.body(stretch.start, stretch.stop, stretch.loops, ())
-        if self.finite.carried:
+        if self.flag:
             self.line(f"V[{self.flag}] = flag")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
@@ -195,7 +208,8 @@ class Forward(Writer):
             elif self.stretch.step.op[item] == GUARD:
                 self.guard(item, chain)
             else:
-                self.value_of(item)
+                if item not in self.computed:
+                    self.value_of(item)
                 self.store(item, chain)
 
     def guard(self, k: int, chain: Chain) -> None:
@@ -216,17 +230,28 @@ class Forward(Writer):
                 self.line(f"V[{self.place(k, chain, depth)}] = v{k}")
 
     def loop(self, loop: Loop, chain: Chain) -> None:
-        registers, number = self.operands.registers[loop], self.stretch.numbers[loop]
+        registers = self.operands.registers[loop]
         if not chain:
             for operand in self.fixed(loop):
                 self.line(f"{operand.value} = V[{operand.slot}]")
         after = self.stores.after(loop, len(chain))
         for result in {*registers, *after}:
             self.line(f"v{result} = 0.0")
-        carried = self.operands.carried(loop)
-        for register in carried:
+        for register in self.operands.carried(loop):
             self.line(f"{register.name} = {register.initial.value}")
-        self.line(f"for i{number} in range({loop.count}):")
+        self.iterations(loop, chain)
+        for register in self.finite.carried.get(loop, []):
+            self.line(f"flag = flag + ({register.name} - {register.name})")
+        for result in after:
+            home = self.stretch.chain(result)
+            self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")
+
+    def iterations(self, loop: Loop, chain: Chain) -> None:
+        """All iterations of a loop."""
+        raise NotImplementedError
+
+    def iteration(self, loop: Loop, chain: Chain) -> None:
+        number = self.stretch.numbers[loop]
         self.indent += 1
         entries = [] if loop in self.kept.blocks else self.entries(loop)
         if loop in self.kept.blocks:
@@ -239,13 +264,8 @@ class Forward(Writer):
                 self.line(f"{at} = {name}")
         self.body(loop.start, loop.start + loop.length, loop.loops, (*chain, loop))
         for name, at in entries:
-            if name.startswith("v"):
+            if name.startswith("v") and int(name[1:]) not in self.computed:
                 self.line(f"{at} = {name}")
-        for register in carried:
+        for register in self.operands.carried(loop):
             self.line(f"{register.name} = v{register.result}")
         self.indent -= 1
-        for register in self.finite.carried.get(loop, []):
-            self.line(f"flag = flag + ({register.name} - {register.name})")
-        for result in after:
-            home = self.stretch.chain(result)
-            self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")

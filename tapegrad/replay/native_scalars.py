@@ -11,8 +11,10 @@ import numpy as np
 from ..codegen.factory import compile_source
 from .finite import Finite
 from .kept import Kept
+from .lanes import Lanes
 from .loop_adjoints import Reverse
-from .loop_code import HEAD, Forward, Stores
+from .loop_code import HEAD, Stores
+from .loop_lanes import in_lanes
 from .loops import Loop, find_loops
 from .operands import Operands, Stretch
 from .parts import SIGNATURE, Part
@@ -30,6 +32,12 @@ def reverse(run, data):
     if load_f64(load_i64(run, RUN_VALUES), {flag}) == 0.0:
         return plain(run, data)
     return careful(run, data)
+"""
+
+
+_PLAIN = """
+def reverse(run, data):
+    return plain(run, data)
 """
 
 
@@ -141,22 +149,27 @@ def _interpreted(step: Scalars, piece: _Piece) -> Part:
 
 def _compiled(operands: Operands, kept: Kept, new_slots: Callable[[int], int]) -> Part:
     stores, finite = Stores(operands), Finite(kept)
-    flag = new_slots(1) if finite.carried else 0
-    text = HEAD + Forward(operands, kept, stores, finite, flag).text("forward")
-    if finite.operations:
-        plain = Reverse(operands, kept, stores, finite.operations).text("plain")
+    lanes = Lanes(kept, stores, finite)
+    kept.allot(new_slots, lanes.columns)
+    flag = new_slots(1) if finite.carried or lanes.apart else 0
+    text = HEAD + in_lanes(lanes, flag, new_slots)
+    if flag:
         careful = Reverse(operands, kept, stores, set()).text("careful")
-        text += f"\n@helper{plain}\n@helper{careful}{_EITHER.format(flag=8 * flag)}"
+        text += f"\n@helper{careful}{_EITHER.format(flag=8 * flag)}"
     else:
-        text += Reverse(operands, kept, stores, set()).text("reverse")
-    address = compile_source(text, {"forward": SIGNATURE, "reverse": SIGNATURE})
-    data = operands.data.array()
-    return Part(address["forward"], address["reverse"], data, keep=_summary(operands.stretch))
+        text += _PLAIN
+    exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
+    address = compile_source(text, dict.fromkeys(exports, SIGNATURE))
+    keep = _summary(operands.stretch, lanes)
+    return Part(data=operands.data.array(), keep=keep, **address)
 
 
-def _summary(stretch: Stretch) -> str:
+def _summary(stretch: Stretch, lanes: Lanes) -> str:
     """What a part does, in one line."""
     words = [str(loop) for loop in stretch.loops]
+    for what, done in ("values", lanes.independent), ("adjoints", {*lanes.sums, *lanes.apart}):
+        if done:
+            words.append(f"{what} in lanes: {len(done)} of {len(stretch.numbers)} loops")
     straight = stretch.stop - stretch.start - sum(x.count * x.length for x in stretch.loops)
     if straight:
         words.append(f"{straight} operations")

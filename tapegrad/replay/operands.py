@@ -29,6 +29,7 @@ class Operand:
     """How an operand is written in the text: its value, and where its adjoint is added.
 
     `result` is the operation (in iteration 0) that a LOCAL or CARRIED operand is the result of.
+    `inside` of one in MEMORY: whether it is written while the loops around it run.
     """
 
     kind: int
@@ -38,6 +39,7 @@ class Operand:
     result: int = -1
     slot: int = -1
     register: Register | None = None
+    inside: bool = False
 
 
 @dataclasses.dataclass(eq=False)
@@ -289,7 +291,7 @@ class Operands:
             base = self.data.add(table.astype(np.int32))
             at = self.stretch.index(base, [4 * s for s in strides], chain)
             index = f"load_i32(data, {at})"
-        return Operand(MEMORY, f"V[{index}]", f"A[{index}]", wanted)
+        return Operand(MEMORY, f"V[{index}]", f"A[{index}]", wanted, inside=inside)
 
     def _must_be_stored(self, slots: np.ndarray, chain: Chain) -> bool:
         """Note results among slots as read in memory; whether some are from the same nest."""

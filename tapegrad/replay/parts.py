@@ -18,13 +18,15 @@ class Part:
     """What a step became: addresses of C functions, and of data that all runs share.
 
     `both` computes values and adds adjoints in one pass; it is called instead of `forward` and
-    `reverse` where the adjoints of the results do not depend on values. 0 if there is none.
+    `reverse` where the adjoints of the results do not depend on values. `ahead` is called instead
+    of `forward` where `reverse` comes next: it computes some of that ahead. 0 if there is none.
     """
 
     forward: int
     reverse: int
     data: np.ndarray
     both: int = 0
+    ahead: int = 0
     keep: Any = None
 
 
