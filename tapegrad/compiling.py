@@ -79,6 +79,13 @@ class Compiled(Replayed):
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
             return getattr(self, self._kind)(*args, **kwargs)
+        fast = self._fast_value  # another thread may set it
+        if fast is not None and not kwargs:
+            found = fast.value(args)
+            if found is not None:
+                if fast.calls == HOT:
+                    self._make_native(fast.variant)
+                return found[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
 
@@ -98,7 +105,9 @@ class Compiled(Replayed):
                 if fast.calls == HOT:
                     self._make_native(fast.variant)
                 value, gradients = found
-                return value, gradients[0] if self._single else self._in_order(fast, gradients)
+                if fast.bare and self._single:
+                    return value, gradients[0]
+                return value, self._arranged(fast, args, gradients)
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, out=None, **kwargs):
@@ -210,11 +219,12 @@ class Compiled(Replayed):
             self._convert(family)
         if self._reason is not None or family is None or not family.found:
             return None
-        variant, memory, _ = family.run(arguments.values)
+        variant, memory, _ = family.run(arguments.values, False)
         if variant is None or memory is None:
             return None
         memory.program.end(memory)
-        return variant if fast_call(variant, arguments) else None
+        fast = fast_call(variant, arguments)
+        return variant if fast is not None and fast.is_number and fast.bare else None
 
     def numba(self, *args):
         """Functions for Numba code: (value, value_and_grad), for arguments like these.

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from .inputs import plain, tree_leaves
+from .inputs import plain, tree_build, tree_leaves
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
@@ -35,7 +35,9 @@ class Replayed:
         self._native, self._memory = native, memory
         self._families = Families(SIGNATURES, VARIANTS)
         self._reason: str | None = None  # why there is no program
-        self._fast: FastCall | None = None  # the program used last, if calls of it can be short
+        # the program used last, if calls of it can be short: for values and gradients, for values
+        self._fast: FastCall | None = None
+        self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
 
     def _evaluate(self, args, kwargs, gradient: bool):
@@ -43,7 +45,7 @@ class Replayed:
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
             return self._eagerly(args, kwargs, gradient)
-        variant, memory, stopped = family.run(arguments.values)
+        variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
             if stopped is not None:
                 self._branch(family, stopped)
@@ -54,7 +56,7 @@ class Replayed:
         if family.hits == HOT and not variant.program.native:
             self._make_native(variant)
         try:
-            value = variant.result(memory)
+            value = variant.result(memory.program.results(memory))
             if not gradient:
                 found = value, None
             else:
@@ -64,9 +66,20 @@ class Replayed:
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
             self._check(found, args, kwargs, gradient)
             variant.checked = 1 + gradient
-        if gradient and self._verify != "always":
-            self._fast = fast_call(variant, arguments)
+        if self._verify != "always":
+            self._shorten(variant, arguments, gradient)
         return found
+
+    def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
+        """Let the next call be a short one, if it is like this."""
+        fast = fast_call(variant, arguments)
+        if not gradient:
+            self._fast_value = fast
+            return
+        if fast is not None and fast.bare:
+            numbers = [number % fast.count for number in self._argnums]
+            fast.order = [sorted({*numbers}).index(number) for number in numbers]
+        self._fast = fast if fast is not None and fast.is_number else None
 
     def _family(self, arguments: Arguments) -> Variants | None:
         """The programs for such arguments; None where the function is to be called as it is."""
@@ -96,10 +109,14 @@ class Replayed:
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
 
-    def _in_order(self, fast: FastCall, gradients: list) -> tuple:
-        """Derivatives of the arguments in their order, as `argnums` names them."""
-        wanted = sorted({number % fast.count for number in self._argnums})
-        return tuple(gradients[wanted.index(number % fast.count)] for number in self._argnums)
+    def _arranged(self, fast: FastCall, args: tuple, gradients: list):
+        """Derivatives of the inputs of a short call, as `argnums` names their arguments."""
+        if fast.bare:
+            return tuple([gradients[k] for k in fast.order])
+        given, numbers = iter(gradients), [number % len(args) for number in self._argnums]
+        built = {k: tree_build(args[k], given) for k in sorted({*numbers})}
+        found = [built[k] for k in numbers]
+        return found[0] if self._single else tuple(found)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
         """Call the function, and keep its program for the next time."""
@@ -131,7 +148,8 @@ class Replayed:
         if variant is None:
             self._give_up(reason)
             return
-        family.add(variant, None if self._fast is None else self._fast.variant)
+        recent = self._fast or self._fast_value
+        family.add(variant, None if recent is None else recent.variant)
         if self._native:
             self._make_native(variant)
 

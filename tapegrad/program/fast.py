@@ -1,4 +1,4 @@
-"""The short way of a call: arrays and floats as they come, one number out, nothing looked up."""
+"""The short way of a call: arrays and floats as they come, and no program looked up."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ctypes
 
 import numpy as np
 
-from ..inputs import plain
+from ..inputs import plain, tree_build, tree_leaves
 from ..replay.layout import FINISHED
 from ..replay.parts import Run
 from ..tensor import memory
 from ..tensor.values import value_of
-from .arguments import Arguments
+from .arguments import Arguments, structure
 from .variants import Variant
 
 _FLOAT64 = np.dtype(np.float64)
@@ -19,26 +19,37 @@ _word = ctypes.c_int64
 
 
 class _Memory:
-    """A run with its table of objects (see `driver.fast`)."""
+    """A run with its table of objects (see `driver.fast`) and its results; `value` is the first.
 
-    __slots__ = ("at", "result", "run", "table")
+    `inputs` that came in structures are kept alive in a call; the caller's frame keeps others.
+    """
 
-    def __init__(self, run: Run, count: int, slot: int):
+    __slots__ = ("at", "inputs", "results", "run", "table", "value")
+
+    def __init__(self, run: Run, count: int):
         self.run = run
         self.table = (_word * (2 + 2 * count))(run.address, run.program.address)
         self.at = ctypes.addressof(self.table)
-        self.result = ctypes.c_double.from_address(run.values.ctypes.data + 8 * slot)
+        self.results = run.program.results(run)
+        self.inputs: tuple = ()
+        first = self.results[0].ctypes.data if self.results else run.values.ctypes.data
+        self.value = ctypes.c_double.from_address(first)
 
 
 class FastCall:
-    """Evaluations of a program whose inputs are the positional arguments, and its result a number.
+    """Evaluations of a program whose inputs are the positional arguments.
 
-    A call returns None where that does not hold, or a guard fails. Compiled code looks at the
-    arguments.
+    A call returns None where that does not hold, or a guard fails. Compiled code looks at floats
+    and arrays. Derivatives are given in some `order`. `is_number` says that there is one result of
+    one element, which can be differentiated; `is_plain` that the function returns it as it is, a
+    float.
     """
+
+    bare = True  # no argument is in a structure
 
     def __init__(self, variant: Variant):
         self.variant, self.program = variant, variant.program
+        self.order: list[int] = []
         self.calls = 0
         code = self.program.code
         self.count = len(code.inputs)
@@ -49,51 +60,98 @@ class FastCall:
             if one.differentiated
         ]
         self.numbers = any(shape == () for _, _, shape in self.gradients)
-        self.slot = code.outputs[0].view.offset
+        outputs = code.outputs
+        self.is_number = (
+            len(outputs) == len(variant.leaves) == 1
+            and outputs[0].view.size == 1
+            and outputs[0].dtype == _FLOAT64
+        )
+        bare = tree_build(variant.tree, iter([self] * len(variant.leaves))) is self
+        self.is_plain = self.is_number and outputs[0].view.shape == () and bare
         self.compiled = self.program.compiled["fast"]
+        self.compiled_value = self.program.compiled["fast_value"]
         self.free: list[_Memory] = []
 
-    def value_and_grad(self, args: tuple, arrays=()):
-        """The value, and the derivatives of the differentiated arguments in their order.
-
-        They are written to `arrays`, if these are given.
-        """
+    def _held(self, args: tuple) -> _Memory | None:
+        """Memory for a call, with its arguments in the table."""
         if len(args) != self.count or self.variant.program is not self.program:
             return None
         self.calls += 1
         try:
             held = self.free.pop()
         except IndexError:
-            held = _Memory(self.program.begin(), self.count, self.slot)
+            held = _Memory(self.program.begin(), self.count)
         table, k = held.table, 2
-        found: list[np.ndarray] = []
         for arg in args:
             table[k] = id(arg)
             k += 1
+        return held
+
+    def value(self, args: tuple) -> tuple | None:
+        """The result of the function, in a tuple."""
+        held = self._held(args)
+        if held is None:
+            return None
+        status = self.compiled_value(held.at)
+        found = held.value.value if self.is_plain else None
+        if status == FINISHED and not self.is_plain:
+            found = self.variant.result(held.results)
+        held.inputs = ()
+        self.free.append(held)
+        return (found,) if status == FINISHED else None
+
+    def value_and_grad(self, args: tuple, arrays=()):
+        """The value, and the derivatives of the differentiated inputs in their order.
+
+        They are written to `arrays`, if these are given.
+        """
+        held = self._held(args)
+        if held is None:
+            return None
+        table = held.table
+        found: list[np.ndarray] = []
         for place, make, shape in self.gradients:
             made = arrays[len(found)] if arrays else make(shape)
             table[place] = id(made)
             found.append(made)
         status = self.compiled(held.at)
-        value = held.result.value
+        value = held.value.value
+        held.inputs = ()
         self.free.append(held)
         if status != FINISHED:
             return None
         return value, [plain(one) for one in found] if self.numbers else found
 
 
+class StructuredCall(FastCall):
+    """The same where arguments hold inputs in structures."""
+
+    bare = False
+
+    def __init__(self, variant: Variant, structures: list):
+        super().__init__(variant)
+        self.structures = structures
+
+    def _held(self, args: tuple) -> _Memory | None:
+        if [structure(tree) for tree in args] != self.structures:
+            return None
+        inputs = tuple([value for tree in args for _, value in tree_leaves(tree)])
+        held = super()._held(inputs)
+        if held is not None:
+            held.inputs = inputs
+        return held
+
+
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     """The short way of a variant, if there is one."""
-    code = variant.program.code
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
-    whole = len(arguments.trees) == len(arguments.values)
-    dtypes = [dtype for dtype, _, _ in arguments.kinds] + [one.dtype for one in code.outputs]
-    exact = all(dtype == _FLOAT64 for dtype in dtypes)
-    number = len(code.outputs) == len(variant.leaves) == 1 and code.outputs[0].view.size == 1
-    if not (plain and whole and exact and number):
+    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    if not (plain and exact):
         return None
     if variant.fast is None:
-        variant.fast = FastCall(variant)
+        structures = [structure(tree) for tree in arguments.trees]
+        structured = any(structures)
+        variant.fast = StructuredCall(variant, structures) if structured else FastCall(variant)
     return variant.fast
 
 

@@ -66,6 +66,7 @@ class Program:
         inputs = [self._input_words(one.view) for one in code.inputs]
         tables = (
             (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
+            (driver.AHEAD_PLAN, _plan([call for k in steps for call in self._ahead(k)])),
             (driver.REVERSE_PLAN, _plan(reverse)),
             (driver.GRADIENT_PLAN, _plan(self._gradient_plan())),
             (driver.CLEARS, self.parts.touched()),
@@ -89,6 +90,10 @@ class Program:
         """The calls of a step."""
         return [(part.forward, part) for part in self.parts.of[k]]
 
+    def _ahead(self, k: int) -> list[Call]:
+        """The same, before its calls in reverse."""
+        return [(part.ahead or part.forward, part) for part in self.parts.of[k]]
+
     def _reverse(self, k: int) -> list[Call]:
         """The calls of a step in reverse."""
         clears = [(one.forward, one) for one in self._clears.get(k, [])]
@@ -108,12 +113,12 @@ class Program:
         both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
         if not both:
             order = range(len(steps))
-            forward = [call for k in order for call in self._forward(k)]
+            forward = [call for k in order for call in self._ahead(k)]
             return forward + [call for k in order[::-1] for call in self._reverse(k)]
         before, after = range(pivot), range(last, len(steps))
         clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
         return [
-            *[call for k in before for call in self._forward(k)],
+            *[call for k in before for call in self._ahead(k)],
             *[call for k in after[::-1] for call in self._reverse(k)],
             *[(part.both, part) for part in both],
             *clears,
@@ -141,10 +146,13 @@ class Program:
         self._pooled.append(run)
         return run.address
 
-    def forward(self, run: Run, objects: list) -> int:
-        """Compute values from floats and float64 arrays in C order; returns why it stopped."""
+    def forward(self, run: Run, objects: list, ahead: bool = False) -> int:
+        """Compute values from floats and float64 arrays in C order; returns why it stopped.
+
+        `ahead` says that `reverse` is going to follow: it is faster then.
+        """
         given = table(objects)
-        return self.compiled["value"](run.address, self.address, ctypes.addressof(given))
+        return self.compiled["value"](run.address, self.address, ctypes.addressof(given), ahead)
 
     def gradients(self) -> list:
         """New arrays for the derivatives of the inputs; None for data."""
@@ -172,10 +180,8 @@ class Program:
         return made
 
     def results(self, run: Run) -> list[np.ndarray]:
-        """Copies of the results of `forward`."""
-        return [
-            np.array(one.view.of(run.values), one.dtype, order="C") for one in self.code.outputs
-        ]
+        """The results of `forward`, where they are."""
+        return [one.view.of(run.values) for one in self.code.outputs]
 
     def failed(self, run: Run) -> tuple[int, float] | None:
         """Which guard failed, in their order, and the value that it saw; None if it was none."""

@@ -62,7 +62,8 @@ class Variant:
                     f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
                     "that Python reads there may be the rounded result of a sum"
                 )
-            pairs = zip(tree_leaves(self.result(memory)), tree_leaves(out), strict=True)
+            results = self.program.results(memory)
+            pairs = zip(tree_leaves(self.result(results)), tree_leaves(out), strict=True)
             if all(agree(a, b) for (_, a), (_, b) in pairs):
                 return None
             return (
@@ -72,9 +73,10 @@ class Variant:
         finally:
             self.program.end(memory)
 
-    def result(self, memory: Run):
-        """The result of the function from what the program has computed."""
-        made = memory.program.results(memory)
+    def result(self, results: list[np.ndarray]):
+        """The result of the function from those of its program, which are copied."""
+        outputs = zip(results, self.program.code.outputs, strict=True)
+        made = [np.array(array, one.dtype, order="C") for array, one in outputs]
         values = [plain(made[k]) if k >= 0 else _copied(given) for k, given in self.leaves]
         return tree_build(self.tree, iter(values))
 
@@ -211,18 +213,18 @@ class Variants:
         rest = [v for v in self.found if v is not recent]
         self.found = [*first, *rest][: self.most]
 
-    def run(self, objects: list) -> tuple[Variant | None, Run | None, str | None]:
+    def run(self, objects: list, ahead: bool) -> tuple[Variant | None, Run | None, str | None]:
         """Run the program whose guards hold.
 
-        Gives the variant with its run, which its program's `end` takes back; without one, where
-        the programs known so far have stopped.
+        `ahead` says that adjoints are to follow. Gives the variant with its run, which its
+        program's `end` takes back; without one, where the programs known so far have stopped.
         """
         candidates, stopped = self.found, None
         while candidates:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
             memory = program.begin()
-            status = program.forward(memory, objects)
+            status = program.forward(memory, objects, ahead)
             if status == FINISHED:
                 if variant is not self.found[0]:
                     self.found = [variant, *[v for v in self.found if v is not variant]]

@@ -15,6 +15,8 @@ from ..codegen.factory import functions, once
     VALUE_COUNT,
     REVERSE_PLAN,  # adjoints after values
     REVERSE_COUNT,
+    AHEAD_PLAN,  # values, before adjoints
+    AHEAD_COUNT,
     GRADIENT_PLAN,  # values and adjoints
     GRADIENT_COUNT,
     CLEARS,  # address of rows of two words: where adjoints are set to 0 first, and how many bytes
@@ -26,8 +28,8 @@ from ..codegen.factory import functions, once
     POOL_COUNT,
     POOL_LOCK,
     NEW_RUN,  # a C function that makes a run, of no arguments
-) = range(0, 120, 8)
-WORDS = 15
+) = range(0, 136, 8)
+WORDS = 17
 POOL_SIZE = 1024
 #: Words of an input: slot, how many, whether it is an array, its base, whether the memory of its
 #: adjoint is set to 0 first.
@@ -168,22 +170,37 @@ def fits(row, given):
     return True
 
 
-def fast(table):
-    """One evaluation with its gradient, of any objects: run, program, inputs, gradients."""
+@helper
+def inputs_of(table):
+    """Addresses of the data of any objects: run, program, inputs, gradients. 0: they do not fit."""
     run, program, objects = load_i64(table, 0), load_i64(table, 8), table + 16
-    count = load_i64(program, INPUTS_COUNT)
-    for k in range(count):
+    for k in range(load_i64(program, INPUTS_COUNT)):
         if not fits(input_row(program, k), load_i64(objects, k * 8)):
-            return OTHERS
-    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
-    gradients = arrays_of(program, objects + count * 8, pointers + count * 8)
+            return 0
+    return data_of(program, objects, load_i64(run, RUN_POINTERS))
+
+
+def fast(table):
+    """One evaluation with its gradient, of such a table."""
+    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table)
+    if pointers == 0:
+        return OTHERS
+    size = load_i64(program, INPUTS_COUNT) * 8
+    gradients = arrays_of(program, table + 16 + size, pointers + size)
     return evaluate(run, program, pointers, gradients)
 
 
-def value(run, program, objects):
-    """One evaluation, of objects."""
-    pointers = data_of(program, objects, load_i64(run, RUN_POINTERS))
-    return evaluate(run, program, pointers, 0)
+def fast_value(table):
+    """The same without its gradient."""
+    run, program, pointers = load_i64(table, 0), load_i64(table, 8), inputs_of(table)
+    return evaluate(run, program, pointers, 0) if pointers != 0 else OTHERS
+
+
+def value(run, program, objects, ahead):
+    """One evaluation, of objects; `ahead` if adjoints are to follow."""
+    do_enter(run, program, data_of(program, objects, load_i64(run, RUN_POINTERS)))
+    plan = AHEAD_PLAN if ahead else VALUE_PLAN
+    return follow(run, load_i64(program, plan), load_i64(program, plan + 8))
 
 
 def adjoints(run, program, gradients):
@@ -268,8 +285,9 @@ def call(program, pointers, gradients, result):
     return status
 '''
 EXPORTS = {
-    "value": 3,
+    "value": 4,
     "fast": 1,
+    "fast_value": 1,
     "clear": 3,
     "adjoints": 3,
     "rows": 4,

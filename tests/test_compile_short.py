@@ -1,0 +1,156 @@
+"""The short way of calls for values: the same results and types, guards and checks as before."""
+
+import numpy as np
+import pytest
+from compiled import programs
+
+import tapegrad as tg
+from tapegrad.inputs import tree_leaves
+from tapegrad.program.arguments import structure
+from tapegrad.program.background import HOT
+
+X = np.array([0.5, -1.0, 2.0])
+
+
+def called(f, *args, times=4, **settings):
+    """Results of several calls; the first record and verify, the last are short if they can be."""
+    c = tg.compile(f, **settings)
+    return c, [c(*args) for _ in range(times)]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (x * x).sum(),
+        lambda x: (x * x).sum(keepdims=True),
+        lambda x: ((x * x).sum(),),
+        lambda x: {"value": x[0] * x[1]},
+        lambda x: x[0] * 2.0 > 0.0,
+        lambda x: x * 2.0,
+        lambda x: 3.0,
+    ],
+)
+def test_results_are_the_same_each_time(f):
+    _, found = called(f, X)
+    for one in found[1:]:
+        assert type(one) is type(found[0])
+        np.testing.assert_equal(one, found[0])
+
+
+def test_numbers_are_short():
+    c, found = called(lambda x, a: (x * a).sum(), X, 2.0)
+    assert c._fast_value is not None and c._fast is None
+    assert found == [3.0] * 4
+    assert c(X, 3.0) == 4.5
+    assert c(X, 2) == 3.0  # an int goes the long way
+    assert c(X, a=2.0) == 3.0  # and so does a name
+
+
+@pytest.mark.parametrize("verify", ["once", "always", "never"])
+def test_other_arguments(verify):
+    def f(x):
+        return np.sin(x).sum()
+
+    c, _ = called(f, X, verify=verify)
+    for x in (X[::-1], X[:2], np.arange(3), np.array(0.5), 0.25):
+        np.testing.assert_allclose(c(x), f(x), rtol=1e-6)
+    assert (c._fast_value is None) == (verify == "always")
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_structure_is_not_what_it_holds(gradient):
+    """An array after a tuple of one array of the same shape is another kind of call."""
+
+    def f(p):
+        return (p[0] * 2.0).sum()
+
+    c = tg.compile(f)
+    call = c.value_and_grad if gradient else c
+    for _ in range(3):
+        call((X,))
+    found = call(X)
+    if gradient:
+        np.testing.assert_array_equal(found[1], [2.0, 0.0, 0.0])
+    assert (found[0] if gradient else found) == 1.0
+
+
+def model(parameters, data):
+    hidden = np.tanh(data @ parameters["first"][0] + parameters["first"][1])
+    return ((hidden @ parameters["second"]) ** 2).sum() * parameters["scale"]
+
+
+def parameters(rng):
+    first = (rng.normal(size=(3, 4)), rng.normal(size=4))
+    return {"first": first, "second": rng.normal(size=4), "scale": float(rng.normal())}
+
+
+@pytest.mark.parametrize("argnums", [0, 1, (1, 0), (0,)])
+def test_structures_of_arguments(argnums, rng):
+    c, plain = tg.compile(model, argnums=argnums), tg.value_and_grad(model, argnums)
+    for _ in range(4):
+        given = parameters(rng), rng.normal(size=(5, 3))
+        value, gradient = c.value_and_grad(*given)
+        right, wanted = plain(*given)
+        assert value == pytest.approx(right, rel=1e-12)
+        assert structure(gradient) == structure(wanted)
+        for (_, a), (_, b) in zip(tree_leaves(gradient), tree_leaves(wanted), strict=True):
+            assert type(a) is type(b)
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+        assert c(*given) == pytest.approx(right, rel=1e-12)
+    assert c._fast.calls == c._fast_value.calls > 3
+    given[0]["first"] = list(given[0]["first"])  # a list is not a tuple
+    assert c.value_and_grad(*given)[0] == pytest.approx(right, rel=1e-12)
+    assert programs(c) == 2
+
+
+def test_nothing_in_an_argument():
+    c, found = called(lambda p, a: a * (2.0 + len(p)), [], 1.5)
+    assert found == [3.0] * 4
+    assert c((), 1.5) == 3.0
+    assert c([X], 1.5) == 4.5
+    assert c([], 0.5) == 1.0
+
+
+def test_structures_are_returned_anew_each_time():
+    c, _ = called(lambda x: {"double": [x * 2.0, x], "sum": x.sum()}, X)
+    assert c._fast_value is not None
+    first, second = c(X), c(X + 1.0)
+    np.testing.assert_array_equal(first["double"][0], X * 2.0)
+    np.testing.assert_array_equal(second["double"][0], X * 2.0 + 2.0)
+    assert type(second["sum"]) is float
+    second["double"][1][:] = 0.0
+    np.testing.assert_array_equal(c(X)["double"][1], X)
+
+
+def test_branches():
+    def f(x):
+        return (x * 2.0).sum() if x[0] > 0 else (x * 3.0).sum()
+
+    c, _ = called(f, X)
+    for k in range(6):
+        x = X * (-1.0) ** k
+        assert c(x) == f(x)
+    assert programs(c) == 2
+
+
+def test_a_value_that_was_compared_says_nothing_of_gradients():
+    state = [1.0]
+
+    def f(x):
+        y = x * 1.0
+        return (y * state[0]).sum() + (1.0 - state[0]) * 1.5
+
+    c, found = called(f, np.array([1.0, 0.5]))
+    assert found == [1.5] * 4
+    state[0] = 2.0  # the value stays the same, the gradient does not
+    with pytest.raises(RuntimeError, match="depends on something else than its arguments"):
+        c.value_and_grad(np.array([1.0, 0.5]))
+
+
+def test_native_code_after_many_values():
+    c, _ = called(lambda x: (np.sin(x) * x).sum(), X)
+    for _ in range(HOT):
+        c(X)
+    c.wait()
+    np.testing.assert_allclose(c(X), (np.sin(X) * X).sum(), rtol=1e-14)
+    assert c._families.found and c._fast_value.program.native
