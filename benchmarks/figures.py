@@ -230,18 +230,39 @@ def filtered(scales, observed):
     return total
 
 
-def filter_costs(observations, times=20):
+def filter_costs(observations, times=200):
     """Return the seconds of a gradient of that function: eager, interpreted, native."""
+    seen = np.sin(0.1 * np.arange(observations))
+    return _tiers(lambda scales: filtered(scales, seen), np.array([0.5, 0.2]), times)
+
+
+def mixed(parameters, observed):
+    """Return the log-likelihood of a mixture of two normal densities, number by number."""
+    (a, b, c), total = parameters, 0.0
+    share = 1.0 / (1.0 + np.exp(-c))
+    for seen in observed:
+        first, second = np.exp(-0.5 * (seen - a) ** 2), np.exp(-0.5 * (seen - b) ** 2)
+        total = total + np.log(share * first + (1.0 - share) * second)
+    return total
+
+
+def mixture_costs(observations, times=200):
+    """Return the same three of that function."""
+    seen = np.random.default_rng(0).normal(size=observations).tolist()
+    return _tiers(lambda parameters: mixed(parameters, seen), np.array([0.5, -0.5, 0.2]), times)
+
+
+def _tiers(function, x, times):
+    """Return the seconds of a gradient: eager, interpreted, native."""
     import tapegrad as tg
 
-    scales, seen = np.array([0.5, 0.2]), np.sin(0.1 * np.arange(observations))
-    costs = [best(lambda: tg.grad(filtered)(scales, seen), 2)]
+    costs = [best(lambda: tg.grad(function)(x), 2)]
     for native in (False, True):
-        program = tg.compile(lambda x: filtered(x, seen), native=native, verify="never")
-        program.grad(scales)
-        program.grad(scales)
+        program = tg.compile(function, native=native, verify="never")
+        program.grad(x)
+        program.grad(x)
         program.wait()
-        costs.append(best(lambda program=program: program.grad(scales), times))
+        costs.append(best(lambda program=program: program.grad(x), times))
     return costs
 
 

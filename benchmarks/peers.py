@@ -217,8 +217,13 @@ def program_figures(quick):
     )
     rows.append(("its first two calls, over two eager ones", (first + second) / (2 * eager), None))
     count = 100 if quick else 1000
-    tiers = zip(("eager", "interpreted", "native"), figures.filter_costs(count), strict=True)
-    rows += [(f"Kalman filter of {count} steps, µs, {tier}", 1e6 * t, None) for tier, t in tiers]
+    loops = (
+        (f"Kalman filter of {count} steps", figures.filter_costs(count)),
+        (f"mixture of {count} observations", figures.mixture_costs(count)),
+    )
+    for what, costs in loops:
+        tiers = zip(("eager", "interpreted", "native"), costs, strict=True)
+        rows += [(f"{what}, µs, {tier}", 1e6 * t, None) for tier, t in tiers]
     for power in range(4, 6 if quick else 8):
         for name, cost in figures.program_growth(10**power).items():
             rows.append((f"a program of 10^{power} scalars, {name}", cost, None))

@@ -61,11 +61,14 @@ def track_filter(tier):
     return 1e6 * dict(zip(TIERS, figures.filter_costs(1000), strict=True))[tier]
 
 
+def track_mixture(tier):
+    """A gradient of the likelihood of a mixture, a loop over 1000 observations."""
+    return 1e6 * dict(zip(TIERS, figures.mixture_costs(1000), strict=True))[tier]
+
+
 TIERS = ["eager", "interpreted", "native"]
-track_filter.unit = "µs"
-track_filter.params = TIERS
-track_filter.param_names = ["tier"]
-track_filter.timeout = 300
+for track in (track_filter, track_mixture):
+    track.unit, track.params, track.param_names, track.timeout = "µs", TIERS, ["tier"], 300
 
 
 def track_scalars(operations, what):
