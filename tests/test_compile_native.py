@@ -14,6 +14,7 @@ import tapegrad as tg
 from tapegrad.ops.table import BY_CODE
 from tapegrad.program.background import HOT
 from tapegrad.program.making import TEXTS
+from tapegrad.replay import native_scalars
 from tapegrad.replay.steps import View
 
 # --- element-wise chains ------------------------------------------------------------------------
@@ -287,6 +288,36 @@ def test_never():
         c.value_and_grad(x, y)
     c.wait()
     assert not is_native(c) and not c._compiling
+
+
+def counted(x, a):
+    """The numbers in the loop are for Python's decisions only: no derivative goes back to them."""
+    count = 0.0
+    for v in x:
+        if v * a > 1.0:
+            count += 1.0
+    return a * a * count
+
+
+def test_decisions_in_loops():
+    x = np.linspace(0.1, 2.0, 60)
+    check_tiers(counted, [(x, 1.0), (x + 0.01, 1.01), (x, 2.0)], (0, 1), exact=True)
+
+
+def test_native_code_that_cannot_be_compiled(monkeypatch):
+    """The function goes on interpreted; who asks is told."""
+
+    def fails(*_):
+        raise RuntimeError("no space left")
+
+    monkeypatch.setattr(native_scalars, "compile_source", fails)
+    c = tg.compile(counted, native=True)
+    x = np.linspace(0.1, 2.0, 60)
+    for _ in range(3):
+        same(c.value_and_grad(x, 2.0), tg.value_and_grad(counted)(x, 2.0))
+    with pytest.raises(RuntimeError, match="no space left"):
+        c.wait()
+    assert "compiling it failed: RuntimeError('no space left')" in c.explain()
 
 
 def test_methods_have_native_code():

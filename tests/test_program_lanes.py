@@ -283,6 +283,14 @@ def test_what_is_not_finite_is_computed_with_care():
     assert np.isfinite(compiled.run.adjoints[2])
 
 
+def test_loops_without_adjoints():
+    """The result of the operations is read by guards only: nothing arrives at their adjoints."""
+    t = Trace(numbers(60))
+    for x in t.inputs:
+        t.guard(t.call("maximum", x * 2.0, 0.0), x * 2.0)
+    assert "60 x" in summary(check(t.program(t.inputs[0] * 2.0)))
+
+
 def test_unwanted_adjoints_are_not_added(every_loop):
     t = Trace(numbers(4))
     x, y, a, b = t.inputs

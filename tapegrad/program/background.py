@@ -17,6 +17,7 @@ _pool: list[ThreadPoolExecutor] = []
 def compile_later(variant: Variant, cut: bool) -> Future:
     """Compile the code of a variant in a thread of its own; the variant has it when it is done.
 
+    Where that fails the future raises, and the variant goes on interpreted, with the `failure`.
     With `cut` long loops in it keep what they carry at intervals only.
     """
     with _lock:
@@ -27,5 +28,9 @@ def compile_later(variant: Variant, cut: bool) -> Future:
 
 def _compile(variant: Variant, cut: bool) -> None:
     if threading.main_thread().is_alive():  # else the process is ending
-        variant.program = Program(variant.program.source, native=True, cut=cut)
+        try:
+            variant.program = Program(variant.program.source, native=True, cut=cut)
+        except Exception as error:
+            variant.failure = error
+            raise
         variant.fast = None

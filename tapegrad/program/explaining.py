@@ -74,13 +74,21 @@ def _leaf(leaf: tuple) -> str:
 def _variant(variant: Variant) -> Iterator[str]:
     program = variant.program
     yield from _passes(variant.account, program)
-    yield "native: compiled to code of its own" if program.native else "native: no, interpreted"
+    yield _native(variant)
     yield from _steps(program)
     yield from _guards(variant.guards)
     yield _memory(program)
     code = program.source if program.native else program.code
     value, gradient = (_time(nanoseconds(code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS))
     yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
+
+
+def _native(variant: Variant) -> str:
+    if variant.program.native:
+        return "native: compiled to code of its own"
+    if variant.failure is not None:
+        return f"native: no, interpreted; compiling it failed: {variant.failure!r}"
+    return "native: no, interpreted"
 
 
 def _time(ns: float) -> str:

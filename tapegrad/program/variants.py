@@ -43,6 +43,7 @@ class Variant:
     account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
+    failure: Exception | None = None  # of the compilation of native code
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value

@@ -121,32 +121,28 @@ class Reverse(Writer):
             self.blocks(loop, chain, arriving)
         else:
             number = self.stretch.numbers[loop]
-            self.line(f"for j{number} in range({loop.count}):")
-            self.line(f"    i{number} = {loop.count - 1} - j{number}")
-            self.iteration(loop, (*chain, loop), arriving)
+            with self.block(f"for j{number} in range({loop.count}):"):
+                self.line(f"i{number} = {loop.count - 1} - j{number}")
+                self.iteration(loop, (*chain, loop), arriving)
 
     def blocks(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The blocks of a loop, last one first: forwards to keep what is needed, then back."""
         number, cut = self.stretch.numbers[loop], self.kept.blocks[loop]
-        self.line(f"for k{number} in range({cut.count}):")
-        self.indent += 1
-        self.line(f"b{number} = {cut.count - 1} - k{number}")
-        self.line(f"f{number} = b{number} * {cut.length}")
-        self.line(f"l{number} = min(f{number} + {cut.length}, {loop.count})")
-        for name, at in self.beginnings(loop):
-            self.line(f"{name} = {at}")
-        self.line(f"for i{number} in range(f{number}, l{number}):")
-        self.indent += 1
-        self.compute_again(loop, ())
-        for name, at in self.entries(loop):
-            self.line(f"{at} = {name}")
-        for register in self.kept.registers(loop):
-            self.line(f"{register.name} = v{register.result}")
-        self.indent -= 1
-        self.line(f"for j{number} in range(l{number} - f{number}):")
-        self.line(f"    i{number} = l{number} - 1 - j{number}")
-        self.iteration(loop, (*chain, loop), arriving)
-        self.indent -= 1
+        with self.block(f"for k{number} in range({cut.count}):"):
+            self.line(f"b{number} = {cut.count - 1} - k{number}")
+            self.line(f"f{number} = b{number} * {cut.length}")
+            self.line(f"l{number} = min(f{number} + {cut.length}, {loop.count})")
+            for name, at in self.beginnings(loop):
+                self.line(f"{name} = {at}")
+            with self.block(f"for i{number} in range(f{number}, l{number}):"):
+                self.compute_again(loop, ())
+                for name, at in self.entries(loop):
+                    self.line(f"{at} = {name}")
+                for register in self.kept.registers(loop):
+                    self.line(f"{register.name} = v{register.result}")
+            with self.block(f"for j{number} in range(l{number} - f{number}):"):
+                self.line(f"i{number} = l{number} - 1 - j{number}")
+                self.iteration(loop, (*chain, loop), arriving)
 
     def before(self, loop: Loop, chain: Chain, fixed: list[Operand]) -> None:
         """Before the loop begins: fixed values, what others add to results, sums begun."""
@@ -163,7 +159,6 @@ class Reverse(Writer):
             self.begin(name)
 
     def iteration(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
-        self.indent += 1
         for k, adjoints in arriving.items():
             self.line(f"g{k} = {' + '.join(adjoints)}")
             self.begun.add(f"g{k}")
@@ -173,7 +168,6 @@ class Reverse(Writer):
         for adjoints in arriving.values():
             for name in adjoints:
                 self.begin(name)
-        self.indent -= 1
 
     def values(self, loop: Loop, chain: Chain) -> None:
         """The values of an iteration that its reverse reads: as they were kept, or again."""

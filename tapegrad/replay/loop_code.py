@@ -6,7 +6,9 @@ a carried value, o0 its adjoint; p7 the value in slot 7 and s7 a sum for its adj
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -52,6 +54,17 @@ class Writer:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
+
+    @contextlib.contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """The lines below a header, which is left out if there are none."""
+        self.line(header)
+        start = len(self.lines)
+        self.indent += 1
+        yield
+        self.indent -= 1
+        if len(self.lines) == start:
+            self.lines.pop()
 
     def text(self, name: str) -> str:
         self.write()
@@ -252,7 +265,6 @@ class Forward(Writer):
 
     def iteration(self, loop: Loop, chain: Chain) -> None:
         number = self.stretch.numbers[loop]
-        self.indent += 1
         entries = [] if loop in self.kept.blocks else self.entries(loop)
         if loop in self.kept.blocks:
             self.line(f"b{number} = i{number} // {self.kept.blocks[loop].length}")
@@ -268,4 +280,3 @@ class Forward(Writer):
                 self.line(f"{at} = {name}")
         for register in self.operands.carried(loop):
             self.line(f"{register.name} = v{register.result}")
-        self.indent -= 1

@@ -237,31 +237,28 @@ class ForwardInLanes(Forward):
         if independent is None:
             self.some(loop, chain, "0", str(loop.count))
             return
-        self.line(f"for k{number} in range({math.ceil(loop.count / BLOCK)}):")
-        self.indent += 1
-        self.line(f"h{number} = k{number} * {BLOCK}")
-        self.line(f"l{number} = min(h{number} + {BLOCK}, {loop.count})")
-        self.line(independent.call())
-        self.some(loop, chain, f"h{number}", f"l{number}")
-        self.indent -= 1
+        with self.block(f"for k{number} in range({math.ceil(loop.count / BLOCK)}):"):
+            self.line(f"h{number} = k{number} * {BLOCK}")
+            self.line(f"l{number} = min(h{number} + {BLOCK}, {loop.count})")
+            self.line(independent.call())
+            self.some(loop, chain, f"h{number}", f"l{number}")
 
     def some(self, loop: Loop, chain: Chain, first: str, stop: str) -> None:
         """Some iterations; in groups, each with the Jacobians of the one before."""
         number, jacobian = self.stretch.numbers[loop], self.functions.jacobians.get(loop)
         if jacobian is None:
-            self.line(f"for i{number} in range({first}, {stop}):")
-            self.iteration(loop, chain)
+            with self.block(f"for i{number} in range({first}, {stop}):"):
+                self.iteration(loop, chain)
             return
         groups = f"({stop} + {GROUP - 1}) // {GROUP} + ({stop} == {loop.count})"
-        self.line(f"for b{number} in range({first} // {GROUP}, {groups}):")
-        self.indent += 1
-        self.line(f"f{number} = b{number} * {GROUP}")
-        self.line(f"for i{number} in range(f{number}, min(f{number} + {GROUP}, {stop})):")
-        self.iteration(loop, chain)
-        self.line("if ahead:")
-        before = f"max(f{number} - {GROUP}, 0)", f"min(f{number}, {loop.count})"
-        self.line(f"    flag = flag + {jacobian.call(*before)}")
-        self.indent -= 1
+        with self.block(f"for b{number} in range({first} // {GROUP}, {groups}):"):
+            self.line(f"f{number} = b{number} * {GROUP}")
+            end = f"min(f{number} + {GROUP}, {stop})"
+            with self.block(f"for i{number} in range(f{number}, {end}):"):
+                self.iteration(loop, chain)
+            self.line("if ahead:")
+            before = f"max(f{number} - {GROUP}, 0)", f"min(f{number}, {loop.count})"
+            self.line(f"    flag = flag + {jacobian.call(*before)}")
 
     def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
         if chain and chain[-1] in self.functions.independent:
@@ -285,21 +282,20 @@ class ReverseInLanes(Reverse):
     def iterations(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """In blocks, the last one first; those that only add up in any order."""
         if loop in self.lanes.sums:
-            self.line(f"for i{self.stretch.numbers[loop]} in range({loop.count}):")
-            self.all_else(loop, {k: arriving[k][0] for k in self.lanes.carried(loop)})
+            with self.block(f"for i{self.stretch.numbers[loop]} in range({loop.count}):"):
+                self.all_else(loop, {k: arriving[k][0] for k in self.lanes.carried(loop)})
             return
         if loop not in self.jacobians:
             super().iterations(loop, chain, arriving)
             return
         number, blocks = self.stretch.numbers[loop], math.ceil(loop.count / BLOCK)
-        self.line(f"for k{number} in range({blocks}):")
-        self.indent += 1
-        self.line(f"f{number} = ({blocks - 1} - k{number}) * {BLOCK}")
-        self.line(f"l{number} = min(f{number} + {BLOCK}, {loop.count})")
-        self.chain(loop, chain, arriving)
-        self.line(f"for i{number} in range(f{number}, l{number}):")
-        self.all_else(loop, {k: self.at(loop, j) for j, k in enumerate(self.lanes.carried(loop))})
-        self.indent -= 1
+        carried = {k: self.at(loop, j) for j, k in enumerate(self.lanes.carried(loop))}
+        with self.block(f"for k{number} in range({blocks}):"):
+            self.line(f"f{number} = ({blocks - 1} - k{number}) * {BLOCK}")
+            self.line(f"l{number} = min(f{number} + {BLOCK}, {loop.count})")
+            self.chain(loop, chain, arriving)
+            with self.block(f"for i{number} in range(f{number}, l{number}):"):
+                self.all_else(loop, carried)
 
     def at(self, loop: Loop, which: int) -> str:
         """The place of an adjoint of what is carried, in S."""
@@ -308,18 +304,21 @@ class ReverseInLanes(Reverse):
 
     def chain(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The adjoints of what is carried, from iteration to iteration."""
-        number, carried = self.stretch.numbers[loop], self.lanes.carried(loop)
+        number = self.stretch.numbers[loop]
         self.line(f"J{number} = f64s(memory + {8 * self.lanes.jacobians[loop]})")
-        self.line(f"for j{number} in range(l{number} - f{number}):")
-        self.indent += 1
-        self.line(f"i{number} = l{number} - 1 - j{number}")
+        with self.block(f"for j{number} in range(l{number} - f{number}):"):
+            self.line(f"i{number} = l{number} - 1 - j{number}")
+            self.link(loop, chain, arriving)
+
+    def link(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
+        """One iteration of the chain."""
         others = Iteration(self.lanes, loop, self.indent)
         others.adjoints({}, to_carried=True, read=True)
         if others.sums():
             others.lines, lines = [], others.lines
             others.values(loop, others.around)
             self.lines += others.lines + lines
-        for which, k in enumerate(carried):
+        for which, k in enumerate(self.lanes.carried(loop)):
             self.begun.discard(f"g{k}")
             self.add(f"g{k}", " + ".join(arriving[k]))
             self.arrived(k, (*chain, loop))
@@ -328,15 +327,15 @@ class ReverseInLanes(Reverse):
             total = f"t{adjoint}" if adjoint in others.sums() else ""
             for k, name in self.jacobians[loop].numbers:
                 if name == adjoint:
-                    slope = self.jacobians[loop].at(self, k, name, f"J{number}")
+                    memory = f"J{self.stretch.numbers[loop]}"
+                    slope = self.jacobians[loop].at(self, k, name, memory)
                     product = f"g{k} * {slope}"
                     total = f"multiply_add(g{k}, {slope}, {total})" if total else product
             self.line(f"{adjoint} = {total or '0.0'}")
-        self.indent -= 1
 
     def all_else(self, loop: Loop, seeds: dict[int, str]) -> None:
         """All other adjoints of an iteration, from those of what is carried."""
-        iteration = Iteration(self.lanes, loop, self.indent + 1)
+        iteration = Iteration(self.lanes, loop, self.indent)
         iteration.values(loop, iteration.around)
         iteration.adjoints(seeds, to_carried=False, read=True)
         for name in iteration.sums():
