@@ -101,7 +101,7 @@ class Program:
         self.known[1 + inputs : self.first] = True
         self.outputs = [self.slot(x) for x in outputs]
         self.outside = np.zeros(n, bool)
-        self.outside[[slot - self.first for slot in self.outputs]] = True
+        self.outside[[slot - self.first for slot in self.outputs if slot >= self.first]] = True
         self.wanted = self.depends({self.slot(trace.inputs[k]) for k in frozen})
 
     def slot(self, number):

@@ -186,6 +186,20 @@ def test_unwanted_adjoints_are_not_added():
     assert (compiled.run.adjoints[[3, 4]] == 0).all()
 
 
+@pytest.mark.parametrize("count", [16, 40])
+def test_a_carried_value_without_adjoint_begins_as_one_with(count):
+    """What a loop carries is data after its first iteration; before, it is differentiated."""
+    t = Trace(numbers(count + 4))
+    s, x, a, b, *data = t.inputs
+    before = t.call("sin", x * a)
+    for v in data:
+        new = v * 0.5
+        s = s * b - before * a
+        before = new
+    compiled = check(t.program(s * before, frozen=range(4, count + 4)), exact=False)
+    assert f"loop of {count} x 4" in summary(compiled)
+
+
 def test_an_adjoint_of_zero_meets_no_slope():
     """√ has an infinite slope at 0, and is multiplied by 0."""
     t = Trace([0.0, 2.0])

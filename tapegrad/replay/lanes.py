@@ -128,7 +128,10 @@ class Lanes:
 
     def _is_suited_backwards(self, loop: Loop) -> bool:
         registers, slopes = self.operands.registers[loop], self._slopes(loop)
-        if not slopes or not all(registers[k] for k in self.carried(loop)):
+        carried = self.carried(loop)
+        if not slopes or not all(registers[k] for k in carried):
+            return False
+        if any(x.initial.wanted for k in registers.keys() - carried for x in registers[k]):
             return False
         return functions_of(*slopes) <= _WIDE and not self._meets_itself(loop)
 

@@ -109,7 +109,7 @@ class Reverse(Writer):
                 self.line(f"{name} = 0.0")
         self.iterations(loop, chain, arriving)
         for register in self.operands.carried(loop):
-            if self.kept.is_wanted(register.result) and register.initial.wanted:
+            if register.initial.wanted:
                 self.add(register.initial.adjoint, register.adjoint)
         for operand in fixed:
             if operand.wanted:
@@ -182,13 +182,14 @@ class Reverse(Writer):
         """By result of a loop: variables with what comes to its adjoint from behind an iteration.
 
         That is what was added to a carried value in the next iteration, and in the last iteration
-        what was added after the loop.
+        what was added after the loop. A result whose own adjoint is not wanted may carry on from an
+        initial value whose adjoint is.
         """
         number = self.stretch.numbers[loop]
         return {
             k: [x.adjoint for x in registers] or [f"e{number}_{k}"]
             for k, registers in self.operands.registers[loop].items()
-            if self.kept.is_wanted(k)
+            if self.kept.is_wanted(k) or any(x.initial.wanted for x in registers)
         }
 
     def added_inside(self, loop: Loop) -> list[str]:
