@@ -13,6 +13,12 @@ def track_array(size):
     return 1e9 * figures.array_costs(size, 1000)[1]
 
 
+def track_short_step():
+    """A step of eight operations with an index write and its backward pass, one of 30 000."""
+    return 1e6 * figures.step_with_a_write(30_000)
+
+
+track_short_step.unit = "us"
 track_scalar.unit = track_array.unit = "ns"
 track_array.params = [10, 1000, 10_000]
 track_array.param_names = ["size"]

@@ -1,4 +1,7 @@
-"""Marks of rows, a byte each: which rows read or write what."""
+"""Marks of rows, a byte each: which rows read or write what.
+
+Before the bytes of the rows lies one for each chunk, backwards: whether a row of it is marked.
+"""
 
 from ..codegen.frame import REFERENCES_AT
 from ..codegen.layout import (
@@ -9,6 +12,7 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
     ROW_BYTES,
     ROW_ROW,
+    ROWS_BITS,
     STORE,
     USED_ROWS,
     WRITE_BIT,
@@ -24,8 +28,21 @@ def mark(marks, id):
         return 0
     if load_u8(marks, id) != 0:
         return 0
-    store_u8(marks, id, 1)
+    set_mark(marks, id)
     return 1
+
+
+@helper
+def set_mark(marks, id):
+    """Mark a row, of which nobody asks whether it was marked."""
+    store_u8(marks, id, 1)
+    store_u8(marks, -1 - (id >> ROWS_BITS), 1)
+
+
+@helper
+def has_marked(marks, slot):
+    """Whether a row of a chunk is marked."""
+    return load_u8(marks, -1 - slot) != 0
 
 
 @helper
@@ -67,9 +84,9 @@ def mark_read(chunk, row, op, marks):
     if op > ARRAY or op < 4 * FIRST_CODE and op != LOAD:
         mark_operands(chunk, row, op, marks)
         return
-    store_u8(marks, load_i32(row, 4), 1)
+    set_mark(marks, load_i32(row, 4))
     if op != LOAD and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
-        store_u8(marks, load_i32(row, 8), 1)
+        set_mark(marks, load_i32(row, 8))
 
 
 @helper

@@ -8,7 +8,7 @@ SOURCE = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.sweep.marks import buffer_written, mark, mark_below, references
+from tapegrad.sweep.marks import buffer_written, has_marked, mark, mark_below, references
 from tapegrad.sweep.stores import is_needed, last_row, swap_cell
 from numba import types
 
@@ -75,19 +75,42 @@ def exchange(frame, task):
     return 0
 
 
+@helper
+def next_marked(frame, order):
+    """The newest chunk with a marked row among those up to `order`; -1 if there is none."""
+    marks, sequence = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_SEQUENCE)
+    while order >= load_i64(frame, FRAME_INPUTS):
+        if has_marked(marks, load_i64(sequence, order * 8)):
+            return order
+        order -= 1
+    return -1
+
+
+@helper
+def mark_reached(frame, marks, used):
+    """Mark the rows that a sweep from those with an adjoint can reach; returns the oldest chunk."""
+    order = load_i64(frame, FRAME_START_ORDER)
+    reached = load_i64(frame, FRAME_FIRST)
+    while order >= reached:
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        mark_touched(frame, slot, marks)
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        mark_below(chunk, slot << ROWS_BITS, marks, used)
+        order -= 1
+        if order < reached:
+            older = next_marked(frame, order)
+            reached = older if older >= 0 else reached
+    return reached
+
+
 def find_writes(frame):
-    """Mark the rows that a sweep from those with an adjoint can reach; returns, and notes, whether
-    there are writes that it has to undo."""
+    """Mark what the sweep can reach; returns, and notes, whether it has to undo writes."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
     sequence, chunks = load_i64(frame, FRAME_SEQUENCE), load_i64(frame, FRAME_CHUNKS)
-    newest, first = load_i64(frame, FRAME_START_ORDER), load_i64(frame, FRAME_INPUTS)
-    for back in range(newest - first + 1):
-        slot = load_i64(sequence, (newest - back) * 8)
-        mark_touched(frame, slot, marks)
-        mark_below(load_i64(chunks, slot * 8), slot << ROWS_BITS, marks, used)
+    oldest = mark_reached(frame, marks, used)
     store_i64(frame, FRAME_WRITES, 0)
-    for back in range(newest - first + 1):
-        chunk = load_i64(chunks, load_i64(sequence, (newest - back) * 8) * 8)
+    for order in range(oldest, load_i64(frame, FRAME_START_ORDER) + 1):
+        chunk = load_i64(chunks, load_i64(sequence, order * 8) * 8)
         if load_i64(chunk, WRITES) != 0:
             if has_needed_write(chunk, marks, used):
                 store_i64(frame, FRAME_WRITES, 1)

@@ -140,7 +140,7 @@ class Sweep:
 
     def _find_writes(self) -> None:
         """Find which writes the sweep has to undo, if any."""
-        self.marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)
+        self.marks = store.new_marks(len(self.work.table))
         found = undoing()
         self.work.set(
             FRAME_MARKS=self.marks.ctypes.data, FRAME_EXCHANGE=address_of(found["exchange"])

@@ -10,6 +10,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..sweep import tangents
+from . import store
 from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 
@@ -51,7 +52,7 @@ class Carrying:
 
     def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
         """Walk; `rule(row)` sets the tangent of a row that is not one of scalars alone."""
-        marks = np.zeros(len(self.work.table) << layout.ROWS_BITS, np.uint8)
+        marks = store.new_marks(len(self.work.table))
         marks[list(outputs)] = 1
         frame = self.work.frame
         self.work.set(FRAME_MARKS=marks.ctypes.data)

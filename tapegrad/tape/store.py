@@ -158,6 +158,12 @@ class Kept:
         sweeping.discard(id(self))
 
 
+def new_marks(slots: int) -> np.ndarray:
+    """A mark for each row of so many chunks; one for each chunk lies before them."""
+    before = -(-slots // layout.CACHE_LINE) * layout.CACHE_LINE
+    return np.zeros(before + (slots << layout.ROWS_BITS), np.uint8)[before:]
+
+
 def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
@@ -166,7 +172,7 @@ def look() -> None:
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
     sequence = np.array(input_slots + order, np.int64)
-    marks = np.zeros(max(chunks) + 1 << layout.ROWS_BITS, np.uint8)
+    marks = new_marks(max(chunks) + 1)
     compiled["reach"](
         table.ctypes.data,
         sequence.ctypes.data,
