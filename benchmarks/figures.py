@@ -101,6 +101,17 @@ def step_with_a_write(steps):
     return best(lambda: [step() for _ in range(steps)], 1) / steps
 
 
+def gradient_beside_a_parameter(operations, times=5):
+    """Return the seconds of a gradient by `tg.grad` while there is a tensor that requires some."""
+    import tapegrad as tg
+
+    parameter = tg.tensor(np.ones(3), requires_grad=True)
+    gradient = tg.grad(lambda x: record(x, operations))
+    seconds = best(lambda: gradient(1.0), times)
+    assert parameter.grad is None
+    return seconds
+
+
 def operation_costs(name, size, operations, times=5):
     """Return the seconds that one row of an op takes to record, and its reverse step."""
     import tapegrad as tg

@@ -18,7 +18,13 @@ def track_short_step():
     return 1e6 * figures.step_with_a_write(30_000)
 
 
+def track_gradient_beside_a_parameter():
+    """`tg.grad` of 10 000 scalar operations while there is a tensor that requires gradients."""
+    return 1e3 * figures.gradient_beside_a_parameter(10_000)
+
+
 track_short_step.unit = "us"
+track_gradient_beside_a_parameter.unit = "ms"
 track_scalar.unit = track_array.unit = "ns"
 track_array.params = [10, 1000, 10_000]
 track_array.param_names = ["size"]

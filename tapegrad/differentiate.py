@@ -10,10 +10,10 @@ import numpy as np
 
 from .adjoint_rules import RULES as STRUCTURAL
 from .adjoint_rules import seen_as
-from .codegen import layout
 from .ops.table import Pointwise, find
 from .tape import store
 from .tape.adjoint import FreedError
+from .tape.dependence import dependence_of
 from .tape.tape import USED_UP, Reader, name_of_row, needed
 from .tape.writing import Writing
 from .tensor import PUBLIC
@@ -262,12 +262,9 @@ def depends_on_others(outputs, inputs) -> bool:
     Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
     inputs of a transform that is over are constants by now.
     """
-    reader = Reader()
-    stops = {tensor._id for tensor in inputs}
-    others = set(rt.noted_inputs()) - stops
-    owned = set(store.input_slots)
-    found = needed(reader, [output._id for output in outputs], stops)
-    return any(k in others or k >> layout.ROWS_BITS in owned for k in found)
+    found = dependence_of([output._id for output in outputs])
+    others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
+    return any(map(found.has, store.input_slots)) or bool(found.rows[[*others]].any())
 
 
 def reached(output, inputs) -> list[bool]:

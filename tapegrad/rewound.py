@@ -7,8 +7,6 @@ user's tensors is not touched.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from .tape.tape import bounds
@@ -30,11 +28,6 @@ class Rewound(Walk):
         super().__init__(stops)
         self.now = -1  # the row that the walk is at
         self._pasts: dict[int, _Past] = {}
-
-    @functools.cached_property
-    def written(self) -> dict[int, list[int]]:
-        """The rows that write each buffer, oldest first."""
-        return self.reader.writes()
 
     def then(self, source: int, what):
         """What `read` has found, as a plain value of the time of the row that the walk is at."""
@@ -60,7 +53,7 @@ class Rewound(Walk):
         """The buffer as it was, None if it is so still."""
         past, now = self._pasts.get(buffer), self.reader.time(self.now)
         if past is None:
-            writes = self.written.get(buffer, ())
+            writes = self.reader.writes(buffer)
             if not writes or self.reader.time(writes[-1]) < now:
                 return None
             past = self._pasts[buffer] = _Past(self._copy(buffer))

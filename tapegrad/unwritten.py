@@ -30,7 +30,7 @@ def without_writes(outputs, stops) -> list:
     """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
     walk = Unwritten(stops)
     numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
-    if not any(number in walk.written for number in numbers):
+    if not any(walk.reader.writes(number) for number in numbers):
         return list(outputs)
     for number in numbers:
         walk.take(number)
@@ -61,11 +61,11 @@ class Unwritten(Rewound):
         if buffer >= 0:
             self.made[buffer] = self._replaced(number, buffer)
             return
-        if number in self.written:
+        if self.reader.writes(number):
             self._check(number)
         if number in self.stops:
             return
-        if number in self.written or any(k in self.made for k in self.reader.operands(number)):
+        if self.reader.writes(number) or any(k in self.made for k in self.reader.operands(number)):
             self.made[number] = self._again(number)
 
     def _check(self, number: int) -> None:

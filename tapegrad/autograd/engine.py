@@ -101,8 +101,7 @@ def _backward(name, tensors, grad_tensors, retain_graph, create_graph, inputs) -
     for one in wanted:
         retain_grad(one)
     reader = Reader()
-    writes = reader.writes()
-    targets = [Target(one, reader, writes) for one in wanted]
+    targets = [Target(one, reader) for one in wanted]
     leaves = [one for one in wanted if leaf_of(one) is not None]
     _run(
         roots,
@@ -172,8 +171,7 @@ def grad(
             )
     retain = bool(create_graph if retain_graph is None else retain_graph)
     reader = Reader()
-    writes = reader.writes()
-    targets = [Target(one, reader, writes) for one in wanted]
+    targets = [Target(one, reader) for one in wanted]
     if is_grads_batched:
         _batched(name, roots, grad_outputs, retain, create_graph, targets)
     else:

@@ -132,9 +132,8 @@ class RowNode(Node):
     def next_functions(self):
         if self._next is None:
             walk = Walk(())
-            writes = walk.reader.writes()
             self._next = tuple(
-                node_before(walk, writes, source, view, self._number) if source >= 0 else (None, 0)
+                node_before(walk, source, view, self._number) if source >= 0 else (None, 0)
                 for source, view in operands_of(walk, self._number)
             )
         return self._next
@@ -149,10 +148,10 @@ class RowNode(Node):
         name = name_of_row(walk.reader, self._number)
         declaration = TABLE.get(name)
         used = declaration.used if isinstance(declaration, Pointwise) else -(name not in _LINEAR)
-        writes = walk.reader.writes() if used else {}
-        now = walk.reader.time(self._number)
+        writes, time = walk.reader.writes, walk.reader.time
+        now = time(self._number)
         for k, (source, _) in enumerate(walk.read(self._number) if used else ()):
-            if used >> k & 1 and any(walk.reader.time(w) > now for w in writes.get(source, ())):
+            if used >> k & 1 and source >= 0 and any(time(w) > now for w in writes(source)):
                 raise RuntimeError(
                     f"tapegrad.{self.name()}: a value that the derivative needs was written in "
                     "place since; call backward(), which puts it back, or write to a copy()"
@@ -322,7 +321,7 @@ def node_at(reader: Reader, number: int):
     return _one_node(number, lambda: _class(name_of(walk, number), kind)(walk, number))
 
 
-def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
+def node_before(walk: Walk, number: int, view, before=None) -> tuple:
     """The node of what `view` shows of the buffer of a row, before another row; and its index."""
     op = int(walk.reader.row(number)["op"])
     if op == layout.LOAD:
@@ -330,10 +329,10 @@ def node_before(walk: Walk, writes, number: int, view, before=None) -> tuple:
         call, base = function_at(walk, source), walk.base(source)
         is_result = call is not None and call.index_of(base, cell) is not None
         if base.ndim == 0 or is_result:  # the scalar of a tensor without axes
-            return node_before(walk, writes, source, cell, number)
+            return node_before(walk, source, cell, number)
     base = walk.base(number)
     time = walk.reader.time
-    done = [w for w in writes.get(number, ()) if before is None or time(w) < time(before)]
+    done = [w for w in walk.reader.writes(number) if before is None or time(w) < time(before)]
     whole = base is None or view is None or rt.same_place(view, base)
     if done:
         owner = node_at(walk.reader, done[-1]), 0
@@ -364,7 +363,7 @@ def grad_fn(tensor):
     if not is_recorded(tensor) or leaf_of(tensor) is not None:
         return None
     walk = Walk(())
-    return node_before(walk, walk.reader.writes(), tensor._id, part_of(tensor))[0]
+    return node_before(walk, tensor._id, part_of(tensor))[0]
 
 
 for _name, _method in {"grad_fn": property(grad_fn)}.items():

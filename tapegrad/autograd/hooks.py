@@ -88,10 +88,10 @@ def watches() -> list[tuple[int, Watch]]:
     return [pair for rows in list(store.attached.values()) for pair in list(rows.items())]
 
 
-def version_of(reader: Reader, number: int, writes=None) -> int:
+def version_of(reader: Reader, number: int) -> int:
     """The row that gave a buffer its present value: the last write into it, or its own."""
-    found = (reader.writes() if writes is None else writes).get(number)
-    return found[-1] if found else number
+    writes = reader.writes(number)
+    return writes[-1] if writes else number
 
 
 def _watch_version(tensor) -> Watch:

@@ -34,10 +34,10 @@ _adding = threading.RLock()  # passes of several threads may meet at an input
 class Target:
     """A tensor whose gradient is asked for: its row, the view that it is, what was found."""
 
-    def __init__(self, tensor, reader: Reader, writes):
+    def __init__(self, tensor, reader: Reader):
         self.tensor = tensor
         self.row = tensor._id
-        self.place = version_of(reader, self.row, writes)
+        self.place = version_of(reader, self.row)
         self.view = part_of(tensor)
         self.found: list | None = None  # a gradient per seed
 
@@ -64,8 +64,7 @@ class Pass:
             on_the_way = self._leading(self.watched, self.goals)
             self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
         kept = [number for number, watch in self.watched.items() if watch.kept]
-        writes = self.walk.reader.writes() if kept else {}
-        self.keeping = {version_of(self.walk.reader, n, writes): n for n in kept}
+        self.keeping = {version_of(self.walk.reader, n): n for n in kept}
         self.ends = self._ends() if targets else set()
 
     @functools.cached_property

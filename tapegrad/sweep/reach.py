@@ -51,13 +51,6 @@ def reach(chunks, sequence, length, marks, used, current):
     return 0
 
 
-def any_mark(marks, base, rows):
-    for k in range(rows):
-        if load_u8(marks, base + k) != 0:
-            return 1
-    return 0
-
-
 def release_rows(chunk, marks, base):
     """Let go of the arrays of rows that are not marked; returns their bytes."""
     given = 0
@@ -92,4 +85,4 @@ def bytes_of(array):
     return total
 '''
 
-EXPORTS = {"reach": 6, "any_mark": 3, "release_rows": 3}
+EXPORTS = {"reach": 6, "release_rows": 3}

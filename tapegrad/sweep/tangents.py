@@ -9,6 +9,7 @@ from . import scalars
 
 _TEXT = '''
 from tapegrad.sweep.marks import buffer_written, mark_below, references
+from tapegrad.sweep.reached import next_marked
 
 
 @helper
@@ -158,16 +159,22 @@ def mark_written_for(chunk, base, marks, used):
 
 
 def mark_needed(frame):
-    """Mark what the marked rows need, and the writes of their buffers."""
+    """Mark what the marked rows need, and the writes of their buffers; returns the oldest chunk."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
-    newest, first = load_i64(frame, FRAME_START_ORDER), load_i64(frame, FRAME_INPUTS)
-    for back in range(newest - first + 1):
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), (newest - back) * 8)
+    order = load_i64(frame, FRAME_START_ORDER)
+    oldest = order + 1
+    while True:
+        if order < oldest:
+            older = next_marked(frame, order)
+            if older < 0:
+                return oldest
+            oldest = older
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
         chunk, base = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), slot << ROWS_BITS
         mark_below(chunk, base, marks, used)
         if load_i64(chunk, WRITES) != 0:
             mark_written_for(chunk, base, marks, used)
-    return 0
+        order -= 1
 '''
 
 

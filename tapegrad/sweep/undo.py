@@ -8,23 +8,12 @@ SOURCE = '''
 from tapegrad.codegen.frame import *
 from tapegrad.codegen.layout import *
 from tapegrad.codegen.memory import *
-from tapegrad.sweep.marks import buffer_written, has_marked, mark, mark_below, references
+from tapegrad.sweep.marks import buffer_written, references
+from tapegrad.sweep.reached import mark_reached
 from tapegrad.sweep.stores import is_needed, last_row, swap_cell
 from numba import types
 
 structural_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
-
-
-@helper
-def mark_touched(frame, slot, marks):
-    """Mark the rows of a chunk that have an adjoint."""
-    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
-    if cells == 0:
-        return
-    stride = load_i64(frame, FRAME_SEEDS) * 8
-    for position in range(load_i64(load_i64(frame, FRAME_LOWEST), slot * 8), ROWS):
-        if load_i64(cells, position * stride) != UNTOUCHED:
-            mark(marks, (slot << ROWS_BITS) + position)
 
 
 @helper
@@ -75,39 +64,11 @@ def exchange(frame, task):
     return 0
 
 
-@helper
-def next_marked(frame, order):
-    """The newest chunk with a marked row among those up to `order`; -1 if there is none."""
-    marks, sequence = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_SEQUENCE)
-    while order >= load_i64(frame, FRAME_INPUTS):
-        if has_marked(marks, load_i64(sequence, order * 8)):
-            return order
-        order -= 1
-    return -1
-
-
-@helper
-def mark_reached(frame, marks, used):
-    """Mark the rows that a sweep from those with an adjoint can reach; returns the oldest chunk."""
-    order = load_i64(frame, FRAME_START_ORDER)
-    reached = load_i64(frame, FRAME_FIRST)
-    while order >= reached:
-        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        mark_touched(frame, slot, marks)
-        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
-        mark_below(chunk, slot << ROWS_BITS, marks, used)
-        order -= 1
-        if order < reached:
-            older = next_marked(frame, order)
-            reached = older if older >= 0 else reached
-    return reached
-
-
 def find_writes(frame):
     """Mark what the sweep can reach; returns, and notes, whether it has to undo writes."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
     sequence, chunks = load_i64(frame, FRAME_SEQUENCE), load_i64(frame, FRAME_CHUNKS)
-    oldest = mark_reached(frame, marks, used)
+    oldest = mark_reached(frame)
     store_i64(frame, FRAME_WRITES, 0)
     for order in range(oldest, load_i64(frame, FRAME_START_ORDER) + 1):
         chunk = load_i64(chunks, load_i64(sequence, order * 8) * 8)

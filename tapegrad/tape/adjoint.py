@@ -11,6 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from . import store
 from .compiled import address_of, compiled, undoing
+from .marks import Marks
 from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 
@@ -140,11 +141,9 @@ class Sweep:
 
     def _find_writes(self) -> None:
         """Find which writes the sweep has to undo, if any."""
-        self.marks = store.new_marks(len(self.work.table))
+        self.marks = Marks(len(self.work.table))
         found = undoing()
-        self.work.set(
-            FRAME_MARKS=self.marks.ctypes.data, FRAME_EXCHANGE=address_of(found["exchange"])
-        )
+        self.work.set(FRAME_MARKS=self.marks.address, FRAME_EXCHANGE=address_of(found["exchange"]))
         self.writes = found["find_writes"](self.address) != 0
 
     def _reverse(self) -> int:

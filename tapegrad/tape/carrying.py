@@ -10,7 +10,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..sweep import tangents
-from . import store
+from .marks import Marks
 from .work import FreedError, begin_reading, end_reading, give_back, work_for
 
 
@@ -52,13 +52,13 @@ class Carrying:
 
     def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
         """Walk; `rule(row)` sets the tangent of a row that is not one of scalars alone."""
-        marks = store.new_marks(len(self.work.table))
-        marks[list(outputs)] = 1
+        marks = Marks(len(self.work.table))
+        marks.mark(list(outputs))
         frame = self.work.frame
-        self.work.set(FRAME_MARKS=marks.ctypes.data)
-        self.code["mark_needed"](self.work.address)
-        marks[list(stops)] = layout.STOP  # what they were computed from does not matter
-        self.work.set(FRAME_AT_ORDER=int(frame[layout.FRAME_INPUTS // 8]), FRAME_AT_POSITION=0)
+        self.work.set(FRAME_MARKS=marks.address)
+        oldest = self.code["mark_needed"](self.work.address)
+        marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
+        self.work.set(FRAME_AT_ORDER=oldest, FRAME_AT_POSITION=0)
         while (status := self.code["carry"](self.work.address)) != layout.DONE:
             if status != layout.WANT_RULE:
                 raise FreedError

@@ -19,6 +19,7 @@ from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
+from .marks import Marks
 from .native import get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
@@ -158,12 +159,6 @@ class Kept:
         sweeping.discard(id(self))
 
 
-def new_marks(slots: int) -> np.ndarray:
-    """A mark for each row of so many chunks; one for each chunk lies before them."""
-    before = -(-slots // layout.CACHE_LINE) * layout.CACHE_LINE
-    return np.zeros(before + (slots << layout.ROWS_BITS), np.uint8)[before:]
-
-
 def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
@@ -172,24 +167,23 @@ def look() -> None:
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
     sequence = np.array(input_slots + order, np.int64)
-    marks = new_marks(max(chunks) + 1)
+    marks = Marks(max(chunks) + 1)
     compiled["reach"](
         table.ctypes.data,
         sequence.ctypes.data,
         len(sequence),
-        marks.ctypes.data,
+        marks.address,
         used_table().ctypes.data,
         current,
     )
     given = 0
     for slot in list(order):
-        base, rows = slot << layout.ROWS_BITS, word(slot, layout.USED_ROWS)
-        address = int(table[slot])
-        given += compiled["release_rows"](address, marks.ctypes.data, base)
-        if slot != current and not compiled["any_mark"](marks.ctypes.data, base, rows):
+        base = slot << layout.ROWS_BITS
+        given += compiled["release_rows"](int(table[slot]), marks.address, base)
+        if slot != current and not marks.has(slot):
             order.remove(slot)
             _give_back(slot)
-    given += _recycle_inputs(marks, retired)
+    given += _recycle_inputs(marks.rows, retired)
     held = max(0, get_word(layout.STATE_BYTES) - given)
     set_word(layout.STATE_BYTES, held)
     set_word(layout.STATE_BYTES_LIMIT, max(FEWEST_BYTES, 2 * held))

@@ -69,7 +69,11 @@ class Reader:
     def __init__(self):
         with store.lock:
             store.seal()
-            self.place = {slot: k for k, slot in enumerate(store.input_slots + store.order)}
+            self._sequence = store.input_slots + store.order
+            self._inputs = len(store.input_slots)
+        self.place = {slot: k for k, slot in enumerate(self._sequence)}
+        self._writes: dict[int, list[int]] = {}
+        self._looked = len(self._sequence)  # the first place of those where writes are known
         self._rows: dict[int, np.ndarray] = {}
         self._references: dict[int, np.ndarray] = {}
 
@@ -126,18 +130,28 @@ class Reader:
                 return int(self.references(number)["id"][0])
         return int(row["a"]) if op == layout.STORE else -1
 
-    def writes(self) -> dict[int, list[int]]:
-        """The rows that write each buffer in place, oldest first."""
+    def writes(self, buffer: int) -> list[int]:
+        """The rows that write a buffer in place, oldest first. All are newer than its own."""
+        place = self.place[buffer >> layout.ROWS_BITS]
+        if place < self._inputs:  # an input that is written has another row from then on
+            return []
+        while self._looked > place:
+            self._looked -= 1
+            for written, rows in self._writes_in(self._sequence[self._looked]).items():
+                self._writes[written] = rows + self._writes.get(written, [])
+        return self._writes.get(buffer, [])
+
+    def _writes_in(self, slot: int) -> dict[int, list[int]]:
+        """Those of a chunk, by buffer."""
         found: dict[int, list[int]] = {}
-        for slot in store.order:
-            if store.word(slot, layout.WRITES):
-                base, rows = slot << layout.ROWS_BITS, self.filled(slot)
-                places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
-                buffers, ops = rows["a"][places].copy(), rows["op"][places]
-                arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
-                buffers[arrays] = self._references[slot]["id"][buffers[arrays]]
-                for buffer, place in zip(buffers.tolist(), places.tolist(), strict=True):
-                    found.setdefault(buffer, []).append(base + place)
+        if store.word(slot, layout.WRITES):
+            base, rows = slot << layout.ROWS_BITS, self.filled(slot)
+            places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
+            buffers, ops = rows["a"][places].copy(), rows["op"][places]
+            arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
+            buffers[arrays] = self._references[slot]["id"][buffers[arrays]]
+            for buffer, place in zip(buffers.tolist(), places.tolist(), strict=True):
+                found.setdefault(buffer, []).append(base + place)
         return found
 
 
@@ -169,14 +183,13 @@ def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
 
     What only the rows in `stops` need is left out, but not writes of their buffers.
     """
-    writes = reader.writes()
     found, waiting = set(), list(outputs)
     while waiting:
         number = waiting.pop()
         if number in found:
             continue
         found.add(number)
-        waiting.extend(writes.get(number, ()))
+        waiting.extend(reader.writes(number))
         if number not in stops:
             waiting.extend(reader.operands(number))
     return sorted(found, key=reader.time)

@@ -1,0 +1,29 @@
+"""What rows depend on, found in compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..codegen.factory import functions, once
+from ..sweep import dependence
+from .marks import Marks
+from .work import give_back, work_for
+
+
+@once
+def _compiled() -> dict[str, Any]:
+    return functions(dependence.SOURCE, dependence.EXPORTS, keep_lock=True)
+
+
+def dependence_of(numbers: list[int]) -> Marks:
+    """Marks of some rows, and of all that they depend on."""
+    walk = object()
+    work, _ = work_for(walk, 1, True)
+    try:
+        marks = Marks(len(work.table))
+        marks.mark(numbers)
+        work.set(FRAME_MARKS=marks.address)
+        _compiled()["mark_dependence"](work.address)
+        return marks
+    finally:
+        give_back(walk, work)
