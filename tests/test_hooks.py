@@ -8,6 +8,7 @@ import pytest
 from torch_side import both, leaf
 
 import tapegrad as tg
+from tapegrad.autograd.hooks import watches
 
 
 def test_hooks_see_the_gradient():
@@ -338,6 +339,24 @@ def test_hooks_go_when_the_rows_are_used_up():
     y.sum().backward()
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("scalar", [False, True])
+def test_passes_do_not_halt_at_rows_that_are_used_up(scalar):
+    """Steps of a loop with hooks cost the same, however many there have been."""
+    x, grads = leaf(tg, [1.0, 2.0]), []
+    before = len(watches())
+    for k in range(5):
+        y = (x[0] if scalar else x) * (k + 1.0)
+        y.register_hook(lambda g: 2 * g)
+        y.retain_grad()
+        y.grad_fn.metadata["step"] = k
+        np.sum(y * y).backward(retain_graph=k % 2 == 0)
+        assert len(watches()) == before + k // 2 + 1  # those of retained graphs stay
+        grads.append(y)
+    for k, y in enumerate(grads):
+        assert np.sum(y.grad) == (k + 1.0) * (4.0 if scalar else 12.0)
+        assert y.grad_fn.metadata == {"step": k}
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,20 @@ def leaf_of(tensor) -> Leaf | None:
 
 def watch_row(number: int) -> Watch:
     """The watch of a row that is no input."""
-    return store.attached.setdefault(number >> layout.ROWS_BITS, {}).setdefault(number, Watch())
+    slot = number >> layout.ROWS_BITS
+    attached = store.attached.setdefault(slot, {})
+    if number not in attached:
+        attached[number] = store.watched.setdefault(slot, {})[number] = Watch()
+    return attached[number]
+
+
+def forget_row(number: int) -> None:
+    """A watched row is used up: no pass reaches it again, and its hooks are never called."""
+    watch = store.watched.get(number >> layout.ROWS_BITS, {}).pop(number, None)
+    if watch is not None:  # no other thread's pass was first
+        watch.hooks.clear()
+        watch.before.clear()
+        watch.after.clear()
 
 
 def watch_leaf(leaf: Leaf) -> Watch:
@@ -84,8 +97,8 @@ def watch_leaf(leaf: Leaf) -> Watch:
 
 
 def watches() -> list[tuple[int, Watch]]:
-    """All rows that are watched, inputs not among them."""
-    return [pair for rows in list(store.attached.values()) for pair in list(rows.items())]
+    """All rows that are watched and not used up, inputs not among them."""
+    return [pair for rows in list(store.watched.values()) for pair in list(rows.items())]
 
 
 def version_of(reader: Reader, number: int) -> int:

@@ -25,7 +25,7 @@ from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
 from .grad_mode import no_grad
 from .graph import node_at
-from .hooks import Watch, called, fitting, part_of, version_of, watches
+from .hooks import Watch, called, fitting, forget_row, part_of, version_of, watches
 from .reverse import plant, run
 
 _adding = threading.RLock()  # passes of several threads may meet at an input
@@ -218,7 +218,7 @@ class Swept(Pass):
             for number in self.sweep.touched_inputs():
                 self._arrive(number)
         if not retain:
-            self._drop_hooks()
+            self._forget_used()
 
     def visit(self, place, number):
         with no_grad():  # hooks are not recorded
@@ -241,13 +241,10 @@ class Swept(Pass):
             if place in self.ends:
                 self._forget(number)
 
-    def _drop_hooks(self) -> None:
-        """Let go of the hooks of rows that are used up; they are never called again."""
-        for number, watch in self.watched.items():
+    def _forget_used(self) -> None:
+        for number in self.watched:
             if self.walk.reader.row(number)["op"] < 0:
-                watch.hooks.clear()
-                watch.before.clear()
-                watch.after.clear()
+                forget_row(number)
 
     def _memory(self, number: int, view) -> np.ndarray:
         base = self.walk.base(number)

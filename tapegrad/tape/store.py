@@ -39,6 +39,8 @@ sweeping: set[int] = set()
 lock = threading.RLock()  # of the list of chunks
 #: What is remembered with single rows, such as hooks: slot → row → anything. It goes with the row.
 attached: dict[int, dict[int, Any]] = {}
+#: The same of rows that a backward pass may reach: those that are not used up.
+watched: dict[int, dict[int, Any]] = {}
 looks = 0  # how often the store has looked for what can go
 version = 0  # counts changes of the list of chunks
 begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
@@ -193,6 +195,7 @@ def look() -> None:
 def _give_back(slot: int) -> None:
     _count_change()
     attached.pop(slot, None)
+    watched.pop(slot, None)
     memory = chunks[slot]
     table[slot] = 0
     chunks[slot] = memory[:0]
@@ -297,7 +300,8 @@ def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
             given += _arrays.pop(number).nbytes
             _retired.remove(number)
             _free_inputs.append(number)
-            attached.get(number >> layout.ROWS_BITS, {}).pop(number, None)
+            for rows in attached, watched:
+                rows.get(number >> layout.ROWS_BITS, {}).pop(number, None)
     return given
 
 
