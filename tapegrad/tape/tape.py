@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,14 @@ _OTHERS = {
 }
 
 
-def _writing_ops() -> list[int]:
+_IN_CHUNK = layout.ROWS - 1  # of a time, the position in its chunk
+
+
+@functools.cache
+def _writing_ops() -> np.ndarray:
     """Words of the operations that write in place."""
     codes = [code for code, op in BY_CODE.items() if getattr(op, "writes", False)]
-    return [layout.STORE, *[layout.ARRAY + code for code in codes]]
+    return np.array([layout.STORE, *[layout.ARRAY + code for code in codes]])
 
 
 @dataclasses.dataclass
@@ -73,7 +78,7 @@ class Reader:
             self._inputs = len(store.input_slots)
         self.place = {slot: k for k, slot in enumerate(self._sequence)}
         self._writes: dict[int, list[int]] = {}
-        self._looked = len(self._sequence)  # the first place of those where writes are known
+        self._looked = len(self._sequence) << layout.ROWS_BITS  # from this time on they are known
         self._rows: dict[int, np.ndarray] = {}
         self._references: dict[int, np.ndarray] = {}
 
@@ -132,27 +137,29 @@ class Reader:
 
     def writes(self, buffer: int) -> list[int]:
         """The rows that write a buffer in place, oldest first. All are newer than its own."""
-        place = self.place[buffer >> layout.ROWS_BITS]
-        if place < self._inputs:  # an input that is written has another row from then on
-            return []
-        while self._looked > place:
-            self._looked -= 1
-            for written, rows in self._writes_in(self._sequence[self._looked]).items():
-                self._writes[written] = rows + self._writes.get(written, [])
+        if self.place[buffer >> layout.ROWS_BITS] < self._inputs:
+            return []  # an input that is written has another row from then on
+        time = self.time(buffer)
+        while self._looked > time:
+            place = (self._looked - 1) >> layout.ROWS_BITS
+            first, stop = max(time - (place << layout.ROWS_BITS), 0), self._looked & _IN_CHUNK
+            self._look(self._sequence[place], first, stop or layout.ROWS)
+            self._looked = (place << layout.ROWS_BITS) + first
         return self._writes.get(buffer, [])
 
-    def _writes_in(self, slot: int) -> dict[int, list[int]]:
-        """Those of a chunk, by buffer."""
-        found: dict[int, list[int]] = {}
+    def _look(self, slot: int, first: int, stop: int) -> None:
+        """Find the writes among some rows of a chunk, which are older than those known."""
         if store.word(slot, layout.WRITES):
-            base, rows = slot << layout.ROWS_BITS, self.filled(slot)
+            base, rows = (slot << layout.ROWS_BITS) + first, self.filled(slot)[first:stop]
             places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
             buffers, ops = rows["a"][places].copy(), rows["op"][places]
             arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
             buffers[arrays] = self._references[slot]["id"][buffers[arrays]]
+            found: dict[int, list[int]] = {}
             for buffer, place in zip(buffers.tolist(), places.tolist(), strict=True):
                 found.setdefault(buffer, []).append(base + place)
-        return found
+            for buffer, older in found.items():
+                self._writes[buffer] = older + self._writes.get(buffer, [])
 
 
 def constant_of(row) -> float:
