@@ -241,12 +241,16 @@ def adjoints_if_reached(outputs, seeds, inputs) -> list:
     What lies behind an input does not get what passes through it.
     """
     stops = [tensor._id for tensor in inputs]
-    with Writing(stops) as writing:
+    with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
             return _adjoints(writing, outputs, seeds, inputs)
     outputs = without_writes(outputs, stops)
-    with Writing(stops) as writing:
+    with _writing(outputs, stops) as writing:
         return _adjoints(writing, outputs, seeds, inputs)
+
+
+def _writing(outputs, stops) -> Writing:
+    return Writing(stops, dependence_of([output._id for output in outputs])[1])
 
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:
@@ -262,7 +266,7 @@ def depends_on_others(outputs, inputs) -> bool:
     Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
     inputs of a transform that is over are constants by now.
     """
-    found = dependence_of([output._id for output in outputs])
+    found, _ = dependence_of([output._id for output in outputs])
     others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
     return any(map(found.has, store.input_slots)) or bool(found.rows[[*others]].any())
 

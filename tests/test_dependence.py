@@ -53,9 +53,9 @@ def test_what_was_written_later_does_not_count():
     y[0] = x
     early = np.sum(y * 2.0)
     y[1] = a
-    assert not dependence_of([early._id]).rows[a._id]
-    assert dependence_of([np.sum(y)._id]).rows[a._id]
-    assert depends_on_others([early], []) and dependence_of([early._id]).rows[x._id]
+    assert not dependence_of([early._id])[0].rows[a._id]
+    assert dependence_of([np.sum(y)._id])[0].rows[a._id]
+    assert depends_on_others([early], []) and dependence_of([early._id])[0].rows[x._id]
 
 
 def dependence(number):
@@ -93,7 +93,7 @@ def test_random_programs(program, which):
             kept.append(fill(j * 100))
     results = [x for x in (*numbers, *map(np.sum, arrays)) if x.requires_grad]
     wanted = results[which % len(results)]._id
-    marks = dependence_of([wanted]).rows
+    marks = dependence_of([wanted])[0].rows
     found = dependence(wanted)
     assert marks[list(found)].all()
     mine = {*needed(Reader(), [wanted])}

@@ -5,9 +5,8 @@ from tapegrad.sweep.reached import mark_reached
 
 
 def mark_dependence(frame):
-    """Mark what the marked rows depend on."""
-    mark_reached(frame)
-    return 0
+    """Mark what the marked rows depend on; returns the oldest chunk."""
+    return mark_reached(frame)
 '''
 
 EXPORTS = {"mark_dependence": 1}

@@ -15,15 +15,15 @@ def _compiled() -> dict[str, Any]:
     return functions(dependence.SOURCE, dependence.EXPORTS, keep_lock=True)
 
 
-def dependence_of(numbers: list[int]) -> Marks:
-    """Marks of some rows, and of all that they depend on."""
+def dependence_of(numbers: list[int]) -> tuple[Marks, int | None]:
+    """Marks of some rows and of what they depend on; the oldest chunk, None if all are inputs."""
     walk = object()
     work, _ = work_for(walk, 1, True)
     try:
         marks = Marks(len(work.table))
         marks.mark(numbers)
         work.set(FRAME_MARKS=marks.address)
-        _compiled()["mark_dependence"](work.address)
-        return marks
+        oldest = _compiled()["mark_dependence"](work.address)
+        return marks, int(work.sequence[oldest]) if oldest < work.length else None
     finally:
         give_back(walk, work)

@@ -31,10 +31,11 @@ def _compiled() -> dict:
 class Writing:
     """One walk back from rows to `stops`; a context that gives back memory.
 
+    `oldest` is the chunk that it does not go beyond, if that is known.
     An adjoint of a scalar row is a pair: the row that holds it (−1 for a constant) and its value.
     """
 
-    def __init__(self, stops):
+    def __init__(self, stops, oldest: int | None = None):
         self.code: Any = _compiled()
         self.work, _ = work_for(self, 2, True)  # a cell of a row is a pair
         self.reader = begin_reading()
@@ -46,7 +47,7 @@ class Writing:
             FRAME_LOADS=self.loads.ctypes.data,
             FRAME_LOADS_COUNT=0,
         )
-        self.meets_writes = self._mark(stops)
+        self.meets_writes = self._mark(stops, oldest)
         self.noted: dict[int, list[np.ndarray]] = {}  # reads of cells, by buffer
 
     def __enter__(self):
@@ -56,10 +57,12 @@ class Writing:
         end_reading(self.reader)
         give_back(self, self.work)
 
-    def _mark(self, stops) -> bool:
+    def _mark(self, stops, oldest: int | None) -> bool:
         """Mark the rows that depend on `stops`; whether some of them meet an in-place write."""
         first = min((int(self.work.places[s >> layout.ROWS_BITS]) for s in stops), default=0)
         first = max(first, int(self.work.frame[layout.FRAME_INPUTS // 8]))
+        if oldest is not None:
+            first = max(first, int(self.work.places[oldest]))
         self.code["mark_written"](self.work.address, first)
         return self.code["mark_active"](self.work.address, first) > 0
 
