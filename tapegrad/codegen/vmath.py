@@ -1,8 +1,8 @@
 """The mathematics of kernels, under NumPy's names: scalar calls that the loop vectoriser may widen.
 
 Where glibc's libmvec is present each call carries LLVM's `vector-function-abi-variant`, so a loop
-over it becomes calls of the four-lane AVX2 function (at most 4 ulp off); elsewhere the scalar
-function of the C library serves. Nothing process-wide is changed.
+over it becomes calls of the function of four lanes (AVX2) or eight (AVX-512), at most 4 ulp off;
+elsewhere the scalar function of the C library serves. Nothing process-wide is changed.
 """
 
 import ctypes.util
@@ -16,7 +16,6 @@ from numba.extending import intrinsic
 from .memory import c_function, helper
 from .symbols import from_capsule
 
-_LANES = 4
 VECTOR = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
     "arcsinh arccosh arctanh erf erfc"
@@ -33,9 +32,12 @@ _C_NAME = {
 }
 
 
+#: Instruction sets as LLVM calls them, with their letter in names of vector functions; lanes.
+_SETS = (("avx2", "d", 4), ("avx512f", "e", 8))
+
+
 def _libmvec() -> ctypes.CDLL | None:
-    features = llvm.get_host_cpu_features()
-    if platform.machine() != "x86_64" or not features.get("avx2"):
+    if platform.machine() != "x86_64":
         return None
     try:
         llvm.load_library_permanently("libmvec.so.1")
@@ -44,38 +46,39 @@ def _libmvec() -> ctypes.CDLL | None:
         return None
 
 
-_library = _libmvec()
+def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
+    """By C name and arity of a function: the names and lanes of its vector functions."""
+    library, features = _libmvec(), llvm.get_host_cpu_features()
+    wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
+    found: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for name, arity in [*wanted, ("pow", 2), ("atan2", 2), ("hypot", 2)]:
+        for feature, letter, lanes in _SETS:
+            mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}"
+            if features.get(feature) and hasattr(library, mangled):
+                found.setdefault((name, arity), []).append((mangled, lanes))
+    return found
 
 
-def _has(c_name: str, arity: int) -> bool:
-    return _library is not None and hasattr(_library, f"_ZGVdN{_LANES}{'v' * arity}_{c_name}")
+_VARIANTS = _variants()
 
 
-def _keep_declared(module, names):
+def _keep_declared(module):
     """Declare the vector functions so that the vectoriser finds them at the time it runs."""
     used = module.globals.get("llvm.compiler.used")
     if used is not None:
         return
     byte_pointer = ir.IntType(8).as_pointer()
-    vector = ir.VectorType(ir.DoubleType(), _LANES)
-    functions = [
-        ir.Function(module, ir.FunctionType(vector, [vector] * arity), name)
-        for name, arity in names
-    ]
+    functions = []
+    for (_, arity), variants in _VARIANTS.items():
+        for name, lanes in variants:
+            vector = ir.VectorType(ir.DoubleType(), lanes)
+            kind = ir.FunctionType(vector, [vector] * arity)
+            functions.append(ir.Function(module, kind, name))
     array = ir.ArrayType(byte_pointer, len(functions))
     used = ir.GlobalVariable(module, array, "llvm.compiler.used")
     used.linkage = "appending"
     used.section = "llvm.metadata"
     used.initializer = ir.Constant(array, [f.bitcast(byte_pointer) for f in functions])
-
-
-def _mangled(c_name, arity):
-    return f"_ZGVdN{_LANES}{'v' * arity}_{c_name}"
-
-
-_VARIANTS = [(_mangled(_C_NAME.get(n, n), 1), 1) for n in VECTOR if _has(_C_NAME.get(n, n), 1)] + [
-    (_mangled(n, 2), 2) for n in ("pow", "atan2", "hypot") if _has(n, 2)
-]
 
 
 def _emit(builder, c_name, args):
@@ -84,12 +87,12 @@ def _emit(builder, c_name, args):
     if function is None:
         function = ir.Function(module, ir.FunctionType(double, [double] * len(args)), c_name)
     call = builder.call(function, args)
-    mangled = _mangled(c_name, len(args))
     marks = ["nounwind", "memory(none)"]
-    if (mangled, len(args)) in _VARIANTS:
-        _keep_declared(module, _VARIANTS)
-        scalar = f"_ZGV_LLVM_N{_LANES}{'v' * len(args)}_{c_name}"
-        marks.append(f'"vector-function-abi-variant"="{scalar}({mangled})"')
+    if variants := _VARIANTS.get((c_name, len(args))):
+        _keep_declared(module)
+        shape = "v" * len(args)
+        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({name})" for name, lanes in variants]
+        marks.append(f'"vector-function-abi-variant"="{",".join(pairs)}"')
     call.attributes._known = frozenset(call.attributes._known) | set(marks)
     for mark in marks:
         call.attributes.add(mark)
