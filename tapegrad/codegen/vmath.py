@@ -60,6 +60,8 @@ def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
 
 
 _VARIANTS = _variants()
+#: Lanes of the widest vectors of doubles.
+WIDEST = max([lanes for variants in _VARIANTS.values() for _, lanes in variants], default=4)
 
 
 def _keep_declared(module):

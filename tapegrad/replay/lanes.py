@@ -26,7 +26,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable
 
-from ..codegen.vmath import VECTOR
+from ..codegen.vmath import VECTOR, WIDEST
 from .finite import Finite
 from .kept import QUICK, Kept, functions_of, in_lines
 from .loop_code import Stores
@@ -37,7 +37,7 @@ from .steps import GUARD
 #: Iterations of a block: what is kept of them stays in the first cache.
 BLOCK = 256
 #: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
-GROUP = 4
+GROUP = WIDEST
 #: The fewest iterations of a loop that is done in lanes.
 FEWEST = 32
 #: The fewest slopes in the body of one with Jacobians, the most that it carries, and the most
