@@ -141,6 +141,25 @@ def test_random_functions(program, seed):
 # --- loops of numbers -----------------------------------------------------------------------------
 
 
+def warped(x, y):
+    """The distance of two series under dynamic time warping."""
+    table = [[np.inf] * (len(y) + 1) for _ in range(len(x) + 1)]
+    table[0][0] = 0.0
+    for i in range(len(x)):
+        for j in range(len(y)):
+            square = (x[i] - y[j]) ** 2
+            least = np.minimum(np.minimum(table[i][j + 1], table[i + 1][j]), table[i][j])
+            table[i + 1][j + 1] = square + least
+    return table[-1][-1]
+
+
+def test_time_warping():
+    """Rows of a table in a loop, which begins with a border of infinities."""
+    rng = np.random.default_rng(0)
+    calls = [tuple(np.cumsum(rng.standard_normal(n)) for n in (10, 60)) for _ in range(3)]
+    check_tiers(warped, calls, (0, 1), recorded=1)
+
+
 def lorenz(p):
     x, y, z, s, r, b = (p[k] for k in range(6))
     for _ in range(50):
