@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 
 import numpy as np
 
-from .inputs import plain, tree_build, tree_leaves
+from .inputs import plain, tree_build
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
-from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .program.rounding import first_difference
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants
 from .tensor.tracing import users_level
 from .transforms import value_and_grad
 
@@ -64,7 +64,7 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            self._check(found, args, kwargs, gradient)
+            self._check(found, self._eagerly(args, kwargs, gradient), variant, arguments)
             variant.checked = 1 + gradient
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
@@ -160,19 +160,25 @@ class Replayed:
             )
         return self._f(*args, **kwargs), None
 
-    def _check(self, found, args, kwargs, gradient: bool) -> None:
-        """Compare with the function called as it is."""
-        expected = self._eagerly(args, kwargs, gradient)
-        pairs = itertools.zip_longest(
-            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
-        )
-        for (_, a), (_, b) in pairs:
-            if not agree(a, b):
-                raise RuntimeError(
-                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
-                    "depends on something else than its arguments, such as random numbers or state "
-                    "that changes between calls; pass that as an argument, or use verify='never'"
-                )
+    def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
+        """Compare with what the function gave when it was called as it is."""
+
+        def noise():
+            reverse = found[1] is not None
+            values, adjoints = variant.noise(arguments.values, reverse)
+            if not reverse:
+                return values, None
+            wanted = [
+                m for m, (_, _, is_one) in zip(adjoints, arguments.kinds, strict=True) if is_one
+            ]
+            return values, arguments.gradients(wanted, self._argnums, self._single)
+
+        if (pair := first_difference(found, expected, noise)) is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
 
     def _branch(self, family: Variants, stopped: str) -> None:
         """The programs so far do not know how to go on."""

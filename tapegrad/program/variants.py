@@ -23,10 +23,8 @@ from .arguments import Arguments
 from .convert import Converter
 from .optimising import Account, optimised
 from .program import Program, interpreted
+from .rounding import first_difference, noise_of
 from .rows import Unsupported, is_long
-
-#: Results that are verified may differ by so much of the largest.
-ROUNDING = 1e-7
 
 
 @dataclasses.dataclass
@@ -63,16 +61,21 @@ class Variant:
                     f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
                     "that Python reads there may be the rounded result of a sum"
                 )
-            results = self.program.results(memory)
-            pairs = zip(tree_leaves(self.result(results)), tree_leaves(out), strict=True)
-            if all(agree(a, b) for (_, a), (_, b) in pairs):
-                return None
-            return (
-                "replayed at once it gives something else: it writes to an array that it has read "
-                "before; make a new array for that"
-            )
+            found = self.result(self.program.results(memory))
         finally:
             self.program.end(memory)
+        if first_difference(found, out, lambda: self.noise(objects, False)[0]) is None:
+            return None
+        return (
+            "replayed at once it gives something else: it writes to an array that it has read "
+            "before; make a new array for that"
+        )
+
+    def noise(self, objects: list, reverse: bool) -> tuple[Any, list[float]]:
+        """How far rounding may move the result, leaf by leaf, and the adjoints of the inputs."""
+        results, adjoints = noise_of(self.program, objects, reverse)
+        moved = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
+        return tree_build(self.tree, iter(moved)), adjoints
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
@@ -89,17 +92,6 @@ def _copied(given):
 
 def same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
-
-
-def agree(a, b) -> bool:
-    """Whether two results are equal but for rounding."""
-    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
-    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
-        return False
-    if a.dtype.kind != "f":
-        return bool(np.all(a == b))
-    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
 
 
 class NotRecorded(Exception):
