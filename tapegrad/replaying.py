@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from .inputs import plain, tree_build
+from .inputs import plain, tree_build, tree_leaves
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
@@ -163,15 +163,18 @@ class Replayed:
     def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
         """Compare with what the function gave when it was called as it is."""
 
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.gradients(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
         def noise():
-            reverse = found[1] is not None
-            values, adjoints = variant.noise(arguments.values, reverse)
-            if not reverse:
-                return values, None
-            wanted = [
-                m for m, (_, _, is_one) in zip(adjoints, arguments.kinds, strict=True) if is_one
-            ]
-            return values, arguments.gradients(wanted, self._argnums, self._single)
+            return variant.noise(arguments.values, again, adjoints if gradient else None)
 
         if (pair := first_difference(found, expected, noise)) is not None:
             raise RuntimeError(

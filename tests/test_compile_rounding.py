@@ -55,6 +55,21 @@ def test_values_that_cancel_are_no_alarm(seed):
     assert c._reason is derived._reason is scalars._reason is None
 
 
+def test_terms_that_cancel_exactly_in_the_program_only_are_no_alarm():
+    """Of two equal sums the program takes one; called as it is the function adds in two orders."""
+    x = np.random.default_rng(1).normal(size=(40, 5))
+
+    def f(b):
+        return np.sum(np.tanh(x * b)) - np.sum(np.tanh(x * b).T.copy())
+
+    for k in range(1, 6):
+        c = tg.compile(f, verify="always")
+        for _ in range(2):
+            value, gradient = c.value_and_grad(0.1 * k)
+            assert abs(value) < 1e-12 and abs(gradient) < 1e-12
+        assert c._reason is None
+
+
 def alarmed(f, x, gradient=True):
     """Check that a function which counts its calls is found out."""
     c = tg.compile(f)

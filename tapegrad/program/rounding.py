@@ -1,9 +1,10 @@
-"""Whether two results are equal but for rounding, and how far rounding alone moves a program's.
+"""Whether two results are equal but for rounding, and how far rounding alone moves them.
 
 Where terms cancel a result says nothing of their size: a gradient that is 0 comes out as -6e-16 or
-as 5e-17, by the order of sums. So a program is run some times more, with inputs a few units in the
-last place away and with seeds that are no powers of two: it has neither state nor random numbers,
-and what it gives then differs by rounding alone.
+as 5e-17, by the order of sums. So a program is run some times more, with inputs and constants a few
+units in the last places away and with seeds that are no powers of two: it has neither state nor
+random numbers, and what it gives then differs by rounding alone. The same is done with the function
+itself, if it gives the same twice: terms may cancel there that cancel exactly in the program.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ import numpy as np
 from ..inputs import tree_leaves
 from ..replay.computed import raised
 from ..replay.layout import FINISHED, RAISED
+from ..replay.parts import Run
 from ..tensor.values import value_of
 from .program import Program
 
 #: Results that are compared may differ by so much of the largest.
 ROUNDING = 1e-7
-#: Runs up and down that are compared. By how many times more two ways of computing may differ: one
-#: adds up by pairs and the other in order, or computes exp by vectors.
-_RUNS, _MARGIN = 6, 1000.0
-_ULP = 2.0**-52
-_APART = 4  # units in the last place that inputs are moved by at most
+#: Runs up and down that are compared: inputs are moved by so many units in the last place at most,
+#: since a few do not reach the last place of what a small number is added to.
+_MOVES = [2.0**k for k in range(2, 21, 2)]
+_ULP, _FEW = 2.0**-52, 4.0
+#: By how many times more two ways of computing may differ: one adds up by pairs and the other in
+#: order, or computes exp by vectors.
+_MARGIN = 100.0
 
 
 def agree(a, b, noise: float = 0.0) -> bool:
@@ -41,80 +45,114 @@ def agree(a, b, noise: float = 0.0) -> bool:
     return bool(np.allclose(a, b, rtol=ROUNDING, atol=allowed, equal_nan=True))
 
 
-def first_difference(found, expected, noise: Callable[[], Any]) -> tuple | None:
+def first_difference(found, expected, noise: Callable[[], list[float]]) -> tuple | None:
     """The first leaves of two results that are not equal but for rounding; None if all are.
 
-    `noise` gives a result of what rounding moves each leaf by. Only where they seem to differ is it
-    called.
+    `noise` says how far rounding moves each leaf. It is called only where leaves seem to differ.
     """
     leaves = itertools.zip_longest(tree_leaves(found), tree_leaves(expected), fillvalue=("", None))
     pairs = [(a, b) for (_, a), (_, b) in leaves]
     if all(agree(a, b) for a, b in pairs):
         return None
-    moved = itertools.chain([m for _, m in tree_leaves(noise())], itertools.repeat(0.0))
+    moved = itertools.chain(noise(), itertools.repeat(0.0))
     differing = [(a, b) for (a, b), m in zip(pairs, moved, strict=False) if not agree(a, b, m)]
     return differing[0] if differing else None
 
 
-def noise_of(program: Program, objects: list, reverse: bool) -> tuple[list[float], list[float]]:
-    """How far rounding may move each result of a program, and each adjoint of its inputs.
+class Rounding:
+    """How far rounding alone may move what is computed of the inputs of a program.
 
-    Those of data are 0, and so are all adjoints unless `reverse` asks for them. A result may jump
-    at these inputs, which is more than rounding: what counts are inputs moved up or moved down, by
-    which it moves less, and no more than a small part of the largest number met.
+    With `reverse` adjoints too. A result may jump at these inputs, which is more than rounding:
+    what counts are inputs moved up or moved down, by which it moves less, and no more than a small
+    part of the largest number that the program meets.
     """
-    rng = np.random.default_rng(0)
-    first, largest = _run(program, objects, 1.0, reverse)
-    moved = np.zeros((2, len(first)))
-    for way, sign in enumerate((1.0, -1.0)):
-        for _ in range(_RUNS):
-            pairs = zip(objects, program.code.inputs, strict=True)
-            given = [_moved(x, sign, one.dtype, rng) for x, one in pairs]
-            found, _ = _run(program, given, rng.uniform(1.0, 2.0), reverse)
-            if len(found) == len(first):
-                apart = [_distance(a, b) for a, b in zip(found, first, strict=True)]
-                moved[way] = np.maximum(moved[way], apart)
-    noise = np.minimum(_MARGIN * moved.min(axis=0), ROUNDING * largest).tolist()
-    count = len(program.code.outputs)
-    return noise[:count], noise[count:]
+
+    def __init__(self, program: Program, objects: list, reverse: bool):
+        self.program, self.objects, self.reverse = program, objects, reverse
+        self._rng = np.random.default_rng(0)
+        self._largest, self._moved = 0.0, False
+
+    def of_program(self) -> tuple[list[float], list[float]]:
+        """For each result of the program, and the adjoint of each input."""
+        noise, count = self.of(self._run), len(self.program.code.outputs)
+        return noise[:count], noise[count:]
+
+    def of(self, compute: Callable[[list], Any]) -> list[float]:
+        """For each leaf of what a function computes; 0 if that is not the same every time."""
+        self._moved = False
+        first, again = _leaves(compute, self.objects), _leaves(compute, self.objects)
+        if _apart(first, again).any():
+            return [0.0] * len(first)
+        self._moved = True
+        most = [self._most(compute, first, sign) for sign in (1.0, -1.0)]
+        return np.minimum(_MARGIN * np.minimum(*most), ROUNDING * self._largest).tolist()
+
+    def _most(self, compute, first: list, sign: float) -> np.ndarray:
+        """How far results are moved at most, of inputs moved up or down."""
+        most, inputs = np.zeros(len(first)), self.program.code.inputs
+        for move in _MOVES:
+            pairs = zip(self.objects, inputs, strict=True)
+            given = [self._away(x, sign * move) if d.dtype.kind == "f" else x for x, d in pairs]
+            most = np.maximum(most, _apart(_leaves(compute, given), first))
+        return most
+
+    def _away(self, value, units: float):
+        """A number or an array, moved by fewer units in the last place than given."""
+        made = value + np.absolute(value) * (units * _ULP * self._rng.random(np.shape(value)))
+        return made if isinstance(value, np.ndarray) else float(made)
+
+    def _run(self, objects: list) -> list:
+        """Results, then adjoints for a seed divided by it; nothing on another way."""
+        memory, constants = self.program.begin(), self.program.code.constants
+        try:
+            if self._moved:  # whole numbers may be exponents, truths or positions
+                for slot, values in constants:
+                    away = np.where(np.rint(values) == values, values, self._away(values, _FEW))
+                    memory.values[slot : slot + len(values)] = away
+            return self._found(memory, objects)
+        finally:
+            for slot, values in constants:
+                memory.values[slot : slot + len(values)] = values
+            self.program.end(memory)
+
+    def _found(self, memory: Run, objects: list) -> list:
+        status = self.program.forward(memory, objects)
+        if status != FINISHED:
+            if status == RAISED:
+                raised(memory.address)
+            return []
+        found = [np.array(result) for result in self.program.results(memory)]
+        met = [memory.values, *map(np.asarray, objects)]
+        if self.reverse:
+            seed = self._rng.uniform(1.0, 2.0) if self._moved else 1.0
+            seeds = [np.full(one.view.shape, seed) for one in self.program.code.outputs]
+            adjoints = self.program.reverse(memory, seeds)
+            found += [np.zeros(()) if a is None else np.asarray(a) / seed for a in adjoints]
+            met.append(memory.adjoints)
+        self._largest = max(self._largest, *map(_largest, met))
+        return found
 
 
-def _moved(value, sign: float, dtype: np.dtype, rng):
-    """A number or an array some units in the last place away; integers and truths stay."""
-    if dtype.kind != "f":
-        return value
-    steps = sign * rng.integers(0, _APART + 1, np.shape(value))
-    made = value + np.absolute(value) * (steps * _ULP)
-    return made if isinstance(value, np.ndarray) else float(made)
+def _leaves(compute: Callable[[list], Any], objects: list) -> list[np.ndarray]:
+    """The numbers of a result, 0 for leaves that are none; nothing where it is not defined."""
+    try:
+        tree = compute(objects)
+    except Exception:
+        return []
+    leaves = [np.asarray(value_of(leaf)) for _, leaf in tree_leaves(tree)]
+    return [leaf if leaf.dtype.kind == "f" else np.zeros(()) for leaf in leaves]
+
+
+def _apart(found: list, first: list) -> np.ndarray:
+    """How far leaves are apart; not at all where a result has another form."""
+    if [leaf.shape for leaf in found] != [leaf.shape for leaf in first]:
+        return np.zeros(len(first))
+    return np.array([_distance(a, b) for a, b in zip(found, first, strict=True)])
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:
     both = np.isfinite(a) & np.isfinite(b)
-    return float(np.max(np.abs(a - b), initial=0.0, where=both))
-
-
-def _run(program: Program, objects: list, seed: float, reverse: bool) -> tuple[list, float]:
-    """Results, then adjoints for a seed divided by it; and the largest number met on the way.
-
-    Nothing where the program takes another way.
-    """
-    memory = program.begin()
-    try:
-        status = program.forward(memory, objects)
-        if status != FINISHED:
-            if status == RAISED:
-                raised(memory.address)
-            return [], 0.0
-        found = [np.array(result) for result in program.results(memory)]
-        met = [memory.values, *map(np.asarray, objects)]
-        if reverse:
-            seeds = [np.full(one.view.shape, seed) for one in program.code.outputs]
-            adjoints = program.reverse(memory, seeds)
-            found += [np.zeros(()) if a is None else np.asarray(a) / seed for a in adjoints]
-            met.append(memory.adjoints)
-        return found, max(_largest(numbers) for numbers in met)
-    finally:
-        program.end(memory)
+    return float(np.max(np.abs(a[both] - b[both]), initial=0.0))
 
 
 def _largest(numbers: np.ndarray) -> float:
