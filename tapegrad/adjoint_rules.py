@@ -90,6 +90,8 @@ def product_before(x):
     """Products of the elements before each, along the last axis."""
     shape = shape_of(x)
     first = np.ones((*shape[:-1], min(shape[-1], 1)), array_of(x).dtype)
+    if shape[-1] < 2:
+        return first
     return PUBLIC["concatenate"]([first, PUBLIC["cumprod"](x[..., :-1], -1)], -1)
 
 
@@ -128,7 +130,9 @@ def sums_of_products_after(adjoint, x):
     """
     join = PUBLIC["concatenate"]
     size, step = x.shape[-1], 1
-    end = np.zeros((*x.shape[:-1], min(size, 1)), array_of(x).dtype)
+    if size < 2:
+        return adjoint
+    end = np.zeros((*x.shape[:-1], 1), array_of(x).dtype)
     factors = join([x[..., 1:], end], -1)
     while step < size:
         passed = product(adjoint[..., step:], factors[..., :-step])
