@@ -99,7 +99,7 @@ class Arguments:
                 tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
             if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
-            rt.note_input(tensor._id)
+            rt.note_input(tensor._id, differentiated)
             made.append((tensor, differentiated))
         trace.held.extend(tensor for tensor, _ in made)
         return made
