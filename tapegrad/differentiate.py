@@ -237,9 +237,10 @@ def depends_on_others(outputs, inputs) -> bool:
     Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
     inputs of a transform that is over are constants by now.
     """
+    chunks = list(store.input_slots)  # of inputs that another thread makes now they cannot depend
     found, _ = dependence_of([output._id for output in outputs])
     others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
-    return any(map(found.has, store.input_slots)) or bool(found.rows[[*others]].any())
+    return any(map(found.has, chunks)) or bool(found.rows[[*others]].any())
 
 
 def reached(output, inputs) -> list[bool]:
