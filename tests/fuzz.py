@@ -89,10 +89,11 @@ class Runner:
         reader.join()
         if status == 0:
             return start + count
-        tail = said[0].strip()[-1500:]
+        script = f"# python tests/fuzz.py --seed {seed} --count 1 --native 1\n{said[0]}"
+        tail = said[0].strip().rpartition("\n")[2]
+        message = f"ended with {status}: {tail}"
         with self.lock:
-            self.found({"seed": seed, "mode": "process", "message": f"ended with {status}: {tail}",
-                        "script": f"python tests/fuzz.py --seed {seed} --count 1 --native 1"})  # fmt: skip
+            self.found(dict(seed=seed, mode="process", message=message, script=script))
         return seed + 1
 
     def found(self, one: dict):

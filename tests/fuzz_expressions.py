@@ -31,8 +31,8 @@ BINARY = [
 #: An array of any shape to a number.
 REDUCED = [
     "np.sum({0})", "np.mean({0})", "np.max({0})", "np.min({0})", "np.var({0})", "np.ptp({0})",
-    "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})", "np.std({0} * {0} + {0})",
-    "np.linalg.norm({0})", "np.sum({0} ** 2)", "np.vdot({0}, {0})", "np.average({0})",
+    "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})", "np.std(np.append({0}, 2.0))",
+    "np.linalg.norm(np.append({0}, 0.7))", "np.sum({0} ** 2)", "np.vdot({0}, {0})", "np.average({0})",
     "np.max({0}) ** 2", "np.maximum(np.min({0}), 0.0) ** 2", "np.amax({0}) * np.amin({0})",
     "{0}.max()", "np.sum({0}[{0} > 0.0])", "np.mean(np.abs({0}))",
 ]  # fmt: skip
@@ -65,7 +65,7 @@ MADE_OF_MATRIX = [
     "np.einsum('ij,kj->ik', {0}, {0}) * 0.3", "{0}[[0, 0]]", "{0}[:, [0, -1]]", "{0}[[0, -1], [0, 1]]",
     "{0}[np.ix_([0, -1], [1, 0])]", "np.concatenate(({0}, {0}), axis=1)", "np.diff({0}, axis=0)",
     "np.take_along_axis({0}, np.argsort({0}, axis=1), axis=1)", "np.repeat({0}, 2, axis=0)",
-    "np.sum({0}, axis=(0, 1), keepdims=True)", "np.linalg.norm({0}, axis=1)", "{0}[{0} > -9.0]",
+    "np.sum({0}, axis=(0, 1), keepdims=True)", "np.linalg.norm(1.5 + np.cos({0}), axis=1)", "{0}[{0} > -9.0]",
     "np.cumprod(np.tanh({0}), axis=0)", "np.ptp({0}, axis=0)", "np.median({0}, axis=1)",
     "np.tensordot({0}, {0}, axes=([1], [1])) * 0.3", "{0}.copy()", "np.zeros_like({0})",
     "np.max({0}, axis=1)[:, None] - {0}", "{0}[np.argmax({0}, axis=0), np.arange({0}.shape[1])]",

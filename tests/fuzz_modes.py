@@ -7,6 +7,11 @@ In an expression `f` is the function, `p` a point, `k` how many of its arguments
 from typing import NamedTuple
 
 PREAMBLE = '''
+def whole(d, *data):
+    """f with its differentiated arguments as one."""
+    return f(*d, *data)
+
+
 def along(p, k, A, v):
     """The derivative of f along v, by reverse mode, as a function."""
     def derivative(*d):
@@ -18,7 +23,7 @@ def along(p, k, A, v):
 def backward(p, k):
     tensors = [tg.tensor(a, requires_grad=True) for a in p[:k]]
     f(*tensors, *p[k:]).backward()
-    return tuple(np.zeros(t.shape) if t.grad is None else t.grad.numpy() for t in tensors)
+    return tuple(np.zeros_like(a) if t.grad is None else t.grad.numpy() for t, a in zip(tensors, p))
 
 
 def loaded(c, p):
@@ -55,14 +60,14 @@ EAGER = [
     Mode("eager grad of jvp", "",
          "tg.grad(lambda *d: tg.jvp(lambda *e: f(*e, *p[k:]), d, v)[1], A)(*p[:k])", "second"),
     Mode("eager hessian", "", "tg.hessian(f, A)(*p)", "hessian", ("small",)),
-    Mode("eager hvp", "", "tg.hvp(f)(p[0], v[0], *p[1:])", "hvp"),
+    Mode("eager hvp", "", "tg.hvp(whole)(p[:k], v, *p[k:])", "second"),
     Mode("eager jacobian", "", "tg.jacobian(out, A)(*p)", "jacobian", ("array", "small")),
 ]  # fmt: skip
 INTERPRETED = [
     Mode("compiled gradient", _COMPILED, "c.value_and_grad(*p)", "both"),
     Mode("compiled value", _COMPILED, "c(*p)", "value"),
     Mode("compiled hessian", _COMPILED, "c.hessian(*p)", "hessian", ("small",)),
-    Mode("compiled hvp", _COMPILED, "c.hvp(p[0], v[0], *p[1:])", "hvp"),
+    Mode("compiled hvp", _COMPILED.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
     Mode("compiled jvp", _COMPILED, "c.jvp(p, v)", "jvp", ("no data",)),
     Mode("compiled vjp", _COMPILED, "c.vjp(*p)[1](1.0)", "gradient", ("no data",)),
     Mode("compiled jacobian", _OUT, "c.jacobian(*p)", "jacobian", ("array", "small")),
@@ -72,7 +77,7 @@ INTERPRETED = [
 NATIVE = [
     Mode("native gradient", _NATIVE, "c.value_and_grad(*p)", "both"),
     Mode("native value", _NATIVE, "c(*p)", "value"),
-    Mode("native hvp", _NATIVE, "c.hvp(p[0], v[0], *p[1:])", "hvp"),
+    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
     Mode("native hessian", _NATIVE, "c.hessian(*p)", "hessian", ("tiny",)),
     Mode("native, memory of square root", _SQRT, "c.value_and_grad(*p)", "both", ("loops",)),
     Mode("native takes over", "c = tg.compile(f, argnums=A)",

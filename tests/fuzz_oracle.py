@@ -42,7 +42,8 @@ def truth(f, point, count, directions) -> Truth:
         try:
             line = Line(f, point, count)
             (v1, v2), (w1, w2) = line.derivatives(v), line.derivatives(w)
-            _, both = line.derivatives([a + b for a, b in zip(v, w, strict=True)])
+            sum1, both = line.derivatives([a + b for a, b in zip(v, w, strict=True)])
+            line.compare(sum1, v1 + w1, CLOSE)
         except (ArithmeticError, ValueError, LookupError, Warning) as error:
             raise Rough(str(error)) from None
     return Truth(line.at_zero, {"v": v1, "w": w1}, {"vv": v2, "vw": (both - v2 - w2) / 2})

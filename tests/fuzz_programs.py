@@ -74,7 +74,7 @@ def drawn_arguments(rng: random.Random) -> list[Argument]:
     if flavour == "zero":
         shapes.append(rng.choice([(0,), (0, 3), (2, 0)]))
     shapes = [one for one in shapes if one is None or np.prod(one) <= 300]
-    found = [Argument("xyzwqr"[k], s, dtype, True) for k, s in enumerate(shapes)]
+    found = [Argument("xyzwqrpo"[k], s, dtype, True) for k, s in enumerate(shapes)]
     if dtype == "float32" and rng.random() < 0.4:
         found[-1].dtype = "float64"
     for one in found:

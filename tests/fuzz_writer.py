@@ -39,7 +39,7 @@ class Writer:
 
     def run_again(self):
         self.values = {name: np.copy(value)[()] for name, value in self.arguments.items()}
-        self.originals = [v for v in self.values.values() if isinstance(v, np.ndarray)]
+        self.originals = [owner(value) for value in self.values.values()]
         self.values["np"] = np
         self.execute(self.lines)
 
@@ -86,7 +86,7 @@ class Writer:
             isinstance(value, np.ndarray)
             and value.ndim > 0
             and value.flags.writeable
-            and not any(np.shares_memory(value, one) for one in self.originals)
+            and not any(owner(value) is one for one in self.originals)
         )
 
     def shape(self, name):
@@ -275,6 +275,11 @@ class Writer:
                 done += bool(self.pick(self.STATEMENTS)(self))
             except Rejected:
                 continue
+
+
+def owner(value):
+    """The array whose memory it is."""
+    return value if getattr(value, "base", None) is None else value.base
 
 
 def fits(writer, name, shape) -> bool:
