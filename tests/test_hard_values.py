@@ -106,3 +106,46 @@ def test_values_in_programs(form, ops, native):
         c.wait()
         for op, found in zip(ops, c(*inputs), strict=True):
             check(op, found, inputs)
+
+
+# --- slopes -------------------------------------------------------------------------------------
+
+FAR = np.array([inf, -inf, 0.0, 1.0, -2.0, 1e300, nan])
+CHAINS = {
+    "times x": lambda op, x, *others: call(op, x, *others) * x,
+    "tanh": lambda op, x, *others: np.tanh(call(op, x, *others)),
+    "exp": lambda op, x, *others: np.exp(-call(op, x, *others)) * 2.0 + np.tanh(x),
+    "twice": lambda op, x, *others: call(op, x, *others) + 3.0 * call(op, 2.0 * x, *others),
+    "below 1": lambda op, x, *others: 1.0 / (1.0 + call(op, x, *others)),
+}
+
+
+def chained(ops, chain, by_number, table, *others):
+    """The sum of a chain over a row of a table for each operation: its gradient has such rows."""
+    total = 0.0
+    for op, row in zip(ops, list(table), strict=True):
+        given = [others[k] for k in range(len(op.inputs) - 1)]
+        if by_number:
+            total = total + sum(CHAINS[chain](op, x, *given) for x in row)
+        else:
+            total = total + np.sum(CHAINS[chain](op, row, *given))
+    return total
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("ops", GROUPS[:5], ids=lambda ops: ops[0].name)
+def test_slopes_at_infinity(ops, chain):
+    """Eager and compiled gradients are NaN, infinite and finite at the same places."""
+    table, near = np.tile(FAR, (len(ops), 1)), np.full((len(ops), len(FAR)), 0.3)
+    with np.errstate(all="ignore"):
+        wanted = tg.grad(functools.partial(chained, ops, chain, False))(table, -3.0)
+        for by_number in (False, True):
+            f = functools.partial(chained, ops, chain, by_number)
+            np.testing.assert_allclose(tg.grad(f)(table, -3.0), wanted, rtol=1e-10)
+            for native in (False, True):
+                c = tg.compile(f, native=native, verify="never")
+                c.grad(near, 0.7)
+                c.grad(0.5 * near, 0.7)
+                c.wait()
+                np.testing.assert_allclose(c.grad(table, -3.0), wanted, rtol=1e-10)
+                assert c._reason is None
