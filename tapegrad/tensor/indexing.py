@@ -169,17 +169,22 @@ def set_item(tensor, key, value) -> None:
     if array.dtype not in FLOATS and rt.trace() is not None:
         rt.trace().refuse(f"an array of {array.dtype} is written in place")
         array[key] = value_of(value)
-        return
+    else:
+        _write_recorded(tensor, key, target, value, picked)
+
+
+def _write_recorded(tensor, key, target, value, picked) -> None:
+    """Record and do a write; nothing is changed before the last thing that may be refused."""
+    array = tensor._array
     if tensor._id < 0 or array.dtype not in FLOATS:
         check_recordable("setitem", array)
     value = _source(value, array.dtype)
-    if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
+    if type(value) is rt.Array and np.may_share_memory(value._array, array):
         value = copy_tensor(value)
-    if tensor._id < 0:  # from here on nothing is refused
+    if tensor._id < 0:
         become_row(tensor)
     if is_basic(key):
-        view = rt.view(tensor, target)
-        _write_view(view, target, value)
+        _write_view(rt.view(tensor, target), target, value)
     else:
         _write_picked(tensor, key, target, value, picked)
 
