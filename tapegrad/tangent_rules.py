@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .adjoint_rules import grouped_axes
-from .layouts import in_dtype_of
+from .layouts import cast
 from .ops.table import find
 from .tape.tape import name_of_row
 from .tensor.apply import apply
@@ -84,7 +84,7 @@ def joined(walk, number, pairs):
     out = np.zeros((walk.directions, *base.shape), base.dtype)
     linked = []
     for tangent, view in pairs:
-        tangent = in_dtype_of(base, tangent)
+        tangent = cast(tangent, base.dtype)
         place = placed(out, base, view, walk.directions)
         repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
         if repeated:

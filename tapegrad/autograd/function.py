@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen.layout import ARRAY
+from ..layouts import cast
 from ..ops import function as _declaration
 from ..ops.table import TABLE
 from ..tensor import runtime as rt
@@ -225,7 +226,7 @@ def _record(cls, ctx, args, results, dirty):
     call.places(buffer, parts)
     ctx._number = made._id
     for k, part in zip(outputs, parts, strict=True):
-        results[k] = scalar_of(view_like(made, part))
+        results[k] = scalar_of(cast(view_like(made, part), raw[k].dtype))
     for number, alias in dirty.items():
         for k in outputs:
             if raw[k] is alias:
@@ -246,21 +247,22 @@ def _written(argument, held, result):
 
 
 def _buffer(arrays, args):
-    """One array that holds others side by side, and the part that each of them is."""
+    """One array that holds others side by side, and the part that each of them is.
+
+    It has the widest of their dtypes.
+    """
     if len(arrays) == 1:
         (array,) = arrays
         ours = array.base is None and array.flags.c_contiguous and array.flags.writeable
         if not ours or any(array is value_of(arg) for arg in args):
             array = np.array(array, order="C")
         return array, [array]
-    starts = np.cumsum([0, *[-(-array.nbytes // 8) for array in arrays]])
-    buffer = np.zeros(starts[-1])
-    parts = []
-    for start, array in zip(starts, arrays, strict=False):
-        part = np.ndarray(array.shape, array.dtype, buffer, start * 8)
-        part[...] = array
-        parts.append(part)
-    return buffer, parts
+    buffer = np.concatenate([array.ravel() for array in arrays])
+    ends = np.cumsum([array.size for array in arrays])
+    return buffer, [
+        buffer[end - array.size : end].reshape(array.shape)
+        for array, end in zip(arrays, ends, strict=True)
+    ]
 
 
 class _Refusal(Function):
