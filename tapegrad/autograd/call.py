@@ -18,8 +18,9 @@ from .returned import gradient_for, gradients_for
 
 
 def as_tensor(value):
+    """An array of a user's as a tensor on its memory."""
     if isinstance(value, (np.ndarray, np.floating)):
-        return wrap(np.asarray(value))
+        return wrap(np.asarray(value).view())
     return value
 
 
