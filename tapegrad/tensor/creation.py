@@ -14,8 +14,10 @@ from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
 from .steering import is_steering, named, steering_tensor
 from .values import (
+    FLOATS,
     Leaf,
     array_of,
+    check_recordable,
     is_recorded,
     is_tensor,
     meta_of,
@@ -34,7 +36,7 @@ def _input(array: Any):
 
 
 def _check_dtype(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+    if array.dtype not in FLOATS:
         raise TypeError(
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
             "pass dtype=float"
@@ -90,6 +92,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
             return made if dtype is None else astype(made, dtype)
     source = value_of(data)
     array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    array = array.view()  # not the caller's object, whose shape and dtype are the caller's
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "
@@ -97,9 +100,9 @@ def _new(name, data, dtype, requires_grad, copy_data):
         )
     if not requires_grad:
         return wrap(array)
-    if copy_data or not array.flags.c_contiguous:
-        return _input(np.array(array, order="C"))
-    return _input(np.asarray(memoryview(array)))  # not the caller's object
+    if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
+        return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    return _input(np.asarray(memoryview(array)))
 
 
 def _filling(name: str, number: int, argument):
@@ -199,6 +202,7 @@ def _requires_grad_(self, requires_grad=True):
             "tg.tensor(t, requires_grad=True)"
         )
     _check_dtype("requires_grad_", self._array)
+    check_recordable("requires_grad_", self._array)
     rt.hold(self, _owner(self._array))
     _become_input(self)
     return self

@@ -11,7 +11,7 @@ from .indexing import set_item
 from .linking import unlisted
 from .namespace import OF_NUMPY, PUBLIC
 from .steering import fixed, name_of, steered, steering_tensor
-from .values import is_recorded, is_tensor, value_of, wrap
+from .values import check_casting, dtype_of, is_recorded, is_tensor, value_of, wrap
 
 #: NumPy functions that only look at shapes or give results without derivative.
 _UNRECORDED = (
@@ -71,9 +71,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     result = _call(ufunc, name, inputs)
     if dtype is not None:
         result = result.astype(dtype)
-    if out is None:
-        return result
-    (target,) = out
+    return result if out is None else _into(name, out[0], result)
+
+
+def _into(name, target, result):
+    """Write a result where `out=` says."""
     if not is_tensor(target):
         if is_recorded(result):
             raise TypeError(
@@ -82,6 +84,7 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
             )
         target[...] = value_of(result)
         return target
+    check_casting(name, dtype_of(result), target)
     set_item(target, ..., result)
     return target
 

@@ -28,6 +28,11 @@ assert _declarations
 
 def convert(tensor, dtype):
     """A recorded array tensor in another floating dtype."""
+    if dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.astype: a derivative passes only through float64 and float32, not {dtype}; "
+            "use detach() where no derivative is wanted"
+        )
     return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
 
 
