@@ -5,7 +5,6 @@ a slope is finite. Each function is recorded at one input and called at others, 
 have changed their order and their sign, are tied, or are 0.
 """
 
-import functools
 import zlib
 
 import numpy as np
