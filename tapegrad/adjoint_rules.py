@@ -10,24 +10,13 @@ import operator
 import numpy as np
 
 from .infinities import product
+from .layouts import seen_as
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.einsum import as_tensor, contract
 from .tensor.linking import view_like
 from .tensor.steering import steered
 from .tensor.values import array_of, is_tensor, shape_of, value_of
-from .walk import placed
-
-
-def with_buffer(adjoint, shape):
-    """An adjoint as an array tensor with a buffer of its own, in C order."""
-    return PUBLIC["copy"](PUBLIC["broadcast_to"](adjoint, shape))
-
-
-def seen_as(adjoint, base, view):
-    """The adjoint of the row that owns `base`, seen through a view of it."""
-    full = with_buffer(adjoint, base.shape)
-    return view_like(full, placed(full._array, base, view))
 
 
 def grouped_axes(shape, lines: int) -> tuple[int, ...]:

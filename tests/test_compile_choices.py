@@ -157,7 +157,7 @@ FORMS = {
     "argsort_axis": lambda x: np.take_along_axis(
         x.reshape(2, 3), np.argsort(x.reshape(2, 3), axis=0), axis=0
     ).ravel(),
-    "argmax": lambda x: np.take(x, np.argmax(x)[None]) * x,
+    "argmax": lambda x: joined([np.take(x, np.argmax(x)) * x, x[np.argmin(x)] * x]),
     "mask": lambda x: joined([np.sum(x[x > 0] ** 2), np.prod(x[x < 0.3])]),
     "masks_times": lambda x: (x > 0) * x**3 + np.sum((x > x[0]) * x),
     "take": lambda x: joined([np.take(x, np.argsort(x)[:3]), np.take(x.reshape(2, 3), [1], 1)]),

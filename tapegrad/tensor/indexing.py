@@ -132,6 +132,7 @@ def get_item(tensor, key):
 
 def deposit(x, picked, size: int):
     """An array of `size` zeros to which the elements of `x` are added at positions."""
+    x = pack(x) if type(x) is rt.Scalar else x
     out = np.zeros(size, array_of(x).dtype)
     np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
     if not records(x, picked):
