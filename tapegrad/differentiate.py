@@ -24,7 +24,7 @@ from .tensor.indexing import deposit
 from .tensor.linking import pack
 from .tensor.values import dtype_of, is_recorded, shape_of, value_of
 from .unwritten import without_writes
-from .walk import Walk, evaluate, tensor_at
+from .walk import Walk, elements, evaluate, tensor_at
 
 
 def unbroadcast(adjoint, shape):
@@ -158,7 +158,8 @@ def pack_rule(walk, number, adjoint):
 
 def deposit_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
-    walk.add(source, tensor._array, adjoint[picked])
+    if source >= 0:  # else the positions alone are recorded, in a trace
+        walk.add(source, tensor._array, elements(adjoint, picked))
 
 
 def convert_rule(walk, number, adjoint):
@@ -172,6 +173,8 @@ def computed_rule(walk, number, adjoint):
 
 def gather_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
+    if source < 0:
+        return
     shape = tensor._array.shape
     size = int(np.prod(shape, dtype=np.int64))
     spread = deposit(adjoint, picked, size)

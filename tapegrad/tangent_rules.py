@@ -24,7 +24,7 @@ from .tensor.scans import cumsum
 from .tensor.shaping import reshape
 from .tensor.steering import named, steered
 from .tensor.values import array_of, is_tensor, records, shape_of, value_of
-from .walk import evaluate, placed
+from .walk import elements, evaluate, placed
 
 
 def aligned(tangent, ndim: int):
@@ -126,7 +126,7 @@ def gather_rule(walk, number):
         return None
     flat = reshape(tangent, (walk.directions, view.size))
     picked = reshape(walk.tensor(*positions), (out.size,))
-    return reshape(flat[:, picked], (walk.directions, *out.shape))
+    return reshape(elements(flat, (slice(None), picked)), (walk.directions, *out.shape))
 
 
 def deposit_rule(walk, number):
