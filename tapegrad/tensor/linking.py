@@ -8,7 +8,7 @@ from ..codegen.layout import ARRAY, ROWS
 from ..ops import linking as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
-from .steering import steered
+from .steering import named, steered
 from .values import (
     FLOATS,
     Storage,
@@ -128,6 +128,9 @@ def stack_equal(items):
         raise ValueError(
             f"tapegrad.stack: the items have shapes {sorted(shapes)}; they must be equal"
         )
+    if np.result_type(*[value_of(item) for item in items]).kind in "biu":
+        made = steered(_stacked, *items)
+        return made if is_tensor(made) else rt.wrap(made)
     if shapes == {()} and all(np.result_type(value_of(i)) != np.float32 for i in items):
         if not records(*items):
             return rt.wrap(np.array([value_of(i) for i in items]))
@@ -138,3 +141,8 @@ def stack_equal(items):
         return rt.wrap(out)
     items = [pack(item) if type(item) is rt.Scalar else item for item in items]
     return link(out, [(in_dtype(item, out.dtype), out[k]) for k, item in enumerate(items)])
+
+
+@named
+def _stacked(*values):
+    return np.stack(values)
