@@ -114,6 +114,13 @@ class Arguments:
             made.append(tree_build(tree, iter(leaves)))
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
 
+    def call(self, f, values: list):
+        """What a function gives for other values of the inputs, which have the types they had."""
+        pairs = zip(values, self.kinds, strict=True)
+        made = [x if dtype == _FLOAT64 else np.array(x, dtype)[()] for x, (dtype, _, _) in pairs]
+        args, kwargs = self.build(made)
+        return f(*args, **kwargs)
+
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""
         given = iter(values)
