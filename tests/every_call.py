@@ -1,6 +1,7 @@
 """Calls of functions found by trying: arguments of many kinds until NumPy takes them."""
 
 import dataclasses
+import functools
 import inspect
 import itertools
 import warnings
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 #: Of each arity no more calls are tried once so many have been found.
-ENOUGH = 4
+ENOUGH = 3
 
 V = np.array([0.31, 0.83, 0.12, 0.57])
 M = np.array([[2.1, 0.3, 0.2, 0.4], [0.31, 1.7, 0.15, 0.22], [0.1, 0.25, 1.9, 0.37]])
@@ -90,6 +91,7 @@ def _works(call: Call) -> bool:
     return True
 
 
+@functools.cache
 def calls_of(function, most: int = 3) -> list[Call]:
     """Calls of a function with up to `most` arguments, and with each keyword of floats."""
     found: list[Call] = []

@@ -66,9 +66,7 @@ class Runner:
         """Run a batch in a process; the seed to go on from."""
         native = [str(s) for s in range(start, start + count) if s in self.native]
         command = [sys.executable, __file__, "--worker", str(start), str(count), *native]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(process.stderr.read()))
         reader.start()

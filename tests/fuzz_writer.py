@@ -226,9 +226,7 @@ class Writer:
         self.tensors.add(name)
         value = self.number()
         return self.attempt(
-            f"{name} = {source}[{self.pick(['0', '-1', '1'])}]",
-            f"{name} += {value}",
-            kind="numbers",
+            f"{name} = {source}[{self.pick(['0', '-1', '1'])}]", f"{name} += {value}", kind="numbers"
         )
 
     def condition(self) -> str:
@@ -263,7 +261,9 @@ class Writer:
         finally:
             self.run_again()
 
-    STATEMENTS = [compute, view, write] * 4 + [make, reduce, branch] * 2 + [add_at, change_number]
+    STATEMENTS = (
+        [compute, view, write] * 4 + [make, reduce, branch] * 2 + [add_at, change_number]
+    )
 
     def write_statements(self, count: int):
         """So many statements, as far as tries go."""

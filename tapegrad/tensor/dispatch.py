@@ -88,6 +88,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
         result = result.astype(dtype)
     if out is None:
         return result
+    return _written(name, result, out)
+
+
+def _written(name: str, result, out: tuple):
+    """A ufunc's result in the array that `out=` names."""
     if len(out) > 1:
         raise TypeError(f"tapegrad.{name}: out= of several results is not supported on tensors")
     (target,) = out
