@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .indexing import set_item
 from .linking import unlisted
 from .namespace import OF_NUMPY, PUBLIC
 from .steering import fixed, name_of, steered, steering_tensor
-from .values import is_recorded, is_tensor, value_of, wrap
+from .values import is_recorded, is_tensor, plain_array, value_of, wrap
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
@@ -62,6 +63,9 @@ def _find(ufunc):
 def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     """A ufunc on operands among which there is a tensor."""
     name = ufunc.__name__
+    for operand in inputs:
+        if isinstance(operand, np.ndarray):
+            plain_array(operand)
     if method == "__call__" and out is None and where is True and not kwargs:
         return _call(ufunc, name, inputs)
     if method == "at" and name in AT:
@@ -143,6 +147,9 @@ def _valued(argument):
 
 def array_function(self, function, types, args, kwargs):
     """A NumPy function on arguments among which there is a tensor."""
+    for kind in types:
+        if kind is not np.ndarray and issubclass(kind, np.ndarray):
+            _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
         if not kwargs:
@@ -164,6 +171,15 @@ def array_function(self, function, types, args, kwargs):
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
     raise unsupported(function.__name__)
+
+
+def _refuse_class(kind: Any, arguments) -> None:
+    """Raise for the argument that is of another class than NumPy's arrays."""
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            _refuse_class(kind, argument)
+        elif type(argument) is kind:
+            plain_array(argument)
 
 
 def _steered(function, args, kwargs):

@@ -17,6 +17,7 @@ from .values import (
     is_recorded,
     is_tensor,
     meta_of,
+    plain_array,
     records,
     scalar_of,
     value_of,
@@ -112,9 +113,15 @@ def holds_tensor(sequence) -> bool:
 
 
 def unlisted(operand):
-    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is."""
+    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is.
+
+    An array of another class than NumPy's raises TypeError.
+    """
     if not isinstance(operand, (list, tuple)):
-        return operand
+        return plain_array(operand) if isinstance(operand, np.ndarray) else operand
+    for item in operand:
+        if isinstance(item, np.ndarray):
+            plain_array(item)
     if not holds_tensor(operand):
         return np.asarray(operand)
     items = [unlisted(item) for item in operand]
