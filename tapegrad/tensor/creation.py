@@ -13,14 +13,15 @@ from . import runtime as rt
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
 from .ranges import RECORDED
-from .steering import is_steering, named, refuse, steering_tensor
+from .steering import fixed, is_steering, named, refuse, steering_tensor
 from .values import (
+    FLOATS,
     Leaf,
     array_of,
+    differentiates,
     is_recorded,
     is_tensor,
     meta_of,
-    records,
     value_of,
     wrap,
 )
@@ -35,7 +36,7 @@ def _input(array: Any):
 
 
 def _check_dtype(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+    if array.dtype not in FLOATS:
         raise TypeError(
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
             "pass dtype=float"
@@ -117,9 +118,12 @@ def _creator(name):
         if _is_filled(name, args, kwargs):
             if not requires_grad and name in RECORDED:
                 return RECORDED[name](*args, **kwargs)
-            refuse(f"{name} takes the value of a tensor")
-        args = [value_of(argument) for argument in args]
-        kwargs = {key: value_of(argument) for key, argument in kwargs.items()}
+            if requires_grad:
+                refuse("an input is made of a tensor (requires_grad=True)")
+        of_shape = name.endswith("_like")  # of the first argument the values do not matter
+        shapes = [value_of(argument) for argument in args[:of_shape]]
+        args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
+        kwargs = {key: fixed(argument, f"{name}()") for key, argument in kwargs.items()}
         made = numpy_function(*args, **kwargs)
         if isinstance(made, tuple):  # linspace with its step
             return tuple([_made(np.asarray(part), requires_grad) for part in made])
@@ -150,7 +154,7 @@ def astype(self, dtype, copy=True):
     value = array_of(self)
     if value.dtype == dtype and not copy:
         return self
-    if not records(self) or dtype.kind != "f" or value.dtype.kind != "f":
+    if not differentiates(self) or dtype.kind in "iub":
         return steering_tensor(converted, self, dtype=dtype)
     if value.dtype == dtype:
         return copy_tensor(self)

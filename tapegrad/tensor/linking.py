@@ -28,7 +28,12 @@ assert _declarations
 
 
 def convert(tensor, dtype):
-    """A recorded array tensor in another floating dtype."""
+    """A recorded array tensor in float64 or float32; other dtypes raise TypeError."""
+    if dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad: a recorded tensor cannot become {dtype}; a derivative passes only through "
+            "float64 and float32: use one of these, or detach()"
+        )
     return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
 
 
