@@ -84,7 +84,7 @@ class Compiled(Replayed):
             found = fast.value(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 return found[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
@@ -103,7 +103,7 @@ class Compiled(Replayed):
             found = fast.value_and_grad(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]
@@ -191,10 +191,12 @@ class Compiled(Replayed):
         """The arguments as a batch, evaluated."""
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
         variant = self._variant(*batch.arguments(0)) if batch.count else None
+        if variant is not None and variant.trial is not None:
+            variant = self._variant(*batch.arguments(batch.count - 1))  # compared there, too
         if variant is not None:
             batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
             if batch.count >= HOT:
-                self._make_native(variant)
+                self._make_native(variant, batch.arguments(0))
         else:
             for row in range(batch.count):
                 batch.set(row, *self._flat(gradient, *batch.arguments(row)))
@@ -240,7 +242,10 @@ class Compiled(Replayed):
         return variant.program.jitted()
 
     def wait(self) -> None:
-        """Wait until code that is being compiled in a thread beside is ready."""
+        """Wait until code that is being compiled in a thread beside is ready.
+
+        Raises RuntimeError where that failed: the function goes on interpreted.
+        """
         for future in self._compiling:
             future.result()
         for derived in self._derived.values():

@@ -10,9 +10,10 @@ import numpy as np
 
 from .inputs import plain, tree_build, tree_leaves
 from .program.arguments import Arguments
-from .program.background import HOT, compile_later
+from .program.background import HOT, compile_later, failed
 from .program.fast import FastCall, fast_call
 from .program.rounding import first_difference
+from .program.takeover import Trial
 from .program.variants import Families, NotRecorded, Traced, Variant, Variants
 from .tensor.tracing import users_level
 from .transforms import value_and_grad
@@ -39,12 +40,14 @@ class Replayed:
         self._fast: FastCall | None = None
         self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
+        self._compares = verify != "never"  # native code with the interpreted program
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
             return self._eagerly(args, kwargs, gradient)
+        self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
             if stopped is not None:
@@ -53,8 +56,8 @@ class Replayed:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
         family.hits += 1
-        if family.hits == HOT and not variant.program.native:
-            self._make_native(variant)
+        if family.hits == HOT:
+            self._make_native(variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -71,8 +74,10 @@ class Replayed:
         return found
 
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
-        """Let the next call be a short one, if it is like this."""
+        """Let the next call be a short one, if it is like this; not while code is on trial."""
         fast = fast_call(variant, arguments)
+        if variant.trial is not None:  # looked at after `fast` has its program
+            fast = None
         if not gradient:
             self._fast_value = fast
             return
@@ -151,7 +156,7 @@ class Replayed:
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
         if self._native:
-            self._make_native(variant)
+            self._make_native(variant, traced.values)
 
     def _eagerly(self, args, kwargs, gradient: bool):
         if gradient:
@@ -201,6 +206,25 @@ class Replayed:
             stacklevel=users_level(),
         )
 
-    def _make_native(self, variant: Variant) -> None:
-        if self._native is not False and not variant.program.native:
-            self._compiling.append(compile_later(variant, self._memory == "sqrt"))
+    def _make_native(self, variant: Variant, values: list | None) -> None:
+        """Let native code be made of a program, and be compared with it at some inputs first."""
+        if self._native is False or variant.asked or variant.program.native:
+            return
+        variant.asked = True
+        trial = Trial(variant.program, values) if self._compares else None
+        cut = self._memory == "sqrt"
+        self._compiling.append(compile_later(variant, cut, self._name, trial))
+
+    def _go_on_with_trials(self, family: Variants, values: list) -> None:
+        """Compare new native code with the interpreted programs at the inputs of this call."""
+        for variant in family.found:
+            if (trial := variant.trial) is not None:
+                try:
+                    over = trial.is_over(variant.program, values)
+                except RuntimeError as error:
+                    over = True
+                    variant.program, variant.fast = trial.plain, None
+                    if variant.failure is None:  # no other thread was here
+                        failed(variant, self._name, error, users_level() + 1)
+                if over:
+                    variant.trial = None

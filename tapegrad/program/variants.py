@@ -42,7 +42,9 @@ class Variant:
     account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
-    failure: Exception | None = None  # of the compilation of native code
+    asked: bool = False  # for native code
+    trial: Any = None  # of native code (see `takeover`), while it is not over
+    failure: Exception | None = None  # why there is no native code
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
@@ -145,6 +147,11 @@ class Traced:
 
     def __exit__(self, *problem) -> None:
         self._leave.close()
+
+    @property
+    def values(self) -> list:
+        """Those of the inputs."""
+        return self._call[1].values
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""

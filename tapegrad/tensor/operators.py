@@ -88,9 +88,13 @@ def _compare(name):
     return method
 
 
-def floor_divide(x, y):
-    """`x // y`: the floor of the quotient; its derivative is zero."""
-    return apply("floor", apply("divide", x, y))
+def divided(x, y):
+    """divmod(x, y): `x // y` and `x % y`, element by element."""
+    return apply("floor_divide", x, y), apply("remainder", x, y)
+
+
+def _divmod_method(x, y):
+    return divided(x, y) if _understands(x) and _understands(y) else NotImplemented
 
 
 def _unary(name):
@@ -107,8 +111,10 @@ METHODS = {
     "__pos__": lambda self: apply("multiply", self, 1.0),
     "__mod__": _binary("remainder"),
     "__rmod__": _reflected(_binary("remainder")),
-    "__floordiv__": floor_divide,
-    "__rfloordiv__": _reflected(floor_divide),
+    "__floordiv__": _binary("floor_divide"),
+    "__rfloordiv__": _reflected(_binary("floor_divide")),
+    "__divmod__": _divmod_method,
+    "__rdivmod__": _reflected(_divmod_method),
     "__invert__": lambda self: steering_tensor(operator.invert, self),
     "__hash__": object.__hash__,
 }
