@@ -10,7 +10,7 @@ from ..codegen.layout import LEAF
 from ..inputs import tree_build, tree_leaves
 from ..replay.computed import LARGEST, are_doubles
 from ..tensor import runtime as rt
-from ..tensor.values import is_recorded, is_tensor, value_of
+from ..tensor.values import is_recorded, is_tensor, plain_array, value_of
 
 _FLOAT64 = np.dtype(np.float64)
 _STATIC = (bool, int, str, bytes, type(None))
@@ -69,6 +69,7 @@ class Arguments:
         if kind is float or (differentiated and kind is int) or kind is np.float64:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
+            value = plain_array(value) if isinstance(value, np.ndarray) else value
             if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
                 if not are_doubles(np.asarray(value)):
                     self.reason = f"an argument holds integers beyond ±{LARGEST}"

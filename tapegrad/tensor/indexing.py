@@ -24,6 +24,7 @@ from .values import (
     is_recorded,
     is_tensor,
     meta_of,
+    plain_array,
     records,
     scalar_of,
     shape_of,
@@ -43,6 +44,8 @@ def _plain_key(key):
         return tuple([_plain_key(part) for part in key])
     if type(key) is slice:
         return _plain_slice(key)
+    if isinstance(key, np.ndarray):
+        return plain_array(key)
     key = unlisted(key) if isinstance(key, list) and key else key
     if not is_tensor(key):
         return key

@@ -46,10 +46,14 @@ def _float_of(operand):
     return float(operand) if type(operand) is Fraction else operand
 
 
-def _power_method(x, y, modulus=None):
+def _power_method(x, y):
     if not _understands(y) or not _understands(x):
         return NotImplemented
     return power(_float_of(x), _float_of(y))
+
+
+def _power_modulo(x, y):
+    raise TypeError("tapegrad: pow() of three arguments is for integers; use (x ** y) % z")
 
 
 def _delete(tensor, key):
@@ -66,6 +70,7 @@ rt.slow.update(
     negative=lambda x, _: apply("negative", x),
     set_item=set_item,
     delete_item=_delete,
+    power_modulo=_power_modulo,
 )
 
 
