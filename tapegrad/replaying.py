@@ -10,10 +10,11 @@ from concurrent.futures import Future
 import numpy as np
 
 from .inputs import plain, tree_build, tree_leaves
-from .program.arguments import Arguments
+from .program.arguments import Arguments, own_copy
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
-from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .program.rows import READS_OTHERS
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree, reads_others
 from .tensor.tracing import users_level
 from .transforms import value_and_grad
 
@@ -64,7 +65,9 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            self._check(found, args, kwargs, gradient)
+            expected = self._check(found, args, kwargs, gradient)
+            if self._reason is not None:
+                return expected
             variant.checked = 1 + gradient
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
@@ -154,15 +157,22 @@ class Replayed:
             self._make_native(variant)
 
     def _eagerly(self, args, kwargs, gradient: bool):
+        """Call the function as it is; as in a program, what it writes to arguments stays there."""
+        own = {k % len(args) for k in self._argnums} if gradient and args else set()
+        args = [arg if k in own else own_copy(arg) for k, arg in enumerate(args)]
+        kwargs = {name: own_copy(arg) for name, arg in kwargs.items()}
         if gradient:
             return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
                 *args, **kwargs
             )
         return self._f(*args, **kwargs), None
 
-    def _check(self, found, args, kwargs, gradient: bool) -> None:
-        """Compare with the function called as it is."""
+    def _check(self, found, args, kwargs, gradient: bool):
+        """Compare with the function called as it is; returns what that gives."""
         expected = self._eagerly(args, kwargs, gradient)
+        if reads_others(expected, []):
+            self._give_up(READS_OTHERS)
+            return expected
         pairs = itertools.zip_longest(
             tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
         )
@@ -173,6 +183,7 @@ class Replayed:
                     "depends on something else than its arguments, such as random numbers or state "
                     "that changes between calls; pass that as an argument, or use verify='never'"
                 )
+        return expected
 
     def _branch(self, family: Variants, stopped: str) -> None:
         """The programs so far do not know how to go on."""
@@ -186,6 +197,7 @@ class Replayed:
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
+        self._fast = self._fast_value = None
         warnings.warn(
             f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
             RuntimeWarning,

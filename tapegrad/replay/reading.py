@@ -220,7 +220,7 @@ def scan(w):
         if load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
             op = load_i32(row, 0)
             op = -op if op < 0 else op
-            if op > ARRAY or op == CONSTANT:
+            if op > ARRAY or op == CONSTANT or op == LEAF:
                 store_i64(w, AT, place + 1)
                 return place
             if op >= 4 * FIRST_CODE:
