@@ -7,10 +7,10 @@ import threading
 
 import numpy as np
 
-from .adjoint_rules import seen_as
 from .codegen import bridge
 from .codegen.layout import ARRAY
 from .differentiate import RULES
+from .layouts import seen_as
 from .ops import called
 from .ops.table import MOST_CODES, declare, users_name
 from .tape import store

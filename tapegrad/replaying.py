@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -13,7 +12,8 @@ from .inputs import plain, tree_build, tree_leaves
 from .program.arguments import Arguments
 from .program.background import HOT, compile_later
 from .program.fast import FastCall, fast_call
-from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .program.rounding import first_difference
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants
 from .tensor.tracing import users_level
 from .transforms import value_and_grad
 
@@ -64,7 +64,7 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            self._check(found, args, kwargs, gradient)
+            self._check(found, self._eagerly(args, kwargs, gradient), variant, arguments)
             variant.checked = 1 + gradient
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
@@ -160,19 +160,28 @@ class Replayed:
             )
         return self._f(*args, **kwargs), None
 
-    def _check(self, found, args, kwargs, gradient: bool) -> None:
-        """Compare with the function called as it is."""
-        expected = self._eagerly(args, kwargs, gradient)
-        pairs = itertools.zip_longest(
-            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
-        )
-        for (_, a), (_, b) in pairs:
-            if not agree(a, b):
-                raise RuntimeError(
-                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
-                    "depends on something else than its arguments, such as random numbers or state "
-                    "that changes between calls; pass that as an argument, or use verify='never'"
-                )
+    def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
+        """Compare with what the function gave when it was called as it is."""
+
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.gradients(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
+        def noise():
+            return variant.noise(arguments.values, again, adjoints if gradient else None)
+
+        if (pair := first_difference(found, expected, noise)) is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
 
     def _branch(self, family: Variants, stopped: str) -> None:
         """The programs so far do not know how to go on."""

@@ -7,6 +7,7 @@ owns, and the slopes of the table evaluated on tensors.
 from __future__ import annotations
 
 import functools
+import math
 import types
 from typing import Any
 
@@ -59,10 +60,13 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     `memory` holds what has the layout of `base`, `lead` times one after the other if it is given;
     then the result has that axis first.
     """
+    low, high = bounds(base)
+    fits = memory.flags.c_contiguous and memory.itemsize == base.itemsize
+    if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
+        raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
     shape = (*lead, *view.shape)
     if not view.size:
         return np.ndarray(shape, memory.dtype, memory)
-    low, high = bounds(base)
     offset = view.__array_interface__["data"][0] - low
     strides = (*[high - low for _ in lead], *view.strides)
     return np.ndarray(shape, memory.dtype, memory, offset, strides)

@@ -195,17 +195,6 @@ def test_scalars(name):
     assert x.grad.tolist() == [0.0, np.sum(expected == 5.0)]
 
 
-def test_a_number_turned_round_is_itself():
-    """NumPy reads the element there, instead of a view of it."""
-    for number in (lambda x: x[0], lambda x: np.sum(x), lambda x: x[:1].reshape(())):
-        f = lambda x, n=number: np.flip(n(x)) ** 2  # noqa: E731
-        x = np.array([0.3, 0.5])
-        value, gradient = tg.value_and_grad(f)(x)
-        assert value == number(x) ** 2 and gradient[0] == 2 * number(x)
-        np.testing.assert_array_equal(tg.hessian(f)(x)[0, 0], 2.0)
-        assert np.shape(np.flip(tg.tensor(x)[0])) == ()
-
-
 def test_views_cost_no_row():
     x = tg.tensor(np.ones((2, 3)), requires_grad=True)
     y = x * 2.0

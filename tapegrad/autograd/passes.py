@@ -12,9 +12,9 @@ import threading
 
 import numpy as np
 
-from ..adjoint_rules import seen_as
 from ..codegen import layout
-from ..differentiate import adjoints_if_reached, in_zeros
+from ..differentiate import adjoints_if_reached
+from ..layouts import in_zeros, seen_as
 from ..tape import store
 from ..tape.adjoint import Sweep
 from ..tape.tape import Reader, needed

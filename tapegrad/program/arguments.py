@@ -99,7 +99,7 @@ class Arguments:
                 tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
             if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
-            rt.note_input(tensor._id)
+            rt.note_input(tensor._id, differentiated)
             made.append((tensor, differentiated))
         trace.held.extend(tensor for tensor, _ in made)
         return made
@@ -113,6 +113,13 @@ class Arguments:
             leaves = [value if fixed else next(given) for fixed, value in _take(static, count)]
             made.append(tree_build(tree, iter(leaves)))
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
+
+    def call(self, f, values: list):
+        """What a function gives for other values of the inputs, which have the types they had."""
+        pairs = zip(values, self.kinds, strict=True)
+        made = [x if dtype == _FLOAT64 else np.array(x, dtype)[()] for x, (dtype, _, _) in pairs]
+        args, kwargs = self.build(made)
+        return f(*args, **kwargs)
 
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""

@@ -164,7 +164,11 @@ def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict
             f"are {len(args)}"
         )
     numbers = [number % len(args) for number in argnums]
-    if not isinstance(arrays, (tuple, list)) or len(arrays) != len({*numbers}):
+    if len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"tapegrad.compile: out needs argnums that name each argument once, not {argnums}"
+        )
+    if not isinstance(arrays, (tuple, list)) or len(arrays) != len(numbers):
         raise ValueError(
             f"tapegrad.compile: out must be {len(numbers)} arrays, one for each argument of "
             f"argnums {argnums}"

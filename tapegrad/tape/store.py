@@ -289,9 +289,8 @@ def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
     """Free those inputs that no row and no view needs; returns the bytes let go."""
     given = 0
     entries = collections.Counter(id(array) for array in _arrays.values())
-    owners = collections.Counter(
-        id(t._array) for ref in leaves.values() if (t := ref()) is not None
-    )
+    alive = list(leaves.values())  # in one step: threads and the collector change it meanwhile
+    owners = collections.Counter(id(t._array) for ref in alive if (t := ref()) is not None)
     for number in retired:
         ours = entries[id(_arrays[number])] + owners[id(_arrays[number])]
         viewed = sys.getrefcount(_arrays[number]) > ours + 1
@@ -313,6 +312,6 @@ def statistics() -> dict[str, int]:
         "rows": sum(word(slot, layout.USED_ROWS) for slot in order),
         "bytes": sum(len(memory) for memory in chunks.values()),
         "array_bytes": get_word(layout.STATE_BYTES),
-        "inputs": sum(1 for _ in leaves),
+        "inputs": len(leaves),
         "looks": looks,
     }

@@ -47,14 +47,15 @@ class Work:
     def follow(self) -> None:
         """Take over the store's chunks as they are now."""
         slots = len(store.table)
-        self.sequence = np.array(store.input_slots + store.order, np.int64)
+        self.input_slots = list(store.input_slots)
+        self.sequence = np.array(self.input_slots + store.order, np.int64)
         self.places = np.zeros(slots, np.int64)
         self.places[self.sequence] = np.arange(len(self.sequence))
         self.adjoints = np.zeros(slots, np.int64)
         self.lowest = np.zeros(slots, np.int64)
         self.table = store.table.copy()
         self.length = len(self.sequence)
-        self.set(FRAME_INPUTS=len(store.input_slots), FRAME_EARLIER_WRITES=-1)
+        self.set(FRAME_INPUTS=len(self.input_slots), FRAME_EARLIER_WRITES=-1)
         self.set(
             FRAME_CHUNKS=self.table.ctypes.data,
             FRAME_ADJOINTS=self.adjoints.ctypes.data,

@@ -1,10 +1,9 @@
-"""Making tensors, and what leaves them again as plain values."""
+"""Making tensors, and what they say of themselves."""
 
 from __future__ import annotations
 
-import dis
+import numbers
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from ..tape import store
 from . import runtime as rt
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
-from .steering import is_steering, learned, named, steered, steering_tensor
+from .steering import is_steering, named, steering_tensor
 from .values import (
     Leaf,
     array_of,
@@ -25,8 +24,6 @@ from .values import (
     wrap,
 )
 
-_STORE_ITEM = dis.opmap["STORE_SUBSCR"]
-
 
 def _input(array: Any):
     """An input that requires grad, on an array that nobody else writes."""
@@ -36,7 +33,7 @@ def _input(array: Any):
     return made
 
 
-def _check_dtype(name, array) -> None:
+def _check_dtype(name: str, array: np.ndarray) -> None:
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise TypeError(
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
@@ -146,52 +143,6 @@ for _name in "zeros_like ones_like full_like empty_like".split():
     function(_name)(_creator(_name))
 
 
-def detach(self):
-    """The value as a tensor that is not recorded; it shares memory."""
-    if rt.trace() is not None and is_recorded(self):
-        return steering_tensor(np.array, self)
-    return wrap(self._array if type(self) is rt.Array else self._value)
-
-
-def numpy_value(self):
-    """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
-    if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
-        return array_of(self)
-    if is_recorded(self):
-        raise RuntimeError(
-            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
-            "detach().numpy()"
-        )
-    return array_of(self)
-
-
-def as_numpy_array(self, dtype=None, copy=None):
-    """What `np.asarray(t)` asks for."""
-    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
-        return np.array(array_of(self), dtype=dtype, copy=copy)
-    if is_recorded(self):
-        raise TypeError(
-            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
-            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
-        )
-    value = array_of(self)
-    return np.array(value, dtype=dtype, copy=copy)
-
-
-def item(self, *index):
-    """The one element as a Python number; the derivative is left behind silently."""
-    learned(self[index] if index else self, "item()")
-    if type(self) is rt.Scalar:
-        return self._value
-    return self._array.item(*index)
-
-
-def tolist(self):
-    """The value as nested lists of Python numbers."""
-    learned(self, "tolist()")
-    return array_of(self).tolist()
-
-
 def astype(self, dtype, copy=True):
     """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
     dtype = np.dtype(dtype)
@@ -208,79 +159,6 @@ def astype(self, dtype, copy=True):
 @named
 def converted(value, dtype):
     return np.asarray(value).astype(dtype)
-
-
-def _lossy(kind):
-    """`float()` or `int()` of a tensor, which warn that the derivative is lost."""
-
-    def method(self):
-        value = value_of(self)
-        if value.size != 1:
-            raise TypeError(
-                f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
-                "can become a number"
-            )
-        learned(self, f"{kind.__name__}()")
-        if is_recorded(self) and rt.is_recording() and not is_steering(self):
-            _warn_of_loss(kind.__name__, sys._getframe(1))
-        return kind(value.item())
-
-    return method
-
-
-def _warn_of_loss(name, frame):
-    """Say that the line at which a frame is loses a derivative; refuse it if it is `y[i] = t`."""
-    line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    if _writes_item(frame):
-        raise TypeError(
-            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
-            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
-        )
-    warnings.warn(
-        f"{name}() of a recorded tensor loses its derivative ({line}); use item() if that is "
-        "meant, or NumPy's functions on the tensor",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
-def _writes_item(frame) -> bool:
-    """Whether a frame is at `y[i] = t`.
-
-    NumPy then asks `t` for float() alone, and nothing but the frame's own instruction tells that
-    from `float(t)`.
-    """
-    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
-
-
-def _bool(self):
-    value = value_of(self)
-    if value.size != 1:
-        raise ValueError(
-            f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
-            "all()"
-        )
-    learned(steered(np.not_equal, self, 0) if value.dtype.kind == "f" else self, "bool()")
-    return bool(value.item())
-
-
-def _index(self):
-    value = array_of(self)
-    if value.ndim or value.dtype.kind not in "iu":
-        raise TypeError("tapegrad: only integer tensors without axes can be used as an index")
-    learned(self, "an index")
-    return int(value)
-
-
-def _text(self):
-    learned(self, "str()")
-    body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
-    value = array_of(self)
-    dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
-    node = self.grad_fn
-    grad = ", requires_grad=True" if is_recorded(self) else ""
-    grad = grad if node is None else f", grad_fn=<{node.name()}>"
-    return f"tensor({body}{dtype}{grad})"
 
 
 def _iterate(self):
@@ -331,31 +209,32 @@ def _requires_grad(self) -> bool:
 
 
 METHODS = {
-    "detach": detach,
-    "numpy": numpy_value,
-    "item": item,
-    "tolist": tolist,
     "astype": astype,
     "requires_grad_": _requires_grad_,
-    "__array__": as_numpy_array,
-    "__float__": _lossy(float),
-    "__int__": _lossy(int),
-    "__bool__": _bool,
-    "__index__": _index,
-    "__repr__": _text,
-    "__iter__": _iterate,
-    "__len__": _length,
     "shape": property(lambda self: np.shape(value_of(self))),
     "ndim": property(lambda self: np.ndim(value_of(self))),
     "size": property(lambda self: int(np.size(value_of(self)))),
     "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
     "nbytes": property(lambda self: array_of(self).nbytes),
     "requires_grad": property(_requires_grad, _requires_grad_),
+    "real": property(lambda self: self),
+    "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
+    "conj": lambda self: self,
+    "conjugate": lambda self: self,
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
     "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
 }
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)
+
+
+def _make_numbers_and_arrays() -> None:
+    """Scalars are numbers, as `np.float64` is: without length. Arrays without axes are not."""
+    numbers.Real.register(rt.Scalar)
+    rt.Array.__iter__, rt.Array.__len__ = _iterate, _length
+
+
+rt.on_start.append(_make_numbers_and_arrays)
 
 
 def _is_input(tensor) -> bool:

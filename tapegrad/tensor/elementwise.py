@@ -17,6 +17,10 @@ def _make(op: Pointwise):
     arguments = ", ".join(op.inputs)
 
     def operation(*operands):
+        if len(operands) != len(op.inputs):  # one more would be NumPy's out=
+            raise TypeError(
+                f"tapegrad.{op.name}: got {len(operands)} arguments; it takes {arguments}"
+            )
         return apply(op.name, *operands)
 
     operation.__name__ = operation.__qualname__ = op.name

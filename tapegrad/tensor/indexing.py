@@ -132,9 +132,14 @@ def get_item(tensor, key):
 
 def deposit(x, picked, size: int):
     """An array of `size` zeros to which the elements of `x` are added at positions."""
+    x = pack(x) if type(x) is rt.Scalar else x
     out = np.zeros(size, array_of(x).dtype)
-    np.add.at(out, picked.ravel(), array_of(x).ravel())
-    return rt.row(DEPOSIT, out, x, picked) if records(x) else wrap(out)
+    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    if not records(x, picked):
+        return wrap(out)
+    if not is_tensor(x) and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return rt.row(DEPOSIT, out, x, picked)
 
 
 def set_item(tensor, key, value) -> None:

@@ -137,4 +137,4 @@ def stack_equal(items):
     if not records(*items):
         return rt.wrap(out)
     items = [pack(item) if type(item) is rt.Scalar else item for item in items]
-    return link(out, [(in_dtype(item, out.dtype), out[k]) for k, item in enumerate(items)])
+    return link(out, [(in_dtype(item, out.dtype), out[k, ...]) for k, item in enumerate(items)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from fractions import Fraction
 
 import numpy as np
 
@@ -29,20 +30,25 @@ def _binary(name):
     def method(x, y):
         if not _understands(y) or not _understands(x):
             return NotImplemented
-        return apply(name, x, y)
+        return apply(name, _float_of(x), _float_of(y))
 
     return method
 
 
 def _understands(operand) -> bool:
     kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
-    return isinstance(operand, kinds)
+    return isinstance(operand, kinds) or type(operand) is Fraction
+
+
+def _float_of(operand):
+    """A fraction as the float that it is beside one; else the operand."""
+    return float(operand) if type(operand) is Fraction else operand
 
 
 def _power_method(x, y, modulus=None):
     if not _understands(y) or not _understands(x):
         return NotImplemented
-    return power(x, y)
+    return power(_float_of(x), _float_of(y))
 
 
 def _delete(tensor, key):
@@ -70,9 +76,9 @@ def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
-        if not _understands(y):
+        if not _understands(y) and type(y) is not complex:
             return NotImplemented
-        return steering_tensor(function, x, unlisted(y))
+        return steering_tensor(function, x, _float_of(unlisted(y)))
 
     return method
 

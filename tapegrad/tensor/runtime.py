@@ -95,6 +95,7 @@ class _Mode(threading.local):
 
 
 _mode = _Mode()
+_differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
 _count_lock = threading.Lock()
 
 
@@ -153,18 +154,26 @@ def recording():
         yield
     finally:
         _mode.depth -= 1
+        _differentiated.difference_update(_mode.inputs[inputs:])
         del _mode.inputs[inputs:]
         set_recording(before)
 
 
-def note_input(number: int) -> None:
+def note_input(number: int, differentiated: bool = True) -> None:
     """Remember that a row is an input of the innermost transform under way."""
     _mode.inputs.append(number)
+    if differentiated:
+        _differentiated.add(number)
 
 
 def noted_inputs() -> list[int]:
     """Rows that are inputs of the transforms under way, outermost first."""
     return list(_mode.inputs)
+
+
+def differentiated() -> set[int]:
+    """Rows with respect to which transforms under way differentiate, of any thread."""
+    return set(_differentiated)
 
 
 def is_nested() -> bool:
