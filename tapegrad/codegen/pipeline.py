@@ -156,7 +156,7 @@ def _joined(piece):
 
 
 def magic() -> str:
-    """What machine code depends on, beside what it is made from."""
+    """The processor that machine code is for, as Numba describes it."""
     return repr(_target().codegen().magic_tuple())
 
 
