@@ -11,7 +11,7 @@ import numpy as np
 from .adjoint_rules import RULES as STRUCTURAL
 from .codegen import layout
 from .infinities import product, settled
-from .layouts import in_dtype_of, in_zeros, seen_as
+from .layouts import cast, in_zeros, seen_as
 from .ops.table import Pointwise, find
 from .tape import store
 from .tape.adjoint import FreedError
@@ -60,7 +60,7 @@ class Differentiation(Walk):
             return
         if view is not None and not rt.same_place(view, base):
             adjoint = in_zeros(base, view, adjoint)
-        adjoint = in_dtype_of(base, adjoint)
+        adjoint = cast(adjoint, base.dtype)
         before = self.adjoints.get(number)
         self.adjoints[number] = adjoint if before is None else before + adjoint
         self.writing.set(number, -1)
@@ -164,7 +164,7 @@ def deposit_rule(walk, number, adjoint):
 
 def convert_rule(walk, number, adjoint):
     (source, tensor), _ = walk.operands(number)
-    walk.add(source, tensor._array, in_dtype_of(tensor._array, adjoint))
+    walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
 
 
 def computed_rule(walk, number, adjoint):

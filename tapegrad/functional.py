@@ -15,6 +15,7 @@ from .differentiate import reached, recorded_adjoints
 from .inputs import Inputs
 from .jacobians import columns_of, rows_of
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
 from .tensor.steering import refuse
 from .tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .transforms import pulled, pushed
@@ -51,7 +52,7 @@ class _Call:
                     f"the {what} must be a tensor or a tuple of tensors; {place} has type "
                     f"{type(value).__name__}",
                 )
-        return many, given if many else (given,)
+        return many, tuple(map(unlisted, given if many else (given,)))
 
     def vector(self, v, like, many, whose):
         """The vector that a matrix is multiplied by: one tensor for each of `like`."""

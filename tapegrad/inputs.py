@@ -9,6 +9,7 @@ from .tape.adjoint import Sweep
 from .tensor import memory
 from .tensor import runtime as rt
 from .tensor.apply import apply
+from .tensor.linking import unlisted
 from .tensor.values import FLOATS, is_recorded, value_of
 
 
@@ -96,7 +97,8 @@ class Inputs(InputTensors):
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:
-            tensor = array_input(name, place, memory.copy_of(np.asarray(value_of(value))))
+            array = np.asarray(value_of(unlisted(value)))
+            tensor = array_input(name, place, memory.copy_of(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
         return tensor

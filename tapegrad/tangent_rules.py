@@ -11,7 +11,7 @@ import numpy as np
 
 from .adjoint_rules import grouped_axes, product_of_others, shares
 from .infinities import symmetric_product as product
-from .layouts import in_dtype_of
+from .layouts import cast
 from .ops.table import find
 from .tape.tape import name_of_row
 from .tensor.apply import apply
@@ -76,7 +76,7 @@ def joined(walk, number, pairs):
     out = np.zeros((walk.directions, *base.shape), base.dtype)
     linked = []
     for tangent, view in pairs:
-        tangent = in_dtype_of(base, tangent)
+        tangent = cast(tangent, base.dtype)
         place = placed(out, base, view, walk.directions)
         repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
         if repeated:

@@ -61,7 +61,7 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     then the result has that axis first.
     """
     low, high = bounds(base)
-    fits = memory.flags.c_contiguous and memory.itemsize == base.itemsize
+    fits = memory.flags.c_contiguous and memory.dtype == base.dtype == view.dtype
     if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
         raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
     shape = (*lead, *view.shape)

@@ -28,7 +28,7 @@ BINARY = [
     "np.clip({0}, -0.5, {1} * {1} + 0.4)", "np.where({1} > -0.2, np.sin({0}), {0} * 0.5)",
     "np.maximum({0} - {1}, 0.0) ** 2 * 0.5",
 ]  # fmt: skip
-#: An array of any shape to a number.
+#: An array of at least one axis to a number.
 REDUCED = [
     "np.sum({0})", "np.mean({0})", "np.max({0})", "np.min({0})", "np.var({0})", "np.ptp({0})",
     "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})", "np.std(np.append({0}, 2.0))",
@@ -42,7 +42,6 @@ PICKED = [
     "{0}[np.array(1)]", "{0}[{i}]", "{0}[-1]", "np.dot({0}, {0})", "{0} @ {0}[::-1]",
     "np.trapezoid({0})", "{0}[np.argsort({0})][1]", "np.sum({0}[np.argsort({0})[:2]])",
     "np.sort({0})[1]", "sum({0})", "max({0}[0], {0}[1])", "min({0}[0], {0}[-1])",
-    "{0}.item() if {0}.size == 1 else {0}[0]",
 ]  # fmt: skip
 #: A vector to an array that shares no memory with it.
 MADE_OF_VECTOR = [

@@ -115,9 +115,12 @@ class LoopWriter(Writer):
         border = self.pick(["np.inf", "np.inf", "0.0", "-np.inf"])
         near = ["D[i][j + 1]", "D[i + 1][j]", "D[i][j]"]
         cost = f"0.1 * {self.round_expression([*self.elements('i', 1), *self.elements('j', 1)], 1)}"
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.5:
             x, y = (self.pick([v for v in self.names(1) if self.shape(v)[0]]) for _ in "xy")
             cost = f"({x}[i % {self.shape(x)[0]}] - {y}[j % {self.shape(y)[0]}]) ** 2 * 0.1"
+            if self.long and self.shape(x)[0] * self.shape(y)[0] <= 4000:
+                n, m = self.shape(x)[0], self.shape(y)[0]
+                cost = f"({x}[i] - {y}[j]) ** 2"
         if border == "0.0":
             cell = self.bounded(self.pick(near), [*near, cost])
         else:

@@ -67,7 +67,12 @@ INTERPRETED = [
     Mode("compiled gradient", _COMPILED, "c.value_and_grad(*p)", "both"),
     Mode("compiled value", _COMPILED, "c(*p)", "value"),
     Mode("compiled hessian", _COMPILED, "c.hessian(*p)", "hessian", ("small",)),
-    Mode("compiled hvp", _COMPILED.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
+    Mode(
+        "compiled hvp",
+        _COMPILED.replace("f, argnums=A", "whole"),
+        "c.hvp(p[:k], v, *p[k:])",
+        "second",
+    ),
     Mode("compiled jvp", _COMPILED, "c.jvp(p, v)", "jvp", ("no data",)),
     Mode("compiled vjp", _COMPILED, "c.vjp(*p)[1](1.0)", "gradient", ("no data",)),
     Mode("compiled jacobian", _OUT, "c.jacobian(*p)", "jacobian", ("array", "small")),

@@ -113,8 +113,8 @@ STAYS = {
     "str": str,
     "repr": repr,
     "format": lambda t: f"{t:.3f}",
-    "percent": lambda t: "%.3f and %s" % (t, t),
-    "percent of one": lambda t: "%g" % t,
+    "percent": lambda t: "%.3f and %s" % (t, t),  # noqa: UP031
+    "percent of one": lambda t: "%g" % t,  # noqa: UP031
     "detach": lambda t: float(t.detach()),
     "compare": lambda t: t > 0.5,
     "float of a mask": lambda t: float(t > 0.5),
@@ -138,7 +138,8 @@ def test_what_has_no_derivative_or_asks_for_none_stays(take):
 
 def test_formats_are_those_of_the_value():
     def f(x):
-        assert f"{x[1]:.3f}" == f"{V[1]:.3f}" and "%.3f" % x[1] == "1.200"
+        assert f"{x[1]:.3f}" == f"{V[1]:.3f}"
+        assert "%.3f" % x[1] == "1.200"  # noqa: UP031
         assert f"{np.sum(x):10.2e}" == f"{V.sum():10.2e}"
         assert round(x[1]) == 1 and type(round(x[1])) is int
         assert round(x[1] * 1.11, 1).item() == round(V[1] * 1.11, 1)

@@ -76,6 +76,7 @@ OPERATORS = (
     "negative",
     "set_item",
     "delete_item",
+    "power_modulo",
 )
 
 # the recorder's state, words

@@ -148,11 +148,12 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
     if not (plain and exact):
         return None
-    if variant.fast is None:
+    fast = variant.fast
+    if fast is None or fast.program is not variant.program:
         structures = [structure(tree) for tree in arguments.trees]
-        structured = any(structures)
-        variant.fast = StructuredCall(variant, structures) if structured else FastCall(variant)
-    return variant.fast
+        fast = StructuredCall(variant, structures) if any(structures) else FastCall(variant)
+        variant.fast = fast
+    return fast
 
 
 def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:

@@ -42,11 +42,14 @@ def binary(op, i, x, j, y, value):
 
 @helper
 def slope_of(which, i, x, j, y, k, out):
-    """Row and value of a slope: `which` is twice the code of the operation, plus the operand."""
+    """Row and value of a slope: `which` is twice the code of the operation, plus the operand.
+
+    Row -2 stands for one that is 0 everywhere.
+    """
 '''
 
 _BETWEEN = '''
-    return -1, 0.0
+    return -2, 0.0
 
 
 @helper
@@ -78,11 +81,11 @@ def is_settled(frame, g_row):
 
 @helper
 def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
-    """Adjoint times slope to operand `id`; an adjoint of 0 gives 0 whatever the slope."""
+    """Adjoint times slope to operand `id`; either of 0, everywhere, gives 0 whatever the other."""
     s_row, s = slope_of(which, i, x, j, y, k, out)
     if s_row < 0 and s == 1.0:
         contribute(frame, id, g_row, g)
-    elif g == 0.0 and not s - s == 0.0 and is_settled(frame, g_row):
+    elif s_row == -2 or (g == 0.0 and not s - s == 0.0 and is_settled(frame, g_row)):
         contribute(frame, id, -1, 0.0)
     else:
         contribute(frame, id, binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s)

@@ -1,6 +1,7 @@
 """Floor 4: the recorded value. Operators, NumPy's functions, views and in-place writes."""
 
 from . import (
+    counting,
     creation,
     dispatch,
     einsum,
@@ -19,6 +20,7 @@ from .namespace import PUBLIC
 
 __all__ = [
     "PUBLIC",
+    "counting",
     "creation",
     "dispatch",
     "einsum",

@@ -12,14 +12,17 @@ from ..tape import store
 from . import runtime as rt
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
-from .steering import is_steering, named, steering_tensor
+from .ranges import RECORDED
+from .steering import fixed, is_steering, named, refuse, steering_tensor
 from .values import (
+    FLOATS,
     Leaf,
     array_of,
+    check_recordable,
+    differentiates,
     is_recorded,
     is_tensor,
     meta_of,
-    records,
     value_of,
     wrap,
 )
@@ -34,7 +37,7 @@ def _input(array: Any):
 
 
 def _check_dtype(name: str, array: np.ndarray) -> None:
-    if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
+    if array.dtype not in FLOATS:
         raise TypeError(
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
             "pass dtype=float"
@@ -83,13 +86,14 @@ def _new(name, data, dtype, requires_grad, copy_data):
     data = unlisted(data)
     if is_recorded(data):
         if requires_grad:
-            _refuse_input()
+            refuse("an input is made of a tensor (requires_grad=True)")
             data = data.detach()
         else:
             made = copy_tensor(data)
             return made if dtype is None else astype(made, dtype)
     source = value_of(data)
     array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    array = array.view()  # not the caller's object, whose shape and dtype are the caller's
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "
@@ -97,25 +101,15 @@ def _new(name, data, dtype, requires_grad, copy_data):
         )
     if not requires_grad:
         return wrap(array)
-    if copy_data or not array.flags.c_contiguous:
-        return _input(np.array(array, order="C"))
-    return _input(np.asarray(memoryview(array)))  # not the caller's object
+    if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
+        return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    return _input(np.asarray(memoryview(array)))
 
 
-def _filling(name: str, number: int, argument):
-    """An argument of a function that makes a tensor; of those named …_like the first is a shape."""
-    trace = rt.trace()
-    of_shape = name.endswith("_like") and number == 0
-    if trace is not None and is_recorded(argument) and not of_shape:
-        trace.refuse(f"{name} is filled from a tensor")
-    return value_of(argument)
-
-
-def _refuse_input() -> None:
-    """In a trace the derivative with respect to a new input cannot be asked for."""
-    trace = rt.trace()
-    if trace is not None:
-        trace.refuse("an input is made of a tensor (requires_grad=True)")
+def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether a tensor is filled from a recorded one; the first argument of …_like is a shape."""
+    given = [*args[name.endswith("_like") :], *kwargs.values()]
+    return any([is_recorded(unlisted(argument)) for argument in given])
 
 
 def _creator(name):
@@ -123,11 +117,19 @@ def _creator(name):
 
     def create(*args, requires_grad=False, **kwargs):
         rt.start()
-        args = [_filling(name, k, a) for k, a in enumerate(args)]
-        array = np.ascontiguousarray(numpy_function(*args, **kwargs)).reshape(
-            np.shape(numpy_function(*args, **kwargs))
-        )
-        return _input(array) if requires_grad else wrap(array)
+        if _is_filled(name, args, kwargs):
+            if not requires_grad and name in RECORDED:
+                return RECORDED[name](*args, **kwargs)
+            if requires_grad:
+                refuse("an input is made of a tensor (requires_grad=True)")
+        of_shape = name.endswith("_like")  # of the first argument the values do not matter
+        shapes = [value_of(argument) for argument in args[:of_shape]]
+        args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
+        kwargs = {key: fixed(argument, f"{name}()") for key, argument in kwargs.items()}
+        made = numpy_function(*args, **kwargs)
+        if isinstance(made, tuple):  # linspace with its step
+            return tuple([_made(np.asarray(part), requires_grad) for part in made])
+        return _made(made, requires_grad)
 
     create.__name__ = name
     create.__doc__ = (
@@ -137,9 +139,14 @@ def _creator(name):
     return function()(create)
 
 
-for _name in "zeros ones full empty arange linspace eye identity logspace geomspace".split():
+def _made(array, requires_grad: bool):
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    return _input(array) if requires_grad else wrap(array)
+
+
+for _name in "zeros ones empty eye identity arange".split():
     _creator(_name)
-for _name in "zeros_like ones_like full_like empty_like".split():
+for _name in "full linspace logspace geomspace zeros_like ones_like full_like empty_like".split():
     function(_name)(_creator(_name))
 
 
@@ -149,7 +156,7 @@ def astype(self, dtype, copy=True):
     value = array_of(self)
     if value.dtype == dtype and not copy:
         return self
-    if not records(self) or dtype.kind != "f" or value.dtype.kind != "f":
+    if not differentiates(self) or dtype.kind in "iub":
         return steering_tensor(converted, self, dtype=dtype)
     if value.dtype == dtype:
         return copy_tensor(self)
@@ -199,8 +206,14 @@ def _requires_grad_(self, requires_grad=True):
             "tg.tensor(t, requires_grad=True)"
         )
     _check_dtype("requires_grad_", self._array)
+    check_recordable("requires_grad_", self._array)
     rt.hold(self, _owner(self._array))
     _become_input(self)
+    return self
+
+
+def _conjugate(self):
+    """The tensor itself: it is real."""
     return self
 
 
@@ -219,8 +232,8 @@ METHODS = {
     "requires_grad": property(_requires_grad, _requires_grad_),
     "real": property(lambda self: self),
     "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
-    "conj": lambda self: self,
-    "conjugate": lambda self: self,
+    "conj": _conjugate,
+    "conjugate": _conjugate,
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
     "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
 }
