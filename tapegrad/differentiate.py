@@ -11,7 +11,7 @@ import numpy as np
 from .adjoint_rules import RULES as STRUCTURAL
 from .codegen import layout
 from .infinities import product, settled
-from .layouts import in_dtype_of, in_zeros, seen_as
+from .layouts import cast, in_zeros, seen_as
 from .ops.table import Pointwise, find
 from .tape import store
 from .tape.adjoint import FreedError
@@ -24,7 +24,7 @@ from .tensor.indexing import deposit
 from .tensor.linking import pack
 from .tensor.values import dtype_of, is_recorded, shape_of, value_of
 from .unwritten import without_writes
-from .walk import Walk, evaluate, tensor_at
+from .walk import Walk, elements, evaluate, tensor_at
 
 
 def unbroadcast(adjoint, shape):
@@ -60,7 +60,7 @@ class Differentiation(Walk):
             return
         if view is not None and not rt.same_place(view, base):
             adjoint = in_zeros(base, view, adjoint)
-        adjoint = in_dtype_of(base, adjoint)
+        adjoint = cast(adjoint, base.dtype)
         before = self.adjoints.get(number)
         self.adjoints[number] = adjoint if before is None else before + adjoint
         self.writing.set(number, -1)
@@ -158,12 +158,13 @@ def pack_rule(walk, number, adjoint):
 
 def deposit_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
-    walk.add(source, tensor._array, adjoint[picked])
+    if source >= 0:  # else the positions alone are recorded, in a trace
+        walk.add(source, tensor._array, elements(adjoint, picked))
 
 
 def convert_rule(walk, number, adjoint):
     (source, tensor), _ = walk.operands(number)
-    walk.add(source, tensor._array, in_dtype_of(tensor._array, adjoint))
+    walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
 
 
 def computed_rule(walk, number, adjoint):
@@ -172,6 +173,8 @@ def computed_rule(walk, number, adjoint):
 
 def gather_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
+    if source < 0:
+        return
     shape = tensor._array.shape
     size = int(np.prod(shape, dtype=np.int64))
     spread = deposit(adjoint, picked, size)

@@ -16,6 +16,7 @@ from .inputs import Inputs
 from .jacobians import columns_of, rows_of
 from .tensor import runtime as rt
 from .tensor.linking import unlisted
+from .tensor.steering import refuse
 from .tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .transforms import pulled, pushed
 
@@ -30,6 +31,7 @@ class _Call:
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.many, given = self.tensors("inputs", inputs)
         if not create_graph:
+            refuse(f"autograd.functional.{name} detaches its results; use create_graph=True")
             given = tuple(wrap(np.array(value_of(x))) for x in given)
         self.inputs = Inputs(f"autograd.functional.{name}", given, tuple(range(len(given))))
         self.outputs_many, self.outs = self.tensors(

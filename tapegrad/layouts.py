@@ -18,13 +18,11 @@ from .tensor.values import array_of, dtype_of, is_tensor, records, value_of
 from .walk import placed
 
 
-def in_dtype_of(base: np.ndarray, derivative):
+def cast(derivative, dtype):
     """An adjoint or tangent in the dtype of what it belongs to; a conversion is recorded."""
-    if dtype_of(derivative) == base.dtype:
+    if dtype_of(derivative) == dtype:
         return derivative
-    if is_tensor(derivative):
-        return derivative.astype(base.dtype)
-    return np.asarray(derivative, base.dtype)
+    return derivative.astype(dtype) if is_tensor(derivative) else np.asarray(derivative, dtype)
 
 
 def zeros_for(base: np.ndarray, *lead: int) -> np.ndarray:
@@ -37,7 +35,7 @@ def zeros_for(base: np.ndarray, *lead: int) -> np.ndarray:
 
 def seen_as(adjoint, base: np.ndarray, view: np.ndarray):
     """The adjoint of the row that owns `base`, seen through a view of it."""
-    adjoint = PUBLIC["broadcast_to"](in_dtype_of(base, adjoint), base.shape)
+    adjoint = PUBLIC["broadcast_to"](cast(adjoint, base.dtype), base.shape)
     full = PUBLIC["copy"](adjoint) if base.flags.c_contiguous else _laid_out(adjoint, base)
     return view_like(full, placed(full._array, base, view))
 
@@ -66,7 +64,7 @@ def in_zeros(base: np.ndarray, view: np.ndarray, adjoint):
     out = zeros_for(base)
     part = placed(out, base, view)
     adjoint = PUBLIC["broadcast_to"](adjoint, view.shape)
-    adjoint = in_dtype_of(base, pack(adjoint) if type(adjoint) is rt.Scalar else adjoint)
+    adjoint = cast(pack(adjoint) if type(adjoint) is rt.Scalar else adjoint, base.dtype)
     add_to_windows(part, value_of(adjoint))
     made = link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
     return made if base.flags.c_contiguous else view_like(made, placed(out, base, base))

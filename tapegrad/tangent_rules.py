@@ -11,7 +11,7 @@ import numpy as np
 
 from .adjoint_rules import grouped_axes, product_of_others, shares
 from .infinities import symmetric_product as product
-from .layouts import in_dtype_of
+from .layouts import cast
 from .ops.table import find
 from .tape.tape import name_of_row
 from .tensor.apply import apply
@@ -24,7 +24,7 @@ from .tensor.scans import cumsum
 from .tensor.shaping import reshape
 from .tensor.steering import named, steered
 from .tensor.values import array_of, is_tensor, records, shape_of, value_of
-from .walk import evaluate, placed
+from .walk import elements, evaluate, placed
 
 
 def aligned(tangent, ndim: int):
@@ -76,7 +76,7 @@ def joined(walk, number, pairs):
     out = np.zeros((walk.directions, *base.shape), base.dtype)
     linked = []
     for tangent, view in pairs:
-        tangent = in_dtype_of(base, tangent)
+        tangent = cast(tangent, base.dtype)
         place = placed(out, base, view, walk.directions)
         repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
         if repeated:
@@ -126,7 +126,7 @@ def gather_rule(walk, number):
         return None
     flat = reshape(tangent, (walk.directions, view.size))
     picked = reshape(walk.tensor(*positions), (out.size,))
-    return reshape(flat[:, picked], (walk.directions, *out.shape))
+    return reshape(elements(flat, (slice(None), picked)), (walk.directions, *out.shape))
 
 
 def deposit_rule(walk, number):

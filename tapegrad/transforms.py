@@ -127,7 +127,7 @@ def vjp(f, *primals):
         out = f(*inputs.args)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
-    value = out if nested else tree_build(out, iter([plain(value_of(o)) for o in outs]))
+    value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
         adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
@@ -143,6 +143,11 @@ def vjp(f, *primals):
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return value, back
+
+
+def copied(result):
+    """A result as the caller expects it, who may write to it: the tape has its own."""
+    return plain(np.array(value_of(result)))
 
 
 def pulled(outs, inputs, seeds, nested) -> list:
@@ -206,7 +211,7 @@ def jvp(f, primals, tangents):
         found = pushed(outs, inputs, seeds, nested)
     found = [tangent[0] for tangent in found]
     if not nested:
-        out = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+        out = tree_build(out, iter(map(copied, outs)))
     if not any(map(is_recorded, found)):
         found = [plain(value_of(tangent)) for tangent in found]
     return out, tree_build(out, iter(found))

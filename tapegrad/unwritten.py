@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from .codegen import layout
-from .ops.table import TABLE
 from .rewound import Rewound
-from .tape.tape import name_of_row, needed
+from .tape.tape import bounds, name_of_row, needed
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
@@ -24,8 +23,6 @@ from .tensor.linking import link, pack
 from .tensor.steering import named, steered
 from .tensor.values import is_recorded, is_tensor, value_of
 from .walk import placed
-
-_LINK = layout.ARRAY + TABLE["link"].code
 
 
 def without_writes(outputs, stops) -> list:
@@ -90,8 +87,11 @@ class Unwritten(Rewound):
         read = self.read(number)[:-1] if op != layout.CONSTANT else []
         operands = [_parameter(self.operand(*pair)) for pair in read]
         out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
-        if op == _LINK:  # beside each operand, its place in the output
-            operands[1::2] = [placed(out, base, place) for place in operands[1::2]]
+        if base is not None:  # the places in the output that operands go to, or are seen in
+            operands = [
+                placed(out, base, one) if type(one) is np.ndarray and _lies_in(base, one) else one
+                for one in operands
+            ]
         if not any(is_tensor(operand) for operand in operands):
             return out if base is None else rt.wrap(out)
         if op == layout.LOAD:
@@ -159,6 +159,15 @@ def _is_last(places):
     last = np.zeros(np.shape(places), bool)
     last[len(last) - 1 - np.unique(places[::-1], return_index=True)[1]] = True
     return last
+
+
+def _lies_in(base: np.ndarray, array: np.ndarray) -> bool:
+    """Whether an array shows a part of a buffer."""
+    if not array.size or array.dtype != base.dtype:
+        return False
+    low, high = bounds(base)
+    first, end = bounds(array)
+    return low <= first and end <= high
 
 
 def _array(value):

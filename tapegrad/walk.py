@@ -61,7 +61,7 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     then the result has that axis first.
     """
     low, high = bounds(base)
-    fits = memory.flags.c_contiguous and memory.itemsize == base.itemsize
+    fits = memory.flags.c_contiguous and memory.dtype == base.dtype == view.dtype
     if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
         raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
     shape = (*lead, *view.shape)
@@ -70,6 +70,12 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     offset = view.__array_interface__["data"][0] - low
     strides = (*[high - low for _ in lead], *view.strides)
     return np.ndarray(shape, memory.dtype, memory, offset, strides)
+
+
+def elements(x, key):
+    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
+    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
+    return (rt.wrap(np.asarray(x)) if plain else x)[key]
 
 
 class Walk:

@@ -5,7 +5,6 @@ a slope is finite. Each function is recorded at one input and called at others, 
 have changed their order and their sign, are tied, or are 0.
 """
 
-import functools
 import zlib
 
 import numpy as np
@@ -17,10 +16,6 @@ from tapegrad.ops.samples import points
 from tapegrad.ops.table import TABLE, Pointwise
 
 POINTWISE = {name: op for name, op in TABLE.items() if isinstance(op, Pointwise)}
-
-
-def weights(size):
-    return np.cos(1.0 + np.arange(size))
 
 
 def joined(parts):
@@ -162,7 +157,7 @@ FORMS = {
     "argsort_axis": lambda x: np.take_along_axis(
         x.reshape(2, 3), np.argsort(x.reshape(2, 3), axis=0), axis=0
     ).ravel(),
-    "argmax": lambda x: np.take(x, np.argmax(x)[None]) * x,
+    "argmax": lambda x: joined([np.take(x, np.argmax(x)) * x, x[np.argmin(x)] * x]),
     "mask": lambda x: joined([np.sum(x[x > 0] ** 2), np.prod(x[x < 0.3])]),
     "masks_times": lambda x: (x > 0) * x**3 + np.sum((x > x[0]) * x),
     "take": lambda x: joined([np.take(x, np.argsort(x)[:3]), np.take(x.reshape(2, 3), [1], 1)]),
@@ -199,16 +194,24 @@ def others(rng):
 
 
 def transforms(f, size, rng):
-    """By name: a function to compile, which of its methods, what that takes at x, and it eagerly."""
-    v, w = rng.normal(size=size), weights(f(np.full(size, 0.7)).size)
+    """By name: a function to compile, a call of its method at x, and the same eagerly.
+
+    A Jacobian costs as much as it has rows, a Hessian as it has columns: so there are two of both,
+    in directions that mix all elements.
+    """
+    count = f(np.full(size, 0.7)).size
+    v, w = rng.normal(size=size), np.cos(1.0 + np.arange(count))
+    mixed, directions = rng.normal(size=(2, count)), rng.normal(size=(2, size))
     total = lambda x: np.sum(np.sin(f(x)) * w)  # noqa: E731
-    pulled = lambda c, x: c.vjp(x)[1](w)  # noqa: E731
+    rows = lambda x: mixed @ f(x)  # noqa: E731
+    along = lambda z, x: total(x + z @ directions)  # noqa: E731
+    z = np.zeros(2)
     return {
         "value_and_grad": (total, lambda c, x: c.value_and_grad(x), tg.value_and_grad(total)),
-        "jacobian": (f, lambda c, x: c.jacobian(x), tg.jacobian(f)),
+        "jacobian": (rows, lambda c, x: c.jacobian(x), tg.jacobian(rows)),
         "jvp": (f, lambda c, x: c.jvp((x,), (v,)), lambda x: tg.jvp(f, (x,), (v,))),
-        "vjp": (f, pulled, lambda x: tg.vjp(f, x)[1](w)),
-        "hessian": (total, lambda c, x: c.hessian(x), tg.hessian(total)),
+        "vjp": (f, lambda c, x: c.vjp(x)[1](w), lambda x: tg.vjp(f, x)[1](w)),
+        "hessian": (along, lambda c, x: c.hessian(z, x), lambda x: tg.hessian(along)(z, x)),
         "hvp": (total, lambda c, x: c.hvp(x, v), lambda x: tg.hvp(total)(x, v)),
     }
 

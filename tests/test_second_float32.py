@@ -112,6 +112,45 @@ def test_an_input_without_influence_has_zeros_of_its_dtype():
     assert [[block.dtype for block in row] for row in found] == [[np.float32] * 2] * 2
 
 
+def powers(first, second):
+    """x³ and the squares of three elements, each in a dtype of its own."""
+
+    class Powers(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            cubes = (x**3).astype(first)
+            ctx.save_for_backward(x, cubes)
+            return cubes, (x[:3] ** 2).astype(second)
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, cubes = ctx.saved_tensors
+            assert (g.dtype, h.dtype, cubes.dtype) == (first, second, first)
+            g, h = g.astype(x.dtype), h.astype(x.dtype)
+            return g * 3.0 * x**2 + np.pad(2.0 * h * x[:3], (0, x.size - 3))
+
+    def f(x):
+        cubes, squares = Powers.apply(x)
+        return np.sum(cubes**2) + np.sum(squares**3)
+
+    return f
+
+
+@pytest.mark.parametrize("first", [np.float32, np.float64])
+@pytest.mark.parametrize("second", [np.float32, np.float64])
+def test_several_results_of_a_function(first, second):
+    def plain(x):
+        return np.sum((x**3) ** 2) + np.sum((x[:3] ** 2) ** 3)
+
+    f, v = powers(first, second), np.linspace(-1.0, 1.5, X.size)
+    for name, reading in READINGS.items():
+        for x in (X, X.astype(np.float32)):
+            found = reading(f, x, v.astype(x.dtype))
+            wanted = reading(plain, X, v)
+            assert found.dtype == x.dtype
+            np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-4, err_msg=name)
+
+
 # --- memory orders --------------------------------------------------------------------------------
 
 A = np.random.default_rng(3).uniform(0.5, 1.5, (3, 4))

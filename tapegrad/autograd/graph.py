@@ -14,7 +14,7 @@ import numpy as np
 
 from ..codegen import layout
 from ..differentiate import RULES, pointwise_rule, unbroadcast
-from ..layouts import in_dtype_of, in_zeros, seen_as
+from ..layouts import cast, in_zeros, seen_as
 from ..names import name_of
 from ..ops.table import TABLE, Pointwise
 from ..tape import store
@@ -179,7 +179,7 @@ def _shaped(walk, operand, gradient):
     view = _NUMBER if view is None else view
     if gradient is None:
         return wrap(np.zeros(view.shape, view.dtype))
-    gradient = in_dtype_of(view, gradient)
+    gradient = cast(gradient, view.dtype)
     gradient = gradient if is_tensor(gradient) else wrap(np.asarray(gradient))
     same = gradient.shape == view.shape
     return gradient if same else PUBLIC["broadcast_to"](gradient, view.shape)

@@ -68,7 +68,11 @@ class Converter:
         number = self.rows.number(place)
         op = abs(int(self.rows.reader.row(number)["op"]))
         references = self.rows.reader.references(number)
-        if op == layout.CONSTANT:
+        if op == layout.LEAF and not len(references):
+            self.rows.slots[place] = self.rows.constant(
+                float(self.rows.reader.row(number)["value"])
+            )
+        elif op in (layout.LEAF, layout.CONSTANT):  # an input of a function inside never changes
             self._constant(place, number, array_at(references["what"][-1]))
         else:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))

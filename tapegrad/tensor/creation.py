@@ -18,6 +18,7 @@ from .values import (
     FLOATS,
     Leaf,
     array_of,
+    check_recordable,
     differentiates,
     is_recorded,
     is_tensor,
@@ -92,6 +93,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
             return made if dtype is None else astype(made, dtype)
     source = value_of(data)
     array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    array = array.view()  # not the caller's object, whose shape and dtype are the caller's
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "
@@ -99,9 +101,9 @@ def _new(name, data, dtype, requires_grad, copy_data):
         )
     if not requires_grad:
         return wrap(array)
-    if copy_data or not array.flags.c_contiguous:
-        return _input(np.array(array, order="C"))
-    return _input(np.asarray(memoryview(array)))  # not the caller's object
+    if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
+        return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    return _input(np.asarray(memoryview(array)))
 
 
 def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
@@ -204,6 +206,7 @@ def _requires_grad_(self, requires_grad=True):
             "tg.tensor(t, requires_grad=True)"
         )
     _check_dtype("requires_grad_", self._array)
+    check_recordable("requires_grad_", self._array)
     rt.hold(self, _owner(self._array))
     _become_input(self)
     return self

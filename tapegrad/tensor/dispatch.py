@@ -14,7 +14,7 @@ from .indexing import set_item
 from .linking import unlisted
 from .namespace import OF_NUMPY, PUBLIC
 from .steering import fixed, name_of, steered, steering_tensor
-from .values import is_recorded, is_tensor, plain_array, value_of, wrap
+from .values import check_casting, dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
@@ -108,6 +108,7 @@ def _written(name: str, result, out: tuple):
             )
         target[...] = value_of(result)
         return target
+    check_casting(name, dtype_of(result), target)
     set_item(target, ..., result)
     return target
 

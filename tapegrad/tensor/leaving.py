@@ -30,26 +30,25 @@ def detach(self):
 def numpy_value(self):
     """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
     if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
-        return array_of(self)
+        return array_of(self).view()
     if is_recorded(self):
         raise RuntimeError(
             "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
             "detach().numpy()"
         )
-    return array_of(self)
+    return array_of(self).view()  # whose shape and dtype may be changed: rows have the other
 
 
 def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
     if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
-        return np.array(array_of(self), dtype=dtype, copy=copy)
+        return np.array(array_of(self).view(), dtype=dtype, copy=copy)
     if is_recorded(self):
         raise TypeError(
             "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
             "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
         )
-    value = array_of(self)
-    return np.array(value, dtype=dtype, copy=copy)
+    return np.array(array_of(self).view(), dtype=dtype, copy=copy)
 
 
 def item(self, *index):

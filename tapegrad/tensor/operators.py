@@ -13,6 +13,7 @@ from .apply import apply
 from .indexing import WRITE, get_item, set_item
 from .linking import unlisted
 from .steering import steering_tensor
+from .values import check_casting, dtype_of
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -130,12 +131,14 @@ for _name, _method in METHODS.items():
 # --- in place ---------------------------------------------------------------------------------
 
 
-def _in_place(function):
+def _in_place(name, function):
     def method(self, other):
         changed = function(self, other)
         if changed is NotImplemented:
             return NotImplemented
         if type(changed) is not rt.Array or not native.write_whole()(WRITE, self, changed):
+            if function is not operator.floordiv:  # of whole numbers in any dtype
+                check_casting(name, dtype_of(changed), self)
             self[...] = changed
         return self
 
@@ -155,7 +158,7 @@ _IN_PLACE = {
 
 def _add_in_place() -> None:
     for name, function in _IN_PLACE.items():
-        setattr(rt.Array, name, _in_place(function))
+        setattr(rt.Array, name, _in_place(name.strip("_"), function))
 
 
 rt.on_start.append(_add_in_place)

@@ -133,6 +133,29 @@ def dtype_of(operand) -> np.dtype:
     return np.asarray(value_of(operand)).dtype
 
 
+def check_recordable(name: str, array: np.ndarray) -> None:
+    """Refuse a buffer that compiled code cannot read as the row of a tensor."""
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the tensor has dtype {array.dtype}; a derivative passes only "
+            "through float64 and float32: make it with dtype=float"
+        )
+    if not array.flags.aligned:
+        raise ValueError(
+            f"tapegrad.{name}: the elements do not lie at multiples of their size, as those of a "
+            "packed structured array; make a copy() of the tensor"
+        )
+
+
+def check_casting(name: str, dtype: np.dtype, target) -> None:
+    """Refuse a result that would not keep its kind where it is written in place, as NumPy does."""
+    if not np.can_cast(dtype, dtype_of(target), "same_kind"):
+        raise TypeError(
+            f"tapegrad.{name}: a result of dtype {dtype} cannot be written in place to a tensor of "
+            f"dtype {dtype_of(target)}; convert one of them with astype"
+        )
+
+
 def wrap(value):
     """A tensor that is not recorded, on a result of NumPy's."""
     rt.start()
