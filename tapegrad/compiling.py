@@ -10,7 +10,7 @@ import numpy as np
 from .jacobians import hessian, jacobian
 from .program import files
 from .program.arguments import Arguments, own_copy
-from .program.background import HOT
+from .program.background import HOT, finish
 from .program.drawing import drawing_of_program
 from .program.explaining import explain
 from .program.fast import arrays_for, fast_call
@@ -278,7 +278,7 @@ class Compiled(Replayed):
     def wait(self) -> None:
         """Wait until code that is being compiled in a thread beside is ready."""
         for future in self._compiling:
-            future.result()
+            finish(future)
         for derived in self._derived.values():
             derived.wait()
 

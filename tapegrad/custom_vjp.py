@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 
 import numpy as np
 
 from .adjoint_rules import seen_as
-from .codegen import bridge
+from .codegen import bridge, forks
 from .codegen.layout import ARRAY
 from .differentiate import RULES
 from .ops import called
@@ -26,7 +25,7 @@ from .tensor.values import (
     wrap,
 )
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _NUMBER = (np.dtype(np.float64), 0)
 
 
