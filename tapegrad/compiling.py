@@ -90,7 +90,7 @@ class Compiled(Replayed):
             found = fast.value(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 return found[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
@@ -109,7 +109,7 @@ class Compiled(Replayed):
             found = fast.value_and_grad(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]
@@ -203,10 +203,12 @@ class Compiled(Replayed):
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
         by_program = self._verify != "always" and batch.count and not records(*args)
         variant = self._variant(tuple(batch.arguments(0)), gradient) if by_program else None
+        if variant is not None and variant.trial is not None:  # compared at other inputs, too
+            variant = self._variant(tuple(batch.arguments(batch.count - 1)), gradient)
         if variant is not None:
             left = batch.run(variant.program, threads)
             if batch.count >= HOT:
-                self._make_native(variant)
+                self._make_native(variant, list(batch.arguments(0)))
             found = [self._flat(gradient, batch.arguments(row)) for row in left]
             if not any(is_recorded(value) for value, _ in found):
                 for row, results in zip(left, found, strict=True):
@@ -276,7 +278,10 @@ class Compiled(Replayed):
         return variant.program.jitted()
 
     def wait(self) -> None:
-        """Wait until code that is being compiled in a thread beside is ready."""
+        """Wait until code that is being compiled in a thread beside is ready.
+
+        Raises RuntimeError where that failed: the function goes on interpreted.
+        """
         for future in self._compiling:
             finish(future)
         for derived in self._derived.values():

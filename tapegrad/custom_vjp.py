@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from .adjoint_rules import seen_as
 from .codegen import bridge, forks
 from .codegen.layout import ARRAY
 from .differentiate import RULES
+from .layouts import seen_as
 from .ops import called
 from .ops.table import MOST_CODES, declare, users_name
 from .tape import store

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from .adjoint_rules import RULES as STRUCTURAL
-from .adjoint_rules import seen_as
+from .codegen import layout
+from .infinities import product, settled
+from .layouts import cast, in_zeros, seen_as
 from .ops.table import Pointwise, find
 from .tape import store
 from .tape.adjoint import FreedError
@@ -19,10 +21,10 @@ from .tape.writing import Writing
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
-from .tensor.linking import link, pack
-from .tensor.values import is_recorded, records, value_of
+from .tensor.linking import pack
+from .tensor.values import dtype_of, is_recorded, shape_of, value_of
 from .unwritten import without_writes
-from .walk import Walk, evaluate, placed, tensor_at
+from .walk import Walk, elements, evaluate, tensor_at
 
 
 def unbroadcast(adjoint, shape):
@@ -58,6 +60,7 @@ class Differentiation(Walk):
             return
         if view is not None and not rt.same_place(view, base):
             adjoint = in_zeros(base, view, adjoint)
+        adjoint = cast(adjoint, base.dtype)
         before = self.adjoints.get(number)
         self.adjoints[number] = adjoint if before is None else before + adjoint
         self.writing.set(number, -1)
@@ -117,42 +120,6 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
 
 
-def in_zeros(base, view, adjoint):
-    """The adjoint of a view of a buffer as one of the buffer."""
-    repeated = tuple(k for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
-    if repeated:
-        adjoint = PUBLIC["sum"](adjoint, axis=repeated, keepdims=True)
-        view = view[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(view.ndim))]
-    out = np.zeros(base.shape, base.dtype)
-    part = placed(out, base, view)
-    adjoint = PUBLIC["broadcast_to"](adjoint, view.shape)
-    add_to_windows(part, value_of(adjoint))
-    adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
-    return link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
-
-
-def add_to_windows(target: np.ndarray, values) -> None:
-    """target += values, where elements of `target` may lie in the same place, as in windows."""
-    apart: list[int] = []
-    for axis in sorted(range(target.ndim), key=lambda k: -target.shape[k]):
-        if lie_apart(target, [*apart, axis]):
-            apart.append(axis)
-    others = [axis for axis in range(target.ndim) if axis not in apart]
-    target, values = target.transpose(*others, *apart), values.transpose(*others, *apart)
-    for index in np.ndindex(target.shape[: len(others)]):
-        target[(*index, ...)] += values[index]
-
-
-def lie_apart(array: np.ndarray, axes) -> bool:
-    """Whether steps along these axes never lead to an element twice; False if that is unclear."""
-    reach = 0
-    for axis in sorted(axes, key=lambda k: abs(array.strides[k])):
-        if array.shape[axis] > 1 and abs(array.strides[axis]) <= reach:
-            return False
-        reach += (array.shape[axis] - 1) * abs(array.strides[axis])
-    return True
-
-
 def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
     """Adjoint times slope, for each operand."""
     *operands, (_, out) = walk.operands(number)
@@ -162,19 +129,11 @@ def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
     slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
     for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
-        part = _product(adjoint, slope)
+        part = product(adjoint, slope)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
         part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
         walk.add(source, view, part)
-
-
-def _product(adjoint, slope):
-    """Adjoint times slope, 0 where the adjoint is exactly 0 whatever the slope."""
-    if np.all(np.isfinite(value_of(slope))):
-        return adjoint * slope
-    zero = np.asarray(value_of(adjoint)) == 0.0
-    return PUBLIC["where"](zero, 0.0, adjoint * PUBLIC["where"](zero, 0.0, slope))
 
 
 def sum_rule(walk, number, adjoint):
@@ -199,16 +158,23 @@ def pack_rule(walk, number, adjoint):
 
 def deposit_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
-    walk.add(source, tensor._array, adjoint[picked])
+    if source >= 0:  # else the positions alone are recorded, in a trace
+        walk.add(source, tensor._array, elements(adjoint, picked))
 
 
 def convert_rule(walk, number, adjoint):
     (source, tensor), _ = walk.operands(number)
-    walk.add(source, tensor._array, adjoint.astype(tensor._array.dtype))
+    walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
+
+
+def computed_rule(walk, number, adjoint):
+    """A mask or an index of a traced function has no derivative."""
 
 
 def gather_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
+    if source < 0:
+        return
     shape = tensor._array.shape
     size = int(np.prod(shape, dtype=np.int64))
     spread = deposit(adjoint, picked, size)
@@ -217,6 +183,7 @@ def gather_rule(walk, number, adjoint):
 
 RULES = {
     **STRUCTURAL,
+    "computed": computed_rule,
     "sum": sum_rule,
     "link": link_rule,
     "pack": pack_rule,
@@ -230,7 +197,7 @@ def recorded_adjoints(outputs, seeds, inputs) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
     found = adjoints_if_reached(outputs, seeds, inputs)
     return [
-        PUBLIC["zeros"](np.shape(value_of(tensor))) if adjoint is None else adjoint
+        PUBLIC["zeros"](shape_of(tensor), dtype_of(tensor)) if adjoint is None else adjoint
         for tensor, adjoint in zip(inputs, found, strict=True)
     ]
 
@@ -240,6 +207,10 @@ def adjoints_if_reached(outputs, seeds, inputs) -> list:
 
     What lies behind an input does not get what passes through it.
     """
+    return settled(lambda: _reached_adjoints(outputs, seeds, inputs))
+
+
+def _reached_adjoints(outputs, seeds, inputs) -> list:
     stops = [tensor._id for tensor in inputs]
     with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
@@ -250,7 +221,10 @@ def adjoints_if_reached(outputs, seeds, inputs) -> list:
 
 
 def _writing(outputs, stops) -> Writing:
-    return Writing(stops, dependence_of([output._id for output in outputs])[1])
+    trace, left = rt.trace(), layout.LEFT_NONE
+    if trace is not None:  # a program meets other values than compiled code sees here
+        left = layout.LEFT_ALL if trace.careful else layout.LEFT_CHOICES
+    return Writing(stops, dependence_of([output._id for output in outputs])[1], left)
 
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:

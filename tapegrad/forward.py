@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .infinities import settled
+from .layouts import tangent_seen_as
 from .ops.table import Pointwise, find
 from .rewound import Rewound
 from .tangent_rules import RULES, aligned, copy, pointwise_rule
@@ -21,10 +23,9 @@ from .tape.tape import USED_UP, name_of_row, needed
 from .tape.work import FreedError
 from .tensor import PUBLIC
 from .tensor import runtime as rt
-from .tensor.einsum import shown
 from .tensor.values import array_of, is_recorded, value_of
 from .unwritten import without_writes
-from .walk import Walk, placed
+from .walk import Walk
 
 
 def _rule(name: str):
@@ -117,9 +118,7 @@ class Recorded(Walk):
         if found is None or view is None:
             return found
         base = self.base(source)
-        if rt.same_place(view, base) and base.flags.c_contiguous:
-            return found
-        return shown(found, placed(array_of(found), base, view, self.directions))
+        return found if rt.same_place(view, base) else tangent_seen_as(found, base, view)
 
     def start(self, number: int, seed) -> None:
         """Give a row its tangent, or one that broadcasts to it."""
@@ -169,6 +168,10 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     `seeds` have that axis too. With `recorded`, or where a seed is recorded, tangents are tensors
     that can be differentiated with respect to whatever values and seeds depend on; else arrays.
     """
+    return settled(lambda: _tangents(outputs, inputs, seeds, recorded))
+
+
+def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):

@@ -14,6 +14,7 @@ from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
 from .tensor.values import is_recorded, records, value_of
 
 
@@ -126,10 +127,10 @@ def vjp(f, *primals):
         out = f(*inputs.args)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
-    value = out if nested else tree_build(out, iter([plain(value_of(o)) for o in outs]))
+    value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
-        adjoints = [a for _, a in tree_leaves(adjoint)]
+        adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
         if len(adjoints) != len(outs):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
@@ -142,6 +143,11 @@ def vjp(f, *primals):
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return value, back
+
+
+def copied(result):
+    """A result as the caller expects it, who may write to it: the tape has its own."""
+    return plain(np.array(value_of(result)))
 
 
 def pulled(outs, inputs, seeds, nested) -> list:
@@ -205,7 +211,7 @@ def jvp(f, primals, tangents):
         found = pushed(outs, inputs, seeds, nested)
     found = [tangent[0] for tangent in found]
     if not nested:
-        out = tree_build(out, iter([plain(value_of(o)) for o in outs]))
+        out = tree_build(out, iter(map(copied, outs)))
     if not any(map(is_recorded, found)):
         found = [plain(value_of(tangent)) for tangent in found]
     return out, tree_build(out, iter(found))
@@ -221,6 +227,7 @@ def directions(name, inputs, primals, tangents) -> list:
         )
     seeds = []
     for tensor, (place, tangent) in zip(inputs.tensors, given, strict=True):
+        tangent = unlisted(tangent)
         shape, own = np.shape(value_of(tangent)), np.shape(value_of(tensor))
         if shape != own:
             raise ValueError(

@@ -7,6 +7,7 @@ owns, and the slopes of the table evaluated on tensors.
 from __future__ import annotations
 
 import functools
+import math
 import types
 from typing import Any
 
@@ -59,13 +60,22 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     `memory` holds what has the layout of `base`, `lead` times one after the other if it is given;
     then the result has that axis first.
     """
+    low, high = bounds(base)
+    fits = memory.flags.c_contiguous and memory.dtype == base.dtype == view.dtype
+    if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
+        raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
     shape = (*lead, *view.shape)
     if not view.size:
         return np.ndarray(shape, memory.dtype, memory)
-    low, high = bounds(base)
     offset = view.__array_interface__["data"][0] - low
     strides = (*[high - low for _ in lead], *view.strides)
     return np.ndarray(shape, memory.dtype, memory, offset, strides)
+
+
+def elements(x, key):
+    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
+    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
+    return (rt.wrap(np.asarray(x)) if plain else x)[key]
 
 
 class Walk:

@@ -126,7 +126,11 @@ def test_what_python_learns_is_checked():
     c = check(lambda x: np.sum(sign(x)), [(np.array([v]),) for v in (0.0, -0.0, 0.0, -0.0)], 0)
     assert programs(c) == 2
     check(lambda x: np.sum(x) * len(str(x[0])), [(np.array([v]),) for v in (0.5, 0.25, 0.5)], 0)
-    check(lambda x: np.sum(x) * x.tolist()[1], [(np.array([1.0, v]),) for v in (0.5, 2.0, 0.5)], 0)
+    check(
+        lambda x: np.sum(x) * x.detach().tolist()[1],
+        [(np.array([1.0, v]),) for v in (0.5, 2.0, 0.5)],
+        0,
+    )
     check(lambda x, d: x * math.exp(d) * np.asarray(d), [(2.0, v) for v in (0.5, 2.0, 0.5)], 0)
 
 

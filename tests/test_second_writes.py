@@ -172,3 +172,107 @@ def test_used_up_rows_stop_a_derivative_of_higher_order(f):
         tg.autograd.grad(y, x, create_graph=True)
     found = tg.autograd.grad(f(x), x, create_graph=True)[0]
     assert np.array_equal(found.detach().numpy(), x.grad.numpy())
+
+
+# --- results of every kind, written afterwards ----------------------------------------------------
+
+Z = np.array([0.72, -1.2, 1.9, 0.4, -0.3, 1.1])
+WEIGHTS = np.array([1.0, -2.0, 3.0, 0.5, 2.5, 1.0])
+
+
+def matrix_of(x):
+    return x.reshape(2, 3)
+
+
+RESULTS = {
+    "cumsum": np.cumsum,
+    "cumsum along an axis": lambda x: np.cumsum(matrix_of(x), 0).reshape(-1),
+    "cumsum of the transpose": lambda x: np.cumsum(matrix_of(x).T, 0).reshape(-1),
+    "cumprod": np.cumprod,
+    "cumprod along an axis": lambda x: np.cumprod(matrix_of(x), 0).reshape(-1),
+    "softmax": tg.softmax,
+    "softmax along an axis": lambda x: tg.softmax(matrix_of(x), axis=0).reshape(-1),
+    "log_softmax": lambda x: tg.log_softmax(x.reshape(3, 2), axis=0).reshape(-1),
+    "sort": np.sort,
+    "max": lambda x: np.repeat(np.max(x.reshape(3, 2), 1), 2),
+    "prod": lambda x: np.repeat(np.prod(x.reshape(3, 2), 1), 2),
+    "logsumexp": lambda x: np.repeat(tg.logsumexp(x.reshape(3, 2), axis=1), 2),
+    "matmul": lambda x: (matrix_of(x) @ np.arange(9.0).reshape(3, 3) / 9).reshape(-1),
+    "einsum": lambda x: np.einsum("ij,jk->ki", matrix_of(x), np.ones((3, 3))).reshape(-1),
+    "concatenate": lambda x: np.concatenate([x[3:], x[:3]]),
+    "stack": lambda x: np.stack([x[:3], x[3:]], 1).reshape(-1),
+    "elements": lambda x: np.stack([x[0] * x[1], x[1], x[2] ** 2, x[3], x[4], x[5]]),
+    "take": lambda x: np.take(x, [1, 1, 2, 0, 5, 4]),
+    "tile": lambda x: np.tile(x[:2], 3),
+    "outer": lambda x: np.outer(x[:2], x[3:]).reshape(-1),
+    "where": lambda x: np.where(x > 0, x**2, x),
+    "copy": lambda x: x.copy(),
+}
+
+
+def add(y, x):
+    y += x
+
+
+def multiply(y, x):
+    y *= x
+
+
+def write_slice(y, x):
+    y[1:4] = x[2:5] ** 2
+
+
+def write_element(y, x):
+    y[0] = x[0] * x[1]
+
+
+def write_picked(y, x):
+    y[[0, 2, 0]] = x[[1, 2, 3]] ** 2
+
+
+def write_reversed(y, x):
+    y[...] = y[::-1].copy() * x
+
+
+def write_views(y, x):
+    z = y.reshape(2, 3)
+    z[:, 1] += x[:2]
+    z.T[0] *= x[1]
+    y[::-2] -= x[:3]
+    y[2] = 3.0
+
+
+def write_into(y, x):
+    np.multiply(y, x, out=y)
+
+
+WRITES = [
+    add,
+    multiply,
+    write_slice,
+    write_element,
+    write_picked,
+    write_reversed,
+    write_views,
+    write_into,
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_written(name, write):
+    def f(x):
+        y = RESULTS[name](x)
+        z = y * x
+        write(y, x)
+        return np.sum(y**2 * WEIGHTS) + np.sum(z * y[::-1])
+
+    g = tg.grad(f)
+    wanted = sum(w * (g(Z + H * e) - g(Z - H * e)) for w, e in zip(WEIGHTS, np.eye(6), strict=True))
+    wanted /= 2 * H
+    scale = np.abs(wanted).max()
+    np.testing.assert_allclose(tg.hvp(f)(Z, WEIGHTS), wanted, rtol=1e-6, atol=1e-7 * scale)
+    found = tg.grad(lambda x: tg.jvp(f, (x,), (WEIGHTS,))[1])(Z)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7 * scale)
+    narrow = tg.hvp(f)(Z.astype(np.float32), WEIGHTS.astype(np.float32))
+    np.testing.assert_allclose(narrow, wanted, rtol=1e-4, atol=1e-5 * scale)

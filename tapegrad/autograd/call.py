@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ..differentiate import RULES, adjoints_if_reached
+from ..layouts import cast, seen_as
 from ..tangent_rules import RULES as TANGENTS
 from ..tangent_rules import copy, joined
 from ..tape.tape import object_at
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
 from ..tensor.creation import tensor
-from ..tensor.linking import view_like
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
 from .returned import gradient_for, gradients_for
 
 
 def as_tensor(value):
+    """An array of a user's as a tensor on its memory."""
     if isinstance(value, (np.ndarray, np.floating)):
-        return wrap(np.asarray(value))
+        return wrap(np.asarray(value).view())
     return value
 
 
@@ -67,6 +68,8 @@ class Call:
             for k, zeros in enumerate(self.zeros):
                 if given[k] is None and zeros is not None:
                     given[k] = wrap(np.zeros(*zeros))
+        for k in self.outputs:
+            given[k] = None if given[k] is None else cast(given[k], self.zeros[k][1])
         with self.ctx._at(walk, number):
             returned = self.cls.backward(self.ctx, *given)
         name, found = self.cls.__name__, []
@@ -126,7 +129,7 @@ class Call:
         if len(self.parts) == 1:
             parts = [adjoint]
         else:
-            parts = [view_like(adjoint, view) for view in self.views(value_of(adjoint))]
+            parts = [seen_as(adjoint, base, view) for view in self.views(base)]
         for (source, view), one in zip(
             self.operands(walk, number),
             self.pass_back(walk, number, self._split(parts)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..layouts import cast
 from ..tape import store
 from ..tensor import runtime as rt
 from ..tensor.linking import view_like
@@ -19,7 +20,7 @@ class _Saved:
 
     def __init__(self, kind: str, number: int, tensor):
         self.kind, self.number = kind, number
-        self.shape = tensor.shape
+        self.shape, self.dtype = tensor.shape, tensor.dtype
 
 
 class Context:
@@ -138,7 +139,7 @@ class Context:
             whole = walk.base(self._number)
             made = _tensor(walk.value(self._number, self._number, whole))
             call = walk.read(self._number)[0][1]
-            return view_like(made, call.views(value_of(made))[saved.number])
+            return cast(view_like(made, call.views(value_of(made))[saved.number]), saved.dtype)
         source, view = walk.read(self._number)[1 + saved.number]
         leaf = _input_at(source, view)
         return _tensor(walk.value(self._number, source, view)) if leaf is None else leaf

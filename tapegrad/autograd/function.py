@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..codegen.layout import ARRAY
+from ..layouts import cast
 from ..ops import function as _declaration
 from ..ops.table import TABLE
 from ..tensor import runtime as rt
-from ..tensor.indexing import set_item
+from ..tensor.indexing import check_write, set_item
 from ..tensor.linking import view_like
 from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of
 from .call import Call, as_tensor
@@ -89,24 +90,28 @@ class Function:
         """Call `forward` and record the call."""
         args = _by_position(cls, args, kwargs)
         needs = tuple([is_recorded(arg) for arg in args])
+        ctx = Context(needs)
         recording = rt.set_recording(False)
         try:
-            ctx, out, dirty = _forward(cls, args, needs)
+            out = _forward(cls, ctx, args)
         finally:
             rt.set_recording(recording)
+        dirty = _dirty(cls, ctx, args, out)
         several = isinstance(out, tuple)
         results = [as_tensor(one) for one in (out if several else (out,))]
         if recording and any(needs):
             results = _record(cls, ctx, args, results, dirty)
         else:
-            results = [_unrecorded(one, args, dirty) for one in results]
+            results = [_unrecorded(ctx, one, args, dirty) for one in results]
         return tuple(results) if several else results[0]
 
 
-def _unrecorded(result, args, dirty):
+def _unrecorded(ctx, result, args, dirty):
     """A result when nothing is recorded: an argument written in place is returned itself."""
     for number, alias in dirty.items():
         if result is alias:
+            if is_recorded(args[number]):
+                return _written(args[number], ctx._held[number], alias.copy())
             return args[number]
     return result.detach() if is_tensor(result) and is_recorded(result) else result
 
@@ -140,13 +145,12 @@ def _writes(cls) -> bool:
     return any("mark_dirty" in f.__code__.co_names for f in functions if hasattr(f, "__code__"))
 
 
-def _forward(cls, args, needs):
-    """The context and the result of a call, and the aliases that stand for written arguments.
+def _forward(cls, ctx, args):
+    """What forward returns.
 
     A Function that writes to its arguments gets tensors on their memory which are not recorded, and
-    what they held is kept.
+    what they held is kept; if it raises, they hold it again.
     """
-    ctx = Context(needs)
     given = list(args)
     if _writes(cls):
         for number, arg in enumerate(args):
@@ -154,23 +158,55 @@ def _forward(cls, args, needs):
                 given[number] = arg.detach()
                 ctx._held[number] = array_of(arg).copy()
     ctx._given = given
-    if cls.setup_context is Function.setup_context:
-        out = cls.forward(ctx, *given)
-    else:
+    try:
+        if cls.setup_context is Function.setup_context:
+            return cls.forward(ctx, *given)
         out = cls.forward(*given)
         cls.setup_context(ctx, tuple(given), out)
+        return out
+    except BaseException:
+        _put_back(ctx, args)
+        raise
+
+
+def _put_back(ctx, args) -> None:
+    """Let arguments hold what they held before the call."""
+    for number, held in ctx._held.items():
+        if type(args[number]) is rt.Array and args[number]._array.flags.writeable:
+            args[number]._array[...] = held
+
+
+def _dirty(cls, ctx, args, out) -> dict:
+    """The aliases that stand for written arguments, by argument; each may be written."""
     dirty = {}
-    for tensor in ctx._dirty:
-        numbers = [k for k, one in enumerate(given) if one is tensor]
-        if not numbers or not any(
-            one is tensor for one in (out if isinstance(out, tuple) else (out,))
-        ):
-            raise RuntimeError(
-                f"tapegrad.{cls.__name__}: mark_dirty got a tensor that is not both an argument "
-                "and a result of forward; return each argument that is written in place"
-            )
-        dirty[numbers[0]] = tensor
-    return ctx, out, dirty
+    try:
+        for tensor in ctx._dirty:
+            numbers = [k for k, one in enumerate(ctx._given) if one is tensor]
+            results = out if isinstance(out, tuple) else (out,)
+            if not numbers or not any(one is tensor for one in results):
+                raise RuntimeError(
+                    f"tapegrad.{cls.__name__}: mark_dirty got a tensor that is not both an "
+                    "argument and a result of forward; return each argument that is written in "
+                    "place"
+                )
+            check_write(args[numbers[0]])
+            dirty[numbers[0]] = tensor
+        _check_unmarked(cls, ctx, args, dirty)
+    except RuntimeError:
+        _put_back(ctx, args)
+        raise
+    return dirty
+
+
+def _check_unmarked(cls, ctx, args, dirty) -> None:
+    """Refuse a write that the tape does not hear of."""
+    for number, held in ctx._held.items():
+        if number not in dirty and is_recorded(args[number]):
+            if array_of(args[number]).tobytes() != held.tobytes():
+                raise RuntimeError(
+                    f"tapegrad.{cls.__name__}: forward has written to argument {number}; call "
+                    "ctx.mark_dirty with each argument that is written, and return it"
+                )
 
 
 def _record(cls, ctx, args, results, dirty):
@@ -182,7 +218,7 @@ def _record(cls, ctx, args, results, dirty):
         if is_tensor(one) and one.dtype in FLOATS and not any(one is n for n in ctx._constant)
     ]
     if not outputs:
-        return [_unrecorded(one, args, dirty) for one in results]
+        return [_unrecorded(ctx, one, args, dirty) for one in results]
     buffer, parts = _buffer([array_of(raw[k]) for k in outputs], args)
     call = Call(cls, ctx, args, raw, outputs)
     operands = ctx._pack(args, raw, outputs)
@@ -190,13 +226,15 @@ def _record(cls, ctx, args, results, dirty):
     call.places(buffer, parts)
     ctx._number = made._id
     for k, part in zip(outputs, parts, strict=True):
-        results[k] = scalar_of(view_like(made, part))
+        results[k] = scalar_of(cast(view_like(made, part), raw[k].dtype))
     for number, alias in dirty.items():
         for k in outputs:
             if raw[k] is alias:
                 results[k] = _written(args[number], ctx._held[number], results[k])
     ctx._held.clear()
-    return [one if k in outputs else _unrecorded(one, args, {}) for k, one in enumerate(results)]
+    return [
+        one if k in outputs else _unrecorded(ctx, one, args, {}) for k, one in enumerate(results)
+    ]
 
 
 def _written(argument, held, result):
@@ -209,21 +247,22 @@ def _written(argument, held, result):
 
 
 def _buffer(arrays, args):
-    """One array that holds others side by side, and the part that each of them is."""
+    """One array that holds others side by side, and the part that each of them is.
+
+    It has the widest of their dtypes.
+    """
     if len(arrays) == 1:
         (array,) = arrays
         ours = array.base is None and array.flags.c_contiguous and array.flags.writeable
         if not ours or any(array is value_of(arg) for arg in args):
             array = np.array(array, order="C")
         return array, [array]
-    starts = np.cumsum([0, *[-(-array.nbytes // 8) for array in arrays]])
-    buffer = np.zeros(starts[-1])
-    parts = []
-    for start, array in zip(starts, arrays, strict=False):
-        part = np.ndarray(array.shape, array.dtype, buffer, start * 8)
-        part[...] = array
-        parts.append(part)
-    return buffer, parts
+    buffer = np.concatenate([array.ravel() for array in arrays])
+    ends = np.cumsum([array.size for array in arrays])
+    return buffer, [
+        buffer[end - array.size : end].reshape(array.shape)
+        for array, end in zip(arrays, ends, strict=True)
+    ]
 
 
 class _Refusal(Function):

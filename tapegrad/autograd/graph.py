@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..adjoint_rules import seen_as
 from ..codegen import layout
-from ..differentiate import RULES, in_zeros, pointwise_rule, unbroadcast
+from ..differentiate import RULES, pointwise_rule, unbroadcast
+from ..layouts import cast, in_zeros, seen_as
 from ..names import name_of
 from ..ops.table import TABLE, Pointwise
 from ..tape import store
@@ -28,6 +28,7 @@ from .reverse import AGAIN
 
 #: Operations whose derivative reads no values.
 _LINEAR = frozenset("load link sum pack convert gather deposit write store scatter cumsum".split())
+_NUMBER = np.zeros(())  # what a row of a number has for an array
 #: Nodes that somebody holds: one row, one node.
 _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
@@ -171,15 +172,17 @@ class RowNode(Node):
 
 
 def _shaped(walk, operand, gradient):
-    """A gradient with the shape of its operand, None for a constant."""
+    """A gradient with the shape and dtype of its operand, None for a constant."""
     source, view = operand
     if source < 0:
         return None
-    shape = () if view is None else view.shape
+    view = _NUMBER if view is None else view
     if gradient is None:
-        return wrap(np.zeros(shape))
+        return wrap(np.zeros(view.shape, view.dtype))
+    gradient = cast(gradient, view.dtype)
     gradient = gradient if is_tensor(gradient) else wrap(np.asarray(gradient))
-    return gradient if gradient.shape == shape else PUBLIC["broadcast_to"](gradient, shape)
+    same = gradient.shape == view.shape
+    return gradient if same else PUBLIC["broadcast_to"](gradient, view.shape)
 
 
 def _through_write(walk, number: int, gradient):

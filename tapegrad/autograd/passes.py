@@ -11,9 +11,9 @@ import functools
 
 import numpy as np
 
-from ..adjoint_rules import seen_as
 from ..codegen import forks, layout
-from ..differentiate import adjoints_if_reached, in_zeros
+from ..differentiate import adjoints_if_reached
+from ..layouts import in_zeros, seen_as
 from ..tape import store
 from ..tape.adjoint import Sweep
 from ..tape.tape import Reader, needed

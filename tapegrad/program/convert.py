@@ -35,7 +35,6 @@ class Converter:
         self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[reading.ARRAYS])
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
-        self.known = {self.rows.place(tensor._id) for tensor, _ in inputs}
         self.inputs = [self._input(*one) for one in inputs]
 
     def counts(self) -> tuple[int, int]:
@@ -83,9 +82,7 @@ class Converter:
         self.writer.buffers.add(place, array, view)
 
     def _leaf(self, place: int, number: int, references) -> None:
-        """An argument, known already; or that of a transform inside, which depends on none."""
-        if place in self.known:
-            return
+        """An input of a function inside, which never changes."""
         if self.rows.is_written(place):
             raise Unsupported("it writes to an argument of a transform in it; copy() it first")
         if len(references):

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from ..inputs import plain
+from ..tensor.linking import unlisted
 from ..tensor.values import value_of
 from .program import Program
 
@@ -26,7 +27,7 @@ class Batch:
     """
 
     def __init__(self, args: tuple, in_axes, argnums: tuple[int, ...], summed: bool):
-        self.inputs = [np.asarray(value_of(arg), np.float64, order="C") for arg in args]
+        self.inputs = [np.asarray(value_of(unlisted(arg)), np.float64, order="C") for arg in args]
         self.shared = _shared(in_axes, self.inputs)
         self.asked = [number % len(args) for number in argnums]
         self.wanted = sorted({*self.asked})

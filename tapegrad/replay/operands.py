@@ -224,15 +224,19 @@ class Operands:
         strides = [s // values.itemsize for s in values.strides]
         return values, [s if n > 1 else 0 for s, n in zip(strides, values.shape, strict=True)]
 
-    def _same_iteration(self, slots: np.ndarray, chain: Chain, least: int) -> int | None:
-        """The result in a variable that `slots` are; at least so many loops are around both."""
+    def _same_iteration(self, slots: np.ndarray, chain: Chain, least: int, most: int) -> int | None:
+        """The result in a variable that `slots` are.
+
+        At least so many loops of the chain, and at most, are around both and in the same iteration.
+        Of all others around the result it is that of the last iteration.
+        """
         first, stretch = self.stretch.step.first, self.stretch
         base = int(slots.flat[0]) - first
         if not stretch.start <= base < stretch.stop:
             return None
         around, result = stretch.place(base)
         common = 0
-        while common < min(len(around), len(chain)) and around[common][0] is chain[common]:
+        while common < min(len(around), most) and around[common][0] is chain[common]:
             common += 1
         shared, deeper = around[:common], around[common:]
         if common < least or any(count for _, count in shared):
@@ -247,7 +251,7 @@ class Operands:
         return result
 
     def _local(self, slots: np.ndarray, chain: Chain, wanted: bool) -> Operand | None:
-        result = self._same_iteration(slots, chain, 0)
+        result = self._same_iteration(slots, chain, 0, len(chain))
         if result is None:
             return None
         return Operand(LOCAL, f"v{result}", f"g{result}", wanted, result)
@@ -256,7 +260,7 @@ class Operands:
         """The operand as a result of the iteration before, of the innermost loop possible."""
         for axis in reversed(range(len(chain))):
             before = np.delete(slots, 0, axis)  # as iterations 0, 1, … see the next one's operand
-            result = self._same_iteration(before, chain, axis + 1)
+            result = self._same_iteration(before, chain, axis + 1, axis + 1)
             start = slots.take(0, axis)
             inner = start.reshape(*start.shape[:axis], -1)
             if result is not None and (inner == inner[..., :1]).all():

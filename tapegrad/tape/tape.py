@@ -202,6 +202,13 @@ def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
     return sorted(found, key=reader.time)
 
 
+def _shown(what) -> np.ndarray:
+    """An array of the store for a tape: what is done to it leaves the row as it is."""
+    view = array_at(what).view()
+    view.flags.writeable = False
+    return view
+
+
 def _scalar_row(reader, number, row, numbers) -> Row:
     op = int(row["op"])
     first = (numbers[int(row["a"])], None)
@@ -222,9 +229,9 @@ def _array_row(reader, number, row, numbers) -> Row:
     for what, source, tag in reader.references(number):
         source, tag = int(source), int(tag)
         if source == number:
-            value = array_at(what) if tag == layout.TAG_ARRAY else float(row["value"])
+            value = _shown(what) if tag == layout.TAG_ARRAY else float(row["value"])
         elif tag == layout.TAG_ARRAY:
-            array = array_at(what)
+            array = _shown(what)
             operands.append((numbers[source], array) if source >= 0 else array)
         elif tag == layout.TAG_SCALAR:
             operands.append((numbers[source], None))
@@ -251,7 +258,7 @@ def _read(reader, number, numbers) -> Row:
     if op in (layout.LEAF, layout.CONSTANT):
         name = "input" if op == layout.LEAF else "constant"
         references = reader.references(number)
-        array = array_at(references["what"][0]) if len(references) else float(row["value"])
+        array = _shown(references["what"][0]) if len(references) else float(row["value"])
         return Row(name, [], array)
     raise AssertionError(name_of_row(reader, number))
 

@@ -8,7 +8,7 @@ from ..ops.table import TABLE, Pointwise
 from . import runtime as rt
 from .apply import apply
 from .namespace import OF_NUMPY, PUBLIC, function
-from .operators import power
+from .operators import divided, power
 from .steering import steering_tensor
 from .values import value_of
 
@@ -17,6 +17,10 @@ def _make(op: Pointwise):
     arguments = ", ".join(op.inputs)
 
     def operation(*operands):
+        if len(operands) != len(op.inputs):  # one more would be NumPy's out=
+            raise TypeError(
+                f"tapegrad.{op.name}: got {len(operands)} arguments; it takes {arguments}"
+            )
         return apply(op.name, *operands)
 
     operation.__name__ = operation.__qualname__ = op.name
@@ -41,8 +45,10 @@ for _op in list(TABLE.values()):
 
 PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
 OF_NUMPY[np.fabs] = PUBLIC["absolute"]
+PUBLIC["mod"] = PUBLIC["remainder"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power", "float_power")(power)
+function("divmod", public="divmod")(divided)
 PUBLIC["expit"] = PUBLIC["sigmoid"]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
 

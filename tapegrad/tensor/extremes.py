@@ -196,7 +196,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
 @named
 def _taken(indices, shape, axis, mode):
     """Positions in C order of the elements that `take` picks."""
-    n, index = shape[axis], np.asarray(indices, np.int64)
+    n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
     if mode == "clip":
         index = np.clip(index, 0, builtins.max(n - 1, 0))
     elif n and (mode == "wrap" or np.min(index, initial=0) < 0):

@@ -15,13 +15,16 @@ from .apply import apply
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .steering import named, steered
 from .values import (
+    FLOATS,
     Storage,
     array_of,
+    check_recordable,
     current,
     dtype_of,
     is_recorded,
     is_tensor,
     meta_of,
+    plain_array,
     records,
     scalar_of,
     shape_of,
@@ -41,6 +44,8 @@ def _plain_key(key):
         return tuple([_plain_key(part) for part in key])
     if type(key) is slice:
         return _plain_slice(key)
+    if isinstance(key, np.ndarray):
+        return plain_array(key)
     key = unlisted(key) if isinstance(key, list) and key else key
     if not is_tensor(key):
         return key
@@ -132,9 +137,14 @@ def get_item(tensor, key):
 
 def deposit(x, picked, size: int):
     """An array of `size` zeros to which the elements of `x` are added at positions."""
+    x = pack(x) if type(x) is rt.Scalar else x
     out = np.zeros(size, array_of(x).dtype)
-    np.add.at(out, picked.ravel(), array_of(x).ravel())
-    return rt.row(DEPOSIT, out, x, picked) if records(x) else wrap(out)
+    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    if not records(x, picked):
+        return wrap(out)
+    if not is_tensor(x) and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return rt.row(DEPOSIT, out, x, picked)
 
 
 def set_item(tensor, key, value) -> None:
@@ -162,18 +172,26 @@ def set_item(tensor, key, value) -> None:
     if not records(tensor, value, picked):
         _write_unrecorded(tensor, key, value)
         return
-    _check_not_leaf(tensor)
+    check_write(tensor)
+    if array.dtype not in FLOATS and rt.trace() is not None:
+        rt.trace().refuse(f"an array of {array.dtype} is written in place")
+        array[key] = value_of(value)
+    else:
+        _write_recorded(tensor, key, target, value, picked)
+
+
+def _write_recorded(tensor, key, target, value, picked) -> None:
+    """Record and do a write; nothing is changed before the last thing that may be refused."""
+    array = tensor._array
+    if tensor._id < 0 or array.dtype not in FLOATS:
+        check_recordable("setitem", array)
+    value = _source(value, array.dtype)
+    if type(value) is rt.Array and np.may_share_memory(value._array, array):
+        value = copy_tensor(value)
     if tensor._id < 0:
         become_row(tensor)
-    if array.dtype.kind != "f":
-        _write_whole_numbers(array, key, value)
-        return
-    value = _source(value, array.dtype)
-    if is_tensor(value) and type(value) is rt.Array and np.may_share_memory(value._array, array):
-        value = copy_tensor(value)
     if is_basic(key):
-        view = rt.view(tensor, target)
-        _write_view(view, target, value)
+        _write_view(rt.view(tensor, target), target, value)
     else:
         _write_picked(tensor, key, target, value, picked)
 
@@ -190,17 +208,6 @@ def _picked(key, tensor, value):
     if records(tensor, value) or rt.trace() is not None:
         return steered_positions(tensor._array.shape, key)
     return None
-
-
-def _write_whole_numbers(array, key, value) -> None:
-    """Write to an array of integers or booleans something that is recorded."""
-    if rt.trace() is None:
-        raise TypeError(
-            f"tapegrad.setitem: the tensor has dtype {array.dtype}; a derivative passes only "
-            "through float64 and float32: make it with dtype=float"
-        )
-    rt.trace().refuse("an array of integers or booleans is written in place")
-    array[key] = value_of(value)
 
 
 def _with_rest(key):
@@ -230,8 +237,15 @@ def _owner_of(tensor):
     return known() if known else None
 
 
-def _check_not_leaf(tensor) -> None:
-    if _owner_of(tensor) is not None:
+def check_write(tensor) -> None:
+    """Refuse an in-place write to a tensor that may not be written as things are."""
+    is_input = _owner_of(tensor) is not None
+    if not rt.is_recording() and is_recorded(tensor) and not is_input:
+        raise RuntimeError(
+            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
+            "derivative would be lost; write to detach().copy() instead"
+        )
+    if rt.is_recording() and is_input:
         raise RuntimeError(
             "tapegrad.setitem: an input that requires grad cannot be written in place while "
             "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
@@ -251,24 +265,19 @@ def become_row(tensor) -> None:
 
 def _source(value, dtype):
     """What is written, in the dtype of the buffer."""
-    if isinstance(value, (bool, int, float)):
-        return value
-    return in_dtype(value, dtype)
+    return float(value) if isinstance(value, (bool, int, float)) else in_dtype(value, dtype)
 
 
 def _write_unrecorded(tensor, key, value) -> None:
     owner = _owner_of(tensor)
     if owner is not None:
+        value = np.asarray(value_of(value), tensor._array.dtype)  # raises if it is no number
         number, chunk = store.renew_input(owner)
         rt.attach(owner, number, chunk)
         store.watch(owner, number)
         if tensor is not owner:
             rt.attach(tensor, number, chunk)
-    elif tensor._id >= 0 and rt.is_recording() is False:
-        raise RuntimeError(
-            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
-            "derivative would be lost; write to detach().copy() instead"
-        )
+    check_write(tensor)
     tensor._array[key] = value_of(value)
 
 
@@ -277,8 +286,8 @@ def _write_view(view, target, value) -> None:
     if target.ndim == 0 and target.dtype == np.float64 and not isinstance(value, np.ndarray):
         value = scalar_of(value) if is_tensor(value) else value
     kept = target.copy(order="C")
-    if type(value) is rt.Scalar or isinstance(value, (bool, int, float)):
-        rt.row(WRITE, None, view, kept, value if type(value) is rt.Scalar else float(value))
+    if type(value) is rt.Scalar or isinstance(value, float):
+        rt.row(WRITE, None, view, kept, value)
         target[...] = value_of(value)
         return
     if is_tensor(value):

@@ -13,7 +13,15 @@ from .namespace import function
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
 from .steering import named, steered, tensor_like
-from .values import FLOATS, differentiates, is_tensor, shape_of, value_of
+from .values import (
+    FLOATS,
+    check_casting,
+    differentiates,
+    dtype_of,
+    is_tensor,
+    shape_of,
+    value_of,
+)
 
 
 def _unrecorded(numpy_function, *operands, **kwargs):
@@ -261,7 +269,9 @@ def _operator(name, function_of_two):
 
 
 def _matmul_in_place(self, other):
-    set_item(self, ..., matmul(self, other))
+    product = matmul(self, other)
+    check_casting("imatmul", dtype_of(product), self)
+    set_item(self, ..., product)
     return self
 
 

@@ -97,6 +97,7 @@ class _Mode(threading.local):
 _mode = _Mode()
 _count_lock = forks.lock()
 _silent: set[int] = set()  # threads that do not record
+_differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
 
 
 def is_recording() -> bool:
@@ -182,19 +183,27 @@ def recording():
 
 def _go_back(recording: bool, depth: int, inputs: int) -> None:
     """Leave transforms; to do it twice changes nothing."""
+    _differentiated.difference_update(_mode.inputs[inputs:])
     del _mode.inputs[inputs:]
     _mode.depth = depth
     set_recording(recording)
 
 
-def note_input(number: int) -> None:
+def note_input(number: int, differentiated: bool = True) -> None:
     """Remember that a row is an input of the innermost transform under way."""
     _mode.inputs.append(number)
+    if differentiated:
+        _differentiated.add(number)
 
 
 def noted_inputs() -> list[int]:
     """Rows that are inputs of the transforms under way, outermost first."""
     return list(_mode.inputs)
+
+
+def differentiated() -> set[int]:
+    """Rows with respect to which transforms under way differentiate, of any thread."""
+    return set(_differentiated)
 
 
 def is_nested() -> bool:

@@ -39,6 +39,8 @@ def view(name: str, numpy_function, x, *args, **kwargs):
         return numpy_call(name, numpy_function, np.asarray(x), *args, **kwargs)
     tensor = array_tensor(x)
     array = numpy_call(name, numpy_function, tensor._array, *args, **kwargs)
+    if not isinstance(array, np.ndarray):  # as np.flip gives for an array without axes
+        array = tensor._array[...]
     return shown(tensor, array)
 
 

@@ -75,6 +75,25 @@ def is_tensor(value) -> bool:
     return isinstance(value, rt.Tensor)
 
 
+def plain_array(array: np.ndarray) -> np.ndarray:
+    """An array that is of NumPy's own class, or mapped from a file; others raise TypeError.
+
+    Masks, products of matrices and whatever other classes do would be ignored.
+    """
+    kind = type(array)
+    if kind is np.ndarray:
+        return array
+    if kind is np.memmap:
+        return np.asarray(array)
+    advice = "convert it with np.asarray(x)"
+    if isinstance(array, np.ma.MaskedArray):
+        advice = "its mask would be ignored: use x.filled(value), or x.compressed()"
+    raise TypeError(
+        f"tapegrad: an operand is of the class {kind.__module__}.{kind.__qualname__}; only NumPy's "
+        f"own arrays are taken: {advice}"
+    )
+
+
 def value_of(operand):
     """What NumPy gets for an operand: an array, a number."""
     kind = type(operand)
@@ -112,6 +131,29 @@ def differentiates(*operands) -> bool:
 
 def dtype_of(operand) -> np.dtype:
     return np.asarray(value_of(operand)).dtype
+
+
+def check_recordable(name: str, array: np.ndarray) -> None:
+    """Refuse a buffer that compiled code cannot read as the row of a tensor."""
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the tensor has dtype {array.dtype}; a derivative passes only "
+            "through float64 and float32: make it with dtype=float"
+        )
+    if not array.flags.aligned:
+        raise ValueError(
+            f"tapegrad.{name}: the elements do not lie at multiples of their size, as those of a "
+            "packed structured array; make a copy() of the tensor"
+        )
+
+
+def check_casting(name: str, dtype: np.dtype, target) -> None:
+    """Refuse a result that would not keep its kind where it is written in place, as NumPy does."""
+    if not np.can_cast(dtype, dtype_of(target), "same_kind"):
+        raise TypeError(
+            f"tapegrad.{name}: a result of dtype {dtype} cannot be written in place to a tensor of "
+            f"dtype {dtype_of(target)}; convert one of them with astype"
+        )
 
 
 def wrap(value):
