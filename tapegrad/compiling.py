@@ -10,7 +10,7 @@ import numpy as np
 from .jacobians import hessian, jacobian
 from .program import files
 from .program.arguments import Arguments, own_copy
-from .program.background import HOT
+from .program.background import HOT, finish
 from .program.drawing import drawing_of_program
 from .program.explaining import explain
 from .program.fast import arrays_for, fast_call
@@ -283,7 +283,7 @@ class Compiled(Replayed):
         Raises RuntimeError where that failed: the function goes on interpreted.
         """
         for future in self._compiling:
-            future.result()
+            finish(future)
         for derived in self._derived.values():
             derived.wait()
 

@@ -11,7 +11,6 @@ import hashlib
 import os
 import sys
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import llvmlite
 import numba
 import numpy as np
 
+from . import forks
 from .memory import helper
 from .pipeline import load, machine_code, magic
 from .symbols import load_symbols
@@ -27,7 +27,7 @@ from .vmath import VARIANTS
 
 _DIGEST_BYTES = 32
 _PACKAGE = Path(__file__).resolve().parent.parent
-_lock = threading.RLock()
+_lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
 
@@ -170,7 +170,7 @@ def once(make):
     What others hold the address of must not be made twice.
     """
     made: list = []
-    lock = threading.RLock()
+    lock = forks.lock()
 
     @functools.wraps(make)
     def get():

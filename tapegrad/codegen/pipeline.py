@@ -23,6 +23,7 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.ir_utils import build_definitions
 from numba.core.ssa import reconstruct_ssa
 
+from . import forks
 from .layout import CACHE_LINE
 
 
@@ -77,6 +78,9 @@ class Pipeline(CompilerBase):
         passes.finalize()
         return [passes]
 
+
+for _held in (global_compiler_lock, llvm.ffi.lib._lock):
+    forks.whole(_held._lock)  # a child finds nothing half compiled
 
 #: The metadata of all our modules: a number means the same in each.
 _metadata = ir.Module()
