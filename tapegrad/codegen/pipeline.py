@@ -166,6 +166,11 @@ def magic() -> str:
 
 def machine_code(exports) -> bytes:
     """An object file with a C function for each of `exports`: symbol → function and signature."""
+    return _target().codegen()._tm.emit_object(optimised(exports))
+
+
+def optimised(exports):
+    """The same as a module of LLVM's, for which nothing but machine code is left to make."""
     with _plain_code():
         codegen = _target().codegen()
         entries = Piece(codegen, "entries")
@@ -188,7 +193,7 @@ def machine_code(exports) -> bytes:
             passes.run(function, builder)
     passes, builder = codegen._module_pass_manager()
     passes.run(module, builder)
-    return codegen._tm.emit_object(module)
+    return module
 
 
 def _add_entry(module, symbol, function):
