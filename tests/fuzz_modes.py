@@ -43,6 +43,7 @@ class Mode(NamedTuple):
     needs: tuple = ()
 
 
+_HVP = "c.hvp(p[:k], v, *p[k:])"
 _FORWARD = "tg.jvp(lambda *d: f(*d, *p[k:]), p[:k], v)"
 _COMPILED = "c = tg.compile(f, argnums=A, native=False)"
 _OUT = "c = tg.compile(out, argnums=A, native=False)"
@@ -82,7 +83,7 @@ INTERPRETED = [
 NATIVE = [
     Mode("native gradient", _NATIVE, "c.value_and_grad(*p)", "both"),
     Mode("native value", _NATIVE, "c(*p)", "value"),
-    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
+    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), _HVP, "second"),
     Mode("native hessian", _NATIVE, "c.hessian(*p)", "hessian", ("tiny",)),
     Mode("native, memory of square root", _SQRT, "c.value_and_grad(*p)", "both", ("loops",)),
     Mode("native takes over", "c = tg.compile(f, argnums=A)",

@@ -126,7 +126,8 @@ def use_data(writer, arguments):
     """Integers and truths as indices, masks and factors."""
     for one in arguments:
         lines = {
-            "k": ["g = x[k % len(x)]", "g = x * k", "g = x[k]", "g = np.take(x, k)", "g = k * x - k"],
+            "k": ["g = x[k % len(x)]", "g = x * k", "g = x[k]", "g = np.take(x, k)",
+                  "g = k * x - k"],
             "m": ["h = np.where(m, x, 0.5)", "h = x * m", "h = x[m]", "h = x * ~m", "h = m + x",
                   "h = x * 1.0; h[m] = 0.25", "h = x * 0.5; h[m] += x[m]"],
         }.get(one.name)  # fmt: skip
