@@ -155,7 +155,7 @@ def astype(self, dtype, copy=True):
     """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
     dtype = np.dtype(dtype)
     value = array_of(self)
-    if value.dtype == dtype and not copy:
+    if value.dtype == dtype and (not copy or type(self) is rt.Scalar):
         return self
     if not differentiates(self) or dtype.kind in "iub":
         return steering_tensor(converted, self, dtype=dtype)

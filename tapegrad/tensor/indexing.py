@@ -121,18 +121,25 @@ def get_item(tensor, key):
             f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
         ) from error
     if is_basic(key):
-        if not isinstance(value, np.ndarray):
-            if value.dtype == np.float64 and not records(tensor):
-                return rt.scalar_at(float(value), -1, 0)
-            value = tensor._array[_with_rest(key)]
-        made = view_like(tensor, value)
-        return scalar_of(made) if rt.is_recording() else made
+        if isinstance(value, np.ndarray):
+            return view_like(tensor, value)
+        return _element(tensor, key, value)
     if not records(tensor) and rt.trace() is None:
         return wrap(value)
     picked = steered_positions(tensor._array.shape, given)
     if not records(tensor, picked):
         return wrap(value)
     return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
+
+
+def _element(tensor, key, value):
+    """One element, which NumPy answers with a number: not with a view that could be written."""
+    if value.dtype == np.float64 and not records(tensor):
+        return rt.scalar_at(float(value), -1, 0)
+    view = tensor._array[_with_rest(key)]
+    view.flags.writeable = False
+    made = view_like(tensor, view)
+    return scalar_of(made) if rt.is_recording() else made
 
 
 def deposit(x, picked, size: int):

@@ -157,9 +157,12 @@ def check_casting(name: str, dtype: np.dtype, target) -> None:
 
 
 def wrap(value):
-    """A tensor that is not recorded, on a result of NumPy's."""
+    """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
     rt.start()
-    return rt.wrap(np.asarray(value))
+    array = np.asarray(value)
+    if isinstance(value, np.generic) and value.dtype != np.float64:
+        array.flags.writeable = False
+    return rt.wrap(array)
 
 
 def scalar_of(operand):
