@@ -11,18 +11,21 @@ import numpy as np
 
 from ..tape import store
 from . import runtime as rt
+from .aliases import Origin, is_relied_on, tell_each_other, tell_rows, told_of
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
 from .steering import is_steering, learned, named, steered, steering_tensor
 from .values import (
     FLOATS,
     Leaf,
+    Storage,
     array_of,
     check_recordable,
     is_recorded,
     is_tensor,
     meta_of,
     records,
+    storage_of,
     value_of,
     wrap,
 )
@@ -106,7 +109,10 @@ def _new(name, data, dtype, requires_grad, copy_data):
         return wrap(array)
     if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
         return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
-    return _input(np.asarray(memoryview(array)))
+    made = _input(np.asarray(memoryview(array)))
+    if is_tensor(data):
+        tell_each_other(made, storage_of(data))
+    return made
 
 
 def _filling(name: str, number: int, argument):
@@ -153,8 +159,18 @@ for _name in "zeros_like ones_like full_like empty_like".split():
 def detach(self):
     """The value as a tensor that is not recorded; it shares memory."""
     if rt.trace() is not None and is_recorded(self):
-        return steering_tensor(np.array, self)
-    return wrap(self._array if type(self) is rt.Array else self._value)
+        made = steering_tensor(np.array, self)
+        rt.trace().detached.add(made._id)
+        made._array.flags.writeable = False  # so that compiled code leaves writes to Python
+        return made
+    if type(self) is not rt.Array:
+        return wrap(self._value)
+    made = wrap(self._array)
+    if is_recorded(self):
+        tell_rows(made, self)
+    elif is_relied_on(self):
+        storage_of(made).tensor = told_of(self)
+    return made
 
 
 def numpy_value(self):
@@ -313,9 +329,11 @@ def _requires_grad_(self, requires_grad=True):
             raise RuntimeError(
                 "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()"
             )
+        retired = Origin(self)
         store.retire_input(self._id)
         rt.attach(self, -1, 0)
-        del self._meta
+        self._meta = Storage(self._array)
+        told_of(self).own.append(retired)  # rows have read it
         return self
     if type(self) is rt.Scalar:
         raise RuntimeError(
@@ -325,8 +343,11 @@ def _requires_grad_(self, requires_grad=True):
         )
     _check_dtype("requires_grad_", self._array)
     check_recordable("requires_grad_", self._array)
+    before = meta_of(self)
     rt.hold(self, _owner(self._array))
     _become_input(self)
+    if type(before) is Storage:
+        tell_each_other(self, before)
     return self
 
 
