@@ -17,6 +17,16 @@ class FreedError(RuntimeError):
     """A row that the sweep needs was used up by an earlier backward pass."""
 
 
+class UnknownError(RuntimeError):
+    """A buffer that is reached was written outside of the tape before it was read."""
+
+    def __init__(self):
+        super().__init__(
+            "tapegrad: a tensor whose derivative is asked for was written through detach(), and "
+            "read afterwards; write to a copy, detach().copy(), or to the tensor itself"
+        )
+
+
 _word = ctypes.c_int64.from_address
 
 

@@ -88,7 +88,7 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     out = np.ascontiguousarray(value).reshape(kept_shape(x._array.shape, axes))
     if not keepdims:
         out = out.reshape([n for k, n in enumerate(x._array.shape) if k not in axes])
-        out = out if out.ndim else out.copy()  # a number, and no view that is written (`_is_number`)
+        out = out if out.ndim else out.copy()  # a number: no view, to which `+=` would write
     return rt.row(op, out, moved, lines)
 
 
