@@ -66,7 +66,9 @@ class Runner:
         """Run a batch in a process; the seed to go on from."""
         native = [str(s) for s in range(start, start + count) if s in self.native]
         command = [sys.executable, __file__, "--worker", str(start), str(count), *native]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         said: list[str] = []
         reader = threading.Thread(target=lambda: said.append(process.stderr.read()))
         reader.start()
@@ -118,9 +120,9 @@ def arguments():
 
 
 def spread(first: int, count: int, native: int) -> set:
-    """Seeds of the programs that run natively too, evenly among all."""
-    native = min(native, count)
-    return {first + k * count // native for k in range(native)} if native else set()
+    """Seeds of the programs that run natively too: those with long loops first."""
+    seeds = sorted(range(first, first + count), key=lambda seed: (seed % 5, seed * 7919 % 10007))
+    return set(seeds[:native])
 
 
 def main() -> int:

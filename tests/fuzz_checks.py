@@ -181,7 +181,9 @@ class Checked:
             self.near("jacobian times w", inner_rows(made, w), out.along["w"])
         elif mode.gives == "map":
             self.near("values of map", made[0], np.stack([value, value]))
-            self.near("gradients of map along v", inner([g[1] for g in made[1]], v), right.along["v"])
+            self.near(
+                "gradients of map along v", inner([g[1] for g in made[1]], v), right.along["v"]
+            )
 
     def compare_gradient(self, made, number, right, v, w):
         for one, argument in zip(made, self.program.arguments, strict=False):
@@ -189,8 +191,7 @@ class Checked:
             dtype = np.asarray(one).dtype  # of one number a float
             if np.shape(one) != shape or (shape and dtype != argument.dtype):
                 raise Differs(
-                    f"the gradient of {argument.name} has shape {np.shape(one)} and dtype "
-                    f"{dtype}"
+                    f"the gradient of {argument.name} has shape {np.shape(one)} and dtype {dtype}"
                 )
         self.same_way("gradient", made, number)
         self.near("gradient along v", inner(made, v), right.along["v"])
@@ -243,7 +244,9 @@ def inner(made, v):
 
 def inner_rows(made, v):
     """Matrices of derivatives times a direction, summed over arguments."""
-    return sum(np.tensordot(np.asarray(a), np.asarray(b), np.ndim(b)) for a, b in zip(made, v, strict=True))
+    return sum(
+        np.tensordot(np.asarray(a), np.asarray(b), np.ndim(b)) for a, b in zip(made, v, strict=True)
+    )
 
 
 def _copied(made):
@@ -262,7 +265,7 @@ def script_of(checked, mode, message, done) -> str:
     """The program as a text that runs alone."""
     points = ",\n    ".join(checked.texts[number] for number in done)
     said = "\n".join("# " + line for line in message.splitlines()[:12])
-    return f'''# seed {checked.program.seed}, {mode.name}
+    return f"""# seed {checked.program.seed}, {mode.name}
 {said}
 import tempfile
 
@@ -285,7 +288,7 @@ v = {checked.directions["v"]}
 for p in points:
     made = {mode.expression}
 print(made)
-'''
+"""
 
 
 def check_program(seed: int, native: bool = False) -> Checked:

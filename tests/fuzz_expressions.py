@@ -28,13 +28,13 @@ BINARY = [
     "np.clip({0}, -0.5, {1} * {1} + 0.4)", "np.where({1} > -0.2, np.sin({0}), {0} * 0.5)",
     "np.maximum({0} - {1}, 0.0) ** 2 * 0.5",
 ]  # fmt: skip
-#: An array of any shape to a number.
+#: An array of at least one axis to a number.
 REDUCED = [
     "np.sum({0})", "np.mean({0})", "np.max({0})", "np.min({0})", "np.var({0})", "np.ptp({0})",
-    "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})", "np.std(np.append({0}, 2.0))",
-    "np.linalg.norm(np.append({0}, 0.7))", "np.sum({0} ** 2)", "np.vdot({0}, {0})", "np.average({0})",
-    "np.max({0}) ** 2", "np.maximum(np.min({0}), 0.0) ** 2", "np.amax({0}) * np.amin({0})",
-    "{0}.max()", "np.sum({0}[{0} > 0.0])", "np.mean(np.abs({0}))",
+    "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})",
+    "np.std(np.append({0}, 2.0))", "np.linalg.norm(np.append({0}, 0.7))", "np.sum({0} ** 2)",
+    "np.vdot({0}, {0})", "np.average({0})", "np.max({0}) ** 2", "np.maximum(np.min({0}), 0.0) ** 2",
+    "np.amax({0}) * np.amin({0})", "{0}.max()", "np.sum({0}[{0} > 0.0])", "np.mean(np.abs({0}))",
 ]  # fmt: skip
 #: Of a vector.
 PICKED = [
@@ -42,7 +42,6 @@ PICKED = [
     "{0}[np.array(1)]", "{0}[{i}]", "{0}[-1]", "np.dot({0}, {0})", "{0} @ {0}[::-1]",
     "np.trapezoid({0})", "{0}[np.argsort({0})][1]", "np.sum({0}[np.argsort({0})[:2]])",
     "np.sort({0})[1]", "sum({0})", "max({0}[0], {0}[1])", "min({0}[0], {0}[-1])",
-    "{0}.item() if {0}.size == 1 else {0}[0]",
 ]  # fmt: skip
 #: A vector to an array that shares no memory with it.
 MADE_OF_VECTOR = [
@@ -51,24 +50,26 @@ MADE_OF_VECTOR = [
     "np.stack(({0}, {0}[::-1]))", "np.outer({0}, np.cos({0}))", "np.repeat({0}, 2)",
     "np.tile({0}, 2)", "np.diag({0})", "np.stack(({0}, 0.5 * {0}), axis=1)", "{0}[{0} > -9.0]",
     "np.take({0}, [0, -1, 0])", "{0}[[1, 0, 1]]", "np.pad({0}, 1)", "np.append({0}, {0}[0])",
-    "{0}[np.array([True] + [False] * (len({0}) - 1))]",
-    "np.hstack(({0}, {0}))", "np.vstack(({0}, np.sin({0})))", "{0}.copy()", "np.full_like({0}, 0.4)",
-    "np.zeros_like({0})", "np.ones_like({0})", "np.triu(np.outer({0}, {0}))", "{0}[::2] * 1.0",
-    "{0}[:, None] - {0}", "np.maximum({0}[:, None], {0})", "{0}[np.arange(len({0}))[::-1]]",
+    "{0}[np.array([True] + [False] * (len({0}) - 1))]", "np.hstack(({0}, {0}))",
+    "np.vstack(({0}, np.sin({0})))", "{0}.copy()", "np.full_like({0}, 0.4)", "np.zeros_like({0})",
+    "np.ones_like({0})", "np.triu(np.outer({0}, {0}))", "{0}[::2] * 1.0", "{0}[:, None] - {0}",
+    "np.maximum({0}[:, None], {0})", "{0}[np.arange(len({0}))[::-1]]",
     "np.array_split({0}, 2)[0] * 1.0", "np.where({0} > 0, {0}, {0}[0])",
 ]  # fmt: skip
 MADE_OF_MATRIX = [
     "np.sum({0}, axis=0)", "np.mean({0}, axis=1)", "np.max({0}, axis=0)", "np.min({0}, axis=1)",
-    "np.cumsum({0}, axis=1) * 0.3", "np.sort({0}, axis=0)", "{0} @ {0}.T * 0.3", "{0}.T @ {0} * 0.3",
-    "np.var({0}, axis=0)", "np.prod({0} * 0.6, axis=1)", "np.roll({0}, 1, axis=1)", "{0}.flatten()",
-    "np.sum({0}, axis=1, keepdims=True) * 0.3", "{0} - np.mean({0}, axis=0)", "np.tril({0})",
-    "np.einsum('ij,kj->ik', {0}, {0}) * 0.3", "{0}[[0, 0]]", "{0}[:, [0, -1]]", "{0}[[0, -1], [0, 1]]",
-    "{0}[np.ix_([0, -1], [1, 0])]", "np.concatenate(({0}, {0}), axis=1)", "np.diff({0}, axis=0)",
+    "np.cumsum({0}, axis=1) * 0.3", "np.sort({0}, axis=0)", "{0} @ {0}.T * 0.3",
+    "{0}.T @ {0} * 0.3", "np.var({0}, axis=0)", "np.prod({0} * 0.6, axis=1)",
+    "np.roll({0}, 1, axis=1)", "{0}.flatten()", "np.sum({0}, axis=1, keepdims=True) * 0.3",
+    "{0} - np.mean({0}, axis=0)", "np.tril({0})", "np.einsum('ij,kj->ik', {0}, {0}) * 0.3",
+    "{0}[[0, 0]]", "{0}[:, [0, -1]]", "{0}[[0, -1], [0, 1]]", "{0}[np.ix_([0, -1], [1, 0])]",
+    "np.concatenate(({0}, {0}), axis=1)", "np.diff({0}, axis=0)",
     "np.take_along_axis({0}, np.argsort({0}, axis=1), axis=1)", "np.repeat({0}, 2, axis=0)",
-    "np.sum({0}, axis=(0, 1), keepdims=True)", "np.linalg.norm(1.5 + np.cos({0}), axis=1)", "{0}[{0} > -9.0]",
-    "np.cumprod(np.tanh({0}), axis=0)", "np.ptp({0}, axis=0)", "np.median({0}, axis=1)",
-    "np.tensordot({0}, {0}, axes=([1], [1])) * 0.3", "{0}.copy()", "np.zeros_like({0})",
-    "np.max({0}, axis=1)[:, None] - {0}", "{0}[np.argmax({0}, axis=0), np.arange({0}.shape[1])]",
+    "np.sum({0}, axis=(0, 1), keepdims=True)", "np.linalg.norm(1.5 + np.cos({0}), axis=1)",
+    "{0}[{0} > -9.0]", "np.cumprod(np.tanh({0}), axis=0)", "np.ptp({0}, axis=0)",
+    "np.median({0}, axis=1)", "np.tensordot({0}, {0}, axes=([1], [1])) * 0.3", "{0}.copy()",
+    "np.zeros_like({0})", "np.max({0}, axis=1)[:, None] - {0}",
+    "{0}[np.argmax({0}, axis=0), np.arange({0}.shape[1])]",
 ]  # fmt: skip
 #: Of any array of at least one axis, as far as NumPy makes views of it.
 VIEWS = [
@@ -79,8 +80,9 @@ VIEWS = [
 ]  # fmt: skip
 VIEWS_OF_VECTOR = [
     "np.broadcast_to({0}, (2, len({0})))", "{0}[:, None]", "{0}.reshape(2, -1)",
-    "{0}.reshape(-1, 2).T", "{0}.reshape(-1, 3)", "np.lib.stride_tricks.sliding_window_view({0}, 2)",
-    "{0}[None, ::-1]", "np.split({0}, 2)[1]", "{0}[{i}:]", "{0}[: -{i}]",
+    "{0}.reshape(-1, 2).T", "{0}.reshape(-1, 3)",
+    "np.lib.stride_tricks.sliding_window_view({0}, 2)", "{0}[None, ::-1]", "np.split({0}, 2)[1]",
+    "{0}[{i}:]", "{0}[: -{i}]",
 ]  # fmt: skip
 VIEWS_OF_MATRIX = [
     "{0}.T", "{0}[:, 1]", "{0}[0]", "{0}[-1]", "{0}[:, ::-1]", "{0}[::-1, ::-1]", "{0}.T[1:]",
@@ -91,7 +93,9 @@ VIEWS_OF_MATRIX = [
     "{0}.T.reshape(-1)", "np.unstack({0}, axis=1)[0]", "np.hsplit({0}, [1])[1]",
 ]  # fmt: skip
 #: Keys to write to, of any array; then of matrices.
-KEYS = ["...", ":", "::-1", "::2", "1:", ":-1", "0", "-1", "1:3", "None, ::2", "..., -1", ":0"]
+KEYS = [
+    "...", ":", "::-1", "::2", "1:", ":-1", "0", "-1", "1:3", "None, ::2", "..., -1", ":0",
+]  # fmt: skip
 KEYS_OF_VECTOR = [
     "[1, 0]", "[0, -1, 0]", "[1, 1]", "np.array([-1, 0])", "np.argsort({0})[:2]", "np.argmax({0})",
     "{0} > 0.2", "np.abs({0}) < 0.5", "np.array([True] + [False] * (len({0}) - 1))", "np.array(1)",
@@ -105,8 +109,9 @@ KEYS_OF_MATRIX = [
 #: What numbers of loops are computed with: `old` is what is carried.
 ROUND_UNARY = [
     "np.sin({0})", "np.tanh({0})", "np.abs({0})", "0.7 * {0}", "np.maximum({0}, 0.1)",
-    "np.minimum({0}, 0.6)", "np.exp(-{0} * {0})", "{0} * {0} * 0.4", "np.where({0} > 0.2, {0}, -0.3)",
-    "np.cos({0})", "1.0 / (1.2 + {0} * {0})", "abs({0}) ** 1.0", "np.sqrt({0} * {0} + 0.3)",
+    "np.minimum({0}, 0.6)", "np.exp(-{0} * {0})", "{0} * {0} * 0.4",
+    "np.where({0} > 0.2, {0}, -0.3)", "np.cos({0})", "1.0 / (1.2 + {0} * {0})", "abs({0}) ** 1.0",
+    "np.sqrt({0} * {0} + 0.3)",
 ]  # fmt: skip
 ROUND_BINARY = [
     "{0} * {1}", "{0} + {1}", "{0} - {1}", "np.maximum({0}, {1})", "np.minimum({0}, {1})",

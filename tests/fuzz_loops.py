@@ -1,4 +1,4 @@
-"""Loops of random programs: carried numbers, cells written, tables, rows, nests, while with break."""
+"""Loops of random programs: numbers carried, cells written, tables, nests, `while` with break."""
 
 import fuzz_expressions as text
 from fuzz_writer import Rejected, Writer
@@ -50,9 +50,9 @@ class LoopWriter(Writer):
             n = self.shape(name)[0]
             found.append(
                 self.pick([
-                    f"{name}[{index} % {n}]", f"{name}[{index} % {n}]", f"{name}[-1 - {index} % {n}]",
-                    f"{name}[({index} * 3 + 1) % {n}]", f"{name}[({index} * {index}) % {n}]",
-                    f"{name}[{self.random.randrange(n)}]",
+                    f"{name}[{index} % {n}]", f"{name}[{index} % {n}]",
+                    f"{name}[-1 - {index} % {n}]", f"{name}[({index} * 3 + 1) % {n}]",
+                    f"{name}[({index} * {index}) % {n}]", f"{name}[{self.random.randrange(n)}]",
                 ])
             )  # fmt: skip
         found += self.pick([[], ["0.3"], [f"{index} * 0.01"], [f"({index} % 3) * 0.4"]])
@@ -115,9 +115,12 @@ class LoopWriter(Writer):
         border = self.pick(["np.inf", "np.inf", "0.0", "-np.inf"])
         near = ["D[i][j + 1]", "D[i + 1][j]", "D[i][j]"]
         cost = f"0.1 * {self.round_expression([*self.elements('i', 1), *self.elements('j', 1)], 1)}"
-        if self.random.random() < 0.4:
+        if self.random.random() < 0.5:
             x, y = (self.pick([v for v in self.names(1) if self.shape(v)[0]]) for _ in "xy")
             cost = f"({x}[i % {self.shape(x)[0]}] - {y}[j % {self.shape(y)[0]}]) ** 2 * 0.1"
+            if self.long and self.shape(x)[0] * self.shape(y)[0] <= 4000:
+                n, m = self.shape(x)[0], self.shape(y)[0]
+                cost = f"({x}[i] - {y}[j]) ** 2"
         if border == "0.0":
             cell = self.bounded(self.pick(near), [*near, cost])
         else:
@@ -188,13 +191,15 @@ class LoopWriter(Writer):
             raise Rejected
         other = self.operand(self.shape(like))
         step = self.pick([
-            f"u = 0.6 * u + 0.3 * np.sin(np.roll(u, 1) * {other})", f"u = np.tanh(u * {other} + 0.1)",
-            f"u = np.where(u > 0.1, 0.8 * u, u * u - {other} * 0.3)", "u[1:] += 0.2 * np.sin(u[:-1])",
+            f"u = 0.6 * u + 0.3 * np.sin(np.roll(u, 1) * {other})",
+            f"u = np.tanh(u * {other} + 0.1)", "u = u * 0.9; u[0] = u[-1]",
+            f"u = np.where(u > 0.1, 0.8 * u, u * u - {other} * 0.3)",
+            "u[1:] += 0.2 * np.sin(u[:-1])",
             "u[1:-1] += 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])", f"u += 0.1 * np.cos({other})",
             "u[...] = np.sin(u[::-1])", f"u = 0.5 * u + 0.2 * np.max(u) * {other}",
             "u[i % 2] = np.tanh(np.sum(u))", "u = np.maximum(u - 0.1, -u * 0.8)",
             f"u[::2] *= np.cos({self.number()})", "u = u + 0.05 * np.sin(u * (1.0 + 0.1 * i))",
-            "u = np.minimum(u, np.abs(u) ** 2 + 0.1)", "u = u * 0.9; u[0] = u[-1]",
+            "u = np.minimum(u, np.abs(u) ** 2 + 0.1)",
         ])  # fmt: skip
         rounds = self.rounds()
         lines = [f"u = {like} * 1.0", self.header("i", rounds), f"    {step}"]

@@ -43,6 +43,7 @@ class Mode(NamedTuple):
     needs: tuple = ()
 
 
+_HVP = "c.hvp(p[:k], v, *p[k:])"
 _FORWARD = "tg.jvp(lambda *d: f(*d, *p[k:]), p[:k], v)"
 _COMPILED = "c = tg.compile(f, argnums=A, native=False)"
 _OUT = "c = tg.compile(out, argnums=A, native=False)"
@@ -67,7 +68,12 @@ INTERPRETED = [
     Mode("compiled gradient", _COMPILED, "c.value_and_grad(*p)", "both"),
     Mode("compiled value", _COMPILED, "c(*p)", "value"),
     Mode("compiled hessian", _COMPILED, "c.hessian(*p)", "hessian", ("small",)),
-    Mode("compiled hvp", _COMPILED.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
+    Mode(
+        "compiled hvp",
+        _COMPILED.replace("f, argnums=A", "whole"),
+        "c.hvp(p[:k], v, *p[k:])",
+        "second",
+    ),
     Mode("compiled jvp", _COMPILED, "c.jvp(p, v)", "jvp", ("no data",)),
     Mode("compiled vjp", _COMPILED, "c.vjp(*p)[1](1.0)", "gradient", ("no data",)),
     Mode("compiled jacobian", _OUT, "c.jacobian(*p)", "jacobian", ("array", "small")),
@@ -77,7 +83,7 @@ INTERPRETED = [
 NATIVE = [
     Mode("native gradient", _NATIVE, "c.value_and_grad(*p)", "both"),
     Mode("native value", _NATIVE, "c(*p)", "value"),
-    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), "c.hvp(p[:k], v, *p[k:])", "second"),
+    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), _HVP, "second"),
     Mode("native hessian", _NATIVE, "c.hessian(*p)", "hessian", ("tiny",)),
     Mode("native, memory of square root", _SQRT, "c.value_and_grad(*p)", "both", ("loops",)),
     Mode("native takes over", "c = tg.compile(f, argnums=A)",

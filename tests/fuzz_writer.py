@@ -12,6 +12,7 @@ import fuzz_expressions as text
 import numpy as np
 
 LARGEST = 40.0
+REFUSED = (ArithmeticError, LookupError, NameError, TypeError, ValueError, Warning)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -53,7 +54,7 @@ class Writer:
         try:
             self.execute(lines)
             self.look()
-        except (Rejected, ArithmeticError, LookupError, TypeError, ValueError, Warning):
+        except (Rejected, *REFUSED):
             self.run_again()
             return False
         self.lines += lines
@@ -117,12 +118,13 @@ class Writer:
         if choice < 0.6 and self.names(1):
             return self.fill(self.pick(text.PICKED), self.pick(self.names(1)))
         if choice < 0.9:
-            return self.fill(self.pick(text.REDUCED), self.pick(self.names()))
+            arrays = [name for name in self.names() if self.shape(name)]
+            return self.fill(self.pick(text.REDUCED), self.pick(arrays))
         return self.pick(["0.3", "-0.6", "1.0", "0.75"])
 
     def operand(self, shape) -> str:
         """A variable or a number that goes with a shape."""
-        names = [n for n in self.names() if 0 not in (len(self.shape(n)),) and fits(self, n, shape)]
+        names = [n for n in self.names() if fits(self, n, shape)]
         if names and self.random.random() < 0.85:
             return self.pick(names)
         return self.number() if self.random.random() < 0.6 else self.pick(["0.4", "-0.7", "1.2"])
@@ -226,7 +228,9 @@ class Writer:
         self.tensors.add(name)
         value = self.number()
         return self.attempt(
-            f"{name} = {source}[{self.pick(['0', '-1', '1'])}]", f"{name} += {value}", kind="numbers"
+            f"{name} = {source}[{self.pick(['0', '-1', '1'])}]",
+            f"{name} += {value}",
+            kind="numbers",
         )
 
     def condition(self) -> str:
@@ -256,14 +260,12 @@ class Writer:
         try:
             self.execute([line])
             self.look()
-        except (ArithmeticError, LookupError, TypeError, ValueError, Warning):
+        except REFUSED:
             raise Rejected from None
         finally:
             self.run_again()
 
-    STATEMENTS = (
-        [compute, view, write] * 4 + [make, reduce, branch] * 2 + [add_at, change_number]
-    )
+    STATEMENTS = [compute, view, write] * 4 + [make, reduce, branch] * 2 + [add_at, change_number]
 
     def write_statements(self, count: int):
         """So many statements, as far as tries go."""

@@ -365,13 +365,12 @@ def test_an_array_written_between_two_uses():
 
 
 def test_arguments_that_the_function_writes_to():
-    """Those that are differentiated are copies, as in eager transforms."""
+    """All are copies, whether there is a program or not."""
 
     def f(x):
         x[0] = 3.0
         return np.sum(x * x)
 
     check(f, normal(12, 3), recorded=1)
-    data = np.zeros(3)
-    text = refused(writes_data, [(np.arange(3.0), data), (np.arange(3.0), data)])
-    assert "writes to an argument that is not differentiated" in text and data[0] == 5.0
+    text = refused(writes_data, [(np.arange(3.0), np.zeros(3)) for _ in range(2)])
+    assert "writes to an argument that is not differentiated" in text

@@ -10,10 +10,26 @@ from ..codegen.layout import LEAF
 from ..inputs import tree_build, tree_leaves
 from ..replay.computed import LARGEST, are_doubles
 from ..tensor import runtime as rt
-from ..tensor.values import is_recorded, is_tensor, plain_array, value_of
+from ..tensor.linking import copy_tensor
+from ..tensor.values import differentiates, is_recorded, is_tensor, plain_array, value_of
 
 _FLOAT64 = np.dtype(np.float64)
 _STATIC = (bool, int, str, bytes, type(None))
+
+
+def own_copy(tree):
+    """Arguments with arrays of their own: what a function writes to them nobody else sees."""
+    return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]))
+
+
+def _own(value):
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if type(value) is not rt.Array:
+        return value
+    if not is_recorded(value):
+        return rt.wrap(value._array.copy(order="K"))
+    return copy_tensor(value) if differentiates(value) else value
 
 
 def structure(tree):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -46,6 +45,10 @@ class Batch:
             return np.zeros((pieces + 1, *shape))
         return np.empty((self.count, *shape))
 
+    def total(self) -> float:
+        """The sum of the values."""
+        return float(self.values.sum())
+
     def found(self, single: bool):
         """The gradients, in the order in which they are asked for."""
         sums = {k: plain(self.gradients[k].sum(axis=0)) for k in self.summed}
@@ -58,12 +61,11 @@ class Batch:
         found = [array if shared else array[row] for array, shared in pairs]
         return [array if array.ndim else float(array) for array in found]
 
-    def run(self, program: Program, evaluate: Callable, threads: int | None) -> None:
-        """Evaluate all rows; `evaluate` sees to those at which a guard of the program fails."""
+    def run(self, program: Program, threads: int | None) -> list[int]:
+        """Evaluate all rows but those at which a guard of the program fails; returns these."""
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             left = pool.map(lambda at: self._piece(program, at), range(0, self.count, self.rows))
-        for row in [row for rows in left for row in rows]:
-            self.set(row, *evaluate(*self.arguments(row)))
+        return [row for rows in left for row in rows]
 
     def set(self, row: int, value: float, gradients: list) -> None:
         self.values[row] = value

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..autograd.reverse import plant, run
+from ..differentiate import depends_on_others
 from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
 from ..replay.computed import LARGEST, raised
 from ..replay.layout import FINISHED, GUARD_FAILED, RAISED
 from ..replay.parts import Run
+from ..tape import store
 from ..tape.adjoint import Sweep
 from ..tensor import runtime as rt
 from ..tensor.steering import Guard, Trace
@@ -25,7 +27,7 @@ from .convert import Converter
 from .optimising import Account, optimised
 from .program import Program, interpreted
 from .rounding import Rounding, first_difference
-from .rows import Unsupported, is_long
+from .rows import READS_OTHERS, Unsupported, is_long
 
 
 @dataclasses.dataclass
@@ -110,11 +112,16 @@ def same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
 
 
-class NotRecorded(Exception):
-    """A function raised an error while it was recorded; it may do well without."""
+def reads_others(result, inputs: list) -> bool:
+    """Whether a result has a derivative to something recorded elsewhere than in `inputs`."""
+    if not store.leaves and len(rt.noted_inputs()) <= len(inputs):
+        return False
+    recorded = [out for _, out in tree_leaves(result) if is_recorded(out)]
+    return bool(recorded) and depends_on_others(recorded, inputs)
 
-    def __init__(self, error: Exception):
-        super().__init__(f"recorded it raises {type(error).__name__}: {error}")
+
+class NotRecorded(Exception):
+    """A function cannot be recorded, for this reason; it may do well without."""
 
 
 class Traced:
@@ -139,7 +146,9 @@ class Traced:
                 try:
                     self.out = f(*args, **kwargs)
                 except Exception as error:
-                    raise NotRecorded(error) from error
+                    name = type(error).__name__
+                    raise NotRecorded(f"recorded it raises {name}: {error}") from error
+                self._check_outside()
                 self._end = self.trace.now()
             self.is_long = is_long(self._first, self._end)
             self._leave = stack.pop_all()
@@ -147,6 +156,11 @@ class Traced:
 
     def __exit__(self, *problem) -> None:
         self._leave.close()
+
+    def _check_outside(self) -> None:
+        """See that the result has derivatives to the arguments alone."""
+        if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
+            raise NotRecorded(self.trace.refusal or READS_OTHERS)
 
     @property
     def values(self) -> list:
