@@ -96,11 +96,13 @@ def is_differentiated(tensor) -> bool:
         return False
     if tensor._id in inputs:
         return True
-    if rt.trace() is not None:  # past masks and detached values no derivative goes
-        stops = inputs | rt.trace().steering
-        return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
     marks, _ = dependence_of([tensor._id])
-    return bool(marks.rows[[*inputs]].any())
+    if not marks.rows[[*inputs]].any():
+        return False
+    if rt.trace() is None:
+        return True
+    stops = inputs | rt.trace().steering  # past masks and detached values no derivative goes
+    return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
 
 
 def _lossy(kind):

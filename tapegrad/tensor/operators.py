@@ -82,7 +82,9 @@ def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
-        if not _understands(y) and type(y) is not complex:
+        if type(y) is complex and y.imag == 0:
+            y = y.real
+        if not _understands(y):
             return NotImplemented
         return steering_tensor(function, x, _float_of(unlisted(y)))
 

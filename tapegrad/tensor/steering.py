@@ -183,6 +183,8 @@ def _row(call: Call, value: np.ndarray, operands):
             recorded.append(operand)
         else:
             plain = value_of(operand)
+            if np.iscomplexobj(plain):
+                refuse(f"{name_of(call.function)} takes complex numbers")
             kept = plain.copy() if isinstance(plain, np.ndarray) else plain
             call.arguments.append((False, kept))
     made = rt.row(COMPUTED, value, call, *recorded)
