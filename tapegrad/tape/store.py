@@ -199,10 +199,16 @@ class Kept:
         end_sweep(self)
 
 
+#: Called before chunks are let go, when no sweep is under way.
+before_look: list = []
+
+
 def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
+    for prepare in before_look:
+        prepare()
     current = order[-1] if order else -1
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now

@@ -166,6 +166,15 @@ def give_back(sweep: object, work: Work) -> None:
         _works.append(work)
 
 
+def _settle() -> None:
+    """No sweep is under way, so nobody reads: what has waited goes while its chunk is there."""
+    _readers.clear()
+    _let_go()
+
+
+store.before_look.append(_settle)
+
+
 def _reading() -> set[int]:
     """Those who are reading."""
     for key in store.abandoned(_readers):
