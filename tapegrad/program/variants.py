@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,20 @@ class Variant:
 
     def noise(
         self, objects: list, again: Callable, adjoints: Callable | None = None
-    ) -> list[float]:
+    ) -> Iterator[list[float]]:
         """How far rounding may move each leaf of the result, and of the gradient after it.
 
-        `again` calls the function as it is with other values of the inputs. `adjoints` puts numbers
-        for the inputs in the order of the gradient's leaves; without it there is no gradient.
+        First in the program, then in the function too: `again` calls it as it is with other values
+        of the inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
+        without it there is no gradient.
         """
         rounding = Rounding(self.program, objects, adjoints is not None)
         results, pulled = rounding.of_program()
         made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
         made += adjoints(pulled) if adjoints is not None else []
-        return [
-            max(pair) for pair in itertools.zip_longest(made, rounding.of(again), fillvalue=0.0)
-        ]
+        yield made
+        both = itertools.zip_longest(made, rounding.of(again), fillvalue=0.0)
+        yield [max(pair) for pair in both]
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
