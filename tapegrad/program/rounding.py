@@ -10,7 +10,7 @@ itself, if it gives the same twice: terms may cancel there that cancel exactly i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,20 +45,20 @@ def agree(a, b, noise: float = 0.0) -> bool:
     return bool(np.allclose(a, b, rtol=ROUNDING, atol=allowed, equal_nan=True))
 
 
-def first_difference(found, expected, noise: Callable[[], Iterable]) -> tuple | None:
+def first_difference(found, expected, *noises: Callable[[], list[float]]) -> tuple | None:
     """The first leaves of two results that are not equal but for rounding; None if all are.
 
-    `noise` says how far rounding moves each leaf: lists, of which the next one takes longer to find
-    and is asked for only where leaves still seem to differ.
+    Each of `noises` says how far rounding moves leaves. It is called only where leaves seem to
+    differ.
     """
     leaves = itertools.zip_longest(tree_leaves(found), tree_leaves(expected), fillvalue=("", None))
     pairs = [(a, b) for (_, a), (_, b) in leaves]
-    differing = [pair for pair in pairs if not agree(*pair)]
-    moving = iter(noise()) if differing else iter(())
-    while differing and (moved := next(moving, None)) is not None:
-        each = zip(pairs, itertools.chain(moved, itertools.repeat(0.0)), strict=False)
-        differing = [pair for pair, m in each if not agree(*pair, m)]
-    return differing[0] if differing else None
+    differing = [k for k, pair in enumerate(pairs) if not agree(*pair)]
+    for noise in noises:
+        if differing:
+            moved = [*noise(), *[0.0] * len(pairs)]
+            differing = [k for k in differing if not agree(*pairs[k], moved[k])]
+    return pairs[differing[0]] if differing else None
 
 
 class Rounding:
