@@ -187,10 +187,8 @@ class Replayed:
             built = arguments.gradients(wanted, self._argnums, self._single)
             return [m for _, m in tree_leaves(built)]
 
-        def noise():
-            return variant.noise(arguments.values, again, adjoints if gradient else None)
-
-        if (pair := first_difference(found, expected, noise)) is not None:
+        noises = variant.noises(arguments.values, again, adjoints if gradient else None)
+        if (pair := first_difference(found, expected, *noises)) is not None:
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
                 "it depends on something else than its arguments, such as random numbers or state "

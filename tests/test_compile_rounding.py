@@ -81,6 +81,22 @@ def test_infinite_arguments_stay_where_they_are():
     assert c._reason is None
 
 
+def test_data_keeps_its_type_where_the_function_is_called_again():
+    X, (b, *_) = data(7)
+    picked = np.arange(len(X))[::-1].copy()
+
+    def f(b, rows, column, flag):
+        assert rows.dtype == np.int64 and flag.dtype == bool
+        z = normalised(X[rows] * (1.0 if column == 0 else 2.0), b * flag)
+        return z + 0.0 * X[rows[0], column]
+
+    c = tg.compile(f, verify="always")
+    for _ in range(3):
+        gradient = c.grad(b, picked, 0, np.array([True, True, False, True]))
+        assert np.abs(gradient).max() < 1e-11
+    assert c._reason is None and picked[0] == len(X) - 1
+
+
 def alarmed(f, x, gradient=True):
     """Check that a function which counts its calls is found out."""
     c = tg.compile(f)

@@ -132,9 +132,9 @@ class Arguments:
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
 
     def call(self, f, values: list):
-        """What a function gives for other values of the inputs, which have the types they had."""
+        """What a function gives for other values of the inputs, copied, of the types they had."""
         pairs = zip(values, self.kinds, strict=True)
-        made = [x if dtype == _FLOAT64 else np.array(x, dtype)[()] for x, (dtype, _, _) in pairs]
+        made = [_typed(x, dtype) for x, (dtype, _, _) in pairs]
         args, kwargs = self.build(made)
         return f(*args, **kwargs)
 
@@ -146,6 +146,12 @@ class Arguments:
         }
         found = [built[self._number(number)] for number in argnums]
         return found[0] if single else tuple(found)
+
+
+def _typed(value, dtype: np.dtype):
+    """A number or an array of its own, of a dtype."""
+    is_float = type(value) is float and dtype == _FLOAT64
+    return value if is_float else np.array(value, dtype)[()]
 
 
 def _take(items, count: int) -> list:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,28 +71,30 @@ class Variant:
             found = self.result(self.program.results(memory))
         finally:
             self.program.end(memory)
-        if first_difference(found, out, lambda: self.noise(objects, again)) is None:
+        if first_difference(found, out, *self.noises(objects, again)) is None:
             return None
         return (
             "replayed at once it gives something else: it writes to an array that it has read "
             "before; make a new array for that"
         )
 
-    def noise(
+    def noises(
         self, objects: list, again: Callable, adjoints: Callable | None = None
-    ) -> list[float]:
+    ) -> tuple[Callable[[], list[float]], ...]:
         """How far rounding may move each leaf of the result, and of the gradient after it.
 
-        `again` calls the function as it is with other values of the inputs. `adjoints` puts numbers
-        for the inputs in the order of the gradient's leaves; without it there is no gradient.
+        In the program, then in the function: `again` calls it as it is with other values of the
+        inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
+        without it there is no gradient.
         """
         rounding = Rounding(self.program, objects, adjoints is not None)
-        results, pulled = rounding.of_program()
-        made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
-        made += adjoints(pulled) if adjoints is not None else []
-        return [
-            max(pair) for pair in itertools.zip_longest(made, rounding.of(again), fillvalue=0.0)
-        ]
+
+        def of_program():
+            results, pulled = rounding.of_program()
+            made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
+            return made + adjoints(pulled) if adjoints is not None else made
+
+        return of_program, lambda: rounding.of(again)
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
