@@ -162,7 +162,8 @@ def _fault(native: Program, objects: list, found: list | None, expected: list) -
         results = len(native.code.outputs)
         what = f"result {k}" if k < results else f"the derivative by input {k - results}"
         where = f"{what} is another one; the steps before it agree"
-    return f"its native code gives something else than the interpreted program: {where}"
+    reason = "its native code gives something else than the interpreted program"
+    return f"{reason}: {where}; please report this"
 
 
 def _first_step(native: Program, objects: list) -> str | None:
