@@ -136,6 +136,26 @@ def test_other_inputs_are_not_waited_for_long():
     assert c._fast is not None and c._fast.program.native
 
 
+def test_ways_through_branches_are_compared_when_they_are_taken(planted):
+    """One of two has a fault that its first inputs do not show."""
+
+    def f(x):
+        return np.sum(np.abs(x) * 2.0) if x[0] > 0.0 else np.sum(x * x)
+
+    planted("np.absolute(", "(")
+    c = tg.compile(f, native=True)
+    for x in (X, -X, X, -X):
+        c.value_and_grad(x)
+    c.wait()
+    assert is_native(c)
+    with pytest.warns(RuntimeWarning, match="goes on interpreted.*Elementwise") as caught:
+        for k in range(2 * takeover.PATIENCE):
+            same(c.value_and_grad(-X - 0.1 * k), tg.value_and_grad(f)(-X - 0.1 * k))
+        for x in (np.append(1.0, -X[1:]), X):
+            same(c.value_and_grad(x), tg.value_and_grad(f)(x))
+    assert len(caught) == 1
+
+
 def test_rounding_is_no_fault():
     """Sums that cancel, infinities, NaN, an adjoint that jumps where two numbers are equal."""
 

@@ -21,7 +21,8 @@ from .program import Program, table
 from .reads import views_written
 from .rounding import Rounding, agree, first_difference
 
-#: After so many calls with the inputs of the first comparison no other is waited for.
+#: So many calls with the inputs of the first comparison, or on another way through the branches,
+#: are looked at; then no other inputs are waited for, or only those of calls on this way again.
 PATIENCE = 16
 #: How often inputs are moved by rounding, where native code differs: a result may jump there.
 _TRIES = 8
@@ -47,8 +48,9 @@ class Trial:
         """Compare at the inputs of a call, if they are others; RuntimeError says what differs."""
         if self.values is not None and _same(self.values, values):
             self.left -= 1
-            return self.left == 0
+            return self.left <= 0
         if not compared(self.plain, native, values):
+            self.left -= 1
             return False
         is_first, self.values = self.values is None, _copied(values)
         return not is_first
