@@ -56,6 +56,9 @@ class Replayed:
                 if self._reason is not None:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
+        if variant.trial is not None and variant.trial.is_new:  # it came just now
+            memory.program.end(memory)
+            return self._evaluate(args, kwargs, gradient)
         family.hits += 1
         if family.hits == HOT:
             self._make_native(variant, arguments.values)

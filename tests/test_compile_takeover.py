@@ -9,6 +9,7 @@ from compiled import is_native, same
 import tapegrad as tg
 from tapegrad.program import takeover
 from tapegrad.program.background import HOT
+from tapegrad.program.variants import Variants
 from tapegrad.replay import fused, native_scalars
 
 X = np.linspace(0.5, 1.5, 40)
@@ -105,6 +106,24 @@ def test_faults_at_other_inputs_are_found(f, planted):
     (warning,) = caught
     assert "goes on interpreted: its native code gives something else" in str(warning.message)
     assert warning.filename == __file__ and not is_native(c)
+
+
+def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
+    """Native code comes after a call has looked for it, and before it runs a program."""
+    planted("np.maximum(", "larger(")
+    planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
+    c, run = tg.compile(arrays), Variants.run
+
+    def late(family, *given):
+        c.wait()
+        return run(family, *given)
+
+    for _ in range(HOT):
+        c(X)  # a value that shows no fault
+    monkeypatch.setattr(Variants, "run", late)
+    c._fast_value = None
+    with pytest.warns(RuntimeWarning, match="goes on interpreted"):
+        same(c(-0.5 * X), arrays(-0.5 * X))
 
 
 def test_trust_can_be_asked_for(planted):

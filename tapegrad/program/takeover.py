@@ -32,11 +32,12 @@ _PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 class Trial:
     """Native code that is still to be compared with the program `plain`.
 
-    `values` are the inputs of the first comparison; None if they are not known yet.
+    `values` are the inputs of the first comparison; None if they are not known yet. `is_new` says
+    that no call has seen it: one that has begun before has not been compared.
     """
 
     def __init__(self, plain: Program, values: list | None):
-        self.plain, self.left = plain, PATIENCE
+        self.plain, self.left, self.is_new = plain, PATIENCE, True
         self.values = None if values is None else _copied(values)
 
     def begin(self, native: Program) -> None:
@@ -46,6 +47,7 @@ class Trial:
 
     def is_over(self, native: Program, values: list) -> bool:
         """Compare at the inputs of a call, if they are others; RuntimeError says what differs."""
+        self.is_new = False
         if self.values is not None and _same(self.values, values):
             self.left -= 1
             return self.left <= 0
