@@ -112,16 +112,14 @@ def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
     """Native code comes after a call has looked for it, and before it runs a program."""
     planted("np.maximum(", "larger(")
     planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
-    c, run = tg.compile(arrays), Variants.run
+    c, run = tg.compile(arrays, native=True), Variants.run
 
     def late(family, *given):
         c.wait()
         return run(family, *given)
 
-    for _ in range(HOT):
-        c(X)  # a value that shows no fault
+    c(X)  # which shows no fault
     monkeypatch.setattr(Variants, "run", late)
-    c._fast_value = None
     with pytest.warns(RuntimeWarning, match="goes on interpreted"):
         same(c(-0.5 * X), arrays(-0.5 * X))
 
