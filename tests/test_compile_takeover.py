@@ -1,5 +1,6 @@
 """Native code is compared with the interpreted program when it takes over."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 from compiled import is_native, same
 
 import tapegrad as tg
-from tapegrad.program import takeover
+from tapegrad.program import background, takeover
 from tapegrad.program.background import HOT
+from tapegrad.program.program import Program
 from tapegrad.program.variants import Variants
 from tapegrad.replay import fused, native_scalars
 
@@ -114,10 +116,18 @@ def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
     planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
     c, run = tg.compile(arrays, native=True), Variants.run
 
+    begun = threading.Event()
+
+    def waiting(*given, **chosen):
+        begun.wait()
+        return Program(*given, **chosen)
+
     def late(family, *given):
+        begun.set()
         c.wait()
         return run(family, *given)
 
+    monkeypatch.setattr(background, "Program", waiting)
     c(X)  # which shows no fault
     monkeypatch.setattr(Variants, "run", late)
     with pytest.warns(RuntimeWarning, match="goes on interpreted"):
