@@ -50,9 +50,11 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
 
     `native` compiles code of the function's own, in a thread beside: after many calls (None), from
     the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
-    taken in another order, and exp, log and the like by vectors. Native loops keep what they carry
-    from step to step for the reverse pass; with `memory="sqrt"` at intervals only, of about the
-    square root of their steps, and compute the rest again.
+    taken in another order, and exp, log and the like by vectors. Where it takes over it is compared
+    with the replayed program, but for `verify="never"`: that stays, with a RuntimeWarning, if more
+    than rounding differs. Native loops keep what they carry from step to step for the reverse pass;
+    with `memory="sqrt"` at intervals only, of about the square root of their steps, and compute the
+    rest again.
 
     >>> import numpy as np
     >>> import tapegrad as tg

@@ -56,6 +56,9 @@ class Replayed:
                 if self._reason is not None:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
+        if variant.trial is not None and variant.trial.is_new:  # it came just now
+            memory.program.end(memory)
+            return self._evaluate(args, kwargs, gradient)
         family.hits += 1
         if family.hits == HOT:
             self._make_native(variant, arguments.values)
@@ -226,7 +229,8 @@ class Replayed:
     def _go_on_with_trials(self, family: Variants, values: list) -> None:
         """Compare new native code with the interpreted programs at the inputs of this call."""
         for variant in family.found:
-            if (trial := variant.trial) is not None:
+            trial = variant.trial
+            if trial is not None and (trial.left > 0 or variant is family.found[0]):
                 try:
                     over = trial.is_over(variant.program, values)
                 except RuntimeError as error:

@@ -1,5 +1,6 @@
 """Native code is compared with the interpreted program when it takes over."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from compiled import is_native, same
 
 import tapegrad as tg
-from tapegrad.program import takeover
+from tapegrad.program import background, takeover
 from tapegrad.program.background import HOT
+from tapegrad.program.program import Program
+from tapegrad.program.variants import Variants
 from tapegrad.replay import fused, native_scalars
 
 X = np.linspace(0.5, 1.5, 40)
@@ -107,6 +110,30 @@ def test_faults_at_other_inputs_are_found(f, planted):
     assert warning.filename == __file__ and not is_native(c)
 
 
+def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
+    """Native code comes after a call has looked for it, and before it runs a program."""
+    planted("np.maximum(", "larger(")
+    planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
+    c, run = tg.compile(arrays, native=True), Variants.run
+
+    begun = threading.Event()
+
+    def waiting(*given, **chosen):
+        begun.wait()
+        return Program(*given, **chosen)
+
+    def late(family, *given):
+        begun.set()
+        c.wait()
+        return run(family, *given)
+
+    monkeypatch.setattr(background, "Program", waiting)
+    c(X)  # which shows no fault
+    monkeypatch.setattr(Variants, "run", late)
+    with pytest.warns(RuntimeWarning, match="goes on interpreted"):
+        same(c(-0.5 * X), arrays(-0.5 * X))
+
+
 def test_trust_can_be_asked_for(planted):
     planted("np.sqrt(", "0.5 + np.sqrt(")
     c = tg.compile(arrays, native=True, verify="never")
@@ -134,6 +161,26 @@ def test_other_inputs_are_not_waited_for_long():
     for _ in range(takeover.PATIENCE + 1):
         c.value_and_grad(X)
     assert c._fast is not None and c._fast.program.native
+
+
+def test_ways_through_branches_are_compared_when_they_are_taken(planted):
+    """One of two has a fault that its first inputs do not show."""
+
+    def f(x):
+        return np.sum(np.abs(x) * 2.0) if x[0] > 0.0 else np.sum(x * x)
+
+    planted("np.absolute(", "(")
+    c = tg.compile(f, native=True)
+    for x in (X, -X, X, -X):
+        c.value_and_grad(x)
+    c.wait()
+    assert is_native(c)
+    with pytest.warns(RuntimeWarning, match="goes on interpreted.*Elementwise") as caught:
+        for k in range(2 * takeover.PATIENCE):
+            same(c.value_and_grad(-X - 0.1 * k), tg.value_and_grad(f)(-X - 0.1 * k))
+        for x in (np.append(1.0, -X[1:]), X):
+            same(c.value_and_grad(x), tg.value_and_grad(f)(x))
+    assert len(caught) == 1
 
 
 def test_rounding_is_no_fault():

@@ -21,7 +21,8 @@ from .program import Program, table
 from .reads import views_written
 from .rounding import Rounding, agree, first_difference
 
-#: After so many calls with the inputs of the first comparison no other is waited for.
+#: So many calls with the inputs of the first comparison, or on another way through the branches,
+#: are looked at; then no other inputs are waited for, or only those of calls on this way again.
 PATIENCE = 16
 #: How often inputs are moved by rounding, where native code differs: a result may jump there.
 _TRIES = 8
@@ -31,11 +32,12 @@ _PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 class Trial:
     """Native code that is still to be compared with the program `plain`.
 
-    `values` are the inputs of the first comparison; None if they are not known yet.
+    `values` are the inputs of the first comparison; None if they are not known yet. `is_new` says
+    that no call has seen it: one that has begun before has not been compared.
     """
 
     def __init__(self, plain: Program, values: list | None):
-        self.plain, self.left = plain, PATIENCE
+        self.plain, self.left, self.is_new = plain, PATIENCE, True
         self.values = None if values is None else _copied(values)
 
     def begin(self, native: Program) -> None:
@@ -45,10 +47,12 @@ class Trial:
 
     def is_over(self, native: Program, values: list) -> bool:
         """Compare at the inputs of a call, if they are others; RuntimeError says what differs."""
+        self.is_new = False
         if self.values is not None and _same(self.values, values):
             self.left -= 1
-            return self.left == 0
+            return self.left <= 0
         if not compared(self.plain, native, values):
+            self.left -= 1
             return False
         is_first, self.values = self.values is None, _copied(values)
         return not is_first
@@ -162,7 +166,8 @@ def _fault(native: Program, objects: list, found: list | None, expected: list) -
         results = len(native.code.outputs)
         what = f"result {k}" if k < results else f"the derivative by input {k - results}"
         where = f"{what} is another one; the steps before it agree"
-    return f"its native code gives something else than the interpreted program: {where}"
+    reason = "its native code gives something else than the interpreted program"
+    return f"{reason}: {where}; please report this"
 
 
 def _first_step(native: Program, objects: list) -> str | None:
