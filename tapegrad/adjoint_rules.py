@@ -5,14 +5,18 @@ Each rule gets the walk (see `differentiate`), the number of the row and its adj
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
+from .infinities import product
 from .layouts import seen_as
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.einsum import as_tensor, contract
 from .tensor.linking import view_like
-from .tensor.values import value_of
+from .tensor.steering import steered
+from .tensor.values import array_of, is_tensor, shape_of, value_of
 
 
 def grouped_axes(shape, lines: int) -> tuple[int, ...]:
@@ -34,28 +38,55 @@ def reduced(walk, number, adjoint):
 
 def extreme_rule(walk, number, adjoint):
     source, x, axes, out, adjoint = reduced(walk, number, adjoint)
-    tied = np.asarray(value_of(x)) == np.asarray(value_of(out))
-    share = tied / np.maximum(tied.sum(axis=axes, keepdims=True), 1)
-    walk.add(source, x._array, adjoint * share)
+    walk.add(source, x._array, adjoint * shares(x, out, axes))
+
+
+def shares(x, best, axes):
+    """What each element has of an extreme: those tied for it the same, together 1, others 0.
+
+    Where it is NaN those that are NaN are tied for it.
+    """
+    nan = steered(operator.and_, steered(np.isnan, x), steered(np.isnan, best))
+    tied = steered(operator.or_, steered(operator.eq, x, best), nan)
+    if is_tensor(tied):  # as numbers, which programs sum without Python
+        tied = steered(np.multiply, tied, 1.0)
+        return tied / PUBLIC["maximum"](PUBLIC["sum"](tied, axis=axes, keepdims=True), 1.0)
+    return tied / np.maximum(tied.sum(axis=axes, keepdims=True), 1)
 
 
 def prod_rule(walk, number, adjoint):
-    source, x, _, out, adjoint = reduced(walk, number, adjoint)
-    refuse_zeros("prod", x)
-    walk.add(source, x._array, adjoint * out / x)
+    source, x, axes, out, adjoint = reduced(walk, number, adjoint)
+    if may_hold_zeros(x):
+        walk.add(source, x._array, product(adjoint, product_of_others(x, axes)))
+    else:
+        walk.add(source, x._array, adjoint * out / x)
+
+
+def may_hold_zeros(x) -> bool:
+    """Whether an element is 0, or may be when a program that is traced computes it."""
+    return rt.trace() is not None or bool(np.any(array_of(x) == 0.0))
+
+
+def product_of_others(x, axes):
+    """For each element the product of the others along axes, which are the last."""
+    shape = shape_of(x)
+    flat = PUBLIC["reshape"](x, (*shape[: axes[0]], -1)) if np.prod(shape) else x
+    before, after = product_before(flat), product_before(flat[..., ::-1])[..., ::-1]
+    return PUBLIC["reshape"](before * after, shape)
+
+
+def product_before(x):
+    """Products of the elements before each, along the last axis."""
+    shape = shape_of(x)
+    first = np.ones((*shape[:-1], min(shape[-1], 1)), array_of(x).dtype)
+    if shape[-1] < 2:
+        return first
+    return PUBLIC["concatenate"]([first, PUBLIC["cumprod"](x[..., :-1], -1)], -1)
 
 
 def logsumexp_rule(walk, number, adjoint):
     source, x, _, out, adjoint = reduced(walk, number, adjoint)
-    walk.add(source, x._array, adjoint * PUBLIC["exp"](x - out))
-
-
-def refuse_zeros(name, x):
-    if np.any(np.asarray(value_of(x)) == 0.0):
-        raise NotImplementedError(
-            f"tapegrad.{name}: a derivative of a derivative where an element is 0 is not supported "
-            "yet; multiply the elements one after the other instead"
-        )
+    walk.add(source, x._array, product(adjoint, PUBLIC["exp"](x - out)))
 
 
 def kept(walk, number, adjoint):
@@ -73,9 +104,31 @@ def cumsum_rule(walk, number, adjoint):
 
 def cumprod_rule(walk, number, adjoint):
     source, x, _, out, adjoint = kept(walk, number, adjoint)
-    refuse_zeros("cumprod", x)
+    if may_hold_zeros(x):
+        walk.add(source, x._array, product(sums_of_products_after(adjoint, x), product_before(x)))
+        return
     sums = PUBLIC["cumsum"]((adjoint * out)[..., ::-1], -1)[..., ::-1]
     walk.add(source, x._array, sums / x)
+
+
+def sums_of_products_after(adjoint, x):
+    """Along the last axis, s with s[i] = adjoint[i] + x[i + 1] · s[i + 1].
+
+    Stretches of 1, 2, 4, … elements are put together: the sum of one, with the product of the
+    elements of x that the sum of the next is multiplied by; there is none after the last.
+    """
+    join = PUBLIC["concatenate"]
+    size, step = x.shape[-1], 1
+    if size < 2:
+        return adjoint
+    end = np.zeros((*x.shape[:-1], 1), array_of(x).dtype)
+    factors = join([x[..., 1:], end], -1)
+    while step < size:
+        passed = product(adjoint[..., step:], factors[..., :-step])
+        adjoint = join([adjoint[..., :-step] + passed, adjoint[..., -step:]], -1)
+        factors = join([factors[..., :-step] * factors[..., step:], factors[..., -step:]], -1)
+        step *= 2
+    return adjoint
 
 
 def softmax_rule(walk, number, adjoint):

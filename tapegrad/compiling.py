@@ -5,18 +5,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
+
 from .jacobians import hessian, jacobian
 from .program import files
-from .program.arguments import Arguments
-from .program.background import HOT
+from .program.arguments import Arguments, own_copy
+from .program.background import HOT, finish
 from .program.drawing import drawing_of_program
 from .program.explaining import explain
 from .program.fast import arrays_for, fast_call
 from .program.files import Compilation
 from .program.mapping import Batch
+from .program.rowwise import RecordedRows, gathered, row_of
 from .program.variants import Variant
 from .replaying import Replayed
 from .tape.picture import saved
+from .tensor import PUBLIC
+from .tensor.linking import unlisted
+from .tensor.values import array_of, is_recorded, records, value_of
 from .transforms import hvp, jvp, vjp
 
 _CHOICES = {
@@ -35,7 +41,7 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
     `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
-    What Python learns of a value (an `if`, `float()`, an index) is checked at every call. Where it
+    What Python learns of a value (an `if`, `t.item()`, an index) is checked at every call. Where it
     is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
     raises RuntimeError. A function that reads anything but its arguments is found out by `verify`:
     the second call ("once"), every one ("always") or none ("never") is compared with `f` called as
@@ -84,7 +90,7 @@ class Compiled(Replayed):
             found = fast.value(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 return found[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
@@ -103,7 +109,7 @@ class Compiled(Replayed):
             found = fast.value_and_grad(args)
             if found is not None:
                 if fast.calls == HOT:
-                    self._make_native(fast.variant)
+                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]
@@ -124,6 +130,11 @@ class Compiled(Replayed):
             return found[0]
         value, gradients = self.value_and_grad(*args, **kwargs)
         made = [gradients] if self._single else gradients
+        if any(map(is_recorded, made)):
+            raise TypeError(
+                "tapegrad.compile: out takes plain gradients, and this one is itself recorded, "
+                "since an argument is, or a tensor that the function reads; call it without out"
+            )
         for array, gradient in zip(arrays.values(), made, strict=True):
             array[...] = gradient
         return value
@@ -146,7 +157,7 @@ class Compiled(Replayed):
 
     def vjp(self, *primals):
         """Value, and a function of adjoints of it, as `tg.vjp` gives them; that one is compiled."""
-        value = self(*primals)
+        value, primals = self(*primals), own_copy(primals)  # which the caller may change
 
         def back(adjoint):
             return self._of("vjp", _pulled_back, (primals, adjoint), {}, 0)
@@ -173,8 +184,8 @@ class Compiled(Replayed):
         (n,), and the gradients, with a row for each evaluation (without `gradient` the values
         alone); the same whatever the number of threads. Raises ValueError for other arguments.
         """
-        batch = self._batch(args, in_axes, gradient, threads, summed=False)
-        return (batch.values, batch.found(self._single)) if gradient else batch.values
+        rows = self._rows(args, in_axes, gradient, threads, summed=False)
+        return (rows.values, rows.found(self._single)) if gradient else rows.values
 
     def sum(self, *args, in_axes=0, gradient=True, threads=None):
         """The sum of the values for all rows, and its gradient, evaluated on threads.
@@ -183,35 +194,53 @@ class Compiled(Replayed):
         that is the same for all rows (`in_axes` None) a sum over them. Sums are taken in an order
         that does not depend on the number of threads.
         """
-        batch = self._batch(args, in_axes, gradient, threads, summed=True)
-        value = float(batch.values.sum())
-        return (value, batch.found(self._single)) if gradient else value
+        rows = self._rows(args, in_axes, gradient, threads, summed=True)
+        return (rows.total(), rows.found(self._single)) if gradient else rows.total()
 
-    def _batch(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch:
-        """The arguments as a batch, evaluated."""
+    def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
+        """All rows of the arguments evaluated: by the program, or one by one."""
+        args = [unlisted(arg) for arg in args]
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
-        variant = self._variant(*batch.arguments(0)) if batch.count else None
+        by_program = self._verify != "always" and batch.count and not records(*args)
+        variant = self._variant(tuple(batch.arguments(0)), gradient) if by_program else None
+        if variant is not None and variant.trial is not None:  # compared at other inputs, too
+            variant = self._variant(tuple(batch.arguments(batch.count - 1)), gradient)
         if variant is not None:
-            batch.run(variant.program, lambda *a: self._flat(gradient, *a), threads)
+            left = batch.run(variant.program, threads)
             if batch.count >= HOT:
-                self._make_native(variant)
-        else:
-            for row in range(batch.count):
-                batch.set(row, *self._flat(gradient, *batch.arguments(row)))
-        return batch
+                self._make_native(variant, list(batch.arguments(0)))
+            found = [self._flat(gradient, batch.arguments(row)) for row in left]
+            if not any(is_recorded(value) for value, _ in found):
+                for row, results in zip(left, found, strict=True):
+                    batch.set(row, *results)
+                return batch
+        every = [row_of(batch, args, row) for row in range(batch.count)]
+        return gathered(batch, [self._flat(gradient, row) for row in every])
 
-    def _flat(self, gradient: bool, *args):
+    def _flat(self, gradient: bool, args: list):
         """The value, and the derivatives of the differentiated arguments in their order."""
         if not gradient:
-            return self(*args), []
+            return self._number(self(*args)), []
         value, found = self.value_and_grad(*args)
         if self._single:
             return value, [found]
         numbers = [number % len(args) for number in self._argnums]
         return value, [found[numbers.index(k)] for k in sorted(set(numbers))]
 
-    def _variant(self, *args) -> Variant | None:
-        """The program that arrays and floats are evaluated by, if there is one for such calls."""
+    def _number(self, value):
+        """What the function returned, which must be one number."""
+        if np.size(value_of(value)) == 1 and array_of(value).dtype.kind in "fiub":
+            return value if np.ndim(value_of(value)) == 0 else PUBLIC["reshape"](value, ())
+        raise ValueError(
+            f"tapegrad.compile: map and sum need a function that returns one number; {self._name} "
+            f"returned {type(value).__name__} of shape {np.shape(array_of(value))}"
+        )
+
+    def _variant(self, args: tuple, gradient: bool) -> Variant | None:
+        """The program that arrays and floats are evaluated by, if there is one for such calls.
+
+        It has been compared with the function, as that of a second call would be.
+        """
         self._evaluate(args, {}, gradient=False)
         arguments = Arguments(args, {}, self._argnums)
         family = self._families.found.get(arguments.key)
@@ -224,7 +253,11 @@ class Compiled(Replayed):
             return None
         memory.program.end(memory)
         fast = fast_call(variant, arguments)
-        return variant if fast is not None and fast.is_number and fast.bare else None
+        if fast is None or not fast.is_number or not fast.bare:
+            return None
+        if self._verify != "never" and variant.checked <= gradient:
+            self._evaluate(args, {}, gradient)
+        return variant if self._reason is None else None
 
     def numba(self, *args):
         """Functions for Numba code: (value, value_and_grad), for arguments like these.
@@ -233,16 +266,24 @@ class Compiled(Replayed):
         After the arguments `value_and_grad` takes an array for each gradient, which it fills (of
         shape (1,) for a number), and returns the value. Where a guard fails they raise ValueError.
         """
-        variant = self._variant(*args)
+        if records(*args):
+            raise TypeError(
+                "tapegrad.compile: numba was given a recorded tensor; code of Numba's computes "
+                "with plain numbers, so give arrays like those that it will be called with"
+            )
+        variant = self._variant(args, gradient=True)
         if variant is None:
             why = self._reason or "it has other arguments or results than arrays and one number"
             raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
         return variant.program.jitted()
 
     def wait(self) -> None:
-        """Wait until code that is being compiled in a thread beside is ready."""
+        """Wait until code that is being compiled in a thread beside is ready.
+
+        Raises RuntimeError where that failed: the function goes on interpreted.
+        """
         for future in self._compiling:
-            future.result()
+            finish(future)
         for derived in self._derived.values():
             derived.wait()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .adjoint_rules import RULES as STRUCTURAL
+from .codegen import layout
+from .infinities import product, settled
 from .layouts import cast, in_zeros, seen_as
 from .ops.table import Pointwise, find
 from .tape import store
@@ -22,7 +24,7 @@ from .tensor.indexing import deposit
 from .tensor.linking import pack
 from .tensor.values import dtype_of, is_recorded, shape_of, value_of
 from .unwritten import without_writes
-from .walk import Walk, evaluate, tensor_at
+from .walk import Walk, elements, evaluate, tensor_at
 
 
 def unbroadcast(adjoint, shape):
@@ -127,19 +129,11 @@ def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
     slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
     for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
-        part = _product(adjoint, slope)
+        part = product(adjoint, slope)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
         part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
         walk.add(source, view, part)
-
-
-def _product(adjoint, slope):
-    """Adjoint times slope, 0 where the adjoint is exactly 0 whatever the slope."""
-    if np.all(np.isfinite(value_of(slope))):
-        return adjoint * slope
-    zero = np.asarray(value_of(adjoint)) == 0.0
-    return PUBLIC["where"](zero, 0.0, adjoint * PUBLIC["where"](zero, 0.0, slope))
 
 
 def sum_rule(walk, number, adjoint):
@@ -164,7 +158,8 @@ def pack_rule(walk, number, adjoint):
 
 def deposit_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
-    walk.add(source, tensor._array, adjoint[picked])
+    if source >= 0:  # else the positions alone are recorded, in a trace
+        walk.add(source, tensor._array, elements(adjoint, picked))
 
 
 def convert_rule(walk, number, adjoint):
@@ -172,8 +167,14 @@ def convert_rule(walk, number, adjoint):
     walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
 
 
+def computed_rule(walk, number, adjoint):
+    """A mask or an index of a traced function has no derivative."""
+
+
 def gather_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
+    if source < 0:
+        return
     shape = tensor._array.shape
     size = int(np.prod(shape, dtype=np.int64))
     spread = deposit(adjoint, picked, size)
@@ -182,6 +183,7 @@ def gather_rule(walk, number, adjoint):
 
 RULES = {
     **STRUCTURAL,
+    "computed": computed_rule,
     "sum": sum_rule,
     "link": link_rule,
     "pack": pack_rule,
@@ -205,6 +207,10 @@ def adjoints_if_reached(outputs, seeds, inputs) -> list:
 
     What lies behind an input does not get what passes through it.
     """
+    return settled(lambda: _reached_adjoints(outputs, seeds, inputs))
+
+
+def _reached_adjoints(outputs, seeds, inputs) -> list:
     stops = [tensor._id for tensor in inputs]
     with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
@@ -215,7 +221,10 @@ def adjoints_if_reached(outputs, seeds, inputs) -> list:
 
 
 def _writing(outputs, stops) -> Writing:
-    return Writing(stops, dependence_of([output._id for output in outputs])[1])
+    trace, left = rt.trace(), layout.LEFT_NONE
+    if trace is not None:  # a program meets other values than compiled code sees here
+        left = layout.LEFT_ALL if trace.careful else layout.LEFT_CHOICES
+    return Writing(stops, dependence_of([output._id for output in outputs])[1], left)
 
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:
@@ -231,9 +240,10 @@ def depends_on_others(outputs, inputs) -> bool:
     Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
     inputs of a transform that is over are constants by now.
     """
+    chunks = list(store.input_slots)  # of inputs that another thread makes now they cannot depend
     found, _ = dependence_of([output._id for output in outputs])
     others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
-    return any(map(found.has, store.input_slots)) or bool(found.rows[[*others]].any())
+    return any(map(found.has, chunks)) or bool(found.rows[[*others]].any())
 
 
 def reached(output, inputs) -> list[bool]:

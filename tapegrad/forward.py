@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .infinities import settled
 from .layouts import tangent_seen_as
 from .ops.table import Pointwise, find
 from .rewound import Rewound
@@ -167,6 +168,10 @@ def tangents_of(outputs, inputs, seeds, recorded: bool) -> list:
     `seeds` have that axis too. With `recorded`, or where a seed is recorded, tangents are tensors
     that can be differentiated with respect to whatever values and seeds depend on; else arrays.
     """
+    return settled(lambda: _tangents(outputs, inputs, seeds, recorded))
+
+
+def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):

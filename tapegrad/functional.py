@@ -15,6 +15,8 @@ from .differentiate import reached, recorded_adjoints
 from .inputs import Inputs
 from .jacobians import columns_of, rows_of
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
+from .tensor.steering import refuse
 from .tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .transforms import pulled, pushed
 
@@ -29,6 +31,7 @@ class _Call:
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.many, given = self.tensors("inputs", inputs)
         if not create_graph:
+            refuse(f"autograd.functional.{name} detaches its results; use create_graph=True")
             given = tuple(wrap(np.array(value_of(x))) for x in given)
         self.inputs = Inputs(f"autograd.functional.{name}", given, tuple(range(len(given))))
         self.outputs_many, self.outs = self.tensors(
@@ -49,7 +52,7 @@ class _Call:
                     f"the {what} must be a tensor or a tuple of tensors; {place} has type "
                     f"{type(value).__name__}",
                 )
-        return many, given if many else (given,)
+        return many, tuple(map(unlisted, given if many else (given,)))
 
     def vector(self, v, like, many, whose):
         """The vector that a matrix is multiplied by: one tensor for each of `like`."""

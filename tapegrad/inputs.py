@@ -9,6 +9,7 @@ from .tape.adjoint import Sweep
 from .tensor import memory
 from .tensor import runtime as rt
 from .tensor.apply import apply
+from .tensor.linking import unlisted
 from .tensor.values import FLOATS, is_recorded, value_of
 
 
@@ -64,19 +65,22 @@ class Inputs(InputTensors):
 
     def __init__(self, name: str, args, argnums):
         self.single = isinstance(argnums, (int, np.integer))
-        numbers = (argnums,) if self.single else tuple(argnums)
+        numbers = [argnums] if self.single else list(argnums)
         for number in numbers:
             if not -len(args) <= number < len(args):
                 raise ValueError(
                     f"tapegrad.{name}: argnums {number} is out of range, the function got "
                     f"{len(args)} positional arguments"
                 )
-        self.trees = [args[number] for number in numbers]
+        numbers = [number % len(args) for number in numbers]
+        named = list(dict.fromkeys(numbers))  # an argument named twice is one input
+        self._order = [named.index(number) for number in numbers]
+        self.trees = [args[number] for number in named]
         super().__init__([])
         self.nested = False  # whether an argument is itself recorded
         made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
         replaced = list(args)
-        for number, tree in zip(numbers, made, strict=True):
+        for number, tree in zip(named, made, strict=True):
             replaced[number] = tree
         self.args = tuple(replaced)
 
@@ -93,7 +97,8 @@ class Inputs(InputTensors):
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:
-            tensor = array_input(name, place, memory.copy_of(np.asarray(value_of(value))))
+            array = np.asarray(value_of(unlisted(value)))
+            tensor = array_input(name, place, memory.copy_of(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
         return tensor
@@ -105,7 +110,7 @@ class Inputs(InputTensors):
     def build(self, values):
         """Values in the structure of the arguments."""
         results = [tree_build(tree, values) for tree in self.trees]
-        return results[0] if self.single else tuple(results)
+        return results[0] if self.single else tuple([results[k] for k in self._order])
 
 
 def array_input(name, place, array):

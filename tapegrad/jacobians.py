@@ -8,6 +8,7 @@ import numpy as np
 
 from .autograd.reverse import plant, run
 from .differentiate import recorded_adjoints
+from .infinities import settled
 from .inputs import Inputs, plain, tree_build, tree_leaves
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
@@ -85,13 +86,17 @@ def rows_of(out, inputs, recorded: bool) -> list:
     if not is_recorded(out) or not np.prod(shape, dtype=np.int64):
         return [np.zeros(shape + t.shape, array_of(out).dtype) for t in inputs.tensors]
     if recorded:
-        rows = [recorded_adjoints([out], [seed], inputs.tensors) for seed in _units(out)]
-        joined = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+        joined = settled(lambda: _recorded_rows(out, inputs))
     else:
         seeds = _units(out)
         parts = [_rows(inputs, out, seeds[k : k + SEEDS]) for k in range(0, len(seeds), SEEDS)]
         joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
     return [PUBLIC["reshape"](rows, shape + rows.shape[1:]) for rows in joined]
+
+
+def _recorded_rows(out, inputs) -> list:
+    rows = [recorded_adjoints([out], [seed], inputs.tensors) for seed in _units(out)]
+    return [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
 
 
 def _units(tensor):

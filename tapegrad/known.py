@@ -42,14 +42,6 @@ def _clip(x, low, high):
     return np.maximum(x, low) if high is None else np.minimum(np.maximum(x, low), high)
 
 
-def _floor_divide(x, y):
-    return np.floor(x / y)
-
-
-def _fmod(x, y):
-    return x - y * np.trunc(x / y)
-
-
 def _degrees(x):
     return x * (180.0 / math.pi)
 
@@ -92,8 +84,6 @@ COMPOSITES: dict[Callable, Callable] = {
     np.clip: _clip,
     PUBLIC["where"]: _where,
     PUBLIC["clip"]: _clip,
-    np.floor_divide: _floor_divide,
-    **dict.fromkeys((math.fmod, np.fmod), _fmod),
     **dict.fromkeys((math.degrees, np.degrees, np.rad2deg), _degrees),
     **dict.fromkeys((math.radians, np.radians, np.deg2rad), _radians),
     **dict.fromkeys((math.isnan, np.isnan), _isnan),
@@ -121,7 +111,11 @@ _MATH = {
     np.float_power: "power",
     PUBLIC["pow"]: "power",
 }
-_MATH |= {getattr(math, name): name for name in TABLE if hasattr(math, name)}
+#: Where `math` has another function of that name: its remainder is the one of IEEE 754.
+_OTHERS = {"remainder"}
+_MATH |= {
+    getattr(math, name): name for name in TABLE if hasattr(math, name) and name not in _OTHERS
+}
 _FOLDS = {min: "minimum", max: "maximum"}
 _PURE = frozenset(
     (abs, min, max, round, pow, float, int, bool, len, range, sum, tuple, list, zip, enumerate)

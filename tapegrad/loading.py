@@ -46,13 +46,14 @@ class Loaded(Compiled):
         argnums = found.argnums[0] if found.single else found.argnums
         settings = dict(on_branch="error", verify="never", native=native, memory="all")
         super().__init__(absent, found.kind, argnums, **settings)
+        self._compares = True  # that needs no function
         self._families.found = found.families
         self._families.most = len(found.families) + 1  # and one that there is no program for
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
         if native:
             for family in found.families.values():
                 for variant in family.found:
-                    self._make_native(variant)
+                    self._make_native(variant, None)
 
     def _of(self, name, transform, args, kwargs, of=None):
         if name not in self._derived:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .inputs import tree_build, tree_leaves
 from .tensor import PUBLIC
+from .tensor.linking import unlisted
 from .tensor.values import array_of, is_tensor, shape_of, value_of
 
 
@@ -91,7 +92,7 @@ def _count(leaves, axes) -> int:
 def _element(x, axis, k: int):
     if axis is None:
         return x
-    value = x if is_tensor(x) else np.asarray(x)
+    value = x if is_tensor(x) else np.asarray(unlisted(x))
     return value[(slice(None),) * (axis % value.ndim) + (k,)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -10,10 +9,13 @@ from concurrent.futures import Future
 import numpy as np
 
 from .inputs import plain, tree_build, tree_leaves
-from .program.arguments import Arguments
-from .program.background import HOT, compile_later
+from .program.arguments import Arguments, own_copy
+from .program.background import HOT, compile_later, failed
 from .program.fast import FastCall, fast_call
-from .program.variants import Families, NotRecorded, Traced, Variant, Variants, agree
+from .program.rounding import first_difference
+from .program.rows import READS_OTHERS
+from .program.takeover import Trial
+from .program.variants import Families, NotRecorded, Traced, Variant, Variants, reads_others
 from .tensor.tracing import users_level
 from .transforms import value_and_grad
 
@@ -39,12 +41,14 @@ class Replayed:
         self._fast: FastCall | None = None
         self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
+        self._compares = verify != "never"  # native code with the interpreted program
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
             return self._eagerly(args, kwargs, gradient)
+        self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
             if stopped is not None:
@@ -53,8 +57,8 @@ class Replayed:
                     return self._eagerly(args, kwargs, gradient)
             return self._record(family, arguments, args, kwargs, gradient)
         family.hits += 1
-        if family.hits == HOT and not variant.program.native:
-            self._make_native(variant)
+        if family.hits == HOT:
+            self._make_native(variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -64,15 +68,21 @@ class Replayed:
         finally:
             memory.program.end(memory)
         if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
-            self._check(found, args, kwargs, gradient)
+            expected = self._eagerly(args, kwargs, gradient)
+            if reads_others(expected, []):
+                self._give_up(READS_OTHERS)
+                return expected
+            self._check(found, expected, variant, arguments)
             variant.checked = 1 + gradient
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
 
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
-        """Let the next call be a short one, if it is like this."""
+        """Let the next call be a short one, if it is like this; not while code is on trial."""
         fast = fast_call(variant, arguments)
+        if variant.trial is not None:  # looked at after `fast` has its program
+            fast = None
         if not gradient:
             self._fast_value = fast
             return
@@ -151,28 +161,41 @@ class Replayed:
         recent = self._fast or self._fast_value
         family.add(variant, None if recent is None else recent.variant)
         if self._native:
-            self._make_native(variant)
+            self._make_native(variant, traced.values)
 
     def _eagerly(self, args, kwargs, gradient: bool):
+        """Call the function as it is; as in a program, what it writes to arguments stays there."""
+        own = {k % len(args) for k in self._argnums} if gradient and args else set()
+        args = [arg if k in own else own_copy(arg) for k, arg in enumerate(args)]
+        kwargs = {name: own_copy(arg) for name, arg in kwargs.items()}
         if gradient:
             return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
                 *args, **kwargs
             )
         return self._f(*args, **kwargs), None
 
-    def _check(self, found, args, kwargs, gradient: bool) -> None:
-        """Compare with the function called as it is."""
-        expected = self._eagerly(args, kwargs, gradient)
-        pairs = itertools.zip_longest(
-            tree_leaves(found), tree_leaves(expected), fillvalue=("", None)
-        )
-        for (_, a), (_, b) in pairs:
-            if not agree(a, b):
-                raise RuntimeError(
-                    f"tapegrad.compile: {self._name} replayed gives {a}, called again {b}: it "
-                    "depends on something else than its arguments, such as random numbers or state "
-                    "that changes between calls; pass that as an argument, or use verify='never'"
-                )
+    def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
+        """Compare with what the function gave when it was called as it is."""
+
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.gradients(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
+        def noise():
+            return variant.noise(arguments.values, again, adjoints if gradient else None)
+
+        if (pair := first_difference(found, expected, noise)) is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
 
     def _branch(self, family: Variants, stopped: str) -> None:
         """The programs so far do not know how to go on."""
@@ -186,12 +209,32 @@ class Replayed:
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
+        self._fast = self._fast_value = None
         warnings.warn(
             f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
             RuntimeWarning,
             stacklevel=users_level(),
         )
 
-    def _make_native(self, variant: Variant) -> None:
-        if self._native is not False and not variant.program.native:
-            self._compiling.append(compile_later(variant, self._memory == "sqrt"))
+    def _make_native(self, variant: Variant, values: list | None) -> None:
+        """Let native code be made of a program, and be compared with it at some inputs first."""
+        if self._native is False or variant.asked or variant.program.native:
+            return
+        variant.asked = True
+        trial = Trial(variant.program, values) if self._compares else None
+        cut = self._memory == "sqrt"
+        self._compiling.append(compile_later(variant, cut, self._name, trial))
+
+    def _go_on_with_trials(self, family: Variants, values: list) -> None:
+        """Compare new native code with the interpreted programs at the inputs of this call."""
+        for variant in family.found:
+            if (trial := variant.trial) is not None:
+                try:
+                    over = trial.is_over(variant.program, values)
+                except RuntimeError as error:
+                    over = True
+                    variant.program, variant.fast = trial.plain, None
+                    if variant.failure is None:  # no other thread was here
+                        failed(variant, self._name, error, users_level() + 1)
+                if over:
+                    variant.trial = None

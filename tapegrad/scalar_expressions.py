@@ -224,8 +224,6 @@ class Expressions:
         if name == "power" and isinstance(y, (int, float)):
             return self.power(self.number(x, node), y)
         x, y = self.number(x, node), self.number(y, node)
-        if name == "floor_divide":
-            return self.operation("floor", [self.operation("divide", [x, y])])
         return self.operation(name, [x, y])
 
     def power(self, x, exponent):

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from .adjoint_rules import grouped_axes
+from .adjoint_rules import grouped_axes, product_of_others, shares
+from .infinities import symmetric_product as product
 from .layouts import cast
 from .ops.table import find
 from .tape.tape import name_of_row
 from .tensor.apply import apply
 from .tensor.einsum import einsum
-from .tensor.elementwise import where
 from .tensor.indexing import deposit
 from .tensor.joining import concatenate
 from .tensor.linking import copy_tensor, link
 from .tensor.reductions import sum as sum_of
-from .tensor.scans import cumprod, cumsum
+from .tensor.scans import cumsum
 from .tensor.shaping import reshape
-from .tensor.values import array_of, is_tensor, records, value_of
-from .walk import evaluate, placed
+from .tensor.steering import named, steered
+from .tensor.values import array_of, is_tensor, records, shape_of, value_of
+from .walk import elements, evaluate, placed
 
 
 def aligned(tangent, ndim: int):
@@ -37,15 +38,6 @@ def aligned(tangent, ndim: int):
 def copy(tangent):
     """The same in memory of its own, in C order."""
     return copy_tensor(tangent) if is_tensor(tangent) else np.array(tangent, order="C")
-
-
-def product(tangent, slope):
-    """Tangent times slope, 0 where either is exactly 0 whatever the other is."""
-    made = tangent * slope
-    if np.isfinite(array_of(made)).all():
-        return made
-    zero = (array_of(tangent) == 0.0) | (array_of(slope) == 0.0)
-    return where(zero, 0.0, where(zero, 0.0, tangent) * where(zero, 0.0, slope))
 
 
 class _Values(dict):
@@ -128,16 +120,29 @@ def convert_rule(walk, number):
 
 
 def gather_rule(walk, number):
-    (source, view), (_, picked), (_, out) = walk.read(number)
-    flat = reshape(walk.tangent(source, view), (walk.directions, view.size))
-    return reshape(flat[:, picked.ravel()], (walk.directions, *out.shape))
+    (source, view), positions, (_, out) = walk.read(number)
+    tangent = walk.tangent(source, view)
+    if tangent is None:
+        return None
+    flat = reshape(tangent, (walk.directions, view.size))
+    picked = reshape(walk.tensor(*positions), (out.size,))
+    return reshape(elements(flat, (slice(None), picked)), (walk.directions, *out.shape))
 
 
 def deposit_rule(walk, number):
-    (source, view), (_, picked), (_, out) = walk.read(number)
-    places = picked.ravel() + out.size * np.arange(walk.directions)[:, None]
-    made = deposit(walk.tangent(source, view), places, walk.directions * out.size)
+    (source, view), positions, (_, out) = walk.read(number)
+    tangent = walk.tangent(source, view)
+    if tangent is None:
+        return None
+    places = steered(_repeated, walk.tensor(*positions), directions=walk.directions, size=out.size)
+    made = deposit(tangent, places, walk.directions * out.size)
     return reshape(made, (walk.directions, *out.shape))
+
+
+@named
+def _repeated(positions, directions, size):
+    """Positions in arrays of a size that lie one after the other, in each of them."""
+    return np.asarray(positions, np.int64).ravel() + size * np.arange(directions)[:, None]
 
 
 def write_rule(walk, number):
@@ -184,24 +189,15 @@ def reduced(walk, number, tangent):
 
 def extreme_rule(walk, number):
     x, tangent, out = groups(walk, number)
-    value, best = array_of(x), array_of(out)
-    tied = (value == best) | ((value != value) & (best != best))
-    share = tied / np.maximum(tied.sum(axis=-1, keepdims=True), 1)
+    share = shares(x, out, (-1,))
     return reduced(walk, number, sum_of(product(tangent, share), axis=-1))
 
 
 def prod_rule(walk, number):
     """A slope is the product of the elements before and of those after."""
     x, tangent, _ = groups(walk, number)
-    slope = _before(x) * _before(x[..., ::-1])[..., ::-1]
+    slope = product_of_others(x, (len(shape_of(x)) - 1,))
     return reduced(walk, number, sum_of(product(tangent, slope), axis=-1))
-
-
-def _before(x):
-    """Products of the elements before each, along the last axis."""
-    shape = np.shape(value_of(x))
-    first = np.ones((*shape[:-1], min(shape[-1], 1)), array_of(x).dtype)
-    return concatenate([first, cumprod(x[..., :-1], -1)], -1)
 
 
 def logsumexp_rule(walk, number):

@@ -14,6 +14,7 @@ from .tape import store
 from .tape.adjoint import Sweep
 from .tensor import PUBLIC
 from .tensor import runtime as rt
+from .tensor.linking import unlisted
 from .tensor.values import is_recorded, records, value_of
 
 
@@ -129,7 +130,7 @@ def vjp(f, *primals):
     value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
-        adjoints = [a for _, a in tree_leaves(adjoint)]
+        adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
         if len(adjoints) != len(outs):
             raise ValueError(
                 f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
@@ -226,6 +227,7 @@ def directions(name, inputs, primals, tangents) -> list:
         )
     seeds = []
     for tensor, (place, tangent) in zip(inputs.tensors, given, strict=True):
+        tangent = unlisted(tangent)
         shape, own = np.shape(value_of(tangent)), np.shape(value_of(tensor))
         if shape != own:
             raise ValueError(

@@ -8,6 +8,7 @@ stay as they are.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.indexing import deposit
 from .tensor.linking import link, pack
-from .tensor.values import is_recorded, is_tensor
+from .tensor.steering import named, steered
+from .tensor.values import is_recorded, is_tensor, value_of
 from .walk import placed
 
 
@@ -98,7 +100,9 @@ class Unwritten(Rewound):
 
     def _replaced(self, number: int, buffer: int):
         """The array after a write: what is kept of it, and what was written."""
-        (_, view), _, (source, what), *_ = self.read(number)
+        (_, view), _, (source, what), *picked = self.read(number)
+        if picked and is_tensor(self.operand(*picked[0])):
+            return self._replaced_at(number, buffer, self.operand(*picked[0]))
         before, base = self.made[buffer], self.base(buffer)
         out = before._array.copy()
         part, key = placed(out, base, view), self.key(number, view)
@@ -113,6 +117,22 @@ class Unwritten(Rewound):
             pairs.append((self._written(number, value, part), part))
         return link(out, pairs) if pairs else rt.wrap(out)
 
+    def _replaced_at(self, number: int, buffer: int, positions):
+        """The same where a traced program computes the positions: any element may be kept."""
+        (_, view), _, (source, what), *_ = self.read(number)
+        before, base = self.made[buffer], self.base(buffer)
+        places = np.arange(base.size, dtype=f"i{base.itemsize}").view(base.dtype)
+        places = placed(places, base, view).copy().view(f"i{base.itemsize}")
+        at = steered(_places, positions, places=places)
+        last = steered(_is_last, at)
+        value = self.operand(source, what)
+        value = _array(value) if is_tensor(value) else self.wrote(number)
+        value = PUBLIC["ravel"](PUBLIC["broadcast_to"](value, np.shape(value_of(positions))))
+        written = deposit(PUBLIC["where"](last, value, 0.0), at, base.size)
+        count = deposit(steered(np.multiply, last, 1.0), at, base.size)
+        kept = steered(operator.eq, PUBLIC["reshape"](count, base.shape), 0.0)
+        return PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape))
+
     def _written(self, number: int, value, part):
         """What a write has written, as a tensor of the shape of its view, 0 elsewhere."""
         picked = self.read(number)[3:]
@@ -126,6 +146,20 @@ class Unwritten(Rewound):
         last = len(places) - 1 - np.unique(places[::-1], return_index=True)[1]
         values = PUBLIC["reshape"](value, (-1,))[last]
         return _array(PUBLIC["reshape"](deposit(values, places[last], part.size), part.shape))
+
+
+@named
+def _places(positions, places):
+    """Where in a buffer elements of a view of it are, the view holding the places."""
+    return places.ravel()[np.ravel(positions).astype(np.int64)].astype(np.int64)
+
+
+@named
+def _is_last(places):
+    """Which of the places are not named again after them."""
+    last = np.zeros(np.shape(places), bool)
+    last[len(last) - 1 - np.unique(places[::-1], return_index=True)[1]] = True
+    return last
 
 
 def _lies_in(base: np.ndarray, array: np.ndarray) -> bool:

@@ -126,7 +126,11 @@ def test_what_python_learns_is_checked():
     c = check(lambda x: np.sum(sign(x)), [(np.array([v]),) for v in (0.0, -0.0, 0.0, -0.0)], 0)
     assert programs(c) == 2
     check(lambda x: np.sum(x) * len(str(x[0])), [(np.array([v]),) for v in (0.5, 0.25, 0.5)], 0)
-    check(lambda x: np.sum(x) * x.tolist()[1], [(np.array([1.0, v]),) for v in (0.5, 2.0, 0.5)], 0)
+    check(
+        lambda x: np.sum(x) * x.detach().tolist()[1],
+        [(np.array([1.0, v]),) for v in (0.5, 2.0, 0.5)],
+        0,
+    )
     check(lambda x, d: x * math.exp(d) * np.asarray(d), [(2.0, v) for v in (0.5, 2.0, 0.5)], 0)
 
 
@@ -320,7 +324,6 @@ REFUSED = {
     "switched off": lambda x: np.sum(Square.apply(x)),
     "float32": lambda x: np.sum(x.astype(np.float32)).astype(float),
     "written in place": counts_written,
-    "is filled from a tensor": lambda x: np.sum(x * np.full_like(x, x[0])),
     "an input is made": lambda x: np.sum(x * tg.tensor(x.detach(), requires_grad=True)),
 }
 
@@ -362,13 +365,12 @@ def test_an_array_written_between_two_uses():
 
 
 def test_arguments_that_the_function_writes_to():
-    """Those that are differentiated are copies, as in eager transforms."""
+    """All are copies, whether there is a program or not."""
 
     def f(x):
         x[0] = 3.0
         return np.sum(x * x)
 
     check(f, normal(12, 3), recorded=1)
-    data = np.zeros(3)
-    text = refused(writes_data, [(np.arange(3.0), data), (np.arange(3.0), data)])
-    assert "writes to an argument that is not differentiated" in text and data[0] == 5.0
+    text = refused(writes_data, [(np.arange(3.0), np.zeros(3)) for _ in range(2)])
+    assert "writes to an argument that is not differentiated" in text

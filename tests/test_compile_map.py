@@ -132,3 +132,59 @@ def test_functions_without_a_program_are_called_row_by_row():
 def test_arguments_that_do_not_fit(args, in_axes, text):
     with pytest.raises(ValueError, match=re.escape(text)):
         tg.compile(branching).map(*args, in_axes=in_axes)
+
+
+# --- functions of something else ----------------------------------------------------------------
+
+USES = {
+    "map": lambda c: c.map(ROWS),
+    "values of map": lambda c: c.map(ROWS, gradient=False),
+    "sum": lambda c: c.sum(ROWS),
+    "values of sum": lambda c: c.sum(ROWS, gradient=False),
+    "numba": lambda c: c.numba(ROWS[0]),
+}
+
+
+@pytest.mark.parametrize("verify", ["once", "always"])
+@pytest.mark.parametrize("use", USES)
+def test_random_numbers_are_found_out_at_the_first_use(use, verify):
+    c = tg.compile(lambda x: np.sum(x * np.random.normal()), verify=verify)
+    with pytest.raises(RuntimeError, match="replayed gives .*, called again .*random numbers"):
+        USES[use](c)
+
+
+def test_state_in_the_gradient_is_found_out_at_the_first_use():
+    """The value is the same at every call, what it depends on is not."""
+    state = [1.0]
+
+    def f(x):
+        state[0] += 1.0
+        return np.sum(x) * state[0] - np.sum(x.detach()) * (state[0] - 1.0)
+
+    with pytest.raises(RuntimeError, match="replayed gives .*, called again"):
+        tg.compile(f).map(ROWS)
+
+
+def test_each_row_is_compared_where_that_is_asked_for():
+    calls = []
+
+    def f(x):
+        calls.append(None)
+        return np.sum(x * x)
+
+    values, gradients = tg.compile(f, verify="always").map(ROWS)
+    np.testing.assert_allclose(values, np.sum(ROWS**2, axis=1), rtol=1e-13)
+    np.testing.assert_array_equal(gradients, 2 * ROWS)
+    assert len(calls) >= len(ROWS)
+    calls.clear()
+    tg.compile(f).map(ROWS)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_functions_of_more_than_one_number(gradient):
+    for _ in range(2):
+        with pytest.raises(ValueError, match="returned (more than one number|ndarray of shape)"):
+            tg.compile(lambda x: x * 2.0).map(ROWS, gradient=gradient)
+    values = tg.compile(lambda x: np.sum(x, keepdims=True)).map(ROWS, gradient=gradient)
+    np.testing.assert_allclose(values[0] if gradient else values, np.sum(ROWS, axis=1), rtol=1e-13)

@@ -152,5 +152,6 @@ def test_native_code_after_many_values():
     for _ in range(HOT):
         c(X)
     c.wait()
-    np.testing.assert_allclose(c(X), (np.sin(X) * X).sum(), rtol=1e-14)
+    for x in (X, X + 1.0):  # the second is compared, too
+        np.testing.assert_allclose(c(x), (np.sin(x) * x).sum(), rtol=1e-14)
     assert c._families.found and c._fast_value.program.native

@@ -172,11 +172,23 @@ def test_fifth_derivative_of_a_chain_of_scalars():
         np.testing.assert_allclose(f(1.1), wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["prod", "cumprod"])
-def test_second_derivatives_of_products_with_a_zero_are_refused(name):
-    f = lambda x: getattr(tg, name)(x).sum()  # noqa: E731
-    x = np.array([0.0, 1.0, 2.0])
-    assert tg.grad(f)(x).shape == (3,)
-    text = f"tapegrad.{name}: a derivative of a derivative where an element is 0 is not supported"
-    with pytest.raises(NotImplementedError, match=text):
-        tg.grad(lambda x: tg.grad(f)(x).sum())(x)
+def multiplied(x):
+    return x[0] * x[1] * x[2] * x[3]
+
+
+def multiplied_one_by_one(x):
+    return x[0] + x[0] * x[1] ** 2 + (x[0] * x[1] * x[2]) ** 2 + multiplied(x) ** 3
+
+
+def running(x):
+    first, second, third, fourth = np.cumprod(x)
+    return first + second * x[1] + third**2 + fourth**3
+
+
+@pytest.mark.parametrize("zeros", [(), (0,), (2,), (1, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("f, wanted", [(np.prod, multiplied), (running, multiplied_one_by_one)])
+def test_higher_derivatives_of_products_with_zeros(f, wanted, zeros):
+    x = np.array([0.7, -1.3, 0.4, 1.1])
+    x[list(zeros)] = 0.0
+    for of in (tg.hessian, lambda f: tg.hessian(lambda x: np.sum(tg.grad(f)(x) ** 2))):
+        np.testing.assert_allclose(of(f)(x), of(wanted)(x), rtol=1e-12, atol=1e-13)

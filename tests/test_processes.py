@@ -190,3 +190,36 @@ print([found[k].tolist() for k in range(6)])
     )
     out, _ = finish(start(os.environ.get("NUMBA_CACHE_DIR", ""), program))
     np.testing.assert_allclose(np.array(eval(out)), np.tile(WANTED, (6, 1)), rtol=1e-12)
+
+
+#: Native code that is never ready is wanted twice, when the user interrupts and the process ends.
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np, tapegrad as tg
+from tapegrad.program import background
+
+def endless(*given, **chosen):
+    begun.set()
+    while True:
+        time.sleep(0.001)
+
+begun, background.Program = threading.Event(), endless
+c = tg.compile(lambda x: np.sum(x * x), native=True)
+for n in (3, 4):
+    print(c(np.ones(n)), c(np.ones(n)), flush=True)
+begun.wait()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+c.wait()
+"""
+
+
+def test_an_interrupted_process_does_not_wait_for_native_code():
+    found = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert found.stdout == "3.0 3.0\n4.0 4.0\n" and found.returncode != 0
+    assert found.stderr.rstrip().endswith("KeyboardInterrupt"), found.stderr

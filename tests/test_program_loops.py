@@ -1,5 +1,9 @@
 """Native code for operations on numbers: what is rolled, values, adjoints, guards."""
 
+import copy
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +12,11 @@ from random_loops import KINDS, RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
 from tapegrad.replay import kept
+from tapegrad.replay.claims import Claims
 from tapegrad.replay.layout import GUARD_FAILED
+from tapegrad.replay.loop_code import Stores
+from tapegrad.replay.loops import find_loops
+from tapegrad.replay.operands import CARRIED, FIXED, LOCAL, Operands, Stretch
 
 
 def euler(trace, steps, x, y, a, b):
@@ -135,6 +143,34 @@ def thrice_nested():
     return t.program(x)
 
 
+def from_the_row_before():
+    """Each row begins with the same number in all columns, and then takes what lies above."""
+    t = Trace(numbers(110, 6))
+    start, *moving = t.inputs
+    above, total = [start] * 100, 0.0
+    for i in range(6):
+        row = moving[i]
+        made = []
+        for j in range(100):
+            row = row * 0.5 + above[j] * moving[j]
+            made.append(row)
+        above = made
+        total = total + row
+    return t.program(total)
+
+
+def begun_with_its_own():
+    """In the first iteration an operand is a result of that iteration, later of the one before."""
+    t = Trace(numbers(4))
+    x, y, a, b = t.inputs
+    last = None
+    for _ in range(40):
+        x = t.call("sin", x * a)
+        y = y * b + (x if last is None else last)
+        last = y
+    return t.program(x, y)
+
+
 ROLLED = {
     carried: "loop of 40 x 9 operations",
     accumulated: "loop of 60 x 2 operations",
@@ -148,6 +184,8 @@ ROLLED = {
     "loop of 20 x 5 operations",
     nested: "loop of 12 x 365 operations, inside: loop of 40 x 9 operations",
     rows_of_a_matrix: "loop of 8 x 303 operations, inside: loop of 150 x 2 operations",
+    begun_with_its_own: "loop of 40 x 4 operations",
+    from_the_row_before: "loop of 6 x 301 operations, inside: loop of 100 x 3 operations",
     thrice_nested: "loop of 5 x 1446 operations, inside: loop of 4 x 361 operations, "
     "inside: loop of 90 x 4 operations",
 }
@@ -255,6 +293,45 @@ def test_long_straight_code_is_interpreted():
     x, y = euler(t, 40, *results[-2:], *t.inputs[:2])
     compiled = check(t.program(x, y))
     assert [isinstance(part.keep, str) for part in compiled.parts] == [False, True]
+
+
+def moved(operand):
+    """What an operand was not found to be."""
+    kinds = {LOCAL: "result", CARRIED: "result", FIXED: "slot"}
+    if operand.kind in kinds:
+        name = kinds[operand.kind]
+        return dataclasses.replace(operand, **{name: getattr(operand, name) + 1})
+    text = re.sub(r"\[(\d+)", lambda found: f"[{int(found[1]) + 1}", operand.value)
+    return dataclasses.replace(operand, value=text if text != operand.value else "7.0")
+
+
+@pytest.mark.parametrize("make", ROLLED, ids=lambda make: make.__name__)
+def test_what_loops_claim_of_operands_is_checked(make):
+    """Each operand in turn is said to be something else."""
+    p = make()
+    stretch = Stretch(p.step, 0, len(p.step.op), find_loops(p.step, p.known), p.outside)
+    claims = Claims(Operands(stretch, p.known, p.initial, p.wanted))
+    claims.check()
+    for found in claims.operands.of.values():
+        for k, operand in enumerate(found):
+            found[k] = moved(operand)
+            with pytest.raises(RuntimeError, match="does not hold: operand"):
+                claims.check()
+            found[k] = operand
+
+
+def test_what_loops_store_is_checked():
+    p = results_read_later()
+    stretch = Stretch(p.step, 0, len(p.step.op), find_loops(p.step, p.known), p.outside)
+    claims = Claims(Operands(stretch, p.known, p.initial, p.wanted))
+    claims.check()
+    stores = Stores(claims.operands)
+    claims.check_stores(stores)
+    for k in stores.of:
+        fewer = copy.copy(stores)
+        fewer.of = {other: place for other, place in stores.of.items() if other != k}
+        with pytest.raises(RuntimeError, match="not stored in time"):
+            claims.check_stores(fewer)
 
 
 body = bodies(["add", "subtract", "multiply", "maximum", "negative", "square"], [*KINDS, "before"])

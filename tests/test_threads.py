@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.codegen import layout
+from tapegrad.tape import store, work
+from tapegrad.tape.adjoint import Sweep
 
 
 def in_threads(count, work):
@@ -208,3 +211,64 @@ def test_a_sweep_leaves_what_others_have_written_alone(switching):
             f[:100_000] = np.sin(x[100_000:])
             found = (f * f).detach().numpy()
             np.testing.assert_allclose(found, written * written, rtol=1e-13)
+
+
+def test_inputs_made_while_a_sweep_is_under_way():
+    """The store's tables grow meanwhile; the sweep knows the inputs of when it began."""
+    held = []
+
+    @tg.enable_grad()
+    def make_many(_):
+        size = len(store.table)
+        y = held_number * 1.0
+        while len(store.order) + len(store.input_slots) <= size:
+            held.append(y)
+            for _ in range(1 << layout.ROWS_BITS):
+                y = y * 1.0
+        count = len(store.input_slots)
+        while len(store.input_slots) == count:
+            held.extend(tg.tensor([1.0], requires_grad=True) for _ in range(1000))
+
+    held_number = tg.tensor([0.5], requires_grad=True)[0]
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = np.sum(x * x)
+    y.register_hook(make_many)
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_inputs_die_while_others_are_looked_for(monkeypatch):
+    """A look at the inputs that are alive may itself let the last reference to one go."""
+    held = [tg.tensor([float(k)], requires_grad=True) for k in range(50)]
+
+    class Dropping(weakref.ref):
+        def __call__(self):
+            held.clear()
+            return super().__call__()
+
+    first = next(iter(store.leaves))
+    monkeypatch.setitem(store.leaves, first, Dropping(store.leaves[first]()))
+    with store.lock:
+        store.look()
+    assert not held and store.statistics()["inputs"] >= 0
+
+
+def test_a_sweep_that_was_kept_from_its_end():
+    """An interrupt may come before `__exit__`; what it held is let go by the next look."""
+    x = tg.tensor(np.ones(5), requires_grad=True)
+    before = store.statistics()["array_bytes"]
+    sweep, reader = Sweep(), work.begin_reading()
+    y = np.sum(np.sin(x * 2.0))
+    y.backward()
+    assert work._waiting and store.is_sweeping()
+    del sweep, reader, y
+    for _ in range(3):
+        with store.lock:
+            assert not store.is_sweeping()
+            store.seal()
+            store.look()
+        y = tg.tensor(0.5, requires_grad=True)
+        for _ in range(9000):
+            y = y * 1.0
+        del y
+    assert not work._waiting and store.statistics()["array_bytes"] <= before

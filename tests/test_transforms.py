@@ -204,3 +204,28 @@ def test_a_tensor_that_requires_grad_is_differentiated_through():
     _, tangent = tg.jvp(lambda x: x * w, (w,), (w,))
     tangent.sum().backward()
     close(w.grad.numpy(), [2.0, 4.0])
+
+
+@pytest.mark.parametrize("argnums", [(0, 0), (0, -2), (1, 0, -1), (-1, 1)])
+def test_an_argument_named_twice(argnums):
+    """Each place has its derivative."""
+    x, y = np.array([0.72, -1.2, 1.9]), np.array([0.5, 2.0, 3.0])
+
+    def f(x, y):
+        return np.sum(x**3 * y**2)
+
+    first = [3 * x**2 * y**2, 2 * x**3 * y]
+    second = [[6 * x * y**2, 6 * x**2 * y], [6 * x**2 * y, 2 * x**3]]
+    compiled = tg.compile(f, argnums=argnums)
+    for gradient in (tg.grad(f, argnums), compiled.grad, compiled.grad, compiled.grad):
+        close(gradient(x, y), [first[k] for k in argnums])
+    close(tg.value_and_grad(f, argnums)(x, y)[1], [first[k] for k in argnums])
+    close(compiled.map(np.stack([x, x]), np.stack([y, y]))[1], [[first[k]] * 2 for k in argnums])
+    for hessian in (tg.hessian(f, argnums), compiled.hessian):
+        blocks = hessian(x, y)
+        for j, row in zip(argnums, blocks, strict=True):
+            close(row, [np.diag(second[j][k]) for k in argnums])
+    products = tg.jacobian(lambda x, y: x * y, argnums)(x, y)
+    close(products, [np.diag((y, x)[k]) for k in argnums])
+    with pytest.raises(ValueError, match="out needs argnums that name each argument once"):
+        compiled.grad(x, y, out=tuple(np.zeros(3) for _ in argnums))

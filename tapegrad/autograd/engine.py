@@ -12,6 +12,7 @@ from ..tape import store
 from ..tape.tape import Reader
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
+from ..tensor.steering import refuse
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from .hooks import kept_of, leaf_of, retain_grad
 from .passes import Recorded, Swept, Target
@@ -57,6 +58,7 @@ def _run(roots, seeds, retain: bool, create: bool, targets: list[Target], accumu
             with rt.recording():
                 Recorded(targets, accumulate).run(roots, seeds)
             return
+        refuse("a backward pass without create_graph gives detached derivatives")
         plain = [np.asarray(value_of(seed))[None] for seed in seeds]
         Swept(targets, accumulate).run(roots, plain, retain)
 

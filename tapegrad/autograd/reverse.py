@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tape.adjoint import ChangedError, FreedError, Sweep
+from ..tensor.linking import unlisted
 from ..tensor.values import value_of
 
 AGAIN = (
@@ -32,6 +33,7 @@ def seed_of(name: str, tensor, gradient):
                 "reduce it, for instance with sum(), or pass gradient= of that shape"
             )
         return np.ones(value.shape, value.dtype)
+    gradient = unlisted(gradient)
     shape = np.shape(value_of(gradient))
     if shape != value.shape:
         raise ValueError(

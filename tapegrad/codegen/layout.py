@@ -76,6 +76,7 @@ OPERATORS = (
     "negative",
     "set_item",
     "delete_item",
+    "power_modulo",
 )
 
 # the recorder's state, words
@@ -162,7 +163,8 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_ADD_BLOCK,
     FRAME_EXCHANGE,
     FRAME_EARLIER_WRITES,  # of the chunks before the newest; −1 if they have not been counted
-) = range(0, 8 * 41, 8)
+    FRAME_LEFT,
+) = range(0, 8 * 42, 8)
 FRAME_BYTES = 8 * 48
 
 # why a sweep came back
@@ -209,4 +211,6 @@ UNTOUCHED = -(1 << 63)
 
 # where adjoints are written as rows: marks of rows, and how many reads of cells are noted at once
 ACTIVE, STOP, WRITTEN = 1, 2, 4
+# … and which rows of scalars are left to Python: none, those whose slopes choose by value, all
+LEFT_NONE, LEFT_CHOICES, LEFT_ALL = range(3)
 LOADS = 4096

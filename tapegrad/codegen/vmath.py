@@ -59,9 +59,9 @@ def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
     return found
 
 
-_VARIANTS = _variants()
+VARIANTS = _variants()
 #: Lanes of the widest vectors of doubles.
-WIDEST = max([lanes for variants in _VARIANTS.values() for _, lanes in variants], default=4)
+WIDEST = max([lanes for variants in VARIANTS.values() for _, lanes in variants], default=4)
 
 
 def _keep_declared(module):
@@ -71,7 +71,7 @@ def _keep_declared(module):
         return
     byte_pointer = ir.IntType(8).as_pointer()
     functions = []
-    for (_, arity), variants in _VARIANTS.items():
+    for (_, arity), variants in VARIANTS.items():
         for name, lanes in variants:
             vector = ir.VectorType(ir.DoubleType(), lanes)
             kind = ir.FunctionType(vector, [vector] * arity)
@@ -90,7 +90,7 @@ def _emit(builder, c_name, args):
         function = ir.Function(module, ir.FunctionType(double, [double] * len(args)), c_name)
     call = builder.call(function, args)
     marks = ["nounwind", "memory(none)"]
-    if variants := _VARIANTS.get((c_name, len(args))):
+    if variants := VARIANTS.get((c_name, len(args))):
         _keep_declared(module)
         shape = "v" * len(args)
         pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({name})" for name, lanes in variants]
@@ -155,8 +155,7 @@ floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("
 for _name in VECTOR:
     globals()[_name] = _unary(_C_NAME.get(_name, _name))
 arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
-copysign = _binary("copysign")
-gammaln = _unary("lgamma")
+copysign, fmod = _binary("copysign"), _binary("fmod")
 
 
 @helper
@@ -167,27 +166,48 @@ def select(condition, x, y):
 
 @helper
 def sign(x):
-    return select(x > 0, 1.0, select(x < 0, -1.0, x * 0.0))
+    return select(x > 0, 1.0, select(x < 0, -1.0, select(x == 0, 0.0, x)))
 
 
 @helper
+def remainder(x, y):
+    """`x % y` as NumPy has it: what `fmod` leaves, which is exact, brought to the sign of y."""
+    left = fmod(x, y)
+    brought = select((y < 0.0) != (left < 0.0), left + y, left)
+    return select(left == 0.0, copysign(0.0, y), brought)
+
+
+@helper
+def floor_divide(x, y):
+    """`x // y` as NumPy has it: x without its remainder over y is very nearly a whole number."""
+    left = fmod(x, y)
+    count = (x - left) / y
+    count = select((left != 0.0) & ((y < 0.0) != (left < 0.0)), count - 1.0, count)
+    whole = floor(count)
+    whole = select(count - whole > 0.5, whole + 1.0, whole)
+    whole = select(count == 0.0, copysign(0.0, x / y), whole)
+    return select(y == 0.0, x / y, whole)
+
+
+# Of two equal numbers the second is taken, as by NumPy's vectors: zeros have signs.
+@helper
 def maximum(x, y):
-    return select((x >= y) | (x != x), x, y)
+    return select((x > y) | (x != x), x, y)
 
 
 @helper
 def minimum(x, y):
-    return select((x <= y) | (x != x), x, y)
+    return select((x < y) | (x != x), x, y)
 
 
 @helper
 def fmax(x, y):
-    return select((x >= y) | (y != y), x, y)
+    return select((x > y) | (y != y), x, y)
 
 
 @helper
 def fmin(x, y):
-    return select((x <= y) | (y != y), x, y)
+    return select((x < y) | (y != y), x, y)
 
 
 @helper
@@ -237,8 +257,15 @@ def polygamma(order, x):
     return total * factorial if n % 2 == 1 else -total * factorial
 
 
+from_capsule("gammaln", "tapegrad_gammaln", "scipy.special.cython_special", "gammaln")
 from_capsule("digamma", "tapegrad_digamma", "scipy.special.cython_special", "__pyx_fuse_1psi")
+_lgam = c_function("tapegrad_gammaln", types.float64(types.float64, types.int32))
 _psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
+
+
+@helper
+def gammaln(x):
+    return _lgam(x, 0)
 
 
 @helper

@@ -11,8 +11,10 @@ from tapegrad.codegen.frame import (
 )
 from tapegrad.codegen.layout import (
     ARRAY_DATA,
+    ARRAY_DTYPE,
     ARRAY_NDIM,
     ARRAY_STRIDES,
+    FRAME_FLOAT64,
     FRAME_RETAIN,
     FRAME_SEEDS,
     FRAME_STATUS,
@@ -82,20 +84,50 @@ def gather_adjoint(frame, id, refs, task):
     add_moved(frame, id, refs, True)
 
 
+@helper
+def computed_position(picked, k, size):
+    """The position of element k among those that a program has computed; −1 if it is outside."""
+    position = load_f64(load_i64(picked, ARRAY_DATA), element_offset(picked, k))
+    return int(position) if 0.0 <= position < size else -1
+
+
+@helper
+def add_at_computed(frame, id, refs):
+    """As `add_moved` for a deposit in a program, at positions that are doubles."""
+    array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    found = mirror(frame, load_i32(refs, 8)) if load_i32(refs, 8) >= 0 else 0
+    if found == 0:
+        return
+    adjoint = mirrored(load_i64(cell(frame, id), 0), load_i64(out, ARRAY_DATA), 0)
+    target = mirrored(found, load_i64(array, ARRAY_DATA), 0)
+    for k in range(count_of(array)):
+        position = computed_position(picked, k, count_of(out))
+        if position >= 0:
+            f64s(target + element_offset(array, k))[0] += load_f64(adjoint, position * 8)
+
+
 def deposit_adjoint(frame, id, refs, task):
     """References: the operand, positions in the output, the output; the transpose of a gather."""
-    add_moved(frame, id, refs, False)
+    if load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DTYPE) == load_i64(frame, FRAME_FLOAT64):
+        add_at_computed(frame, id, refs)
+    else:
+        add_moved(frame, id, refs, False)
 
 
 def deposit_forward(frame, id, refs, task):
-    """The same references."""
-    array, out = load_i64(refs, 0), load_i64(refs, 2 * REFERENCE_BYTES)
-    picked = i64s(load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DATA))
+    """The same references. What a program has computed as a position outside is left out."""
+    array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    computed = load_i64(picked, ARRAY_DTYPE) == load_i64(frame, FRAME_FLOAT64)
+    whole = i64s(load_i64(picked, ARRAY_DATA))
     source, sums = load_i64(array, ARRAY_DATA), f64s(load_i64(out, ARRAY_DATA))
     for k in range(count_of(out)):
         sums[k] = 0.0
     for k in range(count_of(array)):
-        sums[picked[k]] += load_f64(source, element_offset(array, k))
+        at = computed_position(picked, k, count_of(out)) if computed else whole[k]
+        if at >= 0:
+            sums[at] += load_f64(source, element_offset(array, k))
 
 
 @helper
@@ -183,7 +215,7 @@ structural(
     deposit_adjoint,
     forward=deposit_forward,
     form="deposit",
-    helpers=(element_offset, add_moved),
+    helpers=(element_offset, add_moved, computed_position, add_at_computed),
     example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",
 )

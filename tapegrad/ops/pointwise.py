@@ -28,10 +28,20 @@ pointwise(
 pointwise(
     "remainder",
     "x y",
-    "x - y * np.floor(x / y)",
+    "np.remainder(x, y)",
     "1.0",
-    "-np.floor(x / y)",
+    "-np.floor_divide(x, y)",
     doc="remainder with the sign of y, `%`",
+    domain=(ANY, POSITIVE),
+    awkward="at multiples of y: the slope from inside",
+)
+pointwise(
+    "fmod",
+    "x y",
+    "np.fmod(x, y)",
+    "1.0",
+    "-np.rint((x - out) / y)",
+    doc="remainder with the sign of x",
     domain=(ANY, POSITIVE),
     awkward="at multiples of y: the slope from inside",
 )
@@ -212,6 +222,15 @@ pointwise("floor", "x", "np.floor(x)", "0.0", doc="largest integer not above x")
 pointwise("ceil", "x", "np.ceil(x)", "0.0", doc="smallest integer not below x")
 pointwise("rint", "x", "np.rint(x)", "0.0", doc="nearest integer, halves to even")
 pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
+pointwise(
+    "floor_divide",
+    "x y",
+    "np.floor_divide(x, y)",
+    "0.0",
+    "0.0",
+    doc="how often y goes into x, rounded down, `//`",
+    domain=(ANY, POSITIVE),
+)
 
 # special functions
 pointwise(

@@ -18,7 +18,7 @@ def points(op: Pointwise, shape, rng, dtype=np.float64) -> list[np.ndarray]:
         made.append(np.asarray(x, dtype))
     if op.name == "where":
         made[0] = np.asarray(np.round(rng.uniform(0, 1, shape)), dtype)
-    if op.name == "remainder":
+    if op.name in ("remainder", "fmod", "floor_divide"):
         k = np.round(rng.uniform(-2, 2, shape))
         made[0] = np.asarray((k + rng.uniform(0.2, 0.8, shape)) * made[1], dtype)
     return made

@@ -10,10 +10,26 @@ from ..codegen.layout import LEAF
 from ..inputs import tree_build, tree_leaves
 from ..replay.computed import LARGEST, are_doubles
 from ..tensor import runtime as rt
-from ..tensor.values import is_recorded, is_tensor, value_of
+from ..tensor.linking import copy_tensor
+from ..tensor.values import differentiates, is_recorded, is_tensor, plain_array, value_of
 
 _FLOAT64 = np.dtype(np.float64)
 _STATIC = (bool, int, str, bytes, type(None))
+
+
+def own_copy(tree):
+    """Arguments with arrays of their own: what a function writes to them nobody else sees."""
+    return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]))
+
+
+def _own(value):
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if type(value) is not rt.Array:
+        return value
+    if not is_recorded(value):
+        return rt.wrap(value._array.copy(order="K"))
+    return copy_tensor(value) if differentiates(value) else value
 
 
 def structure(tree):
@@ -69,6 +85,7 @@ class Arguments:
         if kind is float or (differentiated and kind is int) or kind is np.float64:
             return self._input(float(value), _FLOAT64, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
+            value = plain_array(value) if isinstance(value, np.ndarray) else value
             if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
                 if not are_doubles(np.asarray(value)):
                     self.reason = f"an argument holds integers beyond ±{LARGEST}"
@@ -99,7 +116,7 @@ class Arguments:
                 tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
             if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
-            rt.note_input(tensor._id)
+            rt.note_input(tensor._id, differentiated)
             made.append((tensor, differentiated))
         trace.held.extend(tensor for tensor, _ in made)
         return made
@@ -113,6 +130,13 @@ class Arguments:
             leaves = [value if fixed else next(given) for fixed, value in _take(static, count)]
             made.append(tree_build(tree, iter(leaves)))
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
+
+    def call(self, f, values: list):
+        """What a function gives for other values of the inputs, which have the types they had."""
+        pairs = zip(values, self.kinds, strict=True)
+        made = [x if dtype == _FLOAT64 else np.array(x, dtype)[()] for x, (dtype, _, _) in pairs]
+        args, kwargs = self.build(made)
+        return f(*args, **kwargs)
 
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""

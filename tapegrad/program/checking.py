@@ -254,6 +254,13 @@ def _contract(memory: Memory, step: Kernel) -> None:
 
 
 def _deposit(memory: Memory, step: Kernel) -> None:
+    if any(isinstance(operand, View) for operand in step.operands[1:]):  # computed
+        array, positions = _given(step, View, View)
+        memory.read(array)
+        memory.read(positions)
+        memory.last(positions)
+        expect(positions.size == array.size, "as many positions as elements")
+        return
     array, positions = _given(step, View, np.ndarray)
     memory.read(array)
     fits = positions.dtype == np.int64 and positions.flags.c_contiguous

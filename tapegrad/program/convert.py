@@ -70,6 +70,8 @@ class Converter:
         references = self.rows.reader.references(number)
         if op == layout.CONSTANT:
             self._constant(place, number, array_at(references["what"][-1]))
+        elif op == layout.LEAF:
+            self._leaf(place, number, references)
         else:
             write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
 
@@ -78,6 +80,16 @@ class Converter:
         view = self.writer.buffers.allocate(content.shape)
         self.writer.constants.append((view.offset, np.array(content, np.float64).ravel()))
         self.writer.buffers.add(place, array, view)
+
+    def _leaf(self, place: int, number: int, references) -> None:
+        """An input of a function inside, which never changes."""
+        if self.rows.is_written(place):
+            raise Unsupported("it writes to an argument of a transform in it; copy() it first")
+        if len(references):
+            self._constant(place, number, array_at(references["what"][-1]))
+        else:
+            value = float(self.rows.reader.row(number)["value"])
+            self.rows.slots[place] = self.rows.constant(value)
 
     def _guard(self, guard: Guard) -> None:
         tensor = guard.tensor
@@ -92,8 +104,7 @@ class Converter:
         place = self.rows.place(tensor._id)
         if self.rows.is_written(place) and not differentiated:
             raise Unsupported(
-                "it writes to an argument that is not differentiated, which the caller may want to "
-                "see; copy() it first and return what is wanted"
+                "it writes to an argument that is not differentiated; copy() it first"
             )
         value = np.asarray(value_of(tensor))
         view = self.writer.buffers.allocate(value.shape)

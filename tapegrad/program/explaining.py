@@ -87,7 +87,7 @@ def _native(variant: Variant) -> str:
     if variant.program.native:
         return "native: compiled to code of its own"
     if variant.failure is not None:
-        return f"native: no, interpreted; compiling it failed: {variant.failure!r}"
+        return f"native: no; {variant.failure}"
     return "native: no, interpreted"
 
 

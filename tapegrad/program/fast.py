@@ -148,11 +148,12 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
     if not (plain and exact):
         return None
-    if variant.fast is None:
+    fast = variant.fast
+    if fast is None or fast.program is not variant.program:
         structures = [structure(tree) for tree in arguments.trees]
-        structured = any(structures)
-        variant.fast = StructuredCall(variant, structures) if structured else FastCall(variant)
-    return variant.fast
+        fast = StructuredCall(variant, structures) if any(structures) else FastCall(variant)
+        variant.fast = fast
+    return fast
 
 
 def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:
@@ -164,7 +165,11 @@ def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict
             f"are {len(args)}"
         )
     numbers = [number % len(args) for number in argnums]
-    if not isinstance(arrays, (tuple, list)) or len(arrays) != len({*numbers}):
+    if len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"tapegrad.compile: out needs argnums that name each argument once, not {argnums}"
+        )
+    if not isinstance(arrays, (tuple, list)) or len(arrays) != len(numbers):
         raise ValueError(
             f"tapegrad.compile: out must be {len(numbers)} arrays, one for each argument of "
             f"argnums {argnums}"

@@ -40,6 +40,8 @@ def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
         return _conversion(dtypes[0], np.dtype(call.keywords.get("dtype", dtypes[0])))
     if call.keywords:
         return None
+    if call.function is np.where and len(call.arguments) == 3:
+        return TABLE["where"].code if _chooses_doubles(call, dtypes) else None
     if call.function in _LOGICAL:
         plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
         whole = all(dtype == _BOOL for dtype in [*dtypes, *plain])
@@ -52,11 +54,18 @@ def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
     return None
 
 
+def _chooses_doubles(call: Call, dtypes: list[np.dtype]) -> bool:
+    """Whether what `where` chooses from are numbers of float64, or of Python."""
+    given = iter(dtypes)
+    found = [next(given) if one else np.asarray(what).dtype for one, what in call.arguments]
+    return found[1] == found[2] == np.float64
+
+
 def _in_doubles(call: Call, dtypes: list[np.dtype]) -> bool:
     """Whether NumPy computes in float64: integers wrap around where doubles do not."""
     plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
     found = [*dtypes, *plain]
-    return np.float64 in dtypes and all(d == np.float64 or d.kind in "iub" for d in found)
+    return np.float64 in found and all(d == np.float64 or d.kind in "iub" for d in found)
 
 
 def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:

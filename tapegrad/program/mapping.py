@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from ..inputs import plain
+from ..tensor.linking import unlisted
 from ..tensor.values import value_of
 from .program import Program
 
@@ -27,7 +27,7 @@ class Batch:
     """
 
     def __init__(self, args: tuple, in_axes, argnums: tuple[int, ...], summed: bool):
-        self.inputs = [np.asarray(value_of(arg), np.float64, order="C") for arg in args]
+        self.inputs = [np.asarray(value_of(unlisted(arg)), np.float64, order="C") for arg in args]
         self.shared = _shared(in_axes, self.inputs)
         self.asked = [number % len(args) for number in argnums]
         self.wanted = sorted({*self.asked})
@@ -45,6 +45,10 @@ class Batch:
             return np.zeros((pieces + 1, *shape))
         return np.empty((self.count, *shape))
 
+    def total(self) -> float:
+        """The sum of the values."""
+        return float(self.values.sum())
+
     def found(self, single: bool):
         """The gradients, in the order in which they are asked for."""
         sums = {k: plain(self.gradients[k].sum(axis=0)) for k in self.summed}
@@ -57,12 +61,11 @@ class Batch:
         found = [array if shared else array[row] for array, shared in pairs]
         return [array if array.ndim else float(array) for array in found]
 
-    def run(self, program: Program, evaluate: Callable, threads: int | None) -> None:
-        """Evaluate all rows; `evaluate` sees to those at which a guard of the program fails."""
+    def run(self, program: Program, threads: int | None) -> list[int]:
+        """Evaluate all rows but those at which a guard of the program fails; returns these."""
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             left = pool.map(lambda at: self._piece(program, at), range(0, self.count, self.rows))
-        for row in [row for rows in left for row in rows]:
-            self.set(row, *evaluate(*self.arguments(row)))
+        return [row for rows in left for row in rows]
 
     def set(self, row: int, value: float, gradients: list) -> None:
         self.values[row] = value

@@ -7,13 +7,14 @@ import dataclasses
 import numpy as np
 
 from ..replay.steps import ARENA, Code, Elementwise, Link, Scalars, Step, View
-from .reads import views_written
+from .reads import views_read, views_written
 from .rewrite import renumbered
 
 
 def place(code: Code) -> Code:
     """A result that is one whole piece of a join is written to its place there."""
     homes = {view: k for k, step in enumerate(code.steps) for view in _results(step)}
+    apart = _taken_apart(code)
     moves: dict[int, tuple[int, int]] = {}  # first slot of a result → its size and new first slot
     steps: list[Step] = []
     for step in code.steps:
@@ -22,7 +23,8 @@ def place(code: Code) -> Code:
             continue
         left = []
         for target, source in step.pairs:
-            if source in homes and source.offset not in moves and source.size > 1:
+            free = source in homes and not apart[slice(*source.extent)].any()
+            if free and source.offset not in moves and source.size > 1:
                 moves[source.offset] = source.size, target.offset
             else:
                 left.append((target, source))
@@ -33,6 +35,22 @@ def place(code: Code) -> Code:
     if not moves:
         return code
     return _moved(dataclasses.replace(code, steps=steps), moves)
+
+
+def _taken_apart(code: Code) -> np.ndarray:
+    """By slot: whether a view that is read sees more than one result there, which must not part."""
+    owner = np.arange(-code.slots, 0)
+    for number, view in enumerate(v for step in code.steps for v in views_written(step)):
+        if view.size:
+            owner[slice(*view.extent)] = number
+    ends = np.zeros(code.slots + 1, np.int64)
+    read = [view for step in code.steps for view in views_read(step)]
+    for view in [*read, *[output.view for output in code.outputs]]:
+        low, high = view.extent
+        if view.base == ARENA and low < high and owner[low] != owner[high - 1]:
+            ends[low] += 1
+            ends[high] -= 1
+    return np.cumsum(ends[:-1]) > 0
 
 
 def _links(pairs: list[tuple[View, View]]) -> list[Step]:

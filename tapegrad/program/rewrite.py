@@ -10,6 +10,7 @@ import numpy as np
 from ..replay import reading
 from ..replay.steps import (
     ARENA,
+    NOTHING,
     Code,
     Computed,
     Elementwise,
@@ -72,7 +73,8 @@ def renumbered(code: Code, renumber: Renumber, slots: int) -> Code:
     def move(view: View) -> View:
         if view.base != ARENA:
             return view
-        return View(one(view.offset), view.shape, view.strides)
+        # one without elements may lie behind the last slot
+        return View(one(view.offset) if view.size else NOTHING, view.shape, view.strides)
 
     return Code(
         slots,

@@ -19,6 +19,12 @@ class Unsupported(Exception):
     """Why a recording cannot be a program."""
 
 
+READS_OTHERS = (
+    "it reads a recorded tensor that is not an argument (for instance one made with "
+    "requires_grad=True); pass it as an argument"
+)
+
+
 def address_of(array: np.ndarray) -> int:
     return array.ctypes.data
 
@@ -98,10 +104,7 @@ class Rows:
         write, scatter = (ARRAY + TABLE[name].code for name in ("write", "scatter"))
         self.compiled["mark"](address_of(self.words), write, scatter)
         if self[reading.OUTSIDE] >= 0:
-            raise Unsupported(
-                "it reads a recorded tensor that is not an argument (for instance one made with "
-                "requires_grad=True); pass it as an argument"
-            )
+            raise Unsupported(READS_OTHERS)
 
     def make_room(self, extra: int) -> None:
         """Memory for the columns of the marked scalars and `extra` more operations."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..autograd.reverse import plant, run
+from ..differentiate import depends_on_others
 from ..inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
 from ..replay.computed import LARGEST, raised
 from ..replay.layout import FINISHED, GUARD_FAILED, RAISED
 from ..replay.parts import Run
+from ..tape import store
 from ..tape.adjoint import Sweep
 from ..tensor import runtime as rt
 from ..tensor.steering import Guard, Trace
@@ -23,10 +26,8 @@ from .arguments import Arguments
 from .convert import Converter
 from .optimising import Account, optimised
 from .program import Program, interpreted
-from .rows import Unsupported, is_long
-
-#: Results that are verified may differ by so much of the largest.
-ROUNDING = 1e-7
+from .rounding import Rounding, first_difference
+from .rows import READS_OTHERS, Unsupported, is_long
 
 
 @dataclasses.dataclass
@@ -43,13 +44,18 @@ class Variant:
     account: Account | None = None  # how it was made, if it was not loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
-    failure: Exception | None = None  # of the compilation of native code
+    asked: bool = False  # for native code
+    trial: Any = None  # of native code (see `takeover`), while it is not over
+    failure: Exception | None = None  # why there is no native code
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
-    def differs(self, objects: list, out) -> str | None:
-        """Why it does not give what was computed when it was recorded; None if it does."""
+    def differs(self, objects: list, out, again: Callable) -> str | None:
+        """Why it does not give what was computed when it was recorded; None if it does.
+
+        `again` calls the function as it is with other values of the inputs.
+        """
         memory = self.program.begin()
         try:
             status = self.program.forward(memory, objects)
@@ -63,16 +69,31 @@ class Variant:
                     f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
                     "that Python reads there may be the rounded result of a sum"
                 )
-            results = self.program.results(memory)
-            pairs = zip(tree_leaves(self.result(results)), tree_leaves(out), strict=True)
-            if all(agree(a, b) for (_, a), (_, b) in pairs):
-                return None
-            return (
-                "replayed at once it gives something else: it writes to an array that it has read "
-                "before; make a new array for that"
-            )
+            found = self.result(self.program.results(memory))
         finally:
             self.program.end(memory)
+        if first_difference(found, out, lambda: self.noise(objects, again)) is None:
+            return None
+        return (
+            "replayed at once it gives something else: it writes to an array that it has read "
+            "before; make a new array for that"
+        )
+
+    def noise(
+        self, objects: list, again: Callable, adjoints: Callable | None = None
+    ) -> list[float]:
+        """How far rounding may move each leaf of the result, and of the gradient after it.
+
+        `again` calls the function as it is with other values of the inputs. `adjoints` puts numbers
+        for the inputs in the order of the gradient's leaves; without it there is no gradient.
+        """
+        rounding = Rounding(self.program, objects, adjoints is not None)
+        results, pulled = rounding.of_program()
+        made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
+        made += adjoints(pulled) if adjoints is not None else []
+        return [
+            max(pair) for pair in itertools.zip_longest(made, rounding.of(again), fillvalue=0.0)
+        ]
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
@@ -91,22 +112,16 @@ def same(a: float, b: float) -> bool:
     return a == b or (a != a and b != b)
 
 
-def agree(a, b) -> bool:
-    """Whether two results are equal but for rounding."""
-    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
-    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+def reads_others(result, inputs: list) -> bool:
+    """Whether a result has a derivative to something recorded elsewhere than in `inputs`."""
+    if not store.leaves and len(rt.noted_inputs()) <= len(inputs):
         return False
-    if a.dtype.kind != "f":
-        return bool(np.all(a == b))
-    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-    return bool(np.allclose(a, b, rtol=ROUNDING, atol=ROUNDING * largest, equal_nan=True))
+    recorded = [out for _, out in tree_leaves(result) if is_recorded(out)]
+    return bool(recorded) and depends_on_others(recorded, inputs)
 
 
 class NotRecorded(Exception):
-    """A function raised an error while it was recorded; it may do well without."""
-
-    def __init__(self, error: Exception):
-        super().__init__(f"recorded it raises {type(error).__name__}: {error}")
+    """A function cannot be recorded, for this reason; it may do well without."""
 
 
 class Traced:
@@ -131,7 +146,9 @@ class Traced:
                 try:
                     self.out = f(*args, **kwargs)
                 except Exception as error:
-                    raise NotRecorded(error) from error
+                    name = type(error).__name__
+                    raise NotRecorded(f"recorded it raises {name}: {error}") from error
+                self._check_outside()
                 self._end = self.trace.now()
             self.is_long = is_long(self._first, self._end)
             self._leave = stack.pop_all()
@@ -139,6 +156,16 @@ class Traced:
 
     def __exit__(self, *problem) -> None:
         self._leave.close()
+
+    def _check_outside(self) -> None:
+        """See that the result has derivatives to the arguments alone."""
+        if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
+            raise NotRecorded(self.trace.refusal or READS_OTHERS)
+
+    @property
+    def values(self) -> list:
+        """Those of the inputs."""
+        return self._call[1].values
 
     def program(self) -> tuple[Variant | None, str | None]:
         """The program, or why there is none; the rows must not have been used up."""
@@ -150,7 +177,9 @@ class Traced:
             variant = self._convert()
         except Unsupported as error:
             return None, str(error)
-        reason = variant.differs(self._call[1].values, self.out)
+        f, arguments = self._call
+        again = lambda values: arguments.call(f, values)  # noqa: E731
+        reason = variant.differs(arguments.values, self.out, again)
         return (variant, None) if reason is None else (None, reason)
 
     def value_and_grad(self, retain: bool):

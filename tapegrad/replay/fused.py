@@ -55,8 +55,7 @@ class _Kernel:
             loop.adjoints()
 
     def text(self, name: str) -> str:
-        words = len(self.words.names)
-        given = ", ".join(["n", *(f"f64s(at[{k}])" for k in range(words))])
+        given = f"n, {self.words.given()}"
         lines = self.plain.text(f"{name}_plain")
         body = [f"    {name}_plain({given})"]
         if self.words.repeated or self.plain.constants:

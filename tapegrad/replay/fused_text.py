@@ -19,6 +19,8 @@ from .steps import View
 #: An adjoint, as the name of a variable and what it is multiplied with.
 Term = tuple[str, str]
 _ONES = ("1.0", "-1.0")
+#: The most arguments of a call that Numba compiles are 30; beyond that words come in tuples.
+_SINGLE, _TOGETHER = 29, 24
 
 
 class Words:
@@ -33,6 +35,23 @@ class Words:
 
     def pointer(self, word: Word) -> str:
         return self.names.setdefault(word, f"p{len(self.names)}")
+
+    def taken(self) -> tuple[str, list[str]]:
+        """The parameters of a function that takes all words, and the lines that it begins with."""
+        groups = self._groups([*self.names.values()])
+        lines = [f"{', '.join(group)} = t{k}" for k, group in enumerate(groups)]
+        return ", ".join([f"t{k}" for k in range(len(groups))] or self.names.values()), lines
+
+    def given(self) -> str:
+        """The arguments for it, from the table `at`."""
+        words = [f"f64s(at[{k}])" for k in range(len(self.names))]
+        groups = [f"({', '.join(group)})" for group in self._groups(words)]
+        return ", ".join(groups or words)
+
+    def _groups(self, words: list[str]) -> list[list[str]]:
+        """Words for tuples of at least two; none where each is an argument of its own."""
+        count = -(-len(words) // _TOGETHER) if len(words) > _SINGLE else 0
+        return [words[k::count] for k in range(count)]
 
     def block(self, value: str, view: View, side: int, one: bool) -> str:
         """A block, or `one` number, that is added to a view after the kernel."""
@@ -209,8 +228,9 @@ class Loop:
         return ["for i in range(n):", f"    bad = sum_of(bad, ({' + '.join(self.made)}) * 0.0)"]
 
     def text(self, name: str) -> list[str]:
-        lines = ["@helper", f"def {name}(n, {', '.join(self.words.names.values())}):"]
-        lines += ["    inside()", "    unaliased()", "    bad = 0.0"]
+        taken, first = self.words.taken()
+        lines = ["@helper", f"def {name}(n, {taken}):", "    inside()", "    unaliased()"]
+        lines += [f"    {line}" for line in (*first, "bad = 0.0")]
         lines += [f"    {line}" for line in self.before]
         if self.constants:
             finite = " + ".join(f"({s} - {s})" for s in self.constants)

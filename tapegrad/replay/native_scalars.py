@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ..codegen.factory import compile_source
+from .claims import Claims
 from .finite import Finite
 from .kept import Kept
 from .lanes import Lanes
@@ -84,9 +85,10 @@ def native(
     for piece in pieces:  # all find out what they read in memory before code is made for any
         if piece.native:
             stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
-            operands = Operands(stretch, known, initial, wanted)
-            kept = Kept(operands, wanted, new_slots, cut)
-            made.append(functools.partial(_compiled, operands, kept, new_slots))
+            claims = Claims(Operands(stretch, known, initial, wanted))
+            claims.check()
+            kept = Kept(claims.operands, wanted, new_slots, cut)
+            made.append(functools.partial(_compiled, claims, kept, new_slots))
         else:
             outside[piece.start : piece.stop] = True
             made.append(functools.partial(_interpreted, step, piece))
@@ -147,8 +149,10 @@ def _interpreted(step: Scalars, piece: _Piece) -> Part:
     )
 
 
-def _compiled(operands: Operands, kept: Kept, new_slots: Callable[[int], int]) -> Part:
+def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Part:
+    operands = claims.operands
     stores, finite = Stores(operands), Finite(kept)
+    claims.check_stores(stores)
     lanes = Lanes(kept, stores, finite)
     kept.allot(new_slots, lanes.columns)
     flag = new_slots(1) if finite.carried or lanes.apart else 0

@@ -126,6 +126,15 @@ class Stretch:
         strides = [x.length * column.itemsize for x in chain]
         return as_strided(column, [x.count for x in chain], strides, writeable=False)
 
+    def is_before(self, slots: np.ndarray, chain: Chain) -> bool:
+        """Whether no slot, by the counters of loops around, is a result of the last of the chain.
+
+        Of one run of it, that is: what a run begins with is there before.
+        """
+        loop = chain[-1]
+        after = slots.astype(np.int64) - self.step.first - self.positions(loop.start, chain[:-1])
+        return not np.any((after >= 0) & (after < loop.length * loop.count))
+
     def arity(self, k: int) -> int:
         code = int(self.step.op[k])
         return 2 if code == GUARD else len(BY_CODE[code].inputs)
@@ -224,15 +233,19 @@ class Operands:
         strides = [s // values.itemsize for s in values.strides]
         return values, [s if n > 1 else 0 for s, n in zip(strides, values.shape, strict=True)]
 
-    def _same_iteration(self, slots: np.ndarray, chain: Chain, least: int) -> int | None:
-        """The result in a variable that `slots` are; at least so many loops are around both."""
+    def _same_iteration(self, slots: np.ndarray, chain: Chain, least: int, most: int) -> int | None:
+        """The result in a variable that `slots` are.
+
+        At least so many loops of the chain, and at most, are around both and in the same iteration.
+        Of all others around the result it is that of the last iteration.
+        """
         first, stretch = self.stretch.step.first, self.stretch
         base = int(slots.flat[0]) - first
         if not stretch.start <= base < stretch.stop:
             return None
         around, result = stretch.place(base)
         common = 0
-        while common < min(len(around), len(chain)) and around[common][0] is chain[common]:
+        while common < min(len(around), most) and around[common][0] is chain[common]:
             common += 1
         shared, deeper = around[:common], around[common:]
         if common < least or any(count for _, count in shared):
@@ -247,7 +260,7 @@ class Operands:
         return result
 
     def _local(self, slots: np.ndarray, chain: Chain, wanted: bool) -> Operand | None:
-        result = self._same_iteration(slots, chain, 0)
+        result = self._same_iteration(slots, chain, 0, len(chain))
         if result is None:
             return None
         return Operand(LOCAL, f"v{result}", f"g{result}", wanted, result)
@@ -256,10 +269,12 @@ class Operands:
         """The operand as a result of the iteration before, of the innermost loop possible."""
         for axis in reversed(range(len(chain))):
             before = np.delete(slots, 0, axis)  # as iterations 0, 1, … see the next one's operand
-            result = self._same_iteration(before, chain, axis + 1)
+            result = self._same_iteration(before, chain, axis + 1, axis + 1)
             start = slots.take(0, axis)
             inner = start.reshape(*start.shape[:axis], -1)
-            if result is not None and (inner == inner[..., :1]).all():
+            if result is None or (inner != inner[..., :1]).any():
+                continue
+            if self.stretch.is_before(inner[..., 0], chain[: axis + 1]):
                 register = self._register(chain[: axis + 1], result, inner[..., 0])
                 value, adjoint = register.name, register.adjoint
                 return Operand(CARRIED, value, adjoint, wanted, result, register=register)

@@ -208,8 +208,17 @@ def scan_scalar(w, place, op, row):
     set_slot(w, place, slot)
 
 
+@helper
+def is_known(w, place):
+    """Whether a row has a slot, or slots."""
+    return load_i64(load_i64(w, SLOTS), place * 8) != -1 or load_i64(load_i64(w, MAPS), place * 8)
+
+
 def scan(w):
-    """Read rows until one of arrays, whose place is returned; −1 at the end."""
+    """Read rows until one of arrays, or an input of a function inside; −1 at the end.
+
+    The row's place is returned.
+    """
     place, end = load_i64(w, AT), load_i64(w, END)
     while place < end:
         row = row_at(w, place)
@@ -220,7 +229,7 @@ def scan(w):
         if load_u8(load_i64(w, MARKS), place) & NEEDED != 0:
             op = load_i32(row, 0)
             op = -op if op < 0 else op
-            if op > ARRAY or op == CONSTANT:
+            if op > ARRAY or op == CONSTANT or op == LEAF and not is_known(w, place):
                 store_i64(w, AT, place + 1)
                 return place
             if op >= 4 * FIRST_CODE:

@@ -33,17 +33,15 @@ from tapegrad.replay.layout import (
 from tapegrad.replay.scalars import A, B, C, COUNT, FIRST, OP, ROW_BYTES, ROWS
 """
 
-_LOOPS = """
-
+_ADJOINTS = """
 @helper
-def other_adjoints(row, V, G, slot):
+def other_adjoints(row, V, G, slot, g):
     apart()
-    g, x, y, z = G[slot], load_i32(row, A), load_i32(row, B), load_i32(row, C)
-    sx, sy, sz = other_slopes(load_i32(row, OP), V[x], V[y], V[z], V[slot])
-    G[x] += g * sx
-    G[y] += g * sy
-    G[z] += g * sz
+    code, out = load_i32(row, OP), V[slot]
+    x, y, z = V[load_i32(row, A)], V[load_i32(row, B)], V[load_i32(row, C)]
+"""
 
+_LOOPS = """
 
 def forward(run, data):
     V = f64s(load_i64(run, RUN_VALUES))
@@ -87,7 +85,7 @@ def reverse(run, data):
                 G[x] += g
                 G[y] -= g
             else:
-                other_adjoints(row, V, G, slot)
+                other_adjoints(row, V, G, slot, g)
         slot -= 1
     return FINISHED
 """
@@ -114,10 +112,11 @@ def _value(op: Pointwise) -> list[str]:
     return [*steps, f"return {op.value}"]
 
 
-def _slopes(op: Pointwise) -> list[str]:
-    slopes = [*op.slopes, "0.0", "0.0"][:_OPERANDS]
-    steps = [f"{name} = {text}" for name, text in op.needed(*slopes)]
-    return [*steps, f"return {', '.join(slopes)}"]
+def _adjoints(op: Pointwise) -> list[str]:
+    """What operands get; nothing where the slope is 0 everywhere, also of an infinite adjoint."""
+    pairs = [pair for pair in zip("ABC", op.slopes, strict=False) if pair[1] != "0.0"]
+    steps = [f"{name} = {text}" for name, text in op.needed(*[slope for _, slope in pairs])]
+    return [*steps, *[f"G[load_i32(row, {at})] += g * ({slope})" for at, slope in pairs], "return"]
 
 
 def source() -> str:
@@ -131,9 +130,10 @@ def source() -> str:
         + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
         + _FAILED
         + _cases(_value)
-        + "\n    return 0.0\n\n\n@helper\ndef other_slopes(code, x, y, z, out):\n    apart()\n"
-        + _cases(_slopes)
-        + "\n    return 0.0, 0.0, 0.0\n"
+        + "\n    return 0.0\n\n\n"
+        + _ADJOINTS
+        + _cases(_adjoints)
+        + "\n"
         + _LOOPS
     )
 

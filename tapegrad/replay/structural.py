@@ -18,8 +18,8 @@ from .parts import SIGNATURE, Part
 from .steps import ARENA, Kernel, View
 
 ARRAY_BYTES = 72
-#: What the dtype of an array of doubles, and of integers, is not.
-_FLOAT32 = 1
+#: What dtypes are in such a memory; that of integers is 0.
+_FLOAT32, _FLOAT64 = 1, 2
 
 
 @once
@@ -60,6 +60,8 @@ class _Memory:
         """Describe an array, as far as kernels read; returns where."""
         at = self.add(*[0] * (ARRAY_BYTES // 8))
         self.set(at + layout.ARRAY_NDIM, len(operand.shape))
+        doubles = isinstance(operand, View) or operand.dtype.kind == "f"
+        self.set(at + layout.ARRAY_DTYPE, _FLOAT64 if doubles else 0)
         if isinstance(operand, View):
             strides = [8 * stride for stride in operand.strides]
             self.set(at + layout.ARRAY_DATA, 8 * operand.offset)
@@ -104,6 +106,7 @@ def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, 
     frame = memory.add(*[0] * (layout.FRAME_BYTES // 8))
     memory.set(frame + layout.FRAME_SEEDS, 1)
     memory.set(frame + layout.FRAME_FLOAT32, _FLOAT32)
+    memory.set(frame + layout.FRAME_FLOAT64, _FLOAT64)
     memory.point(frame + layout.FRAME_LOWEST, memory.add(0))
     tables, cells = memory.add(0), memory.add(*[layout.UNTOUCHED] * len(operands))
     memory.point(tables, cells)

@@ -17,7 +17,7 @@ from tapegrad.codegen.memory import *
 from tapegrad.codegen.python import call_none, decref, int_as_word
 from tapegrad.codegen.vmath import select
 from tapegrad.sweep import arrays, calls, rows, writes
-from tapegrad.sweep.rows import mode, number_at, result_of_two, scalar_row, state
+from tapegrad.sweep.rows import mode, number_at, result_of_two, scalar_row, slow, state
 from numba import types
 
 operator_call = call_address(types.int64(*[types.int64] * 6))
@@ -28,6 +28,7 @@ _BINARY = """
 
 def {operator}(a, b{third}):
     S = state()
+    {modulo}
     scalar = load_i64(S, STATE_SCALAR_TYPE)
     how = mode()
     if how != WATCHED and (
@@ -44,6 +45,9 @@ def {operator}(a, b{third}):
 
 _SQUARE = """if other < 0 and y == 2.0:
                 return scalar_row({square_op}, row, -1, 0.0, x * x)"""
+
+_MODULO = """if modulus != load_i64(S, STATE_NONE):
+        return slow(a, b, {number})"""
 
 _NEGATIVE = """
 
@@ -126,6 +130,7 @@ def _binary(name: str) -> str:
     return _BINARY.format(
         operator=name,
         third=", modulus" if power else "",
+        modulo=_MODULO.format(number=OPERATORS.index("power_modulo")) if power else "",
         value=op.value,
         op=4 * (op.code + 1),
         code=op.code,

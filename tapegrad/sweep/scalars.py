@@ -32,19 +32,20 @@ def sweep_load(frame, row, address):
 
 @helper
 def other_slopes(code, kind, x, y, out):
-    """Slopes of an operation that is no sum or product."""
+    """Slopes of an operation that is no sum or product, and which are 0 everywhere, as bits."""
     apart()
     sx = 0.0
     sy = 0.0
+    flat = 0
 '''
 
 _TAIL = '''
-    return sx, sy
+    return sx, sy, flat
 
 
 @helper
 def slopes_of(code, kind, x, y, out):
-    """Slopes of a scalar operation to its operands.
+    """Slopes of a scalar operation to its operands, and which are 0 everywhere, as bits.
 
     Those of sums and products are picked without a jump, which would often be foreseen wrongly.
     """
@@ -53,7 +54,7 @@ def slopes_of(code, kind, x, y, out):
     if bit & PLAIN:
         sx = y if bit & X_IS_Y else (-1.0 if bit & X_IS_LESS else 1.0)
         sy = x if bit & Y_IS_X else (-1.0 if bit & Y_IS_LESS else 1.0)
-        return sx, sy
+        return sx, sy, 0
     return other_slopes(code, kind, x, y, out)
 
 
@@ -81,6 +82,17 @@ def pass_on(address, seeds, slope, target):
 
 
 @helper
+def pass_on_unless(flat, address, seeds, slope, target):
+    """The same; a slope that is 0 everywhere (`flat`) gives 0, also of an infinite adjoint."""
+    inside()
+    if flat == 0:
+        pass_on(address, seeds, slope, target)
+    else:
+        for seed in range(seeds):
+            store_f64(target, seed * 8, load_f64(target, seed * 8) + 0.0)
+
+
+@helper
 def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     """Reverse of a touched scalar row; returns the lowest position of its operands in the chunk."""
     inside()
@@ -88,16 +100,16 @@ def sweep_scalar(frame, slot, first_row, cells, row, op, address):
     kind, out = op & 3, load_f64(row, 16)
     x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, seeds * 8)
     if kind == CONSTANT_ROW:
-        _, slope = slopes_of(op >> 2, kind, load_f64(row, 8), x, out)
-        pass_on(address, seeds, slope, to_x)
+        _, slope, flat = slopes_of(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on_unless(flat & 2, address, seeds, slope, to_x)
     elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
-        slope, _ = slopes_of(op >> 2, kind, x, load_f64(row, 8), out)
-        pass_on(address, seeds, slope, to_x)
+        slope, _, flat = slopes_of(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on_unless(flat & 1, address, seeds, slope, to_x)
     else:
         y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, seeds * 8)
-        first, second = slopes_of(op >> 2, kind, x, y, out)
-        pass_on(address, seeds, first, to_x)
-        pass_on(address, seeds, second, to_y)
+        first, second, flat = slopes_of(op >> 2, kind, x, y, out)
+        pass_on_unless(flat & 1, address, seeds, first, to_x)
+        pass_on_unless(flat & 2, address, seeds, second, to_y)
         at = min(at, other)
     return at
 
@@ -153,14 +165,15 @@ def scalars(frame, slot, position, stop):
 
 
 def _case(op: Pointwise) -> str:
-    lines = []
+    flat = sum(1 << k for k, slope in enumerate(op.slopes) if slope == "0.0")
+    lines = [f"flat = {flat}"] if flat else []
     places = zip((2, 1), ("sx", "sy"), op.slopes, strict=False)
     for kind, variable, slope in places:
         if slope == "0.0":
             continue
         guard = f"if kind != {kind}:\n            " if len(op.inputs) == 2 else ""
         lines.append(f"{guard}{variable} = {slope}")
-    body = "\n        ".join(lines) or "pass"
+    body = "\n        ".join(lines)
     return f"if code == {op.code + 1}:\n        {body}"
 
 

@@ -40,7 +40,7 @@ def carry_scalar(frame, id, row, op, i, j):
     first, second = tangent_of(frame, i), tangent_of(frame, j)
     x = load_f64(row_of(frame, i), 16) if i >= 0 else load_f64(row, 8)
     y = load_f64(row_of(frame, j), 16) if j >= 0 else load_f64(row, 8)
-    sx, sy = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
+    sx, sy, _ = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
     at = cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, part(first, seed, sx) + part(second, seed, sy) + 0.0)

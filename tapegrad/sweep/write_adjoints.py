@@ -3,7 +3,9 @@
 The rows are walked backwards as in the reverse sweep, but an adjoint is itself a row: each cell
 holds the row of the adjoint so far (−1: a constant) and its value. The slopes of the table are
 turned into calls that compute a value and append its row; of a `select` only the branch that the
-values choose is written. Rows of arrays are left to Python, which has their rules.
+values choose is written. Rows of arrays are left to Python, which has their rules. So are rows of
+scalars where a program is traced and the frame says so: those with a choice made on what is
+recorded, or all.
 """
 
 import ast
@@ -40,11 +42,23 @@ def binary(op, i, x, j, y, value):
 
 @helper
 def slope_of(which, i, x, j, y, k, out):
-    """Row and value of a slope: `which` is twice the code of the operation, plus the operand."""
+    """Row and value of a slope: `which` is twice the code of the operation, plus the operand.
+
+    Row -2 stands for one that is 0 everywhere.
+    """
+'''
+
+_BETWEEN = '''
+    return -2, 0.0
+
+
+@helper
+def chooses(which, i, j):
+    """Whether values of operands choose a slope; `i` and `j` say which of them are recorded."""
 '''
 
 _TAIL = '''
-    return -1, 0.0
+    return False
 
 
 @helper
@@ -60,15 +74,33 @@ def contribute(frame, id, i, part):
 
 
 @helper
+def is_settled(frame, g_row):
+    """Whether an adjoint of 0 is one for good: a program that is traced meets others too."""
+    return g_row < 0 or load_i64(frame, FRAME_LEFT) == LEFT_NONE
+
+
+@helper
 def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
-    """Adjoint times slope to operand `id`; an adjoint of 0 gives 0 whatever the slope."""
+    """Adjoint times slope to operand `id`; either of 0, everywhere, gives 0 whatever the other."""
     s_row, s = slope_of(which, i, x, j, y, k, out)
     if s_row < 0 and s == 1.0:
         contribute(frame, id, g_row, g)
-    elif g == 0.0 and not s - s == 0.0:
+    elif s_row == -2 or (g == 0.0 and not s - s == 0.0 and is_settled(frame, g_row)):
         contribute(frame, id, -1, 0.0)
     else:
         contribute(frame, id, binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s)
+
+
+@helper
+def is_left(frame, row, op):
+    """Whether a scalar operation is left to Python."""
+    left, which, kind = load_i64(frame, FRAME_LEFT), 2 * ((op >> 2) - 1), op & 3
+    if left != LEFT_CHOICES:
+        return left == LEFT_ALL
+    if kind == CONSTANT_ROW:
+        return chooses(which + 1, False, True)
+    both = kind == ROW_ROW and load_i32(row, 8) >= 0
+    return chooses(which, True, both) or (both and chooses(which + 1, True, True))
 
 
 @helper
@@ -122,6 +154,8 @@ def row_rule(frame, id, row, at):
             return LOADS_FULL
         load_rule(frame, row, at)
     elif op >= 4 * FIRST_CODE:
+        if is_left(frame, row, op):
+            return WANT_RULE
         scalar_rule(frame, id, row, op, at)
         if error_occurred() != 0:
             return FAILED
@@ -285,6 +319,15 @@ class _Writer(ast.NodeVisitor):
         return i, v
 
 
+def _choice(which: int, slope: str) -> str:
+    """Whether a condition of a slope reads what is recorded: `i` and `j` say which operands are."""
+    calls = [node for node in ast.walk(ast.parse(slope)) if isinstance(node, ast.Call)]
+    tests = [node.args[0] for node in calls if isinstance(node.func, ast.Name)]
+    names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
+    read = [{"x": "i", "y": "j", "out": "True"}[name] for name in sorted(names & {"x", "y", "out"})]
+    return f"    if which == {which}:\n        return {' or '.join(read)}\n" if read else ""
+
+
 def _case(which: int, slope: str) -> str:
     writer = _Writer()
     row, value = writer.visit(ast.parse(slope, mode="eval").body)
@@ -294,8 +337,8 @@ def _case(which: int, slope: str) -> str:
 
 def source() -> str:
     """The text of the module: slopes of every operation that a scalar row can hold."""
-    cases = [
-        _case(2 * op.code + place, slope)
+    slopes = [
+        (2 * op.code + place, slope)
         for op in TABLE.values()
         if isinstance(op, Pointwise) and len(op.inputs) <= 2
         for place, slope in enumerate(op.slopes)
@@ -303,7 +346,9 @@ def source() -> str:
     ]
     codes = {"ADD_OP": "add", "MULTIPLY_OP": "multiply"}
     constants = [f"{name} = {4 * (TABLE[op].code + 1)}\n" for name, op in codes.items()]
-    return "".join(constants) + _HEAD + "".join(cases) + _TAIL
+    cases = "".join(_case(*one) for one in slopes)
+    choices = "".join(_choice(*one) for one in slopes)
+    return "".join(constants) + _HEAD + cases + _BETWEEN + choices + _TAIL
 
 
 #: Called with the interpreter lock held: rows are appended.

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
-from . import store
 from .compiled import address_of, compiled, undoing
 from .marks import Marks
 from .work import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
@@ -104,9 +103,12 @@ class Sweep:
         return None
 
     def touched_inputs(self) -> list[int]:
-        """Numbers of the tensors made with `requires_grad=True` that the sweep has reached."""
+        """Numbers of the tensors made with `requires_grad=True` that the sweep has reached.
+
+        Their chunks are those of when the sweep began: other threads, and hooks, may make more.
+        """
         found: list[int] = []
-        for slot in store.input_slots:
+        for slot in self.work.input_slots:
             address = int(self.work.adjoints[slot])
             if address:
                 rows = _word(int(self.work.table[slot]) + layout.USED_ROWS).value

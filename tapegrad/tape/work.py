@@ -1,11 +1,12 @@
 """The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
 
 import ctypes
+import threading
 from typing import Any
 
 import numpy as np
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..codegen.frame import MIRROR_HEADER
 from ..sweep.run_memory import SCRATCH_BYTES
 from . import store
@@ -57,14 +58,15 @@ class Work:
     def follow(self) -> None:
         """Take over the store's chunks as they are now."""
         slots = len(store.table)
-        self.sequence = np.array(store.input_slots + store.order, np.int64)
+        self.input_slots = list(store.input_slots)
+        self.sequence = np.array(self.input_slots + store.order, np.int64)
         self.places = np.zeros(slots, np.int64)
         self.places[self.sequence] = np.arange(len(self.sequence))
         self.adjoints = np.zeros(slots, np.int64)
         self.lowest = np.zeros(slots, np.int64)
         self.table = store.table.copy()
         self.length = len(self.sequence)
-        self.set(FRAME_INPUTS=len(store.input_slots), FRAME_EARLIER_WRITES=-1)
+        self.set(FRAME_INPUTS=len(self.input_slots), FRAME_EARLIER_WRITES=-1)
         self.set(
             FRAME_CHUNKS=self.table.ctypes.data,
             FRAME_ADJOINTS=self.adjoints.ctypes.data,
@@ -108,27 +110,31 @@ class Work:
 
 
 _works: list[Work] = []
-_readers: set[object] = set()  # who is reading rows just now, perhaps without the interpreter lock
+#: Who is reading rows just now, perhaps without the interpreter lock, by identity; with the thread.
+_readers: dict[int, tuple[object, int]] = {}
 #: Used-up rows whose arrays a reader may be using: those who were reading when the rows were used
 #: up, and where these are: slot, lowest position. Whoever begins later sees that they are used up.
-_waiting: list[tuple[set[object], list[tuple[int, int]]]] = []
+_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
 
 
 def begin_reading() -> object:
     """From here to `end_reading` of what is returned no array of a row is let go."""
     reader = object()
-    _readers.add(reader)
+    _readers[id(reader)] = reader, threading.get_ident()
     return reader
 
 
 def end_reading(reader: object) -> None:
     """Let go of what has waited for a reader alone."""
-    _readers.discard(reader)
-    if not _waiting:
-        return
+    _readers.pop(id(reader), None)
+    if _waiting:
+        _let_go()
+
+
+def _let_go() -> None:
     with store.lock:
         for readers, places in list(_waiting):
-            readers.discard(reader)
+            readers.intersection_update(_readers)
             if not readers:
                 _waiting.remove((readers, places))
                 for slot, lowest in places:
@@ -142,7 +148,7 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
     """
     code = compiled()
     with store.lock:  # a look that has begun is over then
-        store.sweeping.add(id(sweep))
+        store.begin_sweep(sweep)
         work = _works.pop() if _works else Work()
         if work.version != store.version:
             work.follow()
@@ -152,9 +158,35 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 def give_back(sweep: object, work: Work) -> None:
     """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
     with store.lock:
-        readers = set(_readers)
+        readers = _reading() if _readers else set()
         if readers:
             _waiting.append((readers, work.reached()))
         compiled().end(work.address, not readers)
-        store.sweeping.discard(id(sweep))
+        store.end_sweep(sweep)
         _works.append(work)
+
+
+def _settle() -> None:
+    """No sweep is under way, so nobody reads: what has waited goes while its chunk is there."""
+    _readers.clear()
+    _let_go()
+
+
+store.before_look.append(_settle)
+
+
+def _reading() -> set[int]:
+    """Those who are reading."""
+    for key in store.abandoned(_readers):
+        _readers.pop(key, None)
+    _let_go()
+    return set(_readers)
+
+
+@forks.in_child
+def _alone() -> None:
+    """The readers of other threads never end."""
+    for key, (_, thread) in list(_readers.items()):
+        if thread != threading.get_ident():
+            del _readers[key]
+    _let_go()

@@ -31,11 +31,12 @@ def _compiled() -> dict:
 class Writing:
     """One walk back from rows to `stops`; a context that gives back memory.
 
-    `oldest` is the chunk that it does not go beyond, if that is known.
+    `oldest` is the chunk that it does not go beyond, if that is known; `left` says which rows of
+    scalars the caller's rule writes too (`layout.LEFT_NONE` and the like).
     An adjoint of a scalar row is a pair: the row that holds it (−1 for a constant) and its value.
     """
 
-    def __init__(self, stops, oldest: int | None = None):
+    def __init__(self, stops, oldest: int | None = None, left: int = layout.LEFT_NONE):
         self.code: Any = _compiled()
         self.work, _ = work_for(self, 2, True)  # a cell of a row is a pair
         self.reader = begin_reading()
@@ -46,6 +47,7 @@ class Writing:
             FRAME_MARKS=self.marks.ctypes.data,
             FRAME_LOADS=self.loads.ctypes.data,
             FRAME_LOADS_COUNT=0,
+            FRAME_LEFT=left,
         )
         self.meets_writes = self._mark(stops, oldest)
         self.noted: dict[int, list[np.ndarray]] = {}  # reads of cells, by buffer
@@ -82,7 +84,7 @@ class Writing:
         return _Cell.from_address(compiled().cell_of(self.work.address, number))
 
     def run(self, rule: Callable[[int], None]) -> None:
-        """Walk; `rule(row)` writes the adjoint of a row that is not one of scalars alone."""
+        """Walk; `rule(row)` writes the adjoint of a row that compiled code leaves."""
         frame = self.work.frame
         while (status := self.code["write_adjoints"](self.work.address)) != layout.DONE:
             if status == layout.MET_FREED:

@@ -1,36 +1,34 @@
-"""Making tensors, and what leaves them again as plain values."""
+"""Making tensors, and what they say of themselves."""
 
 from __future__ import annotations
 
-import dis
+import numbers
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
 from ..tape import store
 from . import runtime as rt
-from .aliases import Origin, is_relied_on, tell_each_other, tell_rows, told_of
+from .aliases import Origin, tell_each_other, told_of
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
-from .steering import is_steering, learned, named, steered, steering_tensor
+from .ranges import RECORDED
+from .steering import fixed, is_steering, named, refuse, steering_tensor
 from .values import (
     FLOATS,
     Leaf,
     Storage,
     array_of,
     check_recordable,
+    differentiates,
     is_recorded,
     is_tensor,
     meta_of,
-    records,
     storage_of,
     value_of,
     wrap,
 )
-
-_STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 
 
 def _input(array: Any):
@@ -41,7 +39,7 @@ def _input(array: Any):
     return made
 
 
-def _check_dtype(name, array) -> None:
+def _check_dtype(name: str, array: np.ndarray) -> None:
     if array.dtype not in FLOATS:
         raise TypeError(
             f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
@@ -91,7 +89,7 @@ def _new(name, data, dtype, requires_grad, copy_data):
     data = unlisted(data)
     if is_recorded(data):
         if requires_grad:
-            _refuse_input()
+            refuse("an input is made of a tensor (requires_grad=True)")
             data = data.detach()
         else:
             made = copy_tensor(data)
@@ -115,20 +113,10 @@ def _new(name, data, dtype, requires_grad, copy_data):
     return made
 
 
-def _filling(name: str, number: int, argument):
-    """An argument of a function that makes a tensor; of those named …_like the first is a shape."""
-    trace = rt.trace()
-    of_shape = name.endswith("_like") and number == 0
-    if trace is not None and is_recorded(argument) and not of_shape:
-        trace.refuse(f"{name} is filled from a tensor")
-    return value_of(argument)
-
-
-def _refuse_input() -> None:
-    """In a trace the derivative with respect to a new input cannot be asked for."""
-    trace = rt.trace()
-    if trace is not None:
-        trace.refuse("an input is made of a tensor (requires_grad=True)")
+def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether a tensor is filled from a recorded one; the first argument of …_like is a shape."""
+    given = [*args[name.endswith("_like") :], *kwargs.values()]
+    return any([is_recorded(unlisted(argument)) for argument in given])
 
 
 def _creator(name):
@@ -136,11 +124,19 @@ def _creator(name):
 
     def create(*args, requires_grad=False, **kwargs):
         rt.start()
-        args = [_filling(name, k, a) for k, a in enumerate(args)]
-        array = np.ascontiguousarray(numpy_function(*args, **kwargs)).reshape(
-            np.shape(numpy_function(*args, **kwargs))
-        )
-        return _input(array) if requires_grad else wrap(array)
+        if _is_filled(name, args, kwargs):
+            if not requires_grad and name in RECORDED:
+                return RECORDED[name](*args, **kwargs)
+            if requires_grad:
+                refuse("an input is made of a tensor (requires_grad=True)")
+        of_shape = name.endswith("_like")  # of the first argument the values do not matter
+        shapes = [value_of(argument) for argument in args[:of_shape]]
+        args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
+        kwargs = {key: fixed(argument, f"{name}()") for key, argument in kwargs.items()}
+        made = numpy_function(*args, **kwargs)
+        if isinstance(made, tuple):  # linspace with its step
+            return tuple([_made(np.asarray(part), requires_grad) for part in made])
+        return _made(made, requires_grad)
 
     create.__name__ = name
     create.__doc__ = (
@@ -150,74 +146,24 @@ def _creator(name):
     return function()(create)
 
 
-for _name in "zeros ones full empty arange linspace eye identity logspace geomspace".split():
+def _made(array, requires_grad: bool):
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    return _input(array) if requires_grad else wrap(array)
+
+
+for _name in "zeros ones empty eye identity arange".split():
     _creator(_name)
-for _name in "zeros_like ones_like full_like empty_like".split():
+for _name in "full linspace logspace geomspace zeros_like ones_like full_like empty_like".split():
     function(_name)(_creator(_name))
-
-
-def detach(self):
-    """The value as a tensor that is not recorded; it shares memory."""
-    if rt.trace() is not None and is_recorded(self):
-        made = steering_tensor(np.array, self)
-        rt.trace().detached.add(made._id)
-        made._array.flags.writeable = False  # so that compiled code leaves writes to Python
-        return made
-    if type(self) is not rt.Array:
-        return wrap(self._value)
-    made = wrap(self._array)
-    if is_recorded(self):
-        tell_rows(made, self)
-    elif is_relied_on(self):
-        storage_of(made).tensor = told_of(self)
-    return made
-
-
-def numpy_value(self):
-    """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
-    if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
-        return array_of(self).view()
-    if is_recorded(self):
-        raise RuntimeError(
-            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
-            "detach().numpy()"
-        )
-    return array_of(self).view()  # whose shape and dtype may be changed: rows have the other
-
-
-def as_numpy_array(self, dtype=None, copy=None):
-    """What `np.asarray(t)` asks for."""
-    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
-        return np.array(array_of(self).view(), dtype=dtype, copy=copy)
-    if is_recorded(self):
-        raise TypeError(
-            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
-            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
-        )
-    return np.array(array_of(self).view(), dtype=dtype, copy=copy)
-
-
-def item(self, *index):
-    """The one element as a Python number; the derivative is left behind silently."""
-    learned(self[index] if index else self, "item()")
-    if type(self) is rt.Scalar:
-        return self._value
-    return self._array.item(*index)
-
-
-def tolist(self):
-    """The value as nested lists of Python numbers."""
-    learned(self, "tolist()")
-    return array_of(self).tolist()
 
 
 def astype(self, dtype, copy=True):
     """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
     dtype = np.dtype(dtype)
     value = array_of(self)
-    if value.dtype == dtype and not copy:
+    if value.dtype == dtype and (not copy or type(self) is rt.Scalar):
         return self
-    if not records(self) or dtype.kind != "f" or value.dtype.kind != "f":
+    if not differentiates(self) or dtype.kind in "iub":
         return steering_tensor(converted, self, dtype=dtype)
     if value.dtype == dtype:
         return copy_tensor(self)
@@ -227,79 +173,6 @@ def astype(self, dtype, copy=True):
 @named
 def converted(value, dtype):
     return np.asarray(value).astype(dtype)
-
-
-def _lossy(kind):
-    """`float()` or `int()` of a tensor, which warn that the derivative is lost."""
-
-    def method(self):
-        value = value_of(self)
-        if value.size != 1:
-            raise TypeError(
-                f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
-                "can become a number"
-            )
-        learned(self, f"{kind.__name__}()")
-        if is_recorded(self) and rt.is_recording() and not is_steering(self):
-            _warn_of_loss(kind.__name__, sys._getframe(1))
-        return kind(value.item())
-
-    return method
-
-
-def _warn_of_loss(name, frame):
-    """Say that the line at which a frame is loses a derivative; refuse it if it is `y[i] = t`."""
-    line = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    if _writes_item(frame):
-        raise TypeError(
-            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
-            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
-        )
-    warnings.warn(
-        f"{name}() of a recorded tensor loses its derivative ({line}); use item() if that is "
-        "meant, or NumPy's functions on the tensor",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-
-
-def _writes_item(frame) -> bool:
-    """Whether a frame is at `y[i] = t`.
-
-    NumPy then asks `t` for float() alone, and nothing but the frame's own instruction tells that
-    from `float(t)`.
-    """
-    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
-
-
-def _bool(self):
-    value = value_of(self)
-    if value.size != 1:
-        raise ValueError(
-            f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
-            "all()"
-        )
-    learned(steered(np.not_equal, self, 0) if value.dtype.kind == "f" else self, "bool()")
-    return bool(value.item())
-
-
-def _index(self):
-    value = array_of(self)
-    if value.ndim or value.dtype.kind not in "iu":
-        raise TypeError("tapegrad: only integer tensors without axes can be used as an index")
-    learned(self, "an index")
-    return int(value)
-
-
-def _text(self):
-    learned(self, "str()")
-    body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
-    value = array_of(self)
-    dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
-    node = self.grad_fn
-    grad = ", requires_grad=True" if is_recorded(self) else ""
-    grad = grad if node is None else f", grad_fn=<{node.name()}>"
-    return f"tensor({body}{dtype}{grad})"
 
 
 def _iterate(self):
@@ -351,36 +224,42 @@ def _requires_grad_(self, requires_grad=True):
     return self
 
 
+def _conjugate(self):
+    """The tensor itself: it is real."""
+    return self
+
+
 def _requires_grad(self) -> bool:
     return is_recorded(self) and not is_steering(self)
 
 
 METHODS = {
-    "detach": detach,
-    "numpy": numpy_value,
-    "item": item,
-    "tolist": tolist,
     "astype": astype,
     "requires_grad_": _requires_grad_,
-    "__array__": as_numpy_array,
-    "__float__": _lossy(float),
-    "__int__": _lossy(int),
-    "__bool__": _bool,
-    "__index__": _index,
-    "__repr__": _text,
-    "__iter__": _iterate,
-    "__len__": _length,
     "shape": property(lambda self: np.shape(value_of(self))),
     "ndim": property(lambda self: np.ndim(value_of(self))),
     "size": property(lambda self: int(np.size(value_of(self)))),
     "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
     "nbytes": property(lambda self: array_of(self).nbytes),
     "requires_grad": property(_requires_grad, _requires_grad_),
+    "real": property(lambda self: self),
+    "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
+    "conj": _conjugate,
+    "conjugate": _conjugate,
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
     "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
 }
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)
+
+
+def _make_numbers_and_arrays() -> None:
+    """Scalars are numbers, as `np.float64` is: without length. Arrays without axes are not."""
+    numbers.Real.register(rt.Scalar)
+    rt.Array.__iter__, rt.Array.__len__ = _iterate, _length
+
+
+rt.on_start.append(_make_numbers_and_arrays)
 
 
 def _is_input(tensor) -> bool:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import difflib
+import sys
+from typing import Any
 
 import numpy as np
 
 from . import runtime as rt
+from .adding import AT, change_at
 from .indexing import set_item
 from .linking import unlisted
 from .namespace import OF_NUMPY, PUBLIC
 from .steering import fixed, name_of, steered, steering_tensor
-from .values import check_casting, dtype_of, is_recorded, is_tensor, value_of, wrap
+from .values import check_casting, dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
 
-#: NumPy functions that only look at shapes or give results without derivative.
-_UNRECORDED = (
-    "shape ndim size argmax argmin argsort nonzero flatnonzero count_nonzero searchsorted all any "
-    "allclose isclose array_equal zeros_like ones_like full_like empty_like result_type "
-    "may_share_memory shares_memory array_repr array_str iscomplexobj isrealobj "
-    "lexsort unravel_index digitize histogram bincount unique isin argwhere can_cast "
-    "broadcast_shapes min_scalar_type common_type"
-).split()
+#: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
+UNRECORDED = {
+    "integers, which do not change where their arguments do little": (
+        "argmax argmin argsort nonzero flatnonzero argwhere count_nonzero searchsorted digitize "
+        "lexsort unravel_index"
+    ),
+    "truths": (
+        "all any allclose isclose array_equal isin iscomplexobj isrealobj may_share_memory "
+        "shares_memory can_cast"
+    ),
+    "shapes and dtypes": (
+        "shape ndim size result_type min_scalar_type common_type broadcast_shapes"
+    ),
+    "arrays of constants": "zeros_like ones_like empty_like",
+    "text": "array_repr array_str",
+}
 _OF_SHAPES = frozenset("shape ndim size zeros_like ones_like empty_like result_type".split())
-_PLAIN = {getattr(np, name): name for name in _UNRECORDED if hasattr(np, name)}
-_COMPARISONS = frozenset(
+_NAMES = " ".join(UNRECORDED.values()).split()
+_PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
+COMPARISONS = frozenset(
     "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
     "logical_not isnan isinf isfinite signbit bitwise_and bitwise_or bitwise_xor invert".split()
 )
@@ -39,18 +51,25 @@ def unsupported(name: str) -> TypeError:
 
 
 def _find(ufunc):
+    """Our function for a ufunc; SciPy's are found by name, and told from others of that name."""
     found = OF_NUMPY.get(ufunc)
-    return found if found is not None else OF_NUMPY.get(ufunc.__name__)
+    if found is not None:
+        return found
+    special = sys.modules.get("scipy.special")
+    name = ufunc.__name__
+    return OF_NUMPY.get(name) if getattr(special, name, None) is ufunc else None
 
 
 def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     """A ufunc on operands among which there is a tensor."""
     name = ufunc.__name__
+    for operand in inputs:
+        if isinstance(operand, np.ndarray):
+            plain_array(operand)
     if method == "__call__" and out is None and where is True and not kwargs:
         return _call(ufunc, name, inputs)
-    if method == "at" and name == "add":
-        target, key, value = inputs
-        set_item(target, key, target[key] + value)
+    if method == "at" and name in AT:
+        change_at(name, *inputs)
         return None
     if method == "reduce":
         if out is not None:
@@ -61,7 +80,7 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     if method == "outer" and len(inputs) == 2:
         a, b = (np.asarray(i) if not is_tensor(i) else i for i in inputs)
         a = a[(...,) + (None,) * np.ndim(value_of(b))]
-        return array_ufunc(self, ufunc, "__call__", a, b, **kwargs)
+        return array_ufunc(self, ufunc, "__call__", a, b, out=out, where=where, **kwargs)
     if method != "__call__":
         raise unsupported(f"{name}.{method}")
     dtype = kwargs.pop("dtype", None)
@@ -71,11 +90,16 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
     result = _call(ufunc, name, inputs)
     if dtype is not None:
         result = result.astype(dtype)
-    return result if out is None else _into(name, out[0], result)
+    if out is None:
+        return result
+    return _written(name, result, out)
 
 
-def _into(name, target, result):
-    """Write a result where `out=` says."""
+def _written(name: str, result, out: tuple):
+    """A ufunc's result in the array that `out=` names."""
+    if len(out) > 1:
+        raise TypeError(f"tapegrad.{name}: out= of several results is not supported on tensors")
+    (target,) = out
     if not is_tensor(target):
         if is_recorded(result):
             raise TypeError(
@@ -93,7 +117,7 @@ def _call(ufunc, name, inputs):
     found = _find(ufunc)
     if found is not None:
         return found(*inputs)
-    if name in _COMPARISONS or not any(is_recorded(i) for i in inputs):
+    if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
         return steering_tensor(ufunc, *inputs)
     raise unsupported(name)
 
@@ -124,6 +148,9 @@ def _valued(argument):
 
 def array_function(self, function, types, args, kwargs):
     """A NumPy function on arguments among which there is a tensor."""
+    for kind in types:
+        if kind is not np.ndarray and issubclass(kind, np.ndarray):
+            _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
         if not kwargs:
@@ -145,6 +172,15 @@ def array_function(self, function, types, args, kwargs):
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
     raise unsupported(function.__name__)
+
+
+def _refuse_class(kind: Any, arguments) -> None:
+    """Raise for the argument that is of another class than NumPy's arrays."""
+    for argument in arguments:
+        if isinstance(argument, (list, tuple)):
+            _refuse_class(kind, argument)
+        elif type(argument) is kind:
+            plain_array(argument)
 
 
 def _steered(function, args, kwargs):

@@ -8,7 +8,7 @@ from ..ops.table import TABLE, Pointwise
 from . import runtime as rt
 from .apply import apply
 from .namespace import OF_NUMPY, PUBLIC, function
-from .operators import power
+from .operators import divided, power
 from .steering import steering_tensor
 from .values import value_of
 
@@ -45,8 +45,10 @@ for _op in list(TABLE.values()):
 
 PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
 OF_NUMPY[np.fabs] = PUBLIC["absolute"]
+PUBLIC["mod"] = PUBLIC["remainder"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power", "float_power")(power)
+function("divmod", public="divmod")(divided)
 PUBLIC["expit"] = PUBLIC["sigmoid"]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
 
@@ -84,8 +86,11 @@ def clip(x, min=None, max=None):
 @function("round", "around", method="round")
 def round(x, decimals=0):
     """round(x, decimals): rounded half to even; the derivative is zero."""
-    scale = 10.0**decimals
-    return apply("divide", apply("rint", apply("multiply", x, scale)), scale)
+    if decimals == 0:
+        return apply("rint", x)
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
+    return apply(back, apply("rint", apply(there, x, scale)), scale)
 
 
 def _flag(name):

@@ -25,6 +25,7 @@ from .values import (
     is_recorded,
     is_tensor,
     meta_of,
+    plain_array,
     records,
     scalar_of,
     shape_of,
@@ -44,6 +45,8 @@ def _plain_key(key):
         return tuple([_plain_key(part) for part in key])
     if type(key) is slice:
         return _plain_slice(key)
+    if isinstance(key, np.ndarray):
+        return plain_array(key)
     key = unlisted(key) if isinstance(key, list) and key else key
     if not is_tensor(key):
         return key
@@ -119,12 +122,9 @@ def get_item(tensor, key):
             f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
         ) from error
     if is_basic(key):
-        if not isinstance(value, np.ndarray):
-            if value.dtype == np.float64 and not records(tensor):
-                return rt.scalar_at(float(value), -1, 0)
-            value = tensor._array[_with_rest(key)]
-        made = view_like(tensor, value)
-        return scalar_of(made) if rt.is_recording() else made
+        if isinstance(value, np.ndarray):
+            return view_like(tensor, value)
+        return _element(tensor, key, value)
     if not records(tensor) and rt.trace() is None:
         return wrap(value)
     picked = steered_positions(tensor._array.shape, given)
@@ -133,12 +133,26 @@ def get_item(tensor, key):
     return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
 
 
+def _element(tensor, key, value):
+    """One element, which NumPy answers with a number: not with a view that could be written."""
+    if value.dtype == np.float64 and not records(tensor):
+        return rt.scalar_at(float(value), -1, 0)
+    view = tensor._array[_with_rest(key)]
+    view.flags.writeable = False
+    made = view_like(tensor, view)
+    return scalar_of(made) if rt.is_recording() else made
+
+
 def deposit(x, picked, size: int):
     """An array of `size` zeros to which the elements of `x` are added at positions."""
     x = pack(x) if type(x) is rt.Scalar else x
     out = np.zeros(size, array_of(x).dtype)
-    np.add.at(out, picked.ravel(), array_of(x).ravel())
-    return rt.row(DEPOSIT, out, x, picked) if records(x) else wrap(out)
+    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    if not records(x, picked):
+        return wrap(out)
+    if not is_tensor(x) and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return rt.row(DEPOSIT, out, x, picked)
 
 
 def set_item(tensor, key, value) -> None:

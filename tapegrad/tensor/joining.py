@@ -100,6 +100,8 @@ PUBLIC["concat"] = concatenate
 
 def _leaves(name: str, dtype) -> bool:
     """Whether what is joined in a dtype that is no float is left out of the recording."""
+    if dtype is not None and np.dtype(dtype).kind not in "iub":
+        return False
     trace = rt.trace()
     if trace is not None and dtype is not None:
         trace.refuse(f"{name} converts to {dtype}")
@@ -272,7 +274,7 @@ def tile(x, reps):
     if not is_tensor(x):
         return np.tile(x, reps)
     x = array_tensor(x)
-    out = np.ascontiguousarray(np.tile(x._array, reps))
+    out = np.asarray(np.tile(x._array, reps), order="C")
     if not records(x):
         return wrap(out)
     reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
@@ -299,6 +301,8 @@ def roll(x, shift, axis=None):
     if not records(x):
         return wrap(out)
     shifts, axes = np.broadcast_arrays(shift, axis)
+    if shifts.dtype.kind not in "iub":
+        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must be whole numbers")
     total = [0] * out.ndim
     for one, along in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
         total[along] += one
@@ -333,7 +337,7 @@ def pad(x, pad_width, mode="constant", **kwargs):
             "tapegrad.pad: constant_values is a recorded tensor, its derivative would be lost; "
             "join the parts with concatenate"
         )
-    out = np.ascontiguousarray(np.pad(x._array, pad_width, mode, **kwargs))
+    out = np.asarray(np.pad(x._array, pad_width, mode, **kwargs), order="C")
     if not records(x):
         return wrap(out)
     if mode in _PICKING:

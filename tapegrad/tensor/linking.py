@@ -8,13 +8,14 @@ from ..codegen.layout import ARRAY, ROWS
 from ..ops import linking as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
-from .steering import steered
+from .steering import named, steered
 from .values import (
     FLOATS,
     array_of,
     current,
     is_recorded,
     is_tensor,
+    plain_array,
     records,
     scalar_of,
     storage_of,
@@ -26,11 +27,11 @@ assert _declarations
 
 
 def convert(tensor, dtype):
-    """A recorded array tensor in another floating dtype."""
+    """A recorded array tensor in float64 or float32; other dtypes raise TypeError."""
     if dtype not in FLOATS:
         raise TypeError(
-            f"tapegrad.astype: a derivative passes only through float64 and float32, not {dtype}; "
-            "use detach() where no derivative is wanted"
+            f"tapegrad: a recorded tensor cannot become {dtype}; a derivative passes only through "
+            "float64 and float32: use one of these, or detach()"
         )
     return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
 
@@ -113,9 +114,15 @@ def holds_tensor(sequence) -> bool:
 
 
 def unlisted(operand):
-    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is."""
+    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is.
+
+    An array of another class than NumPy's raises TypeError.
+    """
     if not isinstance(operand, (list, tuple)):
-        return operand
+        return plain_array(operand) if isinstance(operand, np.ndarray) else operand
+    for item in operand:
+        if isinstance(item, np.ndarray):
+            plain_array(item)
     if not holds_tensor(operand):
         return np.asarray(operand)
     items = [unlisted(item) for item in operand]
@@ -129,6 +136,9 @@ def stack_equal(items):
         raise ValueError(
             f"tapegrad.stack: the items have shapes {sorted(shapes)}; they must be equal"
         )
+    if np.result_type(*[value_of(item) for item in items]).kind in "biu":
+        made = steered(_stacked, *items)
+        return made if is_tensor(made) else rt.wrap(made)
     if shapes == {()} and all(np.result_type(value_of(i)) != np.float32 for i in items):
         if not records(*items):
             return rt.wrap(np.array([value_of(i) for i in items]))
@@ -139,3 +149,8 @@ def stack_equal(items):
         return rt.wrap(out)
     items = [pack(item) if type(item) is rt.Scalar else item for item in items]
     return link(out, [(in_dtype(item, out.dtype), out[k, ...]) for k, item in enumerate(items)])
+
+
+@named
+def _stacked(*values):
+    return np.stack(values)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import operator
+from fractions import Fraction
 
 import numpy as np
 
-from ..tape import native
+from ..tape import native, store
 from . import runtime as rt
 from .apply import apply
 from .indexing import WRITE, get_item, set_item
 from .linking import unlisted
 from .steering import steering_tensor
-from .values import check_casting, dtype_of
+from .values import Storage, check_casting, dtype_of, meta_of
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -30,20 +31,29 @@ def _binary(name):
     def method(x, y):
         if not _understands(y) or not _understands(x):
             return NotImplemented
-        return apply(name, x, y)
+        return apply(name, _float_of(x), _float_of(y))
 
     return method
 
 
 def _understands(operand) -> bool:
     kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
-    return isinstance(operand, kinds)
+    return isinstance(operand, kinds) or type(operand) is Fraction
 
 
-def _power_method(x, y, modulus=None):
+def _float_of(operand):
+    """A fraction as the float that it is beside one; else the operand."""
+    return float(operand) if type(operand) is Fraction else operand
+
+
+def _power_method(x, y):
     if not _understands(y) or not _understands(x):
         return NotImplemented
-    return power(x, y)
+    return power(_float_of(x), _float_of(y))
+
+
+def _power_modulo(x, y):
+    raise TypeError("tapegrad: pow() of three arguments is for integers; use (x ** y) % z")
 
 
 def _delete(tensor, key):
@@ -60,6 +70,7 @@ rt.slow.update(
     negative=lambda x, _: apply("negative", x),
     set_item=set_item,
     delete_item=_delete,
+    power_modulo=_power_modulo,
 )
 
 
@@ -71,16 +82,22 @@ def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
+        if type(y) is complex and y.imag == 0:
+            y = y.real
         if not _understands(y):
             return NotImplemented
-        return steering_tensor(function, x, unlisted(y))
+        return steering_tensor(function, x, _float_of(unlisted(y)))
 
     return method
 
 
-def floor_divide(x, y):
-    """`x // y`: the floor of the quotient; its derivative is zero."""
-    return apply("floor", apply("divide", x, y))
+def divided(x, y):
+    """divmod(x, y): `x // y` and `x % y`, element by element."""
+    return apply("floor_divide", x, y), apply("remainder", x, y)
+
+
+def _divmod_method(x, y):
+    return divided(x, y) if _understands(x) and _understands(y) else NotImplemented
 
 
 def _unary(name):
@@ -97,8 +114,10 @@ METHODS = {
     "__pos__": lambda self: apply("multiply", self, 1.0),
     "__mod__": _binary("remainder"),
     "__rmod__": _reflected(_binary("remainder")),
-    "__floordiv__": floor_divide,
-    "__rfloordiv__": _reflected(floor_divide),
+    "__floordiv__": _binary("floor_divide"),
+    "__rfloordiv__": _reflected(_binary("floor_divide")),
+    "__divmod__": _divmod_method,
+    "__rdivmod__": _reflected(_divmod_method),
     "__invert__": lambda self: steering_tensor(operator.invert, self),
     "__hash__": object.__hash__,
 }
@@ -114,11 +133,23 @@ for _name, _method in METHODS.items():
 # --- in place ---------------------------------------------------------------------------------
 
 
+def _is_number(tensor) -> bool:
+    """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
+
+    It does for elements that were read and for results, not for what was made to be written.
+    """
+    array = tensor._array
+    if array.ndim or not array.flags.writeable:
+        return not array.ndim
+    made = tensor._id < 0 or type(meta_of(tensor)) is Storage or tensor._id in store.leaves
+    return array.flags.owndata and not made
+
+
 def _in_place(name, function):
     def method(self, other):
         changed = function(self, other)
-        if changed is NotImplemented:
-            return NotImplemented
+        if changed is NotImplemented or _is_number(self):
+            return changed
         if type(changed) is not rt.Array or not native.write_whole()(WRITE, self, changed):
             if function is not operator.floordiv:  # of whole numbers in any dtype
                 check_casting(name, dtype_of(changed), self)

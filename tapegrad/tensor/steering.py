@@ -76,6 +76,8 @@ class Trace:
         #: Buffers, by row, and what was in them before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
+        #: While derivatives are recorded: whether products of 0 and infinity are looked for.
+        self.careful: bool | None = None
         self._place = place
 
     def refuse(self, reason: str) -> None:
@@ -121,7 +123,9 @@ def refuse(reason: str) -> None:
 def is_steering(tensor) -> bool:
     """Whether a recorded tensor has no derivative: a mask, indices, something detached."""
     trace = rt.trace()
-    return trace is not None and tensor._id in trace.steering
+    if trace is None:
+        return False
+    return tensor._id in trace.steering or np.asarray(value_of(tensor)).dtype.kind != "f"
 
 
 def steered(function, /, *operands, **keywords):
@@ -179,6 +183,8 @@ def _row(call: Call, value: np.ndarray, operands):
             recorded.append(operand)
         else:
             plain = value_of(operand)
+            if np.iscomplexobj(plain):
+                refuse(f"{name_of(call.function)} takes complex numbers")
             kept = plain.copy() if isinstance(plain, np.ndarray) else plain
             call.arguments.append((False, kept))
     made = rt.row(COMPUTED, value, call, *recorded)

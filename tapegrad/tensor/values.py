@@ -89,6 +89,25 @@ def is_tensor(value) -> bool:
     return isinstance(value, rt.Tensor)
 
 
+def plain_array(array: np.ndarray) -> np.ndarray:
+    """An array that is of NumPy's own class, or mapped from a file; others raise TypeError.
+
+    Masks, products of matrices and whatever other classes do would be ignored.
+    """
+    kind = type(array)
+    if kind is np.ndarray:
+        return array
+    if kind is np.memmap:
+        return np.asarray(array)
+    advice = "convert it with np.asarray(x)"
+    if isinstance(array, np.ma.MaskedArray):
+        advice = "its mask would be ignored: use x.filled(value), or x.compressed()"
+    raise TypeError(
+        f"tapegrad: an operand is of the class {kind.__module__}.{kind.__qualname__}; only NumPy's "
+        f"own arrays are taken: {advice}"
+    )
+
+
 def value_of(operand):
     """What NumPy gets for an operand: an array, a number."""
     kind = type(operand)
@@ -152,9 +171,12 @@ def check_casting(name: str, dtype: np.dtype, target) -> None:
 
 
 def wrap(value):
-    """A tensor that is not recorded, on a result of NumPy's."""
+    """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
     rt.start()
-    return rt.wrap(np.asarray(value))
+    array = np.asarray(value)
+    if isinstance(value, np.generic) and value.dtype != np.float64:
+        array.flags.writeable = False
+    return rt.wrap(array)
 
 
 def scalar_of(operand):

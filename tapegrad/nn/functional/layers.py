@@ -117,8 +117,8 @@ def batch_norm(
                 "tapegrad.batch_norm: running_mean or running_var is None; give both, or "
                 "training=True"
             )
-        centred = input - steered(np.reshape, running_mean, channels)
-        var = steered(np.reshape, running_var, channels)
+        centred = input - np.reshape(running_mean, channels)
+        var = np.reshape(running_var, channels)
     scale = 1.0 / np.sqrt(var + eps)
     out = centred * (scale if weight is None else scale * np.reshape(weight, channels))
     return out if bias is None else out + np.reshape(bias, channels)

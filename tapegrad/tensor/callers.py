@@ -1,0 +1,87 @@
+"""Which code takes a number out of a tensor: read from the frame that does.
+
+Python asks a tensor for `float()` and says nothing else; the frame's own instructions tell
+`float(t)` from `y[i] = t`, `"%f" % t` and `math.sin(t)`.
+"""
+
+from __future__ import annotations
+
+import dis
+import math
+import os
+import sys
+import sysconfig
+import types
+from pathlib import Path
+
+import numpy as np
+
+_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_NUMPY = Path(np.__file__).resolve().parent
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+#: Code between a tensor and the user's line: NumPy's, SciPy's and Python's own.
+_LIBRARIES = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep, _STANDARD)
+_INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
+
+_STORE_ITEM = dis.opmap["STORE_SUBSCR"]
+_REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
+_BINARY = dis.opmap.get("BINARY_OP")
+_REMAINDER_NUMBERS = (6, 19)  # of `%` and `%=`, among binary operators
+
+
+def writes_item(frame: types.FrameType) -> bool:
+    """Whether a frame is at `y[i] = t`."""
+    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
+
+
+def formats(frame: types.FrameType) -> bool:
+    """Whether a frame is at `text % t`; a tensor's own `%` asks for no number."""
+    instruction, argument = frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2]
+    return instruction in _REMAINDERS or (instruction == _BINARY and argument in _REMAINDER_NUMBERS)
+
+
+def _is_library(frame: types.FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return file.startswith(_LIBRARIES) and not (
+        file.startswith(_INSTALLED) and not file.startswith(_LIBRARIES[:2])
+    )
+
+
+def users_line() -> str:
+    """`file:line` of the innermost code that is neither this package's nor a library's."""
+    frame: types.FrameType | None = sys._getframe(1)
+    first = None
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            first = first or frame
+            if not _is_library(frame):
+                break
+        frame = frame.f_back
+    frame = frame or first
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+
+
+def library_function(frame: types.FrameType) -> str | None:
+    """The name of the library's function that a frame runs, None for the user's code."""
+    return frame.f_code.co_name if _is_library(frame) else None
+
+
+def function_of_math(frame: types.FrameType) -> str | None:
+    """The function of `math` that the line of a frame names, if it is one only."""
+    code = frame.f_code
+    spans = [(start, end) for start, end, line in code.co_lines() if line == frame.f_lineno]
+    names = [
+        one.argval
+        for one in dis.get_instructions(code)
+        if isinstance(one.argval, str) and any(start <= one.offset < end for start, end in spans)
+    ]
+    known = {**frame.f_builtins, **frame.f_globals, **frame.f_locals}
+    values = [known[name] for name in names if name in known]
+    found = {_name(one) for one in values if getattr(math, _name(one), None) is one}
+    if any(one is math for one in values):
+        found |= {name for name in names if callable(getattr(math, name, None))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _name(value) -> str:
+    return value.__name__ if isinstance(value, types.BuiltinFunctionType) else ""
