@@ -311,6 +311,37 @@ def test_a_traced_function_that_writes_to_what_it_has_detached():
         tg.compile(g).grad(V)
 
 
+def test_an_input_of_a_function():
+    """What it holds is known at each write; only a changed element must not be differentiated."""
+
+    def f(x, c):
+        y, d = np.sum(x[1:] * x[:-1]), x.detach()
+        d[0] = 7.0
+        y = y + x[0] * c
+        in_a_loop(d)
+        y = y + x[0] * c + x[1] * c
+        d[0] = 5.0
+        return y + x[0] * c
+
+    of_x, of_c = tg.grad(f, (0, 1))(V, 0.0)
+    np.testing.assert_allclose(of_x, [V[1], V[0] + V[2], V[1] + V[3], V[2] + V[4], V[3]])
+    np.testing.assert_allclose(of_c, 7.0 + 14.0 + 2 * V[1] + 5.0)
+    with pytest.raises(RuntimeError, match=THROUGH_DETACH):
+        tg.grad(f)(V, 1e-9)
+
+
+@pytest.mark.parametrize("write", WRITES[:6])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_an_input_of_a_function_read_afterwards(write, dtype):
+    def f(x):
+        write(x.detach())
+        return np.sum(x) * np.ones(3)
+
+    for one in (lambda x: tg.grad(lambda x: f(x)[0])(x), tg.jacobian(f)):
+        with pytest.raises(RuntimeError, match=THROUGH_DETACH):
+            one(V.astype(dtype))
+
+
 def test_detached_tensors_are_read_and_written_as_others():
     x = tg.tensor(V, requires_grad=True)
     d = (x * 2.0).detach()

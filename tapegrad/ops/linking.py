@@ -33,6 +33,7 @@ from tapegrad.codegen.layout import (
     REVERSE,
     TAG_ARRAY,
     TAG_SCALAR,
+    UNKNOWN,
     UNTOUCHED,
 )
 from tapegrad.codegen.memory import (
@@ -171,6 +172,30 @@ def clear_view(target, array, width):
                 store_i32(at, i * stride, 0)
 
 
+@helper
+def is_before_reads(frame, view, kept, found):
+    """Whether the sweep has passed what was read after a write outside of the tape.
+
+    The mirror of a function's input is there when the sweep begins: then it is where an adjoint has
+    come to an element that was changed.
+    """
+    if load_i64(found, 16) == 0:
+        return True
+    data, store = load_i64(view, ARRAY_DATA), load_i64(kept, ARRAY_DATA)
+    wide = item_bytes(frame, view) == 8
+    n, stride = line_of(view)
+    for k in range(lines_of(view) * n):
+        offset = line_offset(view, k // n) + k % n * stride
+        before = load_i64(store, k * 8) if wide else load_i32(store, k * 4)
+        after = load_i64(data, offset) if wide else load_i32(data, offset)
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            at = mirrored(found, data, seed) + offset
+            adjoint = load_f64(at, 0) if wide else f32s(at)[0]
+            if before != after and adjoint != 0.0:
+                return True
+    return False
+
+
 def write_adjoint(frame, id, refs, task):
     """References: the view written, what it held, what was written (as seen from the view)."""
     view, kept = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
@@ -179,8 +204,11 @@ def write_adjoint(frame, id, refs, task):
     found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
     source = load_i32(ref, 8)
-    if found != 0 and source < -1:
-        store_i64(frame, FRAME_STATUS, MET_FREED if source == PASSED else MET_UNKNOWN)
+    if found != 0 and source == PASSED:
+        store_i64(frame, FRAME_STATUS, MET_FREED)
+        return
+    if found != 0 and source == UNKNOWN and is_before_reads(frame, view, kept, found):
+        store_i64(frame, FRAME_STATUS, MET_UNKNOWN)
         return
     swap_views(frame, view, kept)
     if found == 0:
@@ -237,7 +265,7 @@ structural(
 structural(
     "write",
     write_adjoint,
-    helpers=(swap_views, clear_view),
+    helpers=(swap_views, clear_view, is_before_reads),
     example="(y := np.copy(x)).__setitem__(slice(None), x) or y",
     doc="a view written in place; its old values are kept",
     writes=True,

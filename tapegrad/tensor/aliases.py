@@ -82,9 +82,7 @@ class Origin:
         if leaf is not None and type(meta_of(leaf)) is Leaf:
             renew(leaf)
             return True
-        if self._is_shown_by(array):
-            self._change(array)
-        return False
+        return self._is_shown_by(array) and self._change(array)
 
     def _is_shown_by(self, array) -> bool:
         """Whether the row still has its buffer, and a sweep may read it."""
@@ -102,16 +100,20 @@ class Origin:
                 return np.may_share_memory(array_at(last["what"]), array)
         return False
 
-    def _change(self, array) -> None:
-        """Let sweeps find the old values, but none begin behind the write."""
+    def _change(self, array) -> bool:
+        """Let sweeps find the old values, but refuse those that come from reads after the write.
+
+        Once is enough, but for inputs of functions: what such a sweep has reached is not known.
+        """
         if self.number >> layout.ROWS_BITS in store.input_slots:
             store.change_input(self.number)
-            return
+            return False
         chunk = int(store.table[self.number >> layout.ROWS_BITS])
         view = rt.attach(rt.wrap(array), self.number, chunk)
         kept = array.copy(order="C")
         unknown = rt.attach(rt.wrap(kept), layout.UNKNOWN, 0)
         rt.row(WRITE, None, view, kept, unknown)
+        return int(Reader().row(self.number)["op"]) == layout.LEAF
 
 
 def renew(leaf) -> None:

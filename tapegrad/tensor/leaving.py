@@ -15,10 +15,10 @@ from ..tape.dependence import dependence_of
 from ..tape.tape import Reader, needed
 from . import callers
 from . import runtime as rt
-from .aliases import is_relied_on, tell_rows, told_of
+from .aliases import Origin, Told, is_relied_on, told_of
 from .namespace import PUBLIC
 from .steering import is_steering, learned, steered, steering_tensor
-from .values import array_of, is_recorded, storage_of, value_of, wrap
+from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
 def detach(self):
@@ -30,9 +30,9 @@ def detach(self):
         return made
     if type(self) is not rt.Array:
         return wrap(self._value)
-    made = wrap(self._array)
+    made = rt.wrap(self._array)
     if is_recorded(self):
-        tell_rows(made, self)
+        made._meta = Storage(self._array, Told(Origin(self)))
     elif is_relied_on(self):
         storage_of(made).tensor = told_of(self)
     return made

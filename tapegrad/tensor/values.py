@@ -24,9 +24,9 @@ class Storage:
 
     __slots__ = ("owner", "tensor")
 
-    def __init__(self, owner: np.ndarray):
+    def __init__(self, owner: np.ndarray, tensor: Any = None):
         self.owner = owner
-        self.tensor: Any = None
+        self.tensor = tensor
 
 
 def _check_storage() -> None:
