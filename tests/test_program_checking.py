@@ -75,6 +75,7 @@ LEGAL = {
     "contract": kernel("contract", ROWS, View(1, (3, 2), (1, 3)), contiguous(10, (2, 2)), 0, 1,
                        out=contiguous(10, (2, 2))),
     "deposit": kernel("deposit", ROWS, np.array([0, 1, 1, 0, 1, 1])),
+    "deposit at computed": kernel("deposit", ALIKE, contiguous(1, (6,))),
     "sum": kernel("sum_in_order", 4, contiguous(7, (1,)), ROWS, View(6, (3, 2), (-2, 0)),
                   out=contiguous(10, (1,))),
     "computed": Computed(np.argsort, [(ALIKE, F8), (0, None)], contiguous(10, (2, 3))),
@@ -164,6 +165,8 @@ ILLEGAL = {
     "contract axes": (breach("contract", operands=[ROWS, ROWS, contiguous(10, (2, 2)), 0, -1]),
                       "axes of operands"),
     "deposit": (breach("deposit", operands=[ROWS, np.array([0, 1, 1, 0, 1, 2])]), "is outside"),
+    "deposit computed": (breach("deposit", operands=[ROWS, contiguous(1, (5,))]),
+                         "as many positions"),
     "no kernel": (kernel("link", ROWS), "has no kernel"),
     "no dtype": (Computed(np.sort, [(ALIKE, None)], contiguous(10, (2, 3))), "an operand as None"),
 }  # fmt: skip

@@ -222,6 +222,24 @@ def test_deposits(rng):
     np.testing.assert_array_equal(arena.adjoint(step.operands[0]), added)
 
 
+@pytest.mark.parametrize("stride", [1, 2, -1])
+def test_deposits_at_computed_positions(stride, rng):
+    """What is no position of the output is left out."""
+    first = 20 if stride > 0 else 24
+    source, at = View(0, (5,), (2,)), View(first, (5,), (stride,))
+    step = Kernel(TABLE["deposit"].code, [source, at], contiguous(OUT, (6,)))
+    arena = Arena(SLOTS, rng)
+    arena.value(at)[...] = [3.0, 1.0, 3.0, 6.0, -1.0]
+    before = arena.adjoint(source).copy()
+    part = part_of_kernel(step, always)
+    assert arena.forward(part) == 0 and arena.reverse(part) == 0
+    wanted, place = np.zeros(6), np.array([3, 1, 3])
+    np.add.at(wanted, place, arena.value(source)[:3])
+    np.testing.assert_array_equal(arena.value(step.out), wanted)
+    added = before + [*arena.adjoint(step.out)[place], 0.0, 0.0]
+    np.testing.assert_array_equal(arena.adjoint(source), added)
+
+
 def test_every_operation_that_programs_leave_to_kernels_has_a_value():
     """The others have steps of their own, write in place, or call Python."""
     others = {"link", "sum", "pack", "convert", "gather", "write", "scatter", "function"}
