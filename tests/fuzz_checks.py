@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 
 import fuzz_oracle
+import fuzz_torch
 import numpy as np
 from fuzz_modes import EAGER, INTERPRETED, NATIVE, PREAMBLE, Mode
 from fuzz_oracle import RTOL, Rough, truth
@@ -94,6 +95,19 @@ class Checked:
         for mode in modes:
             if self.applies(mode):
                 self.check_mode(mode)
+
+    def check_torch(self):
+        """Compare with PyTorch, where it runs the program."""
+        for number, right in enumerate(self.truths):
+            judged = right and fuzz_torch.gradient(self.program, point(self.texts[number]))
+            if not judged:
+                continue
+            self.counts["points judged by PyTorch too"] += 1
+            try:
+                self.near("PyTorch's value", judged[0], right[0].value)
+                self.same_way("gradient", judged[1], number)
+            except Differs as error:
+                self.report(EAGER[0], f"by PyTorch: {error}", [number])
 
     def check_mode(self, mode: Mode):
         scope = {**self.functions, "tg": tg, "np": np, "tempfile": tempfile}
@@ -295,6 +309,7 @@ def check_program(seed: int, native: bool = False) -> Checked:
     """A program of a seed in all ways; in native ones too where that is asked for."""
     checked = Checked(seed)
     checked.check(EAGER + INTERPRETED + (NATIVE if native else []))
+    checked.check_torch()
     if native:
         checked.counts["native"] += 1
     return checked

@@ -1,4 +1,4 @@
-"""Random functions compiled: for many inputs, what their programs give and what they give."""
+"""Random functions whose arithmetic is exact, compiled: equal bit for bit, for many inputs."""
 
 import os
 import warnings
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 
-#: A third of them for each of the first tests; see CONTRIBUTING.md.
-EXAMPLES = -(-int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 3)
+#: Half of them for each of the first tests; see CONTRIBUTING.md.
+EXAMPLES = int(os.environ.get("TAPEGRAD_PROGRAMS", "200")) // 2
 CALLS = 8
 sizes = st.sampled_from([6, 12])
 
@@ -29,21 +29,6 @@ def compiled(f, **options):
 def check_reason(c):
     """Only branches may make a function be called as it is."""
     assert c._reason is None or "at nearly every call" in c._reason, c._reason
-
-
-@settings(max_examples=EXAMPLES)
-@given(random_programs.programs(False, 25), sizes, st.integers(0, 100))
-def test_programs_agree_with_the_function(program, n, seed):
-    f = lambda x, y: random_programs.value_of(program, x, y)  # noqa: E731
-    c, eager = compiled(f), tg.value_and_grad(f, (0, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        for x, y in inputs(n, seed):
-            (value, found), (right, wanted) = c.value_and_grad(x, y), eager(x, y)
-            np.testing.assert_allclose(value, right, rtol=1e-12, atol=1e-13)
-            for a, b in zip(found, wanted, strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12 * np.abs(b).max())
-    check_reason(c)
 
 
 @settings(max_examples=EXAMPLES)

@@ -72,6 +72,7 @@ class Trace:
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
         self.steering: set[int] = set()  # rows of values without derivative
+        self.detached: set[int] = set()  # those of them that share memory where nothing is traced
         #: Buffers, by row, and what was in them before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
