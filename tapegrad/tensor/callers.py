@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+#: Code between a tensor and the user's line: this package, NumPy, SciPy and Python's own library.
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
+_NUMERIC = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep)
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
-#: Code between a tensor and the user's line: NumPy's, SciPy's and Python's own.
-_LIBRARIES = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep, _STANDARD)
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
 _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
@@ -42,9 +42,8 @@ def formats(frame: types.FrameType) -> bool:
 
 def _is_library(frame: types.FrameType) -> bool:
     file = frame.f_code.co_filename
-    return file.startswith(_LIBRARIES) and not (
-        file.startswith(_INSTALLED) and not file.startswith(_LIBRARIES[:2])
-    )
+    standard = file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+    return standard or file.startswith(_NUMERIC)
 
 
 def users_line() -> str:
