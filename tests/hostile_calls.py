@@ -453,7 +453,7 @@ def main(count: int, seed: int, report=print) -> None:
                     raise AssertionError(f"call {number}, {kind.__name__}") from error
                 if number + 1 == count // 2:
                     half = held()
-                if count >= 20 and (number + 1) % (count // 20) == 0:
+                if (number + 1) % max(1000, count // 50) == 0:
                     report(f"{number + 1} calls: {held()}")
             check_all()
             check_growth(half, held())

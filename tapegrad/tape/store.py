@@ -35,8 +35,8 @@ _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
 #: Sweeps under way, by identity, with their threads: they run without the interpreter lock, and
-#: nothing may go then.
-_sweeping: dict[int, tuple[object, int]] = {}
+#: nothing may go then. One is entered with `lock` held: a look that has begun is over then.
+sweeping: dict[int, tuple[object, int]] = {}
 lock = forks.lock()  # of the list of chunks
 #: What is remembered with single rows, such as hooks: slot → row → anything. It goes with the row.
 attached: dict[int, dict[int, Any]] = {}
@@ -151,21 +151,11 @@ def _reach() -> dict:
     return functions(reach.SOURCE, reach.EXPORTS, keep_lock=True)
 
 
-def begin_sweep(sweep: object) -> None:
-    """From here to `end_sweep` nothing is let go; called with `lock` held, so between looks."""
-    _sweeping[id(sweep)] = sweep, threading.get_ident()
-
-
-def end_sweep(sweep: object) -> None:
-    """A sweep is over; one that had ended already does nothing."""
-    _sweeping.pop(id(sweep), None)
-
-
 def is_sweeping() -> bool:
     """Whether a sweep is under way."""
-    for key in abandoned(_sweeping):
-        _sweeping.pop(key, None)
-    return bool(_sweeping)
+    for key in abandoned(sweeping):
+        sweeping.pop(key, None)
+    return bool(sweeping)
 
 
 def abandoned(entries: dict[int, tuple[object, int]]) -> list[int]:
@@ -183,9 +173,9 @@ _ALONE = _references({0: (object(), 0)})[0]
 @forks.in_child
 def _alone() -> None:
     """The sweeps of other threads never end."""
-    for key, (_, thread) in list(_sweeping.items()):
+    for key, (_, thread) in list(sweeping.items()):
         if thread != threading.get_ident():
-            del _sweeping[key]
+            del sweeping[key]
 
 
 class Kept:
@@ -193,10 +183,10 @@ class Kept:
 
     def __enter__(self):
         with lock:
-            begin_sweep(self)
+            sweeping[id(self)] = self, threading.get_ident()
 
     def __exit__(self, *_):
-        end_sweep(self)
+        sweeping.pop(id(self), None)
 
 
 #: Called before chunks are let go, when no sweep is under way.

@@ -1,7 +1,7 @@
 """The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
 
 import ctypes
-import threading
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ _waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
 def begin_reading() -> object:
     """From here to `end_reading` of what is returned no array of a row is let go."""
     reader = object()
-    _readers[id(reader)] = reader, threading.get_ident()
+    _readers[id(reader)] = reader, get_ident()
     return reader
 
 
@@ -148,7 +148,7 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
     """
     code = compiled()
     with store.lock:  # a look that has begun is over then
-        store.begin_sweep(sweep)
+        store.sweeping[id(sweep)] = sweep, get_ident()
         work = _works.pop() if _works else Work()
         if work.version != store.version:
             work.follow()
@@ -162,7 +162,7 @@ def give_back(sweep: object, work: Work) -> None:
         if readers:
             _waiting.append((readers, work.reached()))
         compiled().end(work.address, not readers)
-        store.end_sweep(sweep)
+        store.sweeping.pop(id(sweep), None)
         _works.append(work)
 
 
@@ -187,6 +187,6 @@ def _reading() -> set[int]:
 def _alone() -> None:
     """The readers of other threads never end."""
     for key, (_, thread) in list(_readers.items()):
-        if thread != threading.get_ident():
+        if thread != get_ident():
             del _readers[key]
     _let_go()
