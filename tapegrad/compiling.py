@@ -10,7 +10,7 @@ import numpy as np
 from .jacobians import hessian, jacobian
 from .program import files
 from .program.arguments import Arguments, own_copy
-from .program.background import HOT
+from .program.background import HOT, finish
 from .program.drawing import drawing_of_program
 from .program.explaining import explain
 from .program.fast import arrays_for, fast_call
@@ -41,7 +41,7 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
     `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
-    What Python learns of a value (an `if`, `float()`, an index) is checked at every call. Where it
+    What Python learns of a value (an `if`, `t.item()`, an index) is checked at every call. Where it
     is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
     raises RuntimeError. A function that reads anything but its arguments is found out by `verify`:
     the second call ("once"), every one ("always") or none ("never") is compared with `f` called as
@@ -283,7 +283,7 @@ class Compiled(Replayed):
         Raises RuntimeError where that failed: the function goes on interpreted.
         """
         for future in self._compiling:
-            future.result()
+            finish(future)
         for derived in self._derived.values():
             derived.wait()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 
+from .codegen import forks
 from .codegen.layout import OPERANDS
 from .ops.table import MOST_CODES, Pointwise, declare, users_name
 from .reading import Lines, Number, declaration
@@ -14,7 +14,7 @@ from .tape import store
 from .tensor.apply import apply
 
 _known: dict[tuple, Pointwise] = {}  # what an operation computes → the operation
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 class Elementwise:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import threading
 
 import numpy as np
 
-from .codegen import bridge
+from .codegen import bridge, forks
 from .codegen.layout import ARRAY
 from .differentiate import RULES
 from .layouts import seen_as
@@ -26,7 +25,7 @@ from .tensor.values import (
     wrap,
 )
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _NUMBER = (np.dtype(np.float64), 0)
 
 

@@ -1,4 +1,4 @@
-"""Floor 5: a walk forwards over rows that finds buffers as they were at the time of each row.
+"""Floor 5: walks over rows that find buffers as they were at the time of each row.
 
 A buffer that has been written since is copied when its values are first asked for, and the newer
 writes are undone in the copy; they are done again there as the walk goes on. The memory of the
@@ -6,6 +6,8 @@ user's tensors is not touched.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -80,3 +82,27 @@ class Rewound(Walk):
         """Where in the copy of a buffer a row writes."""
         view = self.read(number)[0][1]
         return placed(self._pasts[buffer].memory, self.base(buffer), view), self.key(number, view)
+
+
+class Before(Rewound):
+    """One row in a sweep that has passed newer ones, with the values that it had read.
+
+    What the writes among those have written is not known any more, what they replaced is.
+    """
+
+    def at(self, number: int) -> Before:
+        """The same walk at another row; only from call to call what it has found is kept."""
+        self.now = number
+        self._pasts = {}
+        return self
+
+    def value(self, number: int, source: int, what):
+        """What a row has read from another, as a plain value."""
+        return self.then(source, what)
+
+    def _stored(self, source: int) -> tuple[int, Any]:
+        return super()._stored(source) if source >= 0 else (-1, None)
+
+    @staticmethod
+    def _referred(what, source, tag):
+        return Rewound._referred(what, max(int(source), -1), tag)

@@ -121,8 +121,9 @@ class Unwritten(Rewound):
         """The same where a traced program computes the positions: any element may be kept."""
         (_, view), _, (source, what), *_ = self.read(number)
         before, base = self.made[buffer], self.base(buffer)
-        places = np.arange(base.size, dtype=f"i{base.itemsize}")
-        at = steered(_places, positions, places=placed(places, base, view).copy())
+        places = np.arange(base.size, dtype=f"i{base.itemsize}").view(base.dtype)
+        places = placed(places, base, view).copy().view(f"i{base.itemsize}")
+        at = steered(_places, positions, places=places)
         last = steered(_is_last, at)
         value = self.operand(source, what)
         value = _array(value) if is_tensor(value) else self.wrote(number)

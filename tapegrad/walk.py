@@ -114,8 +114,6 @@ class Walk:
         if int(row["op"]) == layout.LOAD:
             return [self._cell(row), (number, None)]
         if int(row["op"]) == layout.STORE:
-            if row["c"] < -1:
-                raise RuntimeError(USED_UP)
             return [self._cell(row), (-1, np.float64(row["value"])), self._stored(int(row["c"]))]
         kind = int(row["op"]) & 3
         operands: list = [(int(row["a"]), None)]
@@ -134,6 +132,8 @@ class Walk:
 
     def _stored(self, source: int) -> tuple[int, Any]:
         """What a STORE has written."""
+        if source < -1:
+            raise RuntimeError(USED_UP)
         number = int(self.reader.row(source)["op"]) == layout.NUMBER
         return (-1, self.number(source)) if number else (source, None)
 

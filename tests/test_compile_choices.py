@@ -122,7 +122,7 @@ FORMS = {
     "ptp": along_axes(np.ptp),
     "prod": along_axes(np.prod),
     "median": along_axes(np.median),
-    "std": along_axes(np.std),
+    "std": along_axes(lambda x, **axes: np.std(x, **axes) if np.size(x) > 1 else x),
     "var": along_axes(np.var),
     "mean": along_axes(np.mean),
     "sum": along_axes(np.sum, lambda x: np.sum(x, where=x > 0)),
@@ -174,12 +174,44 @@ FORMS = {
     "nested_jvp": lambda x: tg.jvp(lambda t: np.sort(t) ** 2 * np.max(t), (x,), (x**2,))[1],
     "nested_hessian": lambda x: np.ravel(tg.hessian(lambda t: np.sum(np.abs(t[:2]) ** 3))(x)),
 }
+U = np.array([1.2, -0.4, 0.9, -1.1, 0.3, 0.6])
+#: Transforms of constants, on which x acts through choices alone.
+INSIDE = {
+    "masks": lambda x: tg.grad(lambda t: np.sum(np.where(x > 0, t**3, t)))(U) * 1.0,
+    "order": lambda x: tg.jvp(lambda t: t[np.argsort(x)] ** 2, (U,), (U,))[1] * 1.0,
+    "order_back": lambda x: tg.vjp(lambda t: t[np.argsort(x)] ** 2, U)[1](U)[0] * 1.0,
+    "number": lambda x: tg.grad(lambda t: t**2 * x[0] + np.sin(t) * x[1])(2.0) * x,
+    "larger": lambda x: tg.hessian(lambda t: np.maximum(t, x[0]) ** 2 * t**3)(0.5) * x,
+    "seeds": lambda x: tg.vjp(lambda t: np.sort(t) ** 2, U)[1](x)[0],
+    "scattered": lambda x: tg.jvp(
+        written(lambda t: np.argsort(x)[:2], lambda t: t[:2]), (U,), (x,)
+    )[1],
+}
+FORMS |= {f"inside_{name}": f for name, f in INSIDE.items()}
+
+NAMES = {"np": np, "tg": tg}
 FORMS |= {
-    f"table_{name}": eval(
-        f"lambda x: np.ravel({op.example})", {"np": np, "tg": tg}
-    )  # the text is the table's
+    f"table_{name}": eval(f"lambda x: np.ravel({op.example})", NAMES)  # the text is the table's
     for name, op in TABLE.items()
     if not isinstance(op, Pointwise) and name not in ("called", "convert", "function")
+}
+
+
+#: Functions of one number.
+NUMBERS = {
+    "larger": lambda x: np.maximum(x, 0.0) ** 3 + np.fmax(x, 0.5) * x,
+    "smaller": lambda x: np.minimum(x, 0.5) * x + np.fmin(1.0, x) ** 2,
+    "absolute": lambda x: np.abs(x) ** 3 + abs(x) * x + np.sign(x) * x**2,
+    "clipped": lambda x: np.clip(x, -1, 1) * x**2,
+    "chosen": lambda x: np.where(x > 0, x**3, np.exp(x)),
+    "branch": lambda x: x**3 if x > 0 else np.exp(x),
+    "root": lambda x: np.where(x > 0, np.sqrt(np.abs(x)), 0.0),
+    "logarithm": lambda x: np.where(x > 0, x * np.log(x), 0.0),
+    "series": lambda x: np.where(x == 0, 1.0, np.sin(x) / x) * x + np.sinc(x),
+    "powers": lambda x: x**0 + (x * x) ** 1.5 + 2.0**x + np.abs(x) ** x,
+    "hypot": lambda x: np.hypot(x, 0.3) + np.hypot(x, x),
+    "logaddexp": lambda x: np.logaddexp(x, 0.0) + np.logaddexp(x, -x),
+    "inside": lambda x: tg.grad(lambda t: np.maximum(t, 0.0) ** 3)(x) * x,
 }
 
 
@@ -237,17 +269,64 @@ def compare(f, calls, rng):
             assert derived._reason is None
 
 
+def measured(f, x, v):
+    """The derivative of f along v by differences."""
+    h = 1e-5
+    return (f(x + h * v) - f(x - h * v)) / (2 * h)
+
+
+def check_eager(f, x, v):
+    """The derivatives that compiled ones are held against, where all choices are clear."""
+    total = lambda x: np.sum(np.sin(f(x)))  # noqa: E731
+    close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)  # noqa: E731
+    close(tg.jvp(f, (x,), (v,))[1], measured(f, x, v))
+    close(tg.grad(total)(x) @ v, measured(total, x, v))
+    close(tg.hvp(total)(x, v), measured(tg.grad(total), x, v))
+
+
 def seeded(name):
     return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(name):
+    f = NUMBERS[name]
+    compiled = {
+        "value_and_grad": lambda c, x: c.value_and_grad(x),
+        "hessian": lambda c, x: c.hessian(x),
+        "hvp": lambda c, x: c.hvp(x, 0.7),
+        "jvp": lambda c, x: c.jvp((x,), (0.7,)),
+        "vjp": lambda c, x: c.vjp(x)[1](0.7),
+    }
+    eager = {
+        "value_and_grad": tg.value_and_grad(f),
+        "hessian": tg.hessian(f),
+        "hvp": lambda x: tg.hvp(f)(x, 0.7),
+        "jvp": lambda x: tg.jvp(f, (x,), (0.7,)),
+        "vjp": lambda x: tg.vjp(f, x)[1](0.7),
+    }
+    for transform, call in compiled.items():
+        c = tg.compile(f, verify="never", native=False)
+        with np.errstate(all="ignore"):
+            for x in (1.3, 1.3, -0.7, 0.0, 2.0, -2.5, 0.5):
+                agree(call(c, x), eager[transform](x), f"{transform} at {x}")
+        assert all(one._reason is None for one in (c, *c._derived.values()))
 
 
 @pytest.mark.parametrize("name", POINTWISE)
 def test_element_wise(name):
     op, rng = POINTWISE[name], seeded(name)
-    compare(element_wise(op), inputs_of(op, rng), rng)
+    f, calls = element_wise(op), inputs_of(op, rng)
+    moves = np.repeat([low < high and name != "where" for low, high in op.domain], 4)
+    check_eager(f, calls[0], rng.normal(size=moves.size) * 0.1 * moves)
+    compare(f, calls, rng)
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_functions(name):
-    rng = seeded(name)
-    compare(FORMS[name], others(rng), rng)
+    rng, f = seeded(name), FORMS[name]
+    calls = others(rng)
+    with np.errstate(all="ignore"):
+        for x in calls[:2]:
+            check_eager(f, x, rng.normal(size=6))
+    compare(f, calls, rng)

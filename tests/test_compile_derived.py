@@ -57,3 +57,115 @@ def test_native_guards_say_what_they_saw():
         same(c.value_and_grad((x, y)[k % 2]), tg.value_and_grad(f)((x, y)[k % 2]))
         c.wait()
     assert programs(c) == 2
+
+
+# --- choices by value ---------------------------------------------------------------------------
+
+V = np.array([0.72, -1.2, 1.9, 0.4, -0.3])
+W = np.array([1.0, -2.0, 3.0, 0.5, 2.5])
+
+
+def derived(c, name, most=1):
+    """The compiled transform of a compiled function, which must have a program."""
+    assert c._derived[name]._reason is None
+    assert programs(c._derived[name]) <= most
+    return c._derived[name]
+
+
+def test_the_largest_is_another_one():
+    c = tg.compile(np.max)
+    for x in (V, V, -V, V[::-1]):
+        same(c.jacobian(x), tg.jacobian(np.max)(x))
+    derived(c, "jacobian")
+
+
+def test_choices_of_numbers_are_made_again():
+    f = lambda u: np.maximum(u[0], 0.0) ** 2 * u  # noqa: E731
+    c = tg.compile(f)
+    for _ in range(2):
+        same(c.jacobian(np.array([-1.0, 2.0])), np.zeros((2, 2)))
+    same(c.jacobian(np.array([3.0, 2.0])), np.array([[27.0, 0.0], [12.0, 9.0]]))
+    inside = tg.compile(lambda u: tg.grad(lambda t: np.maximum(t[0], 0.0) ** 3)(u)[0])
+    assert [inside(np.array([x])) for x in (-1.0, -1.0, 2.0)] == [0.0, 0.0, 12.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_order_and_masks_of_arguments_that_are_data():
+    f = lambda x, d: np.sum(np.sort(x) ** 2 * W) + np.sum(x[np.argsort(d)] ** 3 * W)  # noqa: E731
+    g = lambda x, d: np.sum(np.where(d > 0, x**3, x) ** 2)  # noqa: E731
+    for function in (f, g):
+        c = tg.compile(function)
+        for x, d in ((V, W), (V, W), (-V, V), (W, -V)):
+            same(c.hessian(x, d), tg.hessian(function)(x, d))
+            same(c.hvp(x, W, d), tg.hvp(function)(x, W, d))
+        derived(c, "hessian")
+        derived(c, "hvp")
+
+
+@pytest.mark.filterwarnings("error")
+def test_plain_arrays_indexed_by_data():
+    labels = np.array([0, 1, 2, 1, 0])
+    f = lambda x, y: np.sum(np.eye(3)[y[np.argsort(x)]] * x[:, None] ** 2 * W[:3])  # noqa: E731
+    c = tg.compile(f)
+    for x, y in ((V, labels), (V, labels), (-V, labels), (V, labels[::-1].copy())):
+        same(c.value_and_grad(x, y), tg.value_and_grad(f)(x, y))
+    assert c._reason is None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("verify", ["never", "once"])
+def test_zero_times_infinity_at_another_input(verify):
+    """The slope of a root at 0 is infinite; nothing passes through the root there."""
+    f = lambda x: np.sum(np.sqrt(x) * [0.0, 1.0, 1.0])  # noqa: E731
+    c = tg.compile(f, verify=verify)
+    calls = [[1.0, 4.0, 9.0], [1.0, 4.0, 9.0], [0.0, 4.0, 9.0], [0.0, 1.0, 4.0], [4.0, 1.0, 1.0]]
+    for x in map(np.array, calls):
+        with np.errstate(divide="ignore"):
+            same(c.jacobian(x), np.array([0.0, *0.5 / np.sqrt(x[1:])]))
+            same(c.jvp((x,), (np.ones(3),))[1], (0.5 / np.sqrt(x[1:])).sum())
+    assert programs(derived(c, "jacobian", 2)) == 2
+    assert np.isposinf(c.jacobian(np.array([1.0, 0.0, 9.0]))[1])
+
+
+def test_derivatives_detached_inside_are_refused():
+    weights = tg.tensor(W, requires_grad=True)
+
+    def backward(x):
+        weights.grad = None
+        np.sum(np.maximum(weights * x, 0.0) ** 2).backward()
+        return weights.grad * 1.0
+
+    def functional(x):
+        return tg.autograd.functional.jacobian(np.sort, x).sum(0) * 2.0
+
+    for f, text in ((backward, "a backward pass without"), (functional, "detaches its results")):
+        c = tg.compile(f)
+        with pytest.warns(RuntimeWarning, match=text):
+            c(V)
+        for x in (V, -V):
+            same(c(x), np.asarray(f(x)))
+
+
+def test_files_hold_deposits_at_computed_positions(tmp_path):
+    f = lambda x: np.max(x) * np.sort(x) ** 2  # noqa: E731
+    c = tg.compile(f)
+    c.jacobian(V)
+    c.jvp((V,), (W,))
+    c.save(tmp_path / "f.npz")
+    loaded = tg.load(tmp_path / "f.npz")
+    for x in (V, -V, W):
+        same(loaded.jacobian(x), tg.jacobian(f)(x))
+        same(loaded.jvp((x,), (W,)), tg.jvp(f, (x,), (W,)))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_derived_programs_are_differentiated(native):
+    """Through deposits at computed positions, shares of ties, products of the others."""
+    f = lambda x: np.sum(np.sort(x)[:3] ** 3) + np.max(x) ** 2 * np.prod(x)  # noqa: E731
+    g = lambda x: np.sum(tg.grad(f)(x) ** 2)  # noqa: E731
+    c = tg.compile(g, native=native, verify="never")
+    c.value_and_grad(V)
+    c.wait()
+    for x in (V, -V, W, np.where(V < 0, 0.0, V)):
+        same(c.value_and_grad(x), tg.value_and_grad(g)(x), 1e-9)
+    assert c._reason is None

@@ -24,12 +24,13 @@ FILES = "save savetxt savez savez_compressed loadtxt genfromtxt fromfile fromstr
 RANDOM = ("dropout",)
 REPORTS = "show_config show_runtime get_include info test bmat print".split()
 METHODS = (
-    "T mT all any argmax argmin argsort astype clip clone copy conj conjugate cumprod cumsum "
-    "detach diagonal dot flatten imag max mean min ndim prod ravel real repeat reshape round shape "
-    "size squeeze std sum swapaxes take trace transpose var __abs__ __add__ __and__ __eq__ "
-    "__floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ __matmul__ __mod__ __mul__ __ne__ "
-    "__neg__ __or__ __pos__ __pow__ __radd__ __rand__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ "
-    "__ror__ __rpow__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__"
+    "all any argmax argmin argsort astype clip clone conj conjugate copy cumprod cumsum "
+    "detach diagonal dot flatten imag max mean min mT ndim prod ravel real repeat reshape "
+    "round shape size squeeze std sum swapaxes T take trace transpose var __abs__ __add__ "
+    "__and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ "
+    "__matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
+    "__rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ "
+    "__rtruediv__ __rxor__ __sub__ __truediv__ __xor__"
 ).split()
 
 
@@ -196,6 +197,35 @@ def test_ufuncs(first):
 def test_other_functions_and_methods(first):
     for _, function in OTHERS[first]:
         check_all(function)
+
+
+#: Attributes that are not called above, by why they need not be.
+NOT_CALLED = {
+    "leaves on purpose; inside a transform refused where nobody asks for a number": (
+        "item tolist numpy __array__ __float__ __int__ __bool__ __index__ __format__ __round__"
+    ),
+    "of the graph": (
+        "backward grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad "
+        "retains_grad requires_grad requires_grad_ is_leaf"
+    ),
+    "shapes, dtypes, elements one by one": "dtype nbytes __iter__ __len__",
+    "written in place": (
+        "__setitem__ __delitem__ __iadd__ __ifloordiv__ __imatmul__ __imod__ __imul__ __ipow__ "
+        "__isub__ __itruediv__"
+    ),
+    "of the protocols, called by every function": (
+        "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__"
+    ),
+    "as NumPy's": "__invert__",
+}
+
+
+def test_every_attribute_of_tensors_is_known():
+    tensor = tg.tensor([1.0], requires_grad=True)
+    known = {*METHODS, *" ".join(NOT_CALLED.values()).split(), *dir(object)}
+    found = {*dir(tensor), *dir(tensor[0])}
+    inner = {"__module__", "__slots__", "__weakref__", "_array", "_chunk", "_id", "_meta", "_value"}
+    assert found - known - inner == set()
 
 
 def test_enough_calls_are_found():

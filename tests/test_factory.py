@@ -1,6 +1,12 @@
 """The kernel factory: texts in, C functions out, machine code kept in files."""
 
 import ctypes
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -9,6 +15,7 @@ import pytest
 from tapegrad.codegen import factory, pipeline
 from tapegrad.codegen.memory import apart, helper, load_i64, store_i64
 
+ROOT = Path(factory.__file__).parents[2]
 WORD = "int64(int64)"
 TWO = """
 from test_factory import largest
@@ -95,6 +102,154 @@ def test_a_damaged_file_is_made_again(folder, counted, monkeypatch, damage):
     monkeypatch.setattr(factory, "_loaded", {})
     check_two(factory.compile_source(source, exports))
     assert len(counted) == 2 and path.read_bytes() == content
+
+
+def made_of(numbers, folder):
+    """A file each for texts that return another number; where they are."""
+    sources = [f"\ndef export(a):\n    return a + {number}\n" for number in numbers]
+    for source in sources:
+        before = set(folder.iterdir())
+        factory.compile_source(source, {"export": WORD})
+        yield source, next(iter(set(folder.iterdir()) - before))
+
+
+def check_again(texts, numbers, monkeypatch):
+    """What other processes get, from texts that this one has compiled."""
+    monkeypatch.setattr(factory, "_loaded", {})
+    for source, number in zip(texts, numbers, strict=True):
+        assert call(factory.compile_source(source, {"export": WORD}), "export", 10) == 10 + number
+
+
+def test_files_in_one_anothers_place_are_made_again(folder, counted, monkeypatch):
+    numbers = [1001, 1002, 1003]
+    texts, paths = zip(*made_of(numbers, folder), strict=True)
+    contents = [path.read_bytes() for path in paths]
+    for path, content in zip(paths, [*contents[1:], contents[0]], strict=True):
+        path.write_bytes(content)
+    check_again(texts, numbers, monkeypatch)
+    assert len(counted) == 6 and [path.read_bytes() for path in paths] == contents
+    check_again(texts, numbers, monkeypatch)
+    assert len(counted) == 6 and len(list(folder.iterdir())) == 3
+
+
+DAMAGES = {
+    "a byte at the start": lambda content: bytes([content[0] ^ 1]) + content[1:],
+    "a byte in the code": lambda content: (
+        content[:200] + bytes([content[200] ^ 64]) + content[201:]
+    ),
+    "half": lambda content: content[: len(content) // 2],
+    "all but a byte": lambda content: content[:-1],
+    "more": lambda content: content + b"x",
+    "the checksum alone": lambda content: content[:32],
+    "a checksum of nothing": lambda content: hashlib.sha256(b"").digest(),
+    "a checksum of itself": lambda content: hashlib.sha256(content[40:]).digest() + content[40:],
+    "zeros": lambda content: bytes(len(content)),
+}
+
+
+@pytest.mark.parametrize("number, damage", list(enumerate(DAMAGES)), ids=DAMAGES)
+def test_another_content_is_made_again(folder, counted, monkeypatch, number, damage):
+    ((text, path),) = made_of([2000 + number], folder)
+    content = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](content))
+    check_again([text], [2000 + number], monkeypatch)
+    assert len(counted) == 2 and path.read_bytes() == content
+
+
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("of somebody")
+
+
+def a_link_to_nothing(path):
+    path.unlink()
+    path.symlink_to(path.parent / "nothing" / "there")
+
+
+def a_link_to_a_folder(path):
+    path.unlink()
+    (path.parent / "folder").mkdir()
+    path.symlink_to(path.parent / "folder")
+
+
+@pytest.mark.parametrize(
+    "number, put", list(enumerate([a_folder, a_link_to_nothing, a_link_to_a_folder]))
+)
+def test_what_is_no_file_gives_way(folder, counted, monkeypatch, number, put):
+    ((text, path),) = made_of([3000 + number], folder)
+    content = path.read_bytes()
+    put(path)
+    check_again([text], [3000 + number], monkeypatch)
+    assert len(counted) == 2 and path.read_bytes() == content and not path.is_symlink()
+    if put is a_folder:
+        assert [one.read_text() for one in folder.glob("*.damaged/file")] == ["of somebody"]
+
+
+def test_a_file_that_cannot_be_read_is_made_again(folder, counted, monkeypatch):
+    ((text, path),) = made_of([4000], folder)
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(path), "read_bytes", refuse)
+        check_again([text], [4000], monkeypatch)
+    assert len(counted) == 2
+
+
+@pytest.mark.parametrize("number, broken", list(enumerate(["mkstemp", "replace", "fdopen"])))
+def test_what_cannot_be_written_is_used_all_the_same(folder, monkeypatch, number, broken):
+    def refuse(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile if broken == "mkstemp" else os, broken, refuse)
+        with pytest.warns(RuntimeWarning, match=r"k_.*\.o cannot be written \(No space left"):
+            text = f"\ndef export(a):\n    return a + {5000 + number}\n"
+            assert (
+                call(factory.compile_source(text, {"export": WORD}), "export", 1) == 5001 + number
+            )
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_that_was_removed_is_made_again(folder, monkeypatch):
+    folder.rmdir()
+    text = "\ndef export(a):\n    return a + 6000\n"
+    assert call(factory.compile_source(text, {"export": WORD}), "export", 1) == 6001
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_processes_that_write_the_same_file(tmp_path):
+    """Three at once in an empty folder, then one that finds what they made."""
+    text = "\ndef export(a):\n    return a + 7000\n"
+    code = (
+        "import ctypes; from tapegrad.codegen import factory\n"
+        f"at = factory.compile_source({text!r}, {{'export': 'int64(int64)'}})['export']\n"
+        "print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(at)(1))"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for count in (3, 1):
+        running = [
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(count)
+        ]
+        assert [process.communicate()[0].strip() for process in running] == [b"7001"] * count
+    (file,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert file.name.startswith("k_")
+
+
+def test_without_a_home_code_is_kept_for_this_process(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(factory.Path, "home", homeless)
+    with pytest.warns(RuntimeWarning, match="cannot be written .Could not determine home"):
+        made = factory.cache_folder.__wrapped__()
+    assert made.is_dir()
+    made.rmdir()
 
 
 class Interrupt(BaseException):

@@ -1,5 +1,6 @@
 """Compiled functions saved and loaded: the same numbers, errors in words, damaged files."""
 
+import io
 import json
 import os
 import subprocess
@@ -153,6 +154,33 @@ def test_the_file_is_plain_arrays(tmp_path):
         assert {"guard", "add", "multiply"} <= set(header["operations"])
         assert set(file.files) - {"header"} <= set(container.DTYPES)
     assert tg.load(path).value_and_grad(MODEL)
+
+
+def test_a_file_depends_neither_on_numpy_nor_on_time(tmp_path, monkeypatch):
+    made, first, second = compiled(bisection), tmp_path / "a.npz", tmp_path / "b.npz"
+    made.save(first)
+    monkeypatch.setattr(np, "savez", None)
+    monkeypatch.setattr(zipfile.time, "time", lambda: 1e9)
+    made.save(second)
+    assert first.read_bytes() == second.read_bytes()
+    with zipfile.ZipFile(first) as archive:
+        assert {m.date_time for m in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_files_written_with_numpy_2_0_and_2_1_are_read(tmp_path):
+    """There `np.savez` takes `allow_pickle=False` for one more array."""
+    made, path = compiled(bisection), tmp_path / "f.npz"
+    made.save(path)
+    stray = io.BytesIO()
+    np.save(stray, np.asarray(False))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("allow_pickle.npy", stray.getvalue())
+    args = near(FUNCTIONS[bisection], 0.9)
+    same(tg.load(path).value_and_grad(*args), made.value_and_grad(*args))
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.npy", stray.getvalue())
+    with pytest.raises(ValueError):
+        tg.load(path)
 
 
 def rewritten(path, change):

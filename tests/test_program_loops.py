@@ -159,6 +159,18 @@ def from_the_row_before():
     return t.program(total)
 
 
+def begun_with_its_own():
+    """In the first iteration an operand is a result of that iteration, later of the one before."""
+    t = Trace(numbers(4))
+    x, y, a, b = t.inputs
+    last = None
+    for _ in range(40):
+        x = t.call("sin", x * a)
+        y = y * b + (x if last is None else last)
+        last = y
+    return t.program(x, y)
+
+
 ROLLED = {
     carried: "loop of 40 x 9 operations",
     accumulated: "loop of 60 x 2 operations",
@@ -172,6 +184,7 @@ ROLLED = {
     "loop of 20 x 5 operations",
     nested: "loop of 12 x 365 operations, inside: loop of 40 x 9 operations",
     rows_of_a_matrix: "loop of 8 x 303 operations, inside: loop of 150 x 2 operations",
+    begun_with_its_own: "loop of 40 x 4 operations",
     from_the_row_before: "loop of 6 x 301 operations, inside: loop of 100 x 3 operations",
     thrice_nested: "loop of 5 x 1446 operations, inside: loop of 4 x 361 operations, "
     "inside: loop of 90 x 4 operations",

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..differentiate import RULES, adjoints_if_reached
 from ..layouts import cast, seen_as
+from ..rewound import Before
 from ..tangent_rules import RULES as TANGENTS
 from ..tangent_rules import copy, joined
 from ..tape.tape import object_at
@@ -99,7 +100,7 @@ class Call:
 
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = Walk(())
+        walk = _walk_of(sweep, number)
         base = walk.base(number)
         mirrors = [sweep.mirror(number, view) for view in self.views(base)]
         before = rt.set_recording(False)
@@ -181,6 +182,15 @@ class Call:
             k: wrap(np.zeros(*self.zeros[k])) if one is None else one
             for k, one in zip(seeds, found, strict=True)
         }
+
+
+def _walk_of(sweep, number: int) -> Walk:
+    """A walk that finds what the row has read, also where it was written since."""
+    if not sweep.writes:
+        return Walk(())
+    if sweep.before is None:
+        sweep.before = Before(())
+    return sweep.before.at(number)
 
 
 def _call_at(walk, number) -> Call:

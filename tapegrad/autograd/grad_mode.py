@@ -16,8 +16,27 @@ class _State(threading.local):
 _state = _State()
 
 
+def _now() -> tuple[bool, bool, int]:
+    """Whether this thread records, whether it is inside `inference_mode`, and which it is."""
+    return rt.is_recording(), _state.inference, threading.get_ident()
+
+
+def _go_back(recording: bool, inference: bool, thread: int) -> None:
+    """Switch back to what `_now` gave; to do it twice changes nothing.
+
+    A generator may be ended by another thread than it was begun by, whose mode is not ours.
+    """
+    if thread == threading.get_ident():
+        _state.inference = inference
+        rt.set_recording(recording)
+
+
 class _Mode:
-    """A switch of recording: a context, and a decorator of functions and generators."""
+    """A switch of recording: a context, and a decorator of functions and generators.
+
+    An interrupt between `__enter__` and `__exit__`, which Python may then not call, does not leave
+    it switched: the mode goes back with the last reference to the context.
+    """
 
     def __init__(self):
         self._before: list = []
@@ -25,15 +44,24 @@ class _Mode:
     def _recording(self) -> bool:
         raise NotImplementedError
 
+    def _switch(self) -> None:
+        rt.set_recording(self._recording())
+
     def _again(self) -> _Mode:
         """Another context like this one, for one call of a decorated function."""
         return type(self)()
 
     def __enter__(self):
-        self._before.append(rt.set_recording(self._recording()))
+        self._before.append(_now())
+        self._switch()
 
     def __exit__(self, *_):
-        rt.set_recording(self._before.pop())
+        _go_back(*self._before[-1])
+        self._before.pop()
+
+    def __del__(self):
+        if self._before:
+            _go_back(*self._before[0])
 
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):
@@ -125,7 +153,8 @@ class set_grad_enabled(_Mode):
     def __init__(self, mode: bool):
         super().__init__()
         self.mode = bool(mode)
-        self._first = rt.set_recording(self._recording())
+        self._first = _now()
+        self._switch()
 
     def _recording(self):
         return self.mode and not _state.inference
@@ -134,11 +163,11 @@ class set_grad_enabled(_Mode):
         return set_grad_enabled(self.mode)
 
     def __enter__(self):
-        rt.set_recording(self._recording())
         self._before.append(self._first)
+        self._switch()
 
     def __call__(self, function):
-        rt.set_recording(self._first)
+        _go_back(*self._first)
         return super().__call__(function)
 
 
@@ -166,14 +195,9 @@ class inference_mode(_Mode):
     def _again(self):
         return inference_mode(self.mode)
 
-    def __enter__(self):
-        recording = rt.set_recording(self._recording())
-        self._before.append((recording, _state.inference))
+    def _switch(self):
+        super()._switch()
         _state.inference = self.mode
-
-    def __exit__(self, *_):
-        recording, _state.inference = self._before.pop()
-        rt.set_recording(recording)
 
 
 def is_grad_enabled() -> bool:

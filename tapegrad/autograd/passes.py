@@ -8,11 +8,10 @@ as rows.
 from __future__ import annotations
 
 import functools
-import threading
 
 import numpy as np
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..differentiate import adjoints_if_reached
 from ..layouts import in_zeros, seen_as
 from ..tape import store
@@ -28,7 +27,7 @@ from .graph import node_at
 from .hooks import Watch, called, fitting, forget_row, part_of, version_of, watches
 from .reverse import plant, run
 
-_adding = threading.RLock()  # passes of several threads may meet at an input
+_adding = forks.lock()  # passes of several threads may meet at an input
 
 
 class Target:

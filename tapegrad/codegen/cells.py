@@ -40,6 +40,9 @@ from .memory import (
     store_i64,
 )
 
+#: The part of a seed in a mirror is a multiple of so many bytes.
+SEED_STEP = 16
+
 
 @helper
 def new_cells(frame, slot):
@@ -143,7 +146,7 @@ def mirror_memory(frame, id, clear):
             low += (n - 1) * stride
         elif n > 0:
             high += (n - 1) * stride
-    span = ((high - low) + 15) & -16
+    span = ((high - low) + SEED_STEP - 1) & -SEED_STEP
     made = memory_for(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), clear)
     store_i64(made, 0, span)
     store_i64(made, 8, low)

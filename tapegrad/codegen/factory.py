@@ -1,7 +1,8 @@
 """The kernel factory: Python source text in, addresses of compiled C functions out.
 
 The machine code of a text is kept in a file named by the hash of the text and of everything it is
-compiled with, so that a stale result can never be loaded.
+compiled with, so that a stale result can never be loaded. Its checksum is of the name too. What is
+no such file, for whatever reason, is compiled anew and put in its place.
 """
 
 import ctypes
@@ -10,7 +11,6 @@ import hashlib
 import os
 import sys
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ import llvmlite
 import numba
 import numpy as np
 
+from . import forks
 from .memory import helper
 from .pipeline import load, machine_code, magic
 from .symbols import load_symbols
+from .vmath import VARIANTS
 
 _DIGEST_BYTES = 32
 _PACKAGE = Path(__file__).resolve().parent.parent
-_lock = threading.RLock()
+_lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
 
@@ -57,15 +59,16 @@ def _user_cache() -> Path:
 @functools.cache
 def cache_folder() -> Path:
     """Where machine code lives; a folder that cannot be written is replaced, with a warning."""
-    wanted = _user_cache() / "tapegrad" / fingerprint()[:16]
+    wanted = Path("tapegrad") / fingerprint()[:16]
     try:
+        wanted = _user_cache() / wanted
         wanted.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=wanted):
             return wanted
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # the latter where nobody has a home
         folder = Path(tempfile.mkdtemp(prefix="tapegrad-"))
         warnings.warn(
-            f"tapegrad: the cache folder {wanted} cannot be written ({error.strerror}); compiled "
+            f"tapegrad: the cache folder {wanted} cannot be written ({_why(error)}); compiled "
             f"kernels are kept in {folder} for this process only. Set NUMBA_CACHE_DIR to a folder "
             "that can be written to keep them.",
             RuntimeWarning,
@@ -74,22 +77,52 @@ def cache_folder() -> Path:
         return folder
 
 
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _checksum(path: Path, code: bytes) -> bytes:
+    """Of code and of the name that it belongs to: files may be mistaken for one another."""
+    return hashlib.sha256(path.name.encode() + code).digest()
+
+
 def _write(path: Path, code: bytes) -> None:
     """Put `code` at `path` in one step: another process sees all of it or nothing."""
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        file.write(hashlib.sha256(code).digest() + code)
-    os.replace(name, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            os.replace(path, tempfile.mkdtemp(dir=path.parent, suffix=".damaged"))
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_checksum(path, code) + code)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        warnings.warn(
+            f"tapegrad: {path} cannot be written ({_why(error)}); what was compiled is kept for "
+            "this process only, and other processes compile it again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _read(path: Path) -> bytes | None:
-    """What was written to `path`; None if there is nothing, or what is there was damaged."""
+    """What was written to `path`; None if there is nothing, or anything else."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except OSError:
         return None
     code = content[_DIGEST_BYTES:]
-    return code if hashlib.sha256(code).digest() == content[:_DIGEST_BYTES] else None
+    return code if _checksum(path, code) == content[:_DIGEST_BYTES] else None
+
+
+@functools.cache
+def _machine() -> str:
+    """What machine code depends on, beside what it is made from."""
+    return magic() + repr(VARIANTS)
 
 
 def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
@@ -97,7 +130,7 @@ def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
 
     `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
     """
-    key = fingerprint() + magic() + source + repr(exports)
+    key = fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     with _lock:
         if digest not in _loaded:
@@ -137,7 +170,7 @@ def once(make):
     What others hold the address of must not be made twice.
     """
     made: list = []
-    lock = threading.RLock()
+    lock = forks.lock()
 
     @functools.wraps(make)
     def get():

@@ -23,6 +23,7 @@ from numba.core.compiler_machinery import FunctionPass, PassManager, register_pa
 from numba.core.ir_utils import build_definitions
 from numba.core.ssa import reconstruct_ssa
 
+from . import forks
 from .layout import CACHE_LINE
 
 
@@ -77,6 +78,9 @@ class Pipeline(CompilerBase):
         passes.finalize()
         return [passes]
 
+
+for _held in (global_compiler_lock, llvm.ffi.lib._lock):
+    forks.whole(_held._lock)  # a child finds nothing half compiled
 
 #: The metadata of all our modules: a number means the same in each.
 _metadata = ir.Module()
@@ -156,12 +160,17 @@ def _joined(piece):
 
 
 def magic() -> str:
-    """What machine code depends on, beside what it is made from."""
+    """The processor that machine code is for, as Numba describes it."""
     return repr(_target().codegen().magic_tuple())
 
 
 def machine_code(exports) -> bytes:
     """An object file with a C function for each of `exports`: symbol → function and signature."""
+    return _target().codegen()._tm.emit_object(optimised(exports))
+
+
+def optimised(exports):
+    """The same as a module of LLVM's, for which nothing but machine code is left to make."""
     with _plain_code():
         codegen = _target().codegen()
         entries = Piece(codegen, "entries")
@@ -184,7 +193,7 @@ def machine_code(exports) -> bytes:
             passes.run(function, builder)
     passes, builder = codegen._module_pass_manager()
     passes.run(module, builder)
-    return codegen._tm.emit_object(module)
+    return module
 
 
 def _add_entry(module, symbol, function):

@@ -59,9 +59,9 @@ def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
     return found
 
 
-_VARIANTS = _variants()
+VARIANTS = _variants()
 #: Lanes of the widest vectors of doubles.
-WIDEST = max([lanes for variants in _VARIANTS.values() for _, lanes in variants], default=4)
+WIDEST = max([lanes for variants in VARIANTS.values() for _, lanes in variants], default=4)
 
 
 def _keep_declared(module):
@@ -71,7 +71,7 @@ def _keep_declared(module):
         return
     byte_pointer = ir.IntType(8).as_pointer()
     functions = []
-    for (_, arity), variants in _VARIANTS.items():
+    for (_, arity), variants in VARIANTS.items():
         for name, lanes in variants:
             vector = ir.VectorType(ir.DoubleType(), lanes)
             kind = ir.FunctionType(vector, [vector] * arity)
@@ -90,7 +90,7 @@ def _emit(builder, c_name, args):
         function = ir.Function(module, ir.FunctionType(double, [double] * len(args)), c_name)
     call = builder.call(function, args)
     marks = ["nounwind", "memory(none)"]
-    if variants := _VARIANTS.get((c_name, len(args))):
+    if variants := VARIANTS.get((c_name, len(args))):
         _keep_declared(module)
         shape = "v" * len(args)
         pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({name})" for name, lanes in variants]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import threading
 
+from ..codegen import forks
 from ..names import name_of_operation
 from ..tape.adjoint import Sweep
 from ..tape.compiled import compiled_timed
@@ -21,6 +21,7 @@ from .sweeps import Times, timed_run
 
 _run = tracing.Wrapped(Sweep, "run")
 _current: list[profile] = []
+_lock = forks.lock()
 
 
 class _Reverse:
@@ -56,7 +57,6 @@ class profile:
         self._notes = Notes()
         self._places: dict[int, tracing.Place] = {}
         self._open = contextlib.ExitStack()
-        self._lock = threading.Lock()
 
     def __enter__(self) -> profile:
         if not self.enabled:
@@ -84,7 +84,7 @@ class profile:
         began, spans = now(), self._timer.under_way
         calls = [span for span in spans if not span.label]
         place = calls[0].place if calls else next(iter(tracing.places(1)), NO_PLACE)
-        with self._lock:
+        with _lock:
             self._places[number] = place
             function = calls[0].name if calls else name_of_op(op)
             note = self._notes.add(number, op, out, operands, place, function)
@@ -92,7 +92,7 @@ class profile:
 
     def _swept(self, span: Span, times: Times) -> None:
         span.inner += int(times.spent.sum())
-        with self._lock:
+        with _lock:
             self._notes.sweeps += 1
             places = [self._places.get(k, NO_PLACE) for k in times.numbers.tolist()]
         self._reverse.append(_Reverse(span, times, places))

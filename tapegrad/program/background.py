@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from ..codegen import forks
 from .program import Program
 from .takeover import Trial
 from .variants import Variant
 
 #: Evaluations after which a program is worth code of its own.
 HOT = 200
-_lock = threading.Lock()
+_lock = forks.lock()
 _pool: list[ThreadPoolExecutor] = []
+_under_way: dict[Future, Callable] = {}  # what has been submitted and is not over
+_left: dict[Future, Callable] = {}  # of it, what the thread of a parent process was about
 _at_work: list[int] = []  # the thread that is compiling
 
 
@@ -29,7 +34,7 @@ def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -
         if not _pool:
             _pool.append(ThreadPoolExecutor(1, thread_name_prefix="tapegrad"))
             threading._register_atexit(_stop)  # type: ignore[attr-defined]
-    return _pool[0].submit(_compile, variant, cut, name, trial)
+    return _submitted(functools.partial(_compile, variant, cut, name, trial))
 
 
 def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> None:
@@ -62,8 +67,34 @@ def _stop() -> None:
 
     Nobody needs it any more, and the end of the process waits for the thread.
     """
-    _pool[0].shutdown(wait=False, cancel_futures=True)
+    for pool in _pool:
+        pool.shutdown(wait=False, cancel_futures=True)
     for thread in _at_work:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread), ctypes.py_object(SystemExit)
         )
+
+
+def _submitted(job: Callable) -> Future:
+    future = _pool[0].submit(job)
+    _under_way[future] = job
+    future.add_done_callback(lambda future: _under_way.pop(future, None))
+    return future
+
+
+@forks.in_child
+def _alone() -> None:
+    """The thread that compiles is the parent's; here what it was about is done when waited for."""
+    _left.update(_under_way)
+    _under_way.clear()
+    _at_work.clear()
+    _pool.clear()
+
+
+def finish(future: Future) -> None:
+    """Wait for a compilation; raises what it raised."""
+    job = _left.pop(future, None)
+    if job is None:
+        future.result()
+    else:
+        job()

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 HEADER = "header"
+#: What NumPy 2.0 and 2.1 take `allow_pickle` of `np.savez` for: files written with them have it.
+_STRAY = "allow_pickle.npy"
 #: The pools that a file may have, by the names of their dtypes.
 DTYPES = {
     dtype.name: dtype.newbyteorder("<")
@@ -60,17 +62,24 @@ class Pools:
 
 
 def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
-    """Write a file; the suffix is the caller's."""
+    """Write a file; the suffix is the caller's.
+
+    It is what `np.savez` writes, byte by byte the same with any NumPy and at any time.
+    """
     text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode()
-    with open(path, "wb") as file:
-        np.savez(file, allow_pickle=False, **{HEADER: np.frombuffer(text, np.uint8)}, **pools)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in {HEADER: np.frombuffer(text, np.uint8), **pools}.items():
+            member = zipfile.ZipInfo(f"{name}.npy")
+            member.external_attr = 0o600 << 16
+            with archive.open(member, "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, (1, 0), allow_pickle=False)
 
 
 def read(path) -> tuple[Any, Pools]:
     """The header of a file and its numbers. Whatever is wrong with it, in whatever way, raises."""
     content = Path(path).read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = archive.infolist()
+        members = [m for m in archive.infolist() if m.filename != _STRAY]
         if sum(member.file_size for member in members) > len(content):
             raise ValueError("its parts are larger than the file")
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import weakref
 
 import numpy as np
 
+from ..codegen import forks
 from ..ops.table import BY_CODE
 from ..replay import driver, jitted, layout
 from ..replay.clearing import clearing
@@ -21,6 +23,7 @@ from .spreading import spread
 #: More operations on numbers after the last element-wise step are not looked through.
 _FEW = 64
 _word = ctypes.c_int64
+_words: list[weakref.ref] = []  # of all programs
 _C_MAKE = ctypes.CFUNCTYPE(_word)
 Call = tuple[int, Part]
 
@@ -46,6 +49,7 @@ class Program:
         self.parts = Parts(code, native, cut)
         self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
         self.words = np.zeros(driver.WORDS, np.int64)
+        _words.append(weakref.ref(self.words, _words.remove))
         self._keep: list[np.ndarray] = []
         self._fill_words()
         self.address = self.words.ctypes.data
@@ -195,6 +199,15 @@ class Program:
                     return number, float(run.words.view(np.float64)[layout.RUN_SEEN // 8])
                 before += len(guards)
         return None
+
+
+@forks.in_child
+def _alone() -> None:
+    """No other thread is taking a run from a pool; it may have stopped on the way."""
+    for reference in list(_words):
+        words = reference()
+        if words is not None:
+            words[driver.POOL_LOCK // 8] = 0
 
 
 def _plan(calls: list[Call]) -> np.ndarray:

@@ -63,8 +63,9 @@ class Claims:
         if operand.kind == CARRIED:
             return self._is_carried(operand, slots, chain)
         self._note(slots, chain)
-        if operand.kind == FIXED:
-            return operand.slot == slots.flat[0] and bool((slots == operand.slot).all())
+        if operand.kind == FIXED:  # which is read before the outermost loop
+            is_before = self.stretch.is_before(slots.flat[:1].reshape(()), chain[:1])
+            return is_before and bool((slots == operand.slot).all())
         return _equal(self._evaluated(operand.value, chain), slots)
 
     def _is_result(
@@ -96,6 +97,7 @@ class Claims:
         inside = self.stretch.chain(result)[: axis + 1] == chain[: axis + 1]
         return (
             inside
+            and self.stretch.is_before(initial[..., 0], chain[: axis + 1])
             and self._is_result(result, after, chain, axis + 1, loop.start + loop.length)
             and self._holds(register.initial, initial[..., 0], chain[:axis], loop.start)
         )

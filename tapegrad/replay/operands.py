@@ -126,6 +126,15 @@ class Stretch:
         strides = [x.length * column.itemsize for x in chain]
         return as_strided(column, [x.count for x in chain], strides, writeable=False)
 
+    def is_before(self, slots: np.ndarray, chain: Chain) -> bool:
+        """Whether no slot, by the counters of loops around, is a result of the last of the chain.
+
+        Of one run of it, that is: what a run begins with is there before.
+        """
+        loop = chain[-1]
+        after = slots.astype(np.int64) - self.step.first - self.positions(loop.start, chain[:-1])
+        return not np.any((after >= 0) & (after < loop.length * loop.count))
+
     def arity(self, k: int) -> int:
         code = int(self.step.op[k])
         return 2 if code == GUARD else len(BY_CODE[code].inputs)
@@ -263,7 +272,9 @@ class Operands:
             result = self._same_iteration(before, chain, axis + 1, axis + 1)
             start = slots.take(0, axis)
             inner = start.reshape(*start.shape[:axis], -1)
-            if result is not None and (inner == inner[..., :1]).all():
+            if result is None or (inner != inner[..., :1]).any():
+                continue
+            if self.stretch.is_before(inner[..., 0], chain[: axis + 1]):
                 register = self._register(chain[: axis + 1], result, inner[..., 0])
                 value, adjoint = register.name, register.adjoint
                 return Operand(CARRIED, value, adjoint, wanted, result, register=register)

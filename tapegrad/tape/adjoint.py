@@ -32,6 +32,7 @@ class Sweep:
         self.work, writes = work_for(self, seeds, retain)
         self.address = self.work.address
         self.writes = writes > 0
+        self.before: Any = None  # a walk that finds what was written since
 
     def __enter__(self):
         return self

@@ -6,18 +6,17 @@
 
 import ctypes
 import sys
-import threading
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..codegen.factory import once
 from ..sweep import recorder
 
 #: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
 STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
-_lock = threading.RLock()
+_lock = forks.lock()
 _keep: list = []
 #: Compiled code writes here until the very end of the process, after Python has cleared its
 #: modules: what it writes to is never freed.

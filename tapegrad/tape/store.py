@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
@@ -34,9 +34,10 @@ input_slots: list[int] = []  # slots of chunks of inputs
 _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
-#: Sweeps under way, by identity: they run without the interpreter lock, and nothing may go then.
-sweeping: set[int] = set()
-lock = threading.RLock()  # of the list of chunks
+#: Sweeps under way, by identity, with their threads: they run without the interpreter lock, and
+#: nothing may go then.
+_sweeping: dict[int, tuple[object, int]] = {}
+lock = forks.lock()  # of the list of chunks
 #: What is remembered with single rows, such as hooks: slot → row → anything. It goes with the row.
 attached: dict[int, dict[int, Any]] = {}
 #: The same of rows that a backward pass may reach: those that are not used up.
@@ -109,7 +110,7 @@ def _new_chunk() -> None:
     set_word(layout.STATE_REFERENCE_END, 0)  # one word: from here on no thread finds room
     seal()
     grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
-    if (grown or len(order) >= _limits["chunks"]) and not sweeping:
+    if (grown or len(order) >= _limits["chunks"]) and not is_sweeping():
         look()
     slot = _new_slot()
     order.append(slot)
@@ -150,15 +151,52 @@ def _reach() -> dict:
     return functions(reach.SOURCE, reach.EXPORTS, keep_lock=True)
 
 
+def begin_sweep(sweep: object) -> None:
+    """From here to `end_sweep` nothing is let go; called with `lock` held, so between looks."""
+    _sweeping[id(sweep)] = sweep, threading.get_ident()
+
+
+def end_sweep(sweep: object) -> None:
+    """A sweep is over; one that had ended already does nothing."""
+    _sweeping.pop(id(sweep), None)
+
+
+def is_sweeping() -> bool:
+    """Whether a sweep is under way."""
+    for key in abandoned(_sweeping):
+        _sweeping.pop(key, None)
+    return bool(_sweeping)
+
+
+def abandoned(entries: dict[int, tuple[object, int]]) -> list[int]:
+    """Keys of entries that only their table refers to: an interrupt kept them from their end."""
+    return [key for key, count in _references(entries).items() if count <= _ALONE]
+
+
+def _references(entries: dict[int, tuple[object, int]]) -> dict[int, int]:
+    return {key: sys.getrefcount(entry[0]) for key, entry in list(entries.items())}
+
+
+_ALONE = _references({0: (object(), 0)})[0]
+
+
+@forks.in_child
+def _alone() -> None:
+    """The sweeps of other threads never end."""
+    for key, (_, thread) in list(_sweeping.items()):
+        if thread != threading.get_ident():
+            del _sweeping[key]
+
+
 class Kept:
     """Inside this context nothing is let go, whatever other threads do: rows stay what they are."""
 
     def __enter__(self):
-        with lock:  # a look that has begun is over then
-            sweeping.add(id(self))
+        with lock:
+            begin_sweep(self)
 
     def __exit__(self, *_):
-        sweeping.discard(id(self))
+        end_sweep(self)
 
 
 def look() -> None:
@@ -239,7 +277,7 @@ def new_input(array: np.ndarray) -> tuple[int, int]:
 
 
 def _make_inputs() -> None:
-    if _retired and not sweeping:
+    if _retired and not is_sweeping():
         seal()
         look()
         if _free_inputs:
@@ -288,6 +326,9 @@ def _gone(number: int, known: dict, retired: set, _) -> None:
 def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
     """Free those inputs that no row and no view needs; returns the bytes let go."""
     given = 0
+    for number, tensor in list(leaves.items()):
+        if tensor() is None:  # an interrupt has kept this from being told
+            retire_input(number)
     entries = collections.Counter(id(array) for array in _arrays.values())
     alive = list(leaves.values())  # in one step: threads and the collector change it meanwhile
     owners = collections.Counter(id(t._array) for ref in alive if (t := ref()) is not None)

@@ -1,11 +1,12 @@
 """The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
 
 import ctypes
+import threading
 from typing import Any
 
 import numpy as np
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..codegen.frame import MIRROR_HEADER
 from ..sweep.run_memory import SCRATCH_BYTES
 from . import store
@@ -99,27 +100,31 @@ class Work:
 
 
 _works: list[Work] = []
-_readers: set[object] = set()  # who is reading rows just now, perhaps without the interpreter lock
+#: Who is reading rows just now, perhaps without the interpreter lock, by identity; with the thread.
+_readers: dict[int, tuple[object, int]] = {}
 #: Used-up rows whose arrays a reader may be using: those who were reading when the rows were used
 #: up, and where these are: slot, lowest position. Whoever begins later sees that they are used up.
-_waiting: list[tuple[set[object], list[tuple[int, int]]]] = []
+_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
 
 
 def begin_reading() -> object:
     """From here to `end_reading` of what is returned no array of a row is let go."""
     reader = object()
-    _readers.add(reader)
+    _readers[id(reader)] = reader, threading.get_ident()
     return reader
 
 
 def end_reading(reader: object) -> None:
     """Let go of what has waited for a reader alone."""
-    _readers.discard(reader)
-    if not _waiting:
-        return
+    _readers.pop(id(reader), None)
+    if _waiting:
+        _let_go()
+
+
+def _let_go() -> None:
     with store.lock:
         for readers, places in list(_waiting):
-            readers.discard(reader)
+            readers.intersection_update(_readers)
             if not readers:
                 _waiting.remove((readers, places))
                 for slot, lowest in places:
@@ -133,7 +138,7 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
     """
     code = compiled()
     with store.lock:  # a look that has begun is over then
-        store.sweeping.add(id(sweep))
+        store.begin_sweep(sweep)
         work = _works.pop() if _works else Work()
         if work.version != store.version:
             work.follow()
@@ -143,9 +148,26 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 def give_back(sweep: object, work: Work) -> None:
     """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
     with store.lock:
-        readers = set(_readers)
+        readers = _reading() if _readers else set()
         if readers:
             _waiting.append((readers, work.reached()))
         compiled().end(work.address, not readers)
-        store.sweeping.discard(id(sweep))
+        store.end_sweep(sweep)
         _works.append(work)
+
+
+def _reading() -> set[int]:
+    """Those who are reading."""
+    for key in store.abandoned(_readers):
+        _readers.pop(key, None)
+    _let_go()
+    return set(_readers)
+
+
+@forks.in_child
+def _alone() -> None:
+    """The readers of other threads never end."""
+    for key, (_, thread) in list(_readers.items()):
+        if thread != threading.get_ident():
+            del _readers[key]
+    _let_go()

@@ -9,7 +9,15 @@ from .indexing import as_tuple, deposit, is_basic, set_item, steered_positions
 from .linking import in_dtype, unlisted
 from .shaping import array_tensor, broadcast_to
 from .steering import fixed, named, steered
-from .values import array_of, differentiates, is_recorded, is_tensor, shape_of, value_of
+from .values import (
+    array_of,
+    check_casting,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    shape_of,
+    value_of,
+)
 
 #: Ufuncs of which there is `at`, and the operation by which the sums change the target.
 AT = ("add", "subtract")
@@ -21,7 +29,7 @@ def change_at(name: str, target, key, value) -> None:
     if not is_tensor(target):
         _change_plain(name, target, key, value)
         return
-    _check_cast(name, target, value)
+    check_casting(f"{name}.at", np.result_type(value_of(target), value_of(value)), target)
     picked = None if is_basic(key) else steered_positions(shape_of(target), key)
     if picked is None or _is_once(picked):
         set_item(target, key, apply(name, target[key], value))
@@ -41,17 +49,6 @@ def _change_plain(name: str, target, key, value) -> None:
     parts = [fixed(part, f"{name}.at()") for part in parts]
     plain = tuple(parts) if isinstance(key, tuple) else parts[0]
     getattr(np, name).at(target, plain, value_of(value))
-
-
-def _check_cast(name: str, target, value) -> None:
-    """As NumPy, which takes no number that the target's dtype cannot hold."""
-    made = np.result_type(value_of(target), value_of(value))
-    dtype = array_of(target).dtype
-    if not np.can_cast(made, dtype, "same_kind"):
-        raise TypeError(
-            f"tapegrad.{name}.at: the tensor has dtype {dtype}, which cannot hold {made}; make it "
-            "with dtype=float"
-        )
 
 
 def _is_once(picked) -> bool:

@@ -93,7 +93,8 @@ def _new(name, data, dtype, requires_grad, copy_data):
             return made if dtype is None else astype(made, dtype)
     source = value_of(data)
     array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
-    array = array.view()  # not the caller's object, whose shape and dtype are the caller's
+    if not copy_data:
+        array = array.view()  # not the caller's object, whose shape and dtype are the caller's
     if array.dtype.kind not in "fiub":
         raise TypeError(
             f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "

@@ -100,6 +100,8 @@ PUBLIC["concat"] = concatenate
 
 def _leaves(name: str, dtype) -> bool:
     """Whether what is joined in a dtype that is no float is left out of the recording."""
+    if dtype is not None and np.dtype(dtype).kind not in "iub":
+        return False
     trace = rt.trace()
     if trace is not None and dtype is not None:
         trace.refuse(f"{name} converts to {dtype}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 
 import numpy as np
 
+from ..codegen import forks
 from ..codegen.layout import LARGE
 
 #: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that what a
@@ -20,7 +20,7 @@ PAGE = 4096
 #: Most bytes that are kept without being in use.
 KEPT = 512 << 20
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _blocks: dict[int, list[np.ndarray]] = {}  # bytes → memory, in use or not
 _total = 0
 

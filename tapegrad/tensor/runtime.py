@@ -10,7 +10,7 @@ import contextlib
 import threading
 from typing import Any
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..sweep.recorder import FUNCTIONS
 from ..tape import native, store
 
@@ -43,7 +43,7 @@ scalar_at: Any = None
 load: Any = None
 same_place: Any = None
 started = False
-_lock = threading.RLock()
+_lock = forks.lock()
 #: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
 slow: dict[str, object] = {}
 
@@ -95,8 +95,9 @@ class _Mode(threading.local):
 
 
 _mode = _Mode()
+_count_lock = forks.lock()
+_silent: set[int] = set()  # threads that do not record
 _differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
-_count_lock = threading.Lock()
 
 
 def is_recording() -> bool:
@@ -107,26 +108,44 @@ def is_recording() -> bool:
 def set_recording(on: bool) -> bool:
     """Switch recording in this thread; returns what it was.
 
-    Compiled operators look at a word: how many threads do not record. While it is not zero they ask
-    whether theirs is one.
+    An interrupt on the way leaves it as it was.
     """
     before = _mode.recording
     if not on and _mode.trace is not None:
         _mode.trace.refuse("recording is switched off inside it (no_grad)")
     if before != on:
-        native.set_silent(not on)
-        _add(layout.STATE_SILENT, -1 if on else 1)
-        _mode.recording = on
+        try:
+            _switch(on)
+        except BaseException:
+            _switch(before)
+            raise
     return before
+
+
+def _switch(on: bool) -> None:
+    """Tell Python and compiled code; to do it twice changes nothing.
+
+    Compiled operators look at a word: how many threads do not record. While it is not zero they ask
+    whether theirs is one.
+    """
+    _mode.recording = on
+    native.set_silent(not on)
+    with _count_lock:
+        (_silent.discard if on else _silent.add)(threading.get_ident())
+        native.set_word(layout.STATE_SILENT, len(_silent))
+
+
+@forks.in_child
+def _alone() -> None:
+    """The other threads that did not record are gone."""
+    _silent.intersection_update({threading.get_ident()})
+    native.set_word(layout.STATE_SILENT, len(_silent))
 
 
 def add_special(step: int) -> None:
     """Count those who listen to what is recorded; for them compiled operators go to Python."""
-    _add(layout.STATE_SPECIAL, step)
-
-
-def _add(word: int, step: int) -> None:
     with _count_lock:
+        word = layout.STATE_SPECIAL
         native.set_word(word, native.get_word(word) + step)
 
 
@@ -138,8 +157,9 @@ def trace() -> Any:
 @contextlib.contextmanager
 def tracing(made):
     """Let `made` be this thread's trace."""
-    before, _mode.trace = _mode.trace, made
+    before = _mode.trace
     try:
+        _mode.trace = made
         yield made
     finally:
         _mode.trace = before
@@ -148,15 +168,25 @@ def tracing(made):
 @contextlib.contextmanager
 def recording():
     """Record whatever the thread's mode: inside a transform."""
-    before, inputs = set_recording(True), len(_mode.inputs)
-    _mode.depth += 1
+    before = _mode.recording, _mode.depth, len(_mode.inputs)
     try:
+        set_recording(True)
+        _mode.depth += 1
         yield
     finally:
-        _mode.depth -= 1
-        _differentiated.difference_update(_mode.inputs[inputs:])
-        del _mode.inputs[inputs:]
-        set_recording(before)
+        try:
+            _go_back(*before)
+        except BaseException:  # an interrupt: once more
+            _go_back(*before)
+            raise
+
+
+def _go_back(recording: bool, depth: int, inputs: int) -> None:
+    """Leave transforms; to do it twice changes nothing."""
+    _differentiated.difference_update(_mode.inputs[inputs:])
+    del _mode.inputs[inputs:]
+    _mode.depth = depth
+    set_recording(recording)
 
 
 def note_input(number: int, differentiated: bool = True) -> None:

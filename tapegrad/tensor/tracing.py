@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..codegen import layout
+from ..codegen import forks, layout
 from ..tape import native, store
 from . import runtime as rt
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
-_lock = threading.RLock()
+_lock = forks.lock()
 
 #: A place in the user's code: file, line, function.
 Place = tuple[str, int, str]

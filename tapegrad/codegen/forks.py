@@ -1,0 +1,71 @@
+"""What the child of a fork finds. It has one thread; what others were about nobody ends there.
+
+A fork waits until no other thread holds one of our locks, so the child finds all of them free and
+what they guard whole. What threads keep beside that is dropped in the child by those who keep it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_forking = threading.RLock()  # threads fork one after the other
+_locks: list[Any] = []
+_held: list[Any] = []
+_in_child: list[Callable[[], None]] = []
+
+
+def whole(lock):
+    """Let forks wait until no other thread holds `lock`, which its own thread may take again."""
+    _locks.append(lock)
+    return lock
+
+
+def lock():
+    """A lock that a thread may take again, and that no child of a fork finds held."""
+    return whole(threading.RLock())
+
+
+def in_child(function: Callable[[], None]) -> Callable[[], None]:
+    """Call a function without arguments in the child of each fork, before anything else of ours."""
+    _in_child.append(function)
+    return function
+
+
+def _before() -> None:
+    _forking.acquire()
+    while (busy := _take()) is not None:
+        _release()
+        with busy:  # none is held here: who has it may wait for any other
+            pass
+
+
+def _take():
+    """Take all locks; returns one that another thread holds, None if there is none."""
+    for one in _locks:
+        if not one.acquire(blocking=False):
+            return one
+        _held.append(one)
+    return None
+
+
+def _release() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _after() -> None:
+    _release()
+    _forking.release()
+
+
+def _after_in_child() -> None:
+    _after()
+    for function in _in_child:
+        function()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)
