@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 #: Programs that a process runs, and seconds after which it is taken to hang.
-BATCH, PATIENCE = 100, 900
+BATCH, PATIENCE = 50, 900
 #: Findings of one kind that are printed in full.
 IN_FULL = 2
 
