@@ -15,7 +15,16 @@ import numpy as np
 
 from .codegen import layout
 from .tape import store
-from .tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
+from .tape.tape import (
+    USED_UP,
+    Reader,
+    array_at,
+    bounds,
+    cell_of,
+    constant_of,
+    object_at,
+)
+from .tape.work import UnknownError
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 
@@ -141,7 +150,7 @@ class Walk:
     def _referred(what, source, tag):
         source, tag = int(source), int(tag)
         if source < -1:  # what a write has written, once a sweep has passed it
-            raise RuntimeError(USED_UP)
+            raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)
         if tag == layout.TAG_ARRAY:
             return source, array_at(what)
         if tag == layout.TAG_SCALAR:

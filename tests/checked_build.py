@@ -20,7 +20,8 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("build.py", "text.py", "memory.py", "plugin.py", "access.c")
+#: What the machine code of this build is made with.
+PARTS = ("text.py", "memory.py", "plugin.py", "access.c")
 #: For AddressSanitizer. New memory is full of bits that are no number, so that what is read before
 #: it is written is seen in results. Other options leave alone what tests do on purpose.
 OPTIONS = {

@@ -58,6 +58,8 @@ def _begin_work(self, usual=work.Work.__init__):
 
 def _adopt(self, tensor, usual=adjoint.Sweep.adopt):
     made = block = usual(self, tensor)
+    if made.size == 0:  # NumPy lets it begin anywhere
+        return made
     while block.base is not None:
         block = block.base
     start = made.ctypes.data - MIRROR_HEADER - block.ctypes.data

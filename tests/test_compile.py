@@ -324,7 +324,6 @@ REFUSED = {
     "switched off": lambda x: np.sum(Square.apply(x)),
     "float32": lambda x: np.sum(x.astype(np.float32)).astype(float),
     "written in place": counts_written,
-    "is filled from a tensor": lambda x: np.sum(x * np.full_like(x, x[0])),
     "an input is made": lambda x: np.sum(x * tg.tensor(x.detach(), requires_grad=True)),
 }
 

@@ -168,6 +168,11 @@ FORMS = {
     "masked_writes": written(lambda x: x > 0.1, lambda x: x[1] ** 2),
     "sorted_adds": added(lambda x: np.argsort(x)[1:3], lambda x: x[:2] ** 2),
     "plain_writes": written(lambda x: slice(1, 3), lambda x: np.maximum(x[:2], x[2:4])),
+    "windows": lambda x: np.max(np.lib.stride_tricks.sliding_window_view(x, 3), axis=-1) ** 2,
+    "selected_rows": lambda x: (
+        x.reshape(3, 2)[np.arange(3), np.argmax(x.reshape(3, 2), axis=1)] * x[:3]
+    ),
+    "soft_masked": lambda x: tg.softmax(np.where(x > x.mean() - 0.1, x, -np.inf)) * x,
     "searched": lambda x: x[np.searchsorted(np.array([-0.5, 0.0, 0.5]), x)] * x,
     "nested": lambda x: tg.grad(lambda t: np.maximum(t[0], t[1]) ** 3 + np.max(t * x) ** 2)(x),
     "nested_jacobian": lambda x: np.ravel(tg.jacobian(lambda t: np.sort(t)[:2] ** 2)(x)),

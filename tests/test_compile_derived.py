@@ -169,3 +169,13 @@ def test_derived_programs_are_differentiated(native):
     for x in (V, -V, W, np.where(V < 0, 0.0, V)):
         same(c.value_and_grad(x), tg.value_and_grad(g)(x), 1e-9)
     assert c._reason is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_windows_that_overlap_add_up():
+    """Recorded where what is added is 0, so that nothing shows at once."""
+    f = lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 3) ** 2, axis=-1)  # noqa: E731
+    c = tg.compile(f, verify="never")
+    for x in (np.zeros(5), np.zeros(5), V, -W):
+        same(c.jacobian(x), tg.jacobian(f)(x))
+    derived(c, "jacobian")

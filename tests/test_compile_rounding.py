@@ -70,6 +70,17 @@ def test_terms_that_cancel_exactly_in_the_program_only_are_no_alarm():
         assert c._reason is None
 
 
+def test_infinite_arguments_stay_where_they_are():
+    X, (b, *_) = data(5)
+    far = np.array([np.inf, -np.inf, np.nan, 0.0])
+    c = tg.compile(
+        lambda b, far: normalised(X, b) + np.sum(np.maximum(far, 0.0)[3:]), verify="always"
+    )
+    for _ in range(3):
+        assert np.abs(c.grad(b, far)).max() < 1e-11
+    assert c._reason is None
+
+
 def alarmed(f, x, gradient=True):
     """Check that a function which counts its calls is found out."""
     c = tg.compile(f)

@@ -105,6 +105,18 @@ def test_integers_stay_integers():
         equal(ours(i, 3).numpy(), numpy(np.array([7, -8, 9]), 3))
 
 
+def test_indices_are_computed_of_integers(tmp_path):
+    f = lambda x, i: np.sum(x[i % 3] * x[i // 2] * x[np.fmod(i, 5)])  # noqa: E731
+    c = tg.compile(f)
+    for i in ([1, 2, 3], [4, 0, 1], [5, 3, 2]):
+        for _ in range(2):
+            equal(c.grad(V, np.array(i)), tg.grad(f)(V, np.array(i)))
+    assert c._reason is None
+    c.save(tmp_path / "f.npz")
+    i = np.array([2, 4, 7])
+    equal(tg.load(tmp_path / "f.npz").grad(V, i), tg.grad(f)(V, i))
+
+
 @pytest.mark.parametrize("name", ["%", "mod", "fmod", "//"])
 def test_slopes(name):
     """The remainder is x − n·y with the whole number n that was taken out, exactly."""

@@ -108,6 +108,18 @@ def test_values_in_programs(form, ops, native):
             check(op, found, inputs)
 
 
+@pytest.mark.parametrize("decimals", [-5, -1, 0, 1, 7])
+def test_rounding_to_decimals(decimals):
+    rng = np.random.default_rng(0)
+    halves = (rng.integers(-10000, 10000, 500) + 0.5) * 10.0**-decimals
+    x = np.concatenate([halves, rng.normal(size=500) * 1e6, TWO])
+    with np.errstate(all="ignore"):
+        wanted = np.round(x, decimals)
+    found = np.round(tg.tensor(x, requires_grad=True), decimals)
+    np.testing.assert_array_equal(found.detach().numpy(), wanted)
+    assert not tg.grad(lambda u: np.sum(np.round(u, decimals)))(halves).any()
+
+
 # --- slopes -------------------------------------------------------------------------------------
 
 FAR = np.array([inf, -inf, 0.0, 1.0, -2.0, 1e300, nan])

@@ -10,7 +10,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.codegen import layout
-from tapegrad.tape import store
+from tapegrad.tape import store, work
+from tapegrad.tape.adjoint import Sweep
 
 
 def in_threads(count, work):
@@ -250,3 +251,24 @@ def test_inputs_die_while_others_are_looked_for(monkeypatch):
     with store.lock:
         store.look()
     assert not held and store.statistics()["inputs"] >= 0
+
+
+def test_a_sweep_that_was_kept_from_its_end():
+    """An interrupt may come before `__exit__`; what it held is let go by the next look."""
+    x = tg.tensor(np.ones(5), requires_grad=True)
+    before = store.statistics()["array_bytes"]
+    sweep, reader = Sweep(), work.begin_reading()
+    y = np.sum(np.sin(x * 2.0))
+    y.backward()
+    assert work._waiting and store.is_sweeping()
+    del sweep, reader, y
+    for _ in range(3):
+        with store.lock:
+            assert not store.is_sweeping()
+            store.seal()
+            store.look()
+        y = tg.tensor(0.5, requires_grad=True)
+        for _ in range(9000):
+            y = y * 1.0
+        del y
+    assert not work._waiting and store.statistics()["array_bytes"] <= before

@@ -249,11 +249,11 @@ def test_subscripts_of_an_element():
     assert plain.tolist() == [0.0, 3.0]
 
 
-def test_other_dtypes_keep_views():
+def test_elements_of_other_dtypes_are_numbers_too():
     y = tg.tensor([1, 2], dtype=np.float32)
     v = y[0]
     v += 1
-    assert (v.dtype, y.tolist()) == (np.float32, [2.0, 2.0])
+    assert (v.dtype, v.item(), y.tolist()) == (np.float32, 2.0, [1.0, 2.0])
     y[1] = tg.tensor([0.1])[0]
     assert y[1].item() == np.float32(0.1)
     assert (tg.tensor([1, 2])[0] + 1).dtype == np.int64

@@ -10,6 +10,7 @@ import numpy as np
 from ..layouts import cast
 from ..tape import store
 from ..tensor import runtime as rt
+from ..tensor.aliases import rely
 from ..tensor.linking import view_like
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
@@ -21,6 +22,18 @@ class _Saved:
     def __init__(self, kind: str, number: int, tensor):
         self.kind, self.number = kind, number
         self.shape, self.dtype = tensor.shape, tensor.dtype
+
+
+class _Constant:
+    """A tensor that is not recorded, as it was saved: a copy as soon as it is to be written."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        rely(tensor, self)
+
+    def before_write(self, array) -> bool:
+        self.tensor = self.tensor.copy()
+        return False
 
 
 class Context:
@@ -98,7 +111,7 @@ class Context:
             operands.append(value)
             return _Saved("operand", len(operands) - 1, value)
 
-        self._saved = tuple([packed(one) for one in self._saved])
+        self._saved = tuple([_kept(packed(one)) for one in self._saved])
         self._given = []
         self._dirty = self._constant = ()
         for name, value in list(vars(self).items()):
@@ -127,6 +140,8 @@ class Context:
         return self._unpacked(packed[name])
 
     def _unpacked(self, saved):
+        if type(saved) is _Constant:
+            return saved.tensor
         if type(saved) is not _Saved:
             return saved
         walk = self._walk or Walk(())
@@ -143,6 +158,11 @@ class Context:
         source, view = walk.read(self._number)[1 + saved.number]
         leaf = _input_at(source, view)
         return _tensor(walk.value(self._number, source, view)) if leaf is None else leaf
+
+
+def _kept(saved):
+    """What is saved, so that later writes to it do not matter."""
+    return _Constant(saved) if type(saved) is rt.Array else saved
 
 
 def _tensor(value):

@@ -19,9 +19,10 @@ from ..layouts import cast
 from ..ops import function as _declaration
 from ..ops.table import TABLE
 from ..tensor import runtime as rt
+from ..tensor.aliases import tell_rows
 from ..tensor.indexing import check_write, set_item
 from ..tensor.linking import view_like
-from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of
+from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of, wrap
 from .call import Call, as_tensor
 from .context import Context
 
@@ -155,7 +156,7 @@ def _forward(cls, ctx, args):
     if _writes(cls):
         for number, arg in enumerate(args):
             if is_tensor(arg):
-                given[number] = arg.detach()
+                given[number] = wrap(value_of(arg))
                 ctx._held[number] = array_of(arg).copy()
     ctx._given = given
     try:
@@ -224,6 +225,8 @@ def _record(cls, ctx, args, results, dirty):
     operands = ctx._pack(args, raw, outputs)
     made = rt.row(FUNCTION, buffer, call, *operands)
     call.places(buffer, parts)
+    if buffer is array_of(raw[outputs[0]]):
+        tell_rows(raw[outputs[0]], made)
     ctx._number = made._id
     for k, part in zip(outputs, parts, strict=True):
         results[k] = scalar_of(cast(view_like(made, part), raw[k].dtype))

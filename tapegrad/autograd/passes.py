@@ -20,6 +20,7 @@ from ..tape.tape import Reader, needed
 from ..tape.writing import Writing
 from ..tensor import PUBLIC
 from ..tensor import runtime as rt
+from ..tensor.aliases import before_write
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 from ..walk import Walk
 from .grad_mode import no_grad
@@ -47,6 +48,7 @@ def accumulated(before, gradient):
         return gradient if is_recorded(gradient) else wrap(np.array(value_of(gradient)))
     if is_recorded(before) or is_recorded(gradient) or type(before) is rt.Scalar:
         return before + gradient
+    before_write(before)
     np.add(before._array, value_of(gradient), out=before._array, casting="same_kind")
     return before
 

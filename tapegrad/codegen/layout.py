@@ -169,8 +169,11 @@ FRAME_BYTES = 8 * 48
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
-REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE, WANT_STRIDED = range(6, 11)
+REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE, WANT_STRIDED, MET_UNKNOWN = range(6, 12)
 WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
+
+#: Rows of what a write has written: passed on by a sweep that is over; never recorded.
+PASSED, UNKNOWN = -2, -3
 
 #: What a structural kernel is asked to do.
 REVERSE, REDO, UNDO = 0, 1, 2

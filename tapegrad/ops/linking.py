@@ -27,6 +27,8 @@ from tapegrad.codegen.layout import (
     FRAME_SEEDS,
     FRAME_STATUS,
     MET_FREED,
+    MET_UNKNOWN,
+    PASSED,
     REFERENCE_BYTES,
     REVERSE,
     TAG_ARRAY,
@@ -177,8 +179,8 @@ def write_adjoint(frame, id, refs, task):
     found = found_mirror(frame, load_i32(refs, 8)) if task == REVERSE else 0
     ref = refs + 2 * REFERENCE_BYTES
     source = load_i32(ref, 8)
-    if found != 0 and source == -2:
-        store_i64(frame, FRAME_STATUS, MET_FREED)
+    if found != 0 and source < -1:
+        store_i64(frame, FRAME_STATUS, MET_FREED if source == PASSED else MET_UNKNOWN)
         return
     swap_views(frame, view, kept)
     if found == 0:

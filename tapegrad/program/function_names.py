@@ -16,11 +16,11 @@ from ..tensor.steering import NAMED
 _NUMPY = (
     "add all allclose any argmax argmin argsort argwhere array array_equal asarray bincount "
     "bitwise_and bitwise_or bitwise_xor count_nonzero digitize dot einsum equal flatnonzero "
-    "floor full_like greater greater_equal histogram inner invert isclose isfinite isin isinf "
-    "isnan less less_equal lexsort linalg.norm logical_and logical_and.reduce logical_not "
-    "logical_or logical_or.reduce logical_xor matmul mean median multiply nonzero not_equal "
-    "outer prod ptp searchsorted signbit sort squeeze std subtract sum take take_along_axis "
-    "tensordot trace unique unravel_index var"
+    "floor floor_divide fmod full_like greater greater_equal histogram inner invert isclose "
+    "isfinite isin isinf isnan less less_equal lexsort linalg.norm logical_and "
+    "logical_and.reduce logical_not logical_or logical_or.reduce logical_xor matmul mean "
+    "median multiply nonzero not_equal outer prod ptp remainder searchsorted signbit sort "
+    "squeeze std subtract sum take take_along_axis tensordot trace unique unravel_index var"
 ).split()
 _OPERATORS = "and_ eq ge gt invert le lt ne or_ xor".split()
 

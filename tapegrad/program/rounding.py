@@ -98,7 +98,8 @@ class Rounding:
 
     def _away(self, value, units: float):
         """A number or an array, moved by fewer units in the last place than given."""
-        made = value + np.absolute(value) * (units * _ULP * self._rng.random(np.shape(value)))
+        part = units * _ULP * self._rng.random(np.shape(value))
+        made = value * (1.0 + np.sign(value) * part)  # infinities stay
         return made if isinstance(value, np.ndarray) else float(made)
 
     def _run(self, objects: list) -> list:

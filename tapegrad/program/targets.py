@@ -6,6 +6,7 @@ import bisect
 
 import numpy as np
 
+from ..replay.blocks import is_injective
 from ..replay.steps import View
 
 
@@ -15,7 +16,7 @@ class Target:
     def __init__(self, out: np.ndarray):
         self.out = out
         self.counts = np.zeros(out.size, np.int64)
-        self.broadcast = False
+        self.repeats = False
 
     def part(self, flat: np.ndarray, shown: np.ndarray) -> np.ndarray:
         """The part of an array like the output that a view of the output sees."""
@@ -32,13 +33,15 @@ class Target:
 
     def count(self, shown: np.ndarray) -> None:
         """Enter that a part is added to what a view of the output sees."""
-        if any(s == 0 and n > 1 for s, n in zip(shown.strides, shown.shape, strict=True)):
-            self.broadcast = True
-        elif shown.size:
+        if not shown.size:
+            return
+        if not is_injective(self.view(View(0, (), ()), shown)):
+            self.repeats = True  # one value repeated, or windows that overlap
+        else:
             self.part(self.counts, shown)[...] += 1
 
     def is_covered_at_most_once(self) -> bool:
-        return not self.broadcast and bool((self.counts <= 1).all())
+        return not self.repeats and bool((self.counts <= 1).all())
 
 
 class Originals:

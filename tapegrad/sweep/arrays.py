@@ -74,11 +74,11 @@ from .rows import (
     bytes_of,
     constant_of,
     first_reference,
-    is_apart,
     is_double,
     is_number,
     is_plain,
     is_small,
+    is_unrecorded,
     mode,
     new_scalar,
     new_tensor,
@@ -213,7 +213,7 @@ def load_cell(self, array, offset):
 @helper
 def read_cell(self, array, offset, how):
     """The scalar of one cell, recorded if the tensor is; 0 if it has to go another way."""
-    if how == SILENT or is_apart(self):
+    if how == SILENT or is_unrecorded(self):
         return new_scalar(load_f64(load_i64(array, ARRAY_DATA), offset), -1)
     return load_cell(self, array, offset) if load_i64(self, TENSOR_ID) >= 0 else 0
 

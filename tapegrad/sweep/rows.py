@@ -305,11 +305,22 @@ def is_plain(array):
 
 @helper
 def is_apart(tensor):
-    """Whether a tensor has no derivative; its buffer may have become a row (`values.current`)."""
+    """Whether a tensor has no derivative and nobody relies on what it holds (`aliases`)."""
     if load_i64(tensor, TENSOR_ID) >= 0:
         return False
     storage = load_i64(tensor, TENSOR_META)
     return storage == 0 or load_i64(storage, STORAGE_TENSOR) == load_i64(state(), STATE_NONE)
+
+
+@helper
+def is_unrecorded(tensor):
+    """Whether a tensor has no derivative; its buffer may have become a row (`values.current`)."""
+    if is_apart(tensor):
+        return True
+    if load_i64(tensor, TENSOR_ID) >= 0:
+        return False
+    owner = load_i64(load_i64(tensor, TENSOR_META), STORAGE_TENSOR)
+    return load_i64(owner, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE)
 
 
 @helper

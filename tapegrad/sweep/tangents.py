@@ -79,7 +79,7 @@ def meets_tangent(frame, chunk, row, used_up):
     for k in range(load_i32(row, 8)):
         id = load_i32(at, k * REFERENCE_BYTES + 8)
         if id < -1:
-            return MET_FREED
+            return MET_FREED if id == PASSED else MET_UNKNOWN
         if tangent_of(frame, id) != 0:
             status = MET_FREED if used_up else WANT_RULE
     return status

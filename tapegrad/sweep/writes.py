@@ -56,6 +56,7 @@ from .rows import (
     first_reference,
     is_apart,
     is_double,
+    is_unrecorded,
     mode,
     next_row,
     number_at,
@@ -172,7 +173,7 @@ def number_for_cell(value, how):
     array = load_i64(value, TENSOR_ARRAY)
     if load_i32(array, ARRAY_NDIM) != 0 or not is_double(array):
         return False, 0.0, -1
-    plain = how == SILENT or is_apart(value)
+    plain = how == SILENT or is_unrecorded(value)
     return plain, load_f64(load_i64(array, ARRAY_DATA), 0), -1
 
 

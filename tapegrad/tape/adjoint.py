@@ -11,7 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from .compiled import address_of, compiled, undoing
 from .marks import Marks
-from .work import FreedError, begin_reading, end_reading, give_back, work_for
+from .work import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
 
 class ChangedError(RuntimeError):
@@ -176,6 +176,8 @@ class Sweep:
                 raise FreedError
             if status == layout.MET_CHANGED:
                 raise ChangedError
+            if status == layout.MET_UNKNOWN:
+                raise UnknownError
             if status == layout.STOPPED:
                 named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
                 frame[layout.FRAME_STOPS // 8] += 8

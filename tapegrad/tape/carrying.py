@@ -11,7 +11,7 @@ from ..codegen import layout
 from ..codegen.factory import functions, once
 from ..sweep import tangents
 from .marks import Marks
-from .work import FreedError, begin_reading, end_reading, give_back, work_for
+from .work import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
 
 @once
@@ -60,6 +60,8 @@ class Carrying:
         marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
         self.work.set(FRAME_AT_ORDER=oldest, FRAME_AT_POSITION=0)
         while (status := self.code["carry"](self.work.address)) != layout.DONE:
+            if status == layout.MET_UNKNOWN:
+                raise UnknownError
             if status != layout.WANT_RULE:
                 raise FreedError
             slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])

@@ -199,10 +199,16 @@ class Kept:
         end_sweep(self)
 
 
+#: Called before chunks are let go, when no sweep is under way.
+before_look: list = []
+
+
 def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
+    for prepare in before_look:
+        prepare()
     current = order[-1] if order else -1
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
@@ -299,9 +305,23 @@ def renew_input(tensor) -> tuple[int, int]:
     memory, at = chunks[slot], _ROWS_AT + position * layout.ROW_BYTES
     if memory[at + 16 : at + 24].view(np.int64)[0] == _now():
         return number, int(table[slot])
-    memory[at : at + 4].view(np.int32)[0] = layout.CHANGED
+    change_input(number)
     retire_input(number)
     return new_input(tensor._array)
+
+
+def never_unread(number: int) -> None:
+    """Let each write of an input be told of: compiled code writes those that nobody has read."""
+    slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+    at = _ROWS_AT + position * layout.ROW_BYTES + 16
+    chunks[slot][at : at + 8].view(np.int64)[0] = -1
+
+
+def change_input(number: int) -> None:
+    """Note that an input is written: a sweep that reaches its row is refused."""
+    slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+    at = _ROWS_AT + position * layout.ROW_BYTES
+    chunks[slot][at : at + 4].view(np.int32)[0] = layout.CHANGED
 
 
 def retire_input(number: int) -> None:

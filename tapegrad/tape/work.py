@@ -17,6 +17,16 @@ class FreedError(RuntimeError):
     """A row that the sweep needs was used up by an earlier backward pass."""
 
 
+class UnknownError(RuntimeError):
+    """A buffer that is reached was written outside of the tape before it was read."""
+
+    def __init__(self):
+        super().__init__(
+            "tapegrad: a tensor whose derivative is asked for was written through detach(), and "
+            "read afterwards; write to a copy, detach().copy(), or to the tensor itself"
+        )
+
+
 _word = ctypes.c_int64.from_address
 
 
@@ -154,6 +164,15 @@ def give_back(sweep: object, work: Work) -> None:
         compiled().end(work.address, not readers)
         store.end_sweep(sweep)
         _works.append(work)
+
+
+def _settle() -> None:
+    """No sweep is under way, so nobody reads: what has waited goes while its chunk is there."""
+    _readers.clear()
+    _let_go()
+
+
+store.before_look.append(_settle)
 
 
 def _reading() -> set[int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..tape import store
 from . import runtime as rt
+from .aliases import Origin, tell_each_other, told_of
 from .linking import convert, copy_tensor, pack, unlisted
 from .namespace import function
 from .ranges import RECORDED
@@ -17,12 +18,14 @@ from .steering import fixed, is_steering, named, refuse, steering_tensor
 from .values import (
     FLOATS,
     Leaf,
+    Storage,
     array_of,
     check_recordable,
     differentiates,
     is_recorded,
     is_tensor,
     meta_of,
+    storage_of,
     value_of,
     wrap,
 )
@@ -104,7 +107,10 @@ def _new(name, data, dtype, requires_grad, copy_data):
         return wrap(array)
     if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
         return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
-    return _input(np.asarray(memoryview(array)))
+    made = _input(np.asarray(memoryview(array)))
+    if is_tensor(data):
+        tell_each_other(made, storage_of(data))
+    return made
 
 
 def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
@@ -155,7 +161,7 @@ def astype(self, dtype, copy=True):
     """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
     dtype = np.dtype(dtype)
     value = array_of(self)
-    if value.dtype == dtype and not copy:
+    if value.dtype == dtype and (not copy or type(self) is rt.Scalar):
         return self
     if not differentiates(self) or dtype.kind in "iub":
         return steering_tensor(converted, self, dtype=dtype)
@@ -196,9 +202,11 @@ def _requires_grad_(self, requires_grad=True):
             raise RuntimeError(
                 "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()"
             )
+        retired = Origin(self)
         store.retire_input(self._id)
         rt.attach(self, -1, 0)
-        del self._meta
+        self._meta = Storage(self._array)
+        told_of(self).own.append(retired)  # rows have read it
         return self
     if type(self) is rt.Scalar:
         raise RuntimeError(
@@ -208,8 +216,11 @@ def _requires_grad_(self, requires_grad=True):
         )
     _check_dtype("requires_grad_", self._array)
     check_recordable("requires_grad_", self._array)
+    before = meta_of(self)
     rt.hold(self, _owner(self._array))
     _become_input(self)
+    if type(before) is Storage:
+        tell_each_other(self, before)
     return self
 
 

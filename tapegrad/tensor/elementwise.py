@@ -86,8 +86,11 @@ def clip(x, min=None, max=None):
 @function("round", "around", method="round")
 def round(x, decimals=0):
     """round(x, decimals): rounded half to even; the derivative is zero."""
-    scale = 10.0**decimals
-    return apply("divide", apply("rint", apply("multiply", x, scale)), scale)
+    if decimals == 0:
+        return apply("rint", x)
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
+    return apply(back, apply("rint", apply(there, x, scale)), scale)
 
 
 def _flag(name):

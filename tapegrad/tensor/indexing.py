@@ -11,6 +11,7 @@ from ..ops import indexing as _declarations
 from ..ops.table import TABLE
 from ..tape import store
 from . import runtime as rt
+from .aliases import before_write, is_relied_on, renew
 from .apply import apply
 from .linking import copy_tensor, in_dtype, pack, unlisted, view_like
 from .steering import named, steered
@@ -121,18 +122,25 @@ def get_item(tensor, key):
             f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
         ) from error
     if is_basic(key):
-        if not isinstance(value, np.ndarray):
-            if value.dtype == np.float64 and not records(tensor):
-                return rt.scalar_at(float(value), -1, 0)
-            value = tensor._array[_with_rest(key)]
-        made = view_like(tensor, value)
-        return scalar_of(made) if rt.is_recording() else made
+        if isinstance(value, np.ndarray):
+            return view_like(tensor, value)
+        return _element(tensor, key, value)
     if not records(tensor) and rt.trace() is None:
         return wrap(value)
     picked = steered_positions(tensor._array.shape, given)
     if not records(tensor, picked):
         return wrap(value)
     return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
+
+
+def _element(tensor, key, value):
+    """One element, which NumPy answers with a number: not with a view that could be written."""
+    if value.dtype == np.float64 and not records(tensor):
+        return rt.scalar_at(float(value), -1, 0)
+    view = tensor._array[_with_rest(key)]
+    view.flags.writeable = False
+    made = view_like(tensor, view)
+    return scalar_of(made) if rt.is_recording() else made
 
 
 def deposit(x, picked, size: int):
@@ -161,6 +169,11 @@ def set_item(tensor, key, value) -> None:
     given, key, value = key, _plain_key(key), unlisted(value)
     tensor = current(tensor)
     array = tensor._array
+    if rt.trace() is not None and tensor._id in rt.trace().detached:
+        raise TypeError(
+            "tapegrad.setitem: a detached tensor is written in a traced function, where it has "
+            "memory of its own; write to detach().copy()"
+        )
     if not array.flags.writeable:
         raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
     target = array[key] if not is_basic(key) else array[_with_rest(key)]
@@ -189,6 +202,7 @@ def _write_recorded(tensor, key, target, value, picked) -> None:
     if type(value) is rt.Array and np.may_share_memory(value._array, array):
         value = copy_tensor(value)
     if tensor._id < 0:
+        before_write(tensor)
         become_row(tensor)
     if is_basic(key):
         _write_view(rt.view(tensor, target), target, value)
@@ -269,15 +283,15 @@ def _source(value, dtype):
 
 
 def _write_unrecorded(tensor, key, value) -> None:
-    owner = _owner_of(tensor)
-    if owner is not None:
-        value = np.asarray(value_of(value), tensor._array.dtype)  # raises if it is no number
-        number, chunk = store.renew_input(owner)
-        rt.attach(owner, number, chunk)
-        store.watch(owner, number)
-        if tensor is not owner:
-            rt.attach(tensor, number, chunk)
     check_write(tensor)
+    owner = _owner_of(tensor)
+    if owner is not None or is_relied_on(tensor):
+        value = np.asarray(value_of(value), tensor._array.dtype)  # raises if it is no number
+        before_write(tensor if owner is None else owner)
+    if owner is not None:
+        renew(owner)
+        if tensor is not owner:
+            rt.attach(tensor, owner._id, owner._chunk)
     tensor._array[key] = value_of(value)
 
 

@@ -15,16 +15,27 @@ from ..tape.dependence import dependence_of
 from ..tape.tape import Reader, needed
 from . import callers
 from . import runtime as rt
+from .aliases import is_relied_on, tell_rows, told_of
 from .namespace import PUBLIC
 from .steering import is_steering, learned, steered, steering_tensor
-from .values import array_of, is_recorded, value_of, wrap
+from .values import array_of, is_recorded, storage_of, value_of, wrap
 
 
 def detach(self):
     """The value as a tensor that is not recorded; it shares memory."""
     if rt.trace() is not None and is_recorded(self):
-        return steering_tensor(np.array, self)
-    return wrap(self._array if type(self) is rt.Array else self._value)
+        made = steering_tensor(np.array, self)
+        rt.trace().detached.add(made._id)
+        made._array.flags.writeable = False  # so that compiled code leaves writes to Python
+        return made
+    if type(self) is not rt.Array:
+        return wrap(self._value)
+    made = wrap(self._array)
+    if is_recorded(self):
+        tell_rows(made, self)
+    elif is_relied_on(self):
+        storage_of(made).tensor = told_of(self)
+    return made
 
 
 def numpy_value(self):
@@ -85,11 +96,13 @@ def is_differentiated(tensor) -> bool:
         return False
     if tensor._id in inputs:
         return True
-    if rt.trace() is not None:  # past masks and detached values no derivative goes
-        stops = inputs | rt.trace().steering
-        return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
     marks, _ = dependence_of([tensor._id])
-    return bool(marks.rows[[*inputs]].any())
+    if not marks.rows[[*inputs]].any():
+        return False
+    if rt.trace() is None:
+        return True
+    stops = inputs | rt.trace().steering  # past masks and detached values no derivative goes
+    return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
 
 
 def _lossy(kind):

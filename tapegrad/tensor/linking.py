@@ -11,15 +11,14 @@ from . import runtime as rt
 from .steering import named, steered
 from .values import (
     FLOATS,
-    Storage,
     array_of,
     current,
     is_recorded,
     is_tensor,
-    meta_of,
     plain_array,
     records,
     scalar_of,
+    storage_of,
     value_of,
 )
 
@@ -94,10 +93,7 @@ def view_like(tensor, array: np.ndarray):
 
 def share(tensor, made) -> None:
     """Let `made` belong to the same buffer as `tensor`, which is not recorded."""
-    storage = meta_of(tensor)
-    if storage is None:
-        storage = tensor._meta = Storage(tensor._array)
-    made._meta = storage
+    made._meta = storage_of(tensor)
 
 
 def copy_tensor(tensor):

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..tape import native
+from ..tape import native, store
 from . import runtime as rt
 from .apply import apply
 from .indexing import WRITE, get_item, set_item
 from .linking import unlisted
 from .steering import steering_tensor
-from .values import check_casting, dtype_of
+from .values import Storage, check_casting, dtype_of, meta_of
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -82,7 +82,9 @@ def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
-        if not _understands(y) and type(y) is not complex:
+        if type(y) is complex and y.imag == 0:
+            y = y.real
+        if not _understands(y):
             return NotImplemented
         return steering_tensor(function, x, _float_of(unlisted(y)))
 
@@ -131,11 +133,23 @@ for _name, _method in METHODS.items():
 # --- in place ---------------------------------------------------------------------------------
 
 
+def _is_number(tensor) -> bool:
+    """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
+
+    It does for elements that were read and for results, not for what was made to be written.
+    """
+    array = tensor._array
+    if array.ndim or not array.flags.writeable:
+        return not array.ndim
+    made = tensor._id < 0 or type(meta_of(tensor)) is Storage or tensor._id in store.leaves
+    return array.flags.owndata and not made
+
+
 def _in_place(name, function):
     def method(self, other):
         changed = function(self, other)
-        if changed is NotImplemented:
-            return NotImplemented
+        if changed is NotImplemented or _is_number(self):
+            return changed
         if type(changed) is not rt.Array or not native.write_whole()(WRITE, self, changed):
             if function is not operator.floordiv:  # of whole numbers in any dtype
                 check_casting(name, dtype_of(changed), self)

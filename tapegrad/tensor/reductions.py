@@ -88,6 +88,7 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     out = np.ascontiguousarray(value).reshape(kept_shape(x._array.shape, axes))
     if not keepdims:
         out = out.reshape([n for k, n in enumerate(x._array.shape) if k not in axes])
+        out = out if out.ndim else out.copy()  # a number: no view, to which `+=` would write
     return rt.row(op, out, moved, lines)
 
 
@@ -114,9 +115,10 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     if len(axes) == array.ndim and not keepdims and array.dtype == np.float64:
         if array.flags.c_contiguous:
             return rt.row(SUM, float(array.sum()), x)
-    out = np.asarray(np.sum(array, axis=axes, keepdims=True), order="C")
+    is_whole = len(axes) == array.ndim and not keepdims
+    out = np.asarray(np.sum(array, axis=axes, keepdims=not is_whole), order="C")
     shown = np.broadcast_to(out, array.shape)
-    if not keepdims:
+    if not keepdims and not is_whole:
         out = out.reshape([n for k, n in enumerate(array.shape) if k not in axes])
     return scalar_of(rt.row(LINK, out, x, shown))
 

@@ -72,6 +72,7 @@ class Trace:
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
         self.steering: set[int] = set()  # rows of values without derivative
+        self.detached: set[int] = set()  # those of them that share memory where nothing is traced
         #: Buffers, by row, and what was in them before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
@@ -182,6 +183,8 @@ def _row(call: Call, value: np.ndarray, operands):
             recorded.append(operand)
         else:
             plain = value_of(operand)
+            if np.iscomplexobj(plain):
+                refuse(f"{name_of(call.function)} takes complex numbers")
             kept = plain.copy() if isinstance(plain, np.ndarray) else plain
             call.arguments.append((False, kept))
     made = rt.row(COMPUTED, value, call, *recorded)

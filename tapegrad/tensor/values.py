@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +17,16 @@ FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 class Storage:
     """The buffer that a tensor which is not recorded shares with its views.
 
-    The first recorded write makes it a row; then every view belongs to that row. Compiled code
-    reads `tensor` to see whether that has happened.
+    The first recorded write makes it a row; then every view belongs to that row, whose tensor is
+    `tensor`. Before, that is None, or those who are told of writes (see `aliases`): compiled code
+    writes only where it is None.
     """
 
     __slots__ = ("owner", "tensor")
 
     def __init__(self, owner: np.ndarray):
         self.owner = owner
-        self.tensor = None
+        self.tensor: Any = None
 
 
 def _check_storage() -> None:
@@ -44,11 +46,15 @@ rt.on_start.append(_check_storage)
 
 
 class Leaf:
-    """What only an input has: its gradient and hooks (or None)."""
+    """What only an input has: its gradient and hooks (or None).
 
-    __slots__ = ("grad", "watch")
+    `alias` is the Storage of memory that it shares with rows or tensors of before, or None.
+    """
+
+    __slots__ = ("alias", "grad", "watch")
 
     def __init__(self):
+        self.alias = None
         self.grad = None
         self.watch = None
 
@@ -61,11 +67,19 @@ def meta_of(tensor):
         return None
 
 
+def storage_of(tensor) -> Storage:
+    """The Storage of a tensor that is not recorded, made if need be."""
+    storage = meta_of(tensor)
+    if storage is None:
+        storage = tensor._meta = Storage(tensor._array)
+    return storage
+
+
 def current(tensor):
     """The tensor, made part of its buffer's row if the buffer has become one."""
     if tensor._id < 0:
         storage = meta_of(tensor)
-        if type(storage) is Storage and storage.tensor is not None:
+        if type(storage) is Storage and type(storage.tensor) is rt.Array:
             owner = storage.tensor
             rt.attach(tensor, owner._id, owner._chunk)
     return tensor
@@ -157,9 +171,12 @@ def check_casting(name: str, dtype: np.dtype, target) -> None:
 
 
 def wrap(value):
-    """A tensor that is not recorded, on a result of NumPy's."""
+    """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
     rt.start()
-    return rt.wrap(np.asarray(value))
+    array = np.asarray(value)
+    if isinstance(value, np.generic) and value.dtype != np.float64:
+        array.flags.writeable = False
+    return rt.wrap(array)
 
 
 def scalar_of(operand):
