@@ -121,7 +121,9 @@ def arguments():
 
 def spread(first: int, count: int, native: int) -> set:
     """Seeds of the programs that run natively too: those with long loops first."""
-    seeds = sorted(range(first, first + count), key=lambda seed: (seed % 5, seed * 7919 % 10007))
+    from fuzz_programs import LONG
+
+    seeds = sorted(range(first, first + count), key=lambda seed: (seed % LONG, seed))
     return set(seeds[:native])
 
 
@@ -137,7 +139,9 @@ def main() -> int:
         print(f"{number:8d}  {name}")
     by_mode = collections.Counter(one["mode"] for one in runner.findings)
     for mode, group in itertools.groupby(sorted(by_mode.items()), key=lambda pair: pair[0]):
-        seeds = sorted({one["seed"] for one in runner.findings if one["mode"] == mode})[:8]
+        from fuzz_programs import LONG
+
+    seeds = sorted({one["seed"] for one in runner.findings if one["mode"] == mode})[:8]
         print(f"{next(group)[1]:8d}  findings, {mode}: seeds {', '.join(map(str, seeds))}")
     print(f"{len(runner.findings)} findings; failing programs lie in {given.out}")
     return bool(runner.findings)
