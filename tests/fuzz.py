@@ -7,13 +7,14 @@
 import argparse
 import collections
 import datetime
-import itertools
 import json
 import queue
 import subprocess
 import sys
 import threading
 from pathlib import Path
+
+from fuzz_programs import LONG
 
 #: Programs that a process runs, and seconds after which it is taken to hang.
 BATCH, PATIENCE = 50, 900
@@ -121,8 +122,6 @@ def arguments():
 
 def spread(first: int, count: int, native: int) -> set:
     """Seeds of the programs that run natively too: those with long loops first."""
-    from fuzz_programs import LONG
-
     seeds = sorted(range(first, first + count), key=lambda seed: (seed % LONG, seed))
     return set(seeds[:native])
 
@@ -138,11 +137,9 @@ def main() -> int:
     for name, number in sorted(runner.counts.items()):
         print(f"{number:8d}  {name}")
     by_mode = collections.Counter(one["mode"] for one in runner.findings)
-    for mode, group in itertools.groupby(sorted(by_mode.items()), key=lambda pair: pair[0]):
-        from fuzz_programs import LONG
-
-    seeds = sorted({one["seed"] for one in runner.findings if one["mode"] == mode})[:8]
-        print(f"{next(group)[1]:8d}  findings, {mode}: seeds {', '.join(map(str, seeds))}")
+    for mode, number in sorted(by_mode.items()):
+        seeds = sorted({one["seed"] for one in runner.findings if one["mode"] == mode})[:8]
+        print(f"{number:8d}  findings, {mode}: seeds {', '.join(map(str, seeds))}")
     print(f"{len(runner.findings)} findings; failing programs lie in {given.out}")
     return bool(runner.findings)
 
