@@ -7,7 +7,6 @@
 import argparse
 import collections
 import datetime
-import itertools
 import json
 import queue
 import subprocess
@@ -15,8 +14,10 @@ import sys
 import threading
 from pathlib import Path
 
+from fuzz_programs import LONG
+
 #: Programs that a process runs, and seconds after which it is taken to hang.
-BATCH, PATIENCE = 100, 900
+BATCH, PATIENCE = 50, 900
 #: Findings of one kind that are printed in full.
 IN_FULL = 2
 
@@ -121,7 +122,7 @@ def arguments():
 
 def spread(first: int, count: int, native: int) -> set:
     """Seeds of the programs that run natively too: those with long loops first."""
-    seeds = sorted(range(first, first + count), key=lambda seed: (seed % 5, seed * 7919 % 10007))
+    seeds = sorted(range(first, first + count), key=lambda seed: (seed % LONG, seed))
     return set(seeds[:native])
 
 
@@ -136,9 +137,9 @@ def main() -> int:
     for name, number in sorted(runner.counts.items()):
         print(f"{number:8d}  {name}")
     by_mode = collections.Counter(one["mode"] for one in runner.findings)
-    for mode, group in itertools.groupby(sorted(by_mode.items()), key=lambda pair: pair[0]):
+    for mode, number in sorted(by_mode.items()):
         seeds = sorted({one["seed"] for one in runner.findings if one["mode"] == mode})[:8]
-        print(f"{next(group)[1]:8d}  findings, {mode}: seeds {', '.join(map(str, seeds))}")
+        print(f"{number:8d}  findings, {mode}: seeds {', '.join(map(str, seeds))}")
     print(f"{len(runner.findings)} findings; failing programs lie in {given.out}")
     return bool(runner.findings)
 

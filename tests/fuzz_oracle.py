@@ -2,8 +2,9 @@
 
 Directional derivatives come from five values of the function at steps of H, with an error of H⁴
 (1e-16) and rounding of 1e-19 / H² (1e-11) where NumPy's longdouble has 64 bits of mantissa. Another
-estimate, with steps half as large, and the two from one side, must agree with it: where they do
-not, a kink or a jump is near, and the point is not used. What is compared must agree to `RTOL` of
+estimate, with steps half as large, and the two from one side, must agree with it, and those along
+several directions with one another: where they do not, a kink or a jump is near, or elements are
+tied, and the point is not used. What is compared must agree to `RTOL` of
 the derivative's size, a thousand times what the estimates may differ by, and far below what a
 missing, wrong or doubled term changes.
 """
@@ -43,7 +44,9 @@ def truth(f, point, count, directions) -> Truth:
             line = Line(f, point, count)
             (v1, v2), (w1, w2) = line.derivatives(v), line.derivatives(w)
             sum1, both = line.derivatives([a + b for a, b in zip(v, w, strict=True)])
-            line.compare(sum1, v1 + w1, CLOSE)
+            _, less = line.derivatives([a - b for a, b in zip(v, w, strict=True)])
+            line.compare(sum1, v1 + w1, CLOSE)  # as derivatives are linear, and second ones square
+            line.compare(both + less, 2 * (v2 + w2), 1e3 * CLOSE)
         except (ArithmeticError, ValueError, LookupError, Warning) as error:
             raise Rough(str(error)) from None
     return Truth(line.at_zero, {"v": v1, "w": w1}, {"vv": v2, "vw": (both - v2 - w2) / 2})

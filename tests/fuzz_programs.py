@@ -7,6 +7,8 @@ import numpy as np
 from fuzz_loops import LoopWriter
 
 WIDE = np.longdouble
+#: One program in so many has long loops.
+LONG = 15
 #: How an array of some values lies in memory; `{0}` is the array in C order.
 LAYOUTS = {
     "C": "{0}",
@@ -99,8 +101,8 @@ def values_of(one: Argument, rng: np.random.Generator):
 
 
 def generate(seed: int) -> Program:
-    """The program of a seed. Every fifth has long loops."""
-    rng, long = random.Random(seed), seed % 5 == 0
+    """The program of a seed; of one in LONG with long loops."""
+    rng, long = random.Random(seed), seed % LONG == 0
     arguments = drawn_arguments(rng, long)
     numbers = np.random.default_rng(seed)
     values = {a.name: widened(values_of(a, numbers)) for a in arguments}

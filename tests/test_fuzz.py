@@ -60,6 +60,7 @@ def test_the_oracle():
         (lambda x: np.maximum(x[0] - 0.3, 0.0) ** 2, x),
         (lambda x: np.floor(x[0] / 0.3), x),
         (lambda x: np.median(x), tied),
+        (lambda x: np.max((x[:, None] - x) ** 2), tied),
         (lambda x: np.log(x[0] - 0.3), x),
     ]:
         n = len(place)
