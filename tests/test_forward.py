@@ -351,3 +351,15 @@ def test_a_planted_wrong_rule_is_caught(rng, monkeypatch):
     monkeypatch.setitem(forward.RULES, "sum", wrong)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         both_ways(STRUCTURE["sum"], (X,), rng)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_windows_that_overlap_are_added_up(dtype):
+    def f(x):
+        return np.sum(np.tanh(np.lib.stride_tricks.sliding_window_view(x * 1.0, 2)))
+
+    x, v = np.array([0.3, -0.5, 0.7], dtype), np.array([1.0, 2.0, -1.0], dtype)
+    t = np.tanh(x)
+    second = -2.0 * t * (1.0 - t * t) * np.array([1.0, 2.0, 1.0])  # in so many windows
+    for found in (tg.jvp(tg.grad(f), (x,), (v,))[1], tg.hvp(f)(x, v)):
+        np.testing.assert_allclose(found, second * v, rtol=1e-5)
