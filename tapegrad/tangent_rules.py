@@ -11,7 +11,7 @@ import numpy as np
 
 from .adjoint_rules import grouped_axes, product_of_others, shares
 from .infinities import symmetric_product as product
-from .layouts import cast
+from .layouts import add_to_windows, cast
 from .ops.table import find
 from .tape.tape import name_of_row
 from .tensor.apply import apply
@@ -83,7 +83,7 @@ def joined(walk, number, pairs):
             tangent = sum_of(tangent, axis=tuple(repeated), keepdims=True)
             key = [slice(0, 1) if k in repeated else slice(None) for k in range(place.ndim)]
             place = place[tuple(key)]
-        place += array_of(tangent)
+        add_to_windows(place, np.broadcast_to(array_of(tangent), place.shape))
         linked.append((tangent, place))
     return link(out, linked) if records(*[t for t, _ in linked]) else out
 

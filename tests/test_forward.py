@@ -351,3 +351,19 @@ def test_a_planted_wrong_rule_is_caught(rng, monkeypatch):
     monkeypatch.setitem(forward.RULES, "sum", wrong)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         both_ways(STRUCTURE["sum"], (X,), rng)
+
+
+def test_the_gradient_through_windows_forwards():
+    """Elements in several windows get the tangents of the adjoints of all of them."""
+    windows = np.lib.stride_tricks.sliding_window_view
+    x, v = np.array([0.3, -0.5, 0.7, 1.1]), np.array([1.0, 2.0, -1.0, 0.5])
+    f = lambda x: np.sum(np.tanh(windows(x * 1.0, 2)))  # noqa: E731
+    second = -2.0 * np.tanh(x) * (1.0 - np.tanh(x) ** 2) * [1.0, 2.0, 2.0, 1.0]
+    _, found = tg.jvp(tg.grad(f), (x,), (v,))
+    np.testing.assert_allclose(found, second * v, rtol=1e-13)
+    np.testing.assert_allclose(tg.hvp(f)(x, v), second * v, rtol=1e-13)
+    along = tg.grad(lambda x: np.sum(tg.jvp(tg.grad(f), (x,), (v,))[1] * v))
+    h = 1e-5
+    g = lambda x: np.sum(tg.hvp(f)(x, v) * v)  # noqa: E731
+    wanted = [(g(x + h * e) - g(x - h * e)) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(along(x), wanted, rtol=1e-7)
