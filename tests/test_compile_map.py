@@ -68,7 +68,7 @@ def test_sums(f, axes, args, argnums):
 def test_the_number_of_threads_changes_nothing(f, axes, args, argnums, method):
     pairs = zip(args, axes, strict=True)
     many = [np.tile(a, (30, 1)[: np.ndim(a)]) if axis == 0 else a for a, axis in pairs]
-    c = tg.compile(f, argnums=argnums)
+    c = tg.compile(f, argnums=argnums, native=False)
     first = getattr(c, method)(*many, in_axes=axes, threads=1)
     for threads in (2, 5):
         again = getattr(c, method)(*many, in_axes=axes, threads=threads)
