@@ -12,6 +12,7 @@ import tapegrad as tg
 from tapegrad.codegen import layout
 from tapegrad.tape import store, work
 from tapegrad.tape.adjoint import Sweep
+from tapegrad.tape.writing import Writing
 
 
 def in_threads(count, work):
@@ -251,6 +252,17 @@ def test_inputs_die_while_others_are_looked_for(monkeypatch):
     with store.lock:
         store.look()
     assert not held and store.statistics()["inputs"] >= 0
+
+
+def test_a_walk_that_was_kept_from_its_end():
+    """The next sweep finds that nobody reads any more; its rows do not pile up."""
+    x = tg.tensor(np.ones(5), requires_grad=True)
+    walk = Writing([x._id])
+    np.sum(np.sin(x * 2.0)).backward()
+    assert len(work._waiting) == 1
+    del walk
+    np.sum(np.sin(x * 2.0)).backward()
+    assert not work._waiting and not work._readers
 
 
 def test_a_sweep_that_was_kept_from_its_end():
