@@ -177,6 +177,7 @@ store.before_look.append(_settle)
 
 def _reading() -> set[int]:
     """Those who are reading."""
+    store.is_sweeping()  # forgets walks that were kept from their end, which hold their readers
     for key in store.abandoned(_readers):
         _readers.pop(key, None)
     _let_go()
