@@ -224,7 +224,17 @@ def test_every_attribute_of_tensors_is_known():
     tensor = tg.tensor([1.0], requires_grad=True)
     known = {*METHODS, *" ".join(NOT_CALLED.values()).split(), *dir(object)}
     found = {*dir(tensor), *dir(tensor[0])}
-    inner = {"__module__", "__slots__", "__weakref__", "_array", "_chunk", "_id", "_meta", "_value"}
+    inner = {
+        "__module__",
+        "__slotnames__",
+        "__slots__",
+        "__weakref__",
+        "_array",
+        "_chunk",
+        "_id",
+        "_meta",
+        "_value",
+    }
     assert found - known - inner == set()
 
 
