@@ -1,12 +1,15 @@
 """A random program from a seed: its text, its arguments, and points to evaluate it at."""
 
 import random
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
 from fuzz_loops import LoopWriter
 
 WIDE = np.longdouble
+#: In programs that choose between elements.
+CHOOSES = re.compile(r"max|min|sort|median|ptp|where|abs|clip|if |[<>]|//|%")
 #: One program in so many has long loops.
 LONG = 15
 #: How an array of some values lies in memory; `{0}` is the array in C order.
@@ -189,6 +192,8 @@ def point_texts(program: Program, count: int) -> list[str]:
         parts = []
         for one, value in zip(program.arguments, values, strict=True):
             layout = rng.choice([*LAYOUTS, "C", "C"]) if one.shape and 0 not in one.shape else "C"
+            if layout == "broadcast" and one.differentiated and CHOOSES.search(program.text):
+                layout = "C"  # equal elements would be tied
             parts.append(laid(one, value, layout))
             if one.shape:
                 program.kinds.add(f"memory: {layout}")

@@ -313,3 +313,17 @@ def test_a_backward_that_reads_a_changed_input_is_refused():
         x[0] = 100.0
     with pytest.raises(RuntimeError, match="an input was written in place"):
         y.backward()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("watched", [False, True])
+def test_gradients_of_tensors_without_axes_add_up(dtype, watched):
+    t = tg.tensor(np.array(1.5, dtype), requires_grad=True)
+    if watched:
+        t.register_hook(lambda gradient: gradient * 1.0)
+    for times in (1, 2, 3):
+        (t * t).backward()
+        assert t.grad.dtype == dtype and t.grad == 3.0 * times
+    t.grad[...] = 0.0
+    (t * t).backward()
+    assert t.grad == 3.0

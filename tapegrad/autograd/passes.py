@@ -231,7 +231,7 @@ class Swept(Pass):
         if self.targets or number in self.watched or (leaf is not None and leaf._meta.watch):
             self.visit(number, number)
         elif leaf is not None and self.accumulate(leaf):
-            meta, found = leaf._meta, self.sweep.take(number, leaf._array)[-1]
+            meta, found = leaf._meta, self.sweep.take(number, leaf._array)[-1, ...]
             with _adding:
                 meta.grad = wrap(found) if meta.grad is None else accumulated(meta.grad, found)
 
