@@ -66,20 +66,34 @@ def library_function(frame: types.FrameType) -> str | None:
 
 
 def function_of_math(frame: types.FrameType) -> str | None:
-    """The function of `math` that the line of a frame names, if it is one only."""
+    """The function of `math` that a frame is calling: the last that its line has named so far."""
+    known = {**frame.f_builtins, **frame.f_globals, **frame.f_locals}
+    found, owner = None, None
+    for name in _names_before(frame):
+        value = known.get(name)
+        if owner is math and callable(getattr(math, name, None)):
+            found = name
+        elif value in (float, complex):
+            found = None
+        elif getattr(math, _name(value), None) is value and value is not None:
+            found = _name(value)
+        owner = value if isinstance(value, types.ModuleType) else None
+    return found
+
+
+def _names_before(frame: types.FrameType) -> list[str]:
+    """Names that the line of a frame has loaded before the instruction that it is at."""
     code = frame.f_code
     spans = [(start, end) for start, end, line in code.co_lines() if line == frame.f_lineno]
-    names = [
+    return [
         one.argval
         for one in dis.get_instructions(code)
-        if isinstance(one.argval, str) and any(start <= one.offset < end for start, end in spans)
+        if one.offset < frame.f_lasti
+        and any(start <= one.offset < end for start, end in spans)
+        and one.opname.startswith("LOAD_")
+        and one.opname != "LOAD_CONST"
+        and isinstance(one.argval, str)
     ]
-    known = {**frame.f_builtins, **frame.f_globals, **frame.f_locals}
-    values = [known[name] for name in names if name in known]
-    found = {_name(one) for one in values if getattr(math, _name(one), None) is one}
-    if any(one is math for one in values):
-        found |= {name for name in names if callable(getattr(math, name, None))}
-    return found.pop() if len(found) == 1 else None
 
 
 def _name(value) -> str:
