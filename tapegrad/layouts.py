@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .tape.tape import bounds
+from .tape.windows import add_to_windows
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.einsum import shown
@@ -68,25 +69,3 @@ def in_zeros(base: np.ndarray, view: np.ndarray, adjoint):
     add_to_windows(part, value_of(adjoint))
     made = link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
     return made if base.flags.c_contiguous else view_like(made, placed(out, base, base))
-
-
-def add_to_windows(target: np.ndarray, values) -> None:
-    """target += values, where elements of `target` may lie in the same place, as in windows."""
-    apart: list[int] = []
-    for axis in sorted(range(target.ndim), key=lambda k: -target.shape[k]):
-        if lie_apart(target, [*apart, axis]):
-            apart.append(axis)
-    others = [axis for axis in range(target.ndim) if axis not in apart]
-    target, values = target.transpose(*others, *apart), values.transpose(*others, *apart)
-    for index in np.ndindex(target.shape[: len(others)]):
-        target[(*index, ...)] += values[index]
-
-
-def lie_apart(array: np.ndarray, axes) -> bool:
-    """Whether steps along these axes never lead to an element twice; False if that is unclear."""
-    reach = 0
-    for axis in sorted(axes, key=lambda k: abs(array.strides[k])):
-        if array.shape[axis] > 1 and abs(array.strides[axis]) <= reach:
-            return False
-        reach += (array.shape[axis] - 1) * abs(array.strides[axis])
-    return True

@@ -11,9 +11,10 @@ import numpy as np
 
 from .adjoint_rules import grouped_axes, product_of_others, shares
 from .infinities import symmetric_product as product
-from .layouts import add_to_windows, cast
+from .layouts import cast
 from .ops.table import find
 from .tape.tape import name_of_row
+from .tape.windows import add_to_windows
 from .tensor.apply import apply
 from .tensor.einsum import einsum
 from .tensor.indexing import deposit
@@ -83,7 +84,7 @@ def joined(walk, number, pairs):
             tangent = sum_of(tangent, axis=tuple(repeated), keepdims=True)
             key = [slice(0, 1) if k in repeated else slice(None) for k in range(place.ndim)]
             place = place[tuple(key)]
-        add_to_windows(place, np.broadcast_to(array_of(tangent), place.shape))
+        add_to_windows(place, array_of(tangent))
         linked.append((tangent, place))
     return link(out, linked) if records(*[t for t, _ in linked]) else out
 

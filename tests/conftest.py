@@ -11,6 +11,9 @@ from tapegrad.program import optimising, program
 from tapegrad.program.checking import check
 from tapegrad.replay import lanes
 
+#: Parts of the checked build, which need a library that it loads.
+collect_ignore = ["checked_memory.py", "checked_plugin.py"]
+
 settings.register_profile(
     "tapegrad",
     derandomize=True,

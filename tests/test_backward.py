@@ -327,3 +327,18 @@ def test_gradients_of_tensors_without_axes_add_up(dtype, watched):
     t.grad[...] = 0.0
     (t * t).backward()
     assert t.grad == 3.0
+
+
+def test_seeds_at_a_result_whose_elements_lie_in_the_same_place():
+    """Results that are windows: an element has the seeds of all of them that show it."""
+    windows = lambda x: np.lib.stride_tricks.sliding_window_view(x * x, 2)  # noqa: E731
+    a, seeds = np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0], [4.0, 8.0]])
+    t = tg.tensor(a, requires_grad=True)
+    windows(t).backward(seeds)
+    expected = 2.0 * a * [1.0, 2.0 + 4.0, 8.0]
+    np.testing.assert_array_equal(t.grad.numpy(), expected)
+    np.testing.assert_array_equal(tg.vjp(windows, a)[1](seeds)[0], expected)
+    jacobian = [[[2.0, 0.0, 0.0], [0.0, 4.0, 0.0]], [[0.0, 4.0, 0.0], [0.0, 0.0, 6.0]]]
+    c = tg.compile(windows)
+    for found in (tg.jacobian(windows)(a), c.jacobian(a), c.jacobian(a)):
+        np.testing.assert_array_equal(found, jacobian)

@@ -11,6 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from .compiled import address_of, compiled, undoing
 from .marks import Marks
+from .windows import add_to_windows
 from .work import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
 
@@ -53,7 +54,7 @@ class Sweep:
                 if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
                     target = target[(slice(None),) * axis + (slice(0, 1),)]
                     seeds = seeds.sum(axis=axis, keepdims=True)
-            target[...] += seeds
+            add_to_windows(target, seeds)
             return
         for k in range(self.seeds):
             self.code.plant_scalar(self.address, tensor, k, float(seeds[k]))
