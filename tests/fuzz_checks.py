@@ -1,6 +1,7 @@
 """A random program evaluated in every way, and what differs from NumPy."""
 
 import collections
+import functools
 import tempfile
 import warnings
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class Checked:
 
     # --- ways ---------------------------------------------------------------------------------
 
+    @functools.cached_property
+    def rows(self) -> int:
+        """How many operations are recorded; derivatives of many choices are traced one by one."""
+        return len(tg.record(self.functions["f"], *point(self.texts[0])))
+
     def applies(self, mode: Mode) -> bool:
         program = self.program
         size = sum(int(np.prod(a.shape or ())) for a in program.arguments[: self.k])
@@ -90,6 +96,7 @@ class Checked:
             "array": program.is_array,
             "no data": self.k == len(program.arguments),
             "loops": bool(program.kinds & {"loops", "nested loops"}),
+            "short": "nested loops" not in program.kinds or self.rows < 3000,
         }
         if mode.gives == "map" and not (has["no data"] and self.k):
             return False
