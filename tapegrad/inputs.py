@@ -65,16 +65,8 @@ class Inputs(InputTensors):
 
     def __init__(self, name: str, args, argnums):
         self.single = isinstance(argnums, (int, np.integer))
-        numbers = [argnums] if self.single else list(argnums)
-        for number in numbers:
-            if not -len(args) <= number < len(args):
-                raise ValueError(
-                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
-                    f"{len(args)} positional arguments"
-                )
-        numbers = [number % len(args) for number in numbers]
-        named = list(dict.fromkeys(numbers))  # an argument named twice is one input
-        self._order = [named.index(number) for number in numbers]
+        self._order: list[int] | None = None  # of results, where an argument is named twice
+        named = self._named(name, len(args), argnums)
         self.trees = [args[number] for number in named]
         super().__init__([])
         self.nested = False  # whether an argument is itself recorded
@@ -83,6 +75,23 @@ class Inputs(InputTensors):
         for number, tree in zip(named, made, strict=True):
             replaced[number] = tree
         self.args = tuple(replaced)
+
+    def _named(self, name: str, count: int, argnums) -> list[int]:
+        """Which of the arguments are inputs, each once."""
+        numbers = [argnums] if self.single else list(argnums)
+        for number in numbers:
+            if not -count <= number < count:
+                raise ValueError(
+                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
+                    f"{count} positional arguments"
+                )
+        if len(numbers) == 1:
+            return numbers
+        numbers = [number % count for number in numbers]
+        named = list(dict.fromkeys(numbers))
+        if len(named) < len(numbers):
+            self._order = [named.index(number) for number in numbers]
+        return named
 
     def _record(self, name, tree):
         if isinstance(tree, (np.ndarray, float)):
@@ -97,7 +106,7 @@ class Inputs(InputTensors):
         elif isinstance(value, (float, int)) and not isinstance(value, bool):
             tensor = rt.scalar_leaf(float(value))
         else:
-            array = np.asarray(value_of(unlisted(value)))
+            array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
             tensor = array_input(name, place, memory.copy_of(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
@@ -110,7 +119,9 @@ class Inputs(InputTensors):
     def build(self, values):
         """Values in the structure of the arguments."""
         results = [tree_build(tree, values) for tree in self.trees]
-        return results[0] if self.single else tuple([results[k] for k in self._order])
+        if self._order is not None:
+            return tuple([results[k] for k in self._order])
+        return results[0] if self.single else tuple(results)
 
 
 def array_input(name, place, array):

@@ -168,25 +168,30 @@ def tracing(made):
 @contextlib.contextmanager
 def recording():
     """Record whatever the thread's mode: inside a transform."""
-    before = _mode.recording, _mode.depth, len(_mode.inputs)
+    mode = _mode
+    before = mode.recording, mode.depth, len(mode.inputs)
     try:
-        set_recording(True)
-        _mode.depth += 1
+        if not before[0]:
+            set_recording(True)
+        mode.depth += 1
         yield
     finally:
         try:
-            _go_back(*before)
+            _go_back(mode, *before)
         except BaseException:  # an interrupt: once more
-            _go_back(*before)
+            _go_back(mode, *before)
             raise
 
 
-def _go_back(recording: bool, depth: int, inputs: int) -> None:
+def _go_back(mode: _Mode, recording: bool, depth: int, inputs: int) -> None:
     """Leave transforms; to do it twice changes nothing."""
-    _differentiated.difference_update(_mode.inputs[inputs:])
-    del _mode.inputs[inputs:]
-    _mode.depth = depth
-    set_recording(recording)
+    noted = mode.inputs
+    while len(noted) > inputs:
+        _differentiated.discard(noted[-1])
+        noted.pop()
+    mode.depth = depth
+    if mode.recording != recording:
+        set_recording(recording)
 
 
 def note_input(number: int, differentiated: bool = True) -> None:
