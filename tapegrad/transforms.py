@@ -55,7 +55,8 @@ def value_and_grad(f, argnums=0, has_aux=False):
 
 def first_order(out, value, inputs):
     """Gradients as plain values, by the compiled sweep."""
-    with Sweep() as sweep:
+    traced = rt.trace() is not None  # then guards may read the rows
+    with Sweep(retain=traced) as sweep:
         inputs.prepare(sweep)
         if is_recorded(out):
             plant(sweep, out, np.ones((1, *value.shape), value.dtype))

@@ -104,18 +104,19 @@ class Unwritten(Rewound):
         if picked and is_tensor(self.operand(*picked[0])):
             return self._replaced_at(number, buffer, self.operand(*picked[0]))
         before, base = self.made[buffer], self.base(buffer)
-        out = before._array.copy()
-        part, key = placed(out, base, view), self.key(number, view)
+        made = np.zeros_like(before._array)
+        part, key = placed(made, base, view), self.key(number, view)
         part[key] = self.wrote(number)
-        pairs = []
-        if is_recorded(before):
-            kept = np.ones(base.shape, base.dtype)
-            placed(kept, base, view)[key] = 0.0
-            pairs.append((_array(PUBLIC["where"](kept != 0.0, before, 0.0)), out))
         value = self.operand(source, what)
         if is_tensor(value):
-            pairs.append((self._written(number, value, part), part))
-        return link(out, pairs) if pairs else rt.wrap(out)
+            made = link(made, [(self._written(number, value, part), part)])
+        elif not is_recorded(before):
+            written = before._array.copy()
+            placed(written, base, view)[key] = self.wrote(number)
+            return rt.wrap(written)
+        kept = np.ones(base.shape, base.dtype)
+        placed(kept, base, view)[key] = 0.0
+        return _array(PUBLIC["where"](kept != 0.0, before, made))
 
     def _replaced_at(self, number: int, buffer: int, positions):
         """The same where a traced program computes the positions: any element may be kept."""

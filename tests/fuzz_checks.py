@@ -18,6 +18,12 @@ import tapegrad as tg
 #: Results of float32, and what is compared between ways: rounding alone differs.
 RTOL_FLOAT32, RTOL_WAYS = 5e-3, 1e-8
 ORDER = (0, 0, 1, 2, 0)  # points at which a compiled function is called
+#: What tapegrad may say of a program that NumPy runs.
+REFUSALS = (
+    "cannot be saved: ",
+    "cannot be written to a plain NumPy array",
+    "out= is a plain array",
+)
 FALLBACK = "is called as it is, without a program: "
 
 
@@ -55,12 +61,6 @@ class Checked:
         arguments = self.program.arguments[: self.k]
         return f"({', '.join(laid(a, values_of(a, rng) + 0.125, 'C') for a in arguments)},)"
 
-    def plain(self, text):
-        try:
-            return self.functions["f"](*point(text))
-        except AttributeError:
-            raise Rough("Python's numbers have no such method") from None
-
     def truth(self, text):
         directions = {name: point(one) for name, one in self.directions.items()}
         f = self.functions["out" if self.program.is_array else "f"]
@@ -69,13 +69,16 @@ class Checked:
             if self.program.is_array:
                 self.out, found = found, truth(self.functions["f"], point(text), self.k, directions)
             with np.errstate(all="ignore"):
-                plain = self.plain(text)
+                plain = self.functions["f"](*point(text))
             if np.ndim(found.value):
                 raise Rough("more than one number")
             if not fuzz_oracle.close(np.asarray(plain), found.value, self.rtol / 10):
                 raise Rough("in its own precision NumPy chooses otherwise")
         except Rough as rough:
             self.counts[f"points not used: {rough}"] += 1
+            return None
+        except (AttributeError, TypeError):  # as of a number where another point has an array
+            self.counts["points not used: NumPy refuses the program"] += 1
             return None
         self.counts["points"] += 1
         return found, getattr(self, "out", None)
@@ -85,7 +88,9 @@ class Checked:
     @functools.cached_property
     def rows(self) -> int:
         """How many operations are recorded; derivatives of many choices are traced one by one."""
-        return len(tg.record(self.functions["f"], *point(self.texts[0])))
+        arguments = point(self.texts[0])
+        f = lambda *d: self.functions["f"](*d, *arguments[self.k :])  # noqa: E731
+        return len(tg.record(f, *arguments[: self.k]))
 
     def applies(self, mode: Mode) -> bool:
         program = self.program
@@ -254,7 +259,7 @@ class Checked:
 
     def refused(self, mode, error, done):
         text = f"{type(error).__name__}: {error}"
-        if isinstance(error, NotImplementedError) or "cannot be saved: " in text:
+        if isinstance(error, NotImplementedError) or any(said in text for said in REFUSALS):
             self.counts[f"refused, {mode.name}: {text[:110]}"] += 1
         else:
             self.report(mode, text, done)

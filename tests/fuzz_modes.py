@@ -24,7 +24,7 @@ def backward(p, k, times):
     """Gradients of backward passes over one tape, which add up."""
     tensors = [tg.tensor(a, requires_grad=True) for a in p[:k]]
     made = f(*tensors, *p[k:])
-    times = times if isinstance(made, tg.Tensor) else 0  # else no input is read
+    times = times if getattr(made, "requires_grad", False) else 0  # else no input is read
     for left in reversed(range(times)):
         (made / times).backward(retain_graph=left > 0)
     return tuple(np.zeros_like(a) if t.grad is None else t.grad.numpy() for t, a in zip(tensors, p))

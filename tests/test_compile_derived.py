@@ -179,3 +179,43 @@ def test_windows_that_overlap_add_up():
     for x in (np.zeros(5), np.zeros(5), V, -W):
         same(c.jacobian(x), tg.jacobian(f)(x))
     derived(c, "jacobian")
+
+
+def written_number(x):
+    v = np.cos(x)
+    v[0] = -0.66
+    return np.sum(np.tanh(np.maximum(x[1], 0.1) + v))
+
+
+def written_into_constants(x):
+    v = np.zeros_like(x) + np.arange(4.0)
+    v[[1, 2]] = x[:2] ** 2
+    v[x > 0.0] = x[0] ** 2
+    return np.sum(np.tanh(v) * x)
+
+
+def written_through_views(x):
+    v = np.cos(x) * 1.0
+    v[::-1][1:3][...] = np.array([0.3, 0.4])
+    v[1] *= x[0]
+    return np.sum(np.tanh(v * x))
+
+
+def steered_constant(x):
+    return 3.0 if np.max(0.2 * x**3) > 0.0 else np.sum(x**3)
+
+
+CONSTANTS = [written_number, written_into_constants, written_through_views, steered_constant]
+
+
+@pytest.mark.parametrize("f", CONSTANTS)
+def test_constants_that_are_written_stay_in_second_derivatives(f):
+    rng = np.random.default_rng(3)
+    c = tg.compile(f, verify="never")
+    for x in rng.normal(size=(8, 4)):
+        v = rng.normal(size=4)
+        expected = (tg.grad(f)(x + 1e-6 * v) - tg.grad(f)(x - 1e-6 * v)) / 2e-6
+        np.testing.assert_allclose(tg.hvp(f)(x, v), expected, atol=1e-7)
+        np.testing.assert_allclose(c.hvp(x, v), expected, atol=1e-7)
+        np.testing.assert_allclose(c.hessian(x) @ v, expected, atol=1e-7)
+    assert c._derived["hvp"]._reason is c._derived["hessian"]._reason is None
