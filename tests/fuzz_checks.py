@@ -90,7 +90,10 @@ class Checked:
         """How many operations are recorded; derivatives of many choices are traced one by one."""
         arguments = point(self.texts[0])
         f = lambda *d: self.functions["f"](*d, *arguments[self.k :])  # noqa: E731
-        return len(tg.record(f, *arguments[: self.k]))
+        try:
+            return len(tg.record(f, *arguments[: self.k]))
+        except TypeError:  # refused, as every way says
+            return 0
 
     def applies(self, mode: Mode) -> bool:
         program = self.program
