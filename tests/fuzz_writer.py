@@ -195,7 +195,7 @@ class Writer:
         key = self.key(name)
         try:
             part = eval(f"{name}[{key}]", self.values)
-        except IndexError:
+        except REFUSED:
             raise Rejected from None
         what = self.random.random()
         if what < 0.3:
