@@ -84,7 +84,7 @@ def rows_of(out, inputs, recorded: bool) -> list:
     """The Jacobian of one result by each input, in reverse: a sweep for some rows at a time."""
     shape = shape_of(out)
     if not is_recorded(out) or not np.prod(shape, dtype=np.int64):
-        return [np.zeros(shape + t.shape, array_of(out).dtype) for t in inputs.tensors]
+        return [np.zeros(shape + t.shape, array_of(t).dtype) for t in inputs.tensors]
     if recorded:
         joined = settled(lambda: _recorded_rows(out, inputs))
     else:

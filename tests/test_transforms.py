@@ -229,3 +229,10 @@ def test_an_argument_named_twice(argnums):
     close(products, [np.diag((y, x)[k]) for k in argnums])
     with pytest.raises(ValueError, match="out needs argnums that name each argument once"):
         compiled.grad(x, y, out=tuple(np.zeros(3) for _ in argnums))
+
+
+def test_jacobians_of_constants_have_the_dtype_of_the_input():
+    x = np.ones(3, np.float32)
+    for f in (lambda x: np.ones(2), lambda x: np.array([1, 2]), lambda x: x[:0]):
+        found = tg.jacobian(f)(x)
+        assert found.dtype == np.float32 and not found.any()
