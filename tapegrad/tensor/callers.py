@@ -73,7 +73,7 @@ def function_of_math(frame: types.FrameType) -> str | None:
         value = known.get(name)
         if owner is math and callable(getattr(math, name, None)):
             found = name
-        elif value in (float, complex):
+        elif value is float or value is complex:
             found = None
         elif getattr(math, _name(value), None) is value and value is not None:
             found = _name(value)
