@@ -1,7 +1,8 @@
-"""Interrupts while the store opens a chunk, or lets some go: what is left is whole."""
+"""Interrupts, or finalisers that record, while chunks are opened and let go: all stays whole."""
 
 import itertools
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -88,3 +89,27 @@ def test_an_interrupt_leaves_the_store_whole(call):
         if not found:
             break
     assert at > 20
+
+
+def test_finalisers_of_what_is_let_go_record():
+    made = []
+
+    def record():
+        store._limits["chunks"] = 0  # a look as soon as there is no room
+        x = tg.tensor(V, requires_grad=True)
+        made.append((x, np.sum(x * x)))
+
+    for _ in range(6):
+        y = np.sin(tg.tensor(V, requires_grad=True))
+        weakref.finalize(y._array, record)
+        store._limits["chunks"] = store.FEWEST_CHUNKS
+        open_chunk()
+    del y
+    open_and_look()
+    assert len(made) == 6
+    look()
+    check_headers()
+    for x, result in made:
+        result.backward()
+        np.testing.assert_array_equal(x.grad.numpy(), 2 * V)
+    check_gradients()

@@ -218,12 +218,18 @@ def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
-    for prepare in before_look:
-        prepare()
+    with Kept():  # a finaliser of what goes may record, and is not to look itself
+        for prepare in before_look:
+            prepare()
+        _let_go()
+
+
+def _let_go() -> None:
     current = order[-1] if order else -1
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
-    sequence = np.array(input_slots + order, np.int64)
+    known = list(order)
+    sequence = np.array(input_slots + known, np.int64)
     marks = Marks(max(chunks) + 1)
     compiled["reach"](
         table.ctypes.data,
@@ -234,10 +240,12 @@ def look() -> None:
         current,
     )
     given = 0
-    for slot in list(order):
+    for slot in known:
+        if slot == current:
+            continue
         base = slot << layout.ROWS_BITS
         given += compiled["release_rows"](int(table[slot]), marks.address, base)
-        if slot != current and not marks.has(slot):
+        if not marks.has(slot):
             order.remove(slot)
             _give_back(slot)
     given += _recycle_inputs(marks.rows, retired)
