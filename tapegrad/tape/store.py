@@ -20,7 +20,7 @@ from ..codegen.factory import functions, once
 from ..ops.table import BY_CODE, MOST_CODES, Pointwise
 from ..sweep import reach
 from .marks import Marks
-from .native import get_word, immortal, mortal, set_word
+from .native import STATE, get_word, immortal, mortal, set_word
 
 #: A look is not worth its time below these.
 FEWEST_CHUNKS, FEWEST_BYTES = 48, 128 << 20
@@ -34,6 +34,18 @@ input_slots: list[int] = []  # slots of chunks of inputs
 _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
+#: Where the recorder keeps the chunk that it writes to; the last one says that there is room.
+_CHUNK_WORDS = np.array(
+    [
+        layout.STATE_ROW,
+        layout.STATE_ROW_END,
+        layout.STATE_ID,
+        layout.STATE_CHUNK,
+        layout.STATE_REFERENCE,
+        layout.STATE_REFERENCE_END,
+    ]
+)
+_CHUNK_WORDS //= 8
 #: Sweeps under way, by identity, with their threads: they run without the interpreter lock, and
 #: nothing may go then. One is entered with `lock` held: a look that has begun is over then.
 sweeping: dict[int, tuple[object, int]] = {}
@@ -107,20 +119,29 @@ def new_chunk() -> None:
 
 
 def _new_chunk() -> None:
-    set_word(layout.STATE_REFERENCE_END, 0)  # one word: from here on no thread finds room
-    seal()
+    _close()
     grown = get_word(layout.STATE_BYTES) > get_word(layout.STATE_BYTES_LIMIT)
     if (grown or len(order) >= _limits["chunks"]) and not is_sweeping():
         look()
-    slot = _new_slot()
-    order.append(slot)
+    _open(_new_slot())
+
+
+def _close() -> None:
+    """Leave no room in the current chunk, and write into its header how full it is."""
+    set_word(layout.STATE_REFERENCE_END, 0)  # one word: from here on no thread finds room
+    seal()
+
+
+def _open(slot: int) -> None:
+    """Let rows be written to a chunk from here on."""
     start = int(table[slot])
-    set_word(layout.STATE_ROW, start + _ROWS_AT)
-    set_word(layout.STATE_ROW_END, start + _REFERENCES_AT)
-    set_word(layout.STATE_ID, slot << layout.ROWS_BITS)
-    set_word(layout.STATE_CHUNK, start)
-    set_word(layout.STATE_REFERENCE, start + _REFERENCES_AT)
-    set_word(layout.STATE_REFERENCE_END, start + layout.CHUNK_BYTES)
+    references = start + _REFERENCES_AT
+    rows = start + _ROWS_AT, references, slot << layout.ROWS_BITS
+    words = np.array([*rows, start, references, start + layout.CHUNK_BYTES])
+    _close()  # whatever has run meanwhile, a finaliser say, may have opened another chunk
+    # The list and the words are of one chunk at any moment. Python sees to signals and other
+    # threads where something is called: nothing is from here on.
+    order[sys.maxsize :], STATE[_CHUNK_WORDS] = [slot], words
 
 
 @once
@@ -197,12 +218,18 @@ def look() -> None:
     """Let go of what no live tensor reaches; the chunk that is being written stays."""
     global looks
     looks += 1
-    for prepare in before_look:
-        prepare()
+    with Kept():  # a finaliser of what goes may record, and is not to look itself
+        for prepare in before_look:
+            prepare()
+        _let_go()
+
+
+def _let_go() -> None:
     current = order[-1] if order else -1
     compiled = _reach()
     retired = list(_retired)  # an input that another thread retires from here on may be read by now
-    sequence = np.array(input_slots + order, np.int64)
+    known = list(order)
+    sequence = np.array(input_slots + known, np.int64)
     marks = Marks(max(chunks) + 1)
     compiled["reach"](
         table.ctypes.data,
@@ -213,10 +240,12 @@ def look() -> None:
         current,
     )
     given = 0
-    for slot in list(order):
+    for slot in known:
+        if slot == current:
+            continue
         base = slot << layout.ROWS_BITS
         given += compiled["release_rows"](int(table[slot]), marks.address, base)
-        if slot != current and not marks.has(slot):
+        if not marks.has(slot):
             order.remove(slot)
             _give_back(slot)
     given += _recycle_inputs(marks.rows, retired)
@@ -347,8 +376,8 @@ def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
         viewed = sys.getrefcount(_arrays[number]) > ours + 1
         if not marks[number] and not viewed:
             entries[id(_arrays[number])] -= 1
+            _retired.remove(number)  # first: an interrupt here at most keeps the array
             given += _arrays.pop(number).nbytes
-            _retired.remove(number)
             _free_inputs.append(number)
             for rows in attached, watched:
                 rows.get(number >> layout.ROWS_BITS, {}).pop(number, None)
