@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .tape.overlaps import add_to_windows
 from .tape.tape import bounds
-from .tape.windows import add_to_windows
 from .tensor import PUBLIC
 from .tensor import runtime as rt
 from .tensor.einsum import shown

@@ -13,8 +13,8 @@ from .adjoint_rules import grouped_axes, product_of_others, shares
 from .infinities import symmetric_product as product
 from .layouts import cast
 from .ops.table import find
+from .tape.overlaps import add_to_windows
 from .tape.tape import name_of_row
-from .tape.windows import add_to_windows
 from .tensor.apply import apply
 from .tensor.einsum import einsum
 from .tensor.indexing import deposit

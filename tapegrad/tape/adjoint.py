@@ -11,7 +11,7 @@ from ..codegen import layout
 from ..codegen.frame import MIRROR_HEADER
 from .compiled import address_of, compiled, undoing
 from .marks import Marks
-from .windows import add_to_windows
+from .overlaps import add_to_windows
 from .work import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
 
