@@ -1,6 +1,7 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 import importlib as _importlib
+import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import anomaly as _anomaly
@@ -15,6 +16,7 @@ from .autograd import (
     set_grad_enabled,
 )
 from .custom import elementwise
+from .custom import operation_of as _operation_of  # noqa: F401  # pickles name it
 from .custom_vjp import custom_vjp
 from .jacobians import hessian, jacobian
 from .mapping import vmap
@@ -66,6 +68,11 @@ globals().update(_public)
 for _module in (_checks, _anomaly):
     vars(autograd).update({name: getattr(_module, name) for name in _module.__all__})
 vars(autograd).update(functional=functional, profiler=profiler)
+
+# Pickles name functions and classes by their modules: by this one, wherever the code moves.
+for _name in {*__all__, "_operation_of"} - {"compile", "load"}:
+    if isinstance(_given := globals()[_name], (type, _types.FunctionType)):
+        _given.__module__, _given.__qualname__ = __name__, _name
 
 #: Programs are a fifth of the package: imported when first asked for.
 _LATER = {"compile": ".compiling", "load": ".loading"}

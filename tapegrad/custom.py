@@ -47,10 +47,11 @@ class Elementwise:
         """The operation itself travels, not the function: another process needs no source."""
         op = self.declaration
         content = (self.__name__, len(op.inputs), op.value, op.slopes, op.steps)
-        return _again, (content, self._names, self._defaults, self.__doc__)
+        return operation_of, (content, self._names, self._defaults, self.__doc__)
 
 
-def _again(content, names, defaults, doc):
+def operation_of(content, names, defaults, doc):
+    """The operation that a pickle, or a function read just now, describes."""
     return Elementwise(content[0], _declared(*content), names, defaults, doc)
 
 
@@ -91,7 +92,7 @@ def elementwise(function=None, *, slopes=None):
         )
     names, defaults = _inputs_of(function)
     content = _content(function, names, slopes)
-    return _again(content, names, defaults, inspect.getdoc(function))
+    return operation_of(content, names, defaults, inspect.getdoc(function))
 
 
 def _inputs_of(function):

@@ -140,7 +140,7 @@ def deposit_rule(walk, number):
     return reshape(made, (walk.directions, *out.shape))
 
 
-@named
+@named("tangent_rules.repeated")
 def _repeated(positions, directions, size):
     """Positions in arrays of a size that lie one after the other, in each of them."""
     return np.asarray(positions, np.int64).ravel() + size * np.arange(directions)[:, None]

@@ -149,13 +149,13 @@ class Unwritten(Rewound):
         return _array(PUBLIC["reshape"](deposit(values, places[last], part.size), part.shape))
 
 
-@named
+@named("unwritten.places")
 def _places(positions, places):
     """Where in a buffer elements of a view of it are, the view holding the places."""
     return places.ravel()[np.ravel(positions).astype(np.int64)].astype(np.int64)
 
 
-@named
+@named("unwritten.is_last")
 def _is_last(places):
     """Which of the places are not named again after them."""
     last = np.zeros(np.shape(places), bool)

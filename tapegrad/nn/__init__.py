@@ -26,3 +26,8 @@ __all__ = [
     "functional",
     "init",
 ]
+
+# Pickles name a class by its module: by this one, wherever the code moves.
+for _name in __all__:
+    if isinstance(_given := globals()[_name], type):
+        _given.__module__ = __name__

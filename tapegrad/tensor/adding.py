@@ -67,7 +67,7 @@ def _sums(value, picked, size: int, dtype):
     return deposit(spread, picked, size)
 
 
-@named
+@named("adding.sums_at")
 def sums_at(values, picked, size, dtype):
     sums = np.zeros(size, dtype)
     np.add.at(sums, picked, values)

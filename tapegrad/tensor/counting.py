@@ -33,13 +33,13 @@ def bincount(x, weights=None, minlength=0):
     return deposit(array_tensor(in_dtype(weights, np.dtype(np.float64))), picked, size)
 
 
-@named
+@named("counting.bins")
 def _bins(x, minlength):
     """The length of bincount's result."""
     return max(int(np.max(x, initial=-1)) + 1, int(minlength))
 
 
-@named
+@named("counting.whole")
 def _whole(x):
     return np.asarray(x, np.int64)
 

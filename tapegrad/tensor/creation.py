@@ -170,7 +170,7 @@ def astype(self, dtype, copy=True):
     return convert(self if type(self) is rt.Array else pack(self), dtype)
 
 
-@named
+@named("creation.converted")
 def converted(value, dtype):
     return np.asarray(value).astype(dtype)
 

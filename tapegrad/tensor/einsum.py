@@ -301,7 +301,7 @@ def einsum(subscripts, *operands, optimize=True):
     return result(contract("einsum", a, b, labels_a, labels_b, out))
 
 
-@named
+@named("einsum.unrecorded")
 def _unrecorded(*values, subscripts, labels, out, optimize):
     """einsum of arrays: NumPy's, but two of floats are contracted by BLAS also in batches."""
     if len(values) != 2 or np.result_type(*values) not in FLOATS:

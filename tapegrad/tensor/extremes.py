@@ -163,7 +163,7 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
     return made
 
 
-@named
+@named("extremes.middle")
 def _middle(values):
     """Along the last axis, where the middle element is or the middle two; where a NaN is."""
     n, order = values.shape[-1], np.argsort(values, -1, kind="stable")
@@ -193,7 +193,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     return gather(x, value, steered(_taken, indices, shape=array.shape, axis=axis, mode=mode))
 
 
-@named
+@named("extremes.taken")
 def _taken(indices, shape, axis, mode):
     """Positions in C order of the elements that `take` picks."""
     n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
@@ -223,6 +223,6 @@ def take_along_axis(x, indices, axis=-1):
     return gather(x, value, steered(_taken_along, indices, shape=x._array.shape, axis=axis))
 
 
-@named
+@named("extremes.taken_along")
 def _taken_along(indices, shape, axis):
     return np.take_along_axis(grid(shape), indices, axis)

@@ -78,7 +78,7 @@ def as_tuple(key) -> tuple:
     return key if isinstance(key, tuple) else (key,)
 
 
-@named
+@named("indexing.positions_of")
 def _positions_of(*parts, shape, is_tuple):
     return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
 

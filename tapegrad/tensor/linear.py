@@ -148,7 +148,7 @@ def vdot(a, b):
     return _along("vdot", _flat(a), _flat(b), (0,), (0,))
 
 
-@named
+@named("linear.vecdot")
 def _vecdot(x1, x2, axis):
     return np.einsum("...i,...i->...", *[np.moveaxis(np.asarray(x), axis, -1) for x in (x1, x2)])
 

@@ -151,6 +151,6 @@ def stack_equal(items):
     return link(out, [(in_dtype(item, out.dtype), out[k, ...]) for k, item in enumerate(items)])
 
 
-@named
+@named("linking.stacked")
 def _stacked(*values):
     return np.stack(values)

@@ -99,14 +99,14 @@ def _extreme(size, axes, keepdims, largest):
     return apply("divide", _total(apply("where", chosen, size, 0.0), axes, keepdims), count)
 
 
-@named
+@named("norms.chosen")
 def _chosen(values, axes, largest):
     """Which elements are the largest or smallest along axes; all where there is a NaN."""
     best = (np.max if largest else np.min)(values, axis=axes, keepdims=True)
     return (values == best) | np.isnan(best)
 
 
-@named
+@named("norms.count")
 def _count(chosen, axes, keepdims, dtype):
     return np.sum(chosen, axis=axes, keepdims=keepdims).astype(dtype)
 

@@ -38,7 +38,7 @@ def arange(start, stop=None, step=1, dtype=None):
     return made.astype(plain.dtype, copy=False) if is_tensor(made) else wrap(plain)
 
 
-@named
+@named("ranges.count")
 def _count(start, stop, step):
     """How many numbers arange gives."""
     return len(np.arange(start, stop, step))

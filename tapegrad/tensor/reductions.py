@@ -62,7 +62,7 @@ def masked(where, x, otherwise):
     return apply("where", mask, x, otherwise)
 
 
-@named
+@named("reductions.mask")
 def _mask(where, shape):
     return np.broadcast_to(np.asarray(where, bool), shape)
 
@@ -131,7 +131,7 @@ def count_along(x, axes, where=True):
     return int(np.prod([shape[k] for k in axes], dtype=np.int64))
 
 
-@named
+@named("reductions.count")
 def _count(where, shape, axes):
     return np.sum(_mask(where, shape), axis=axes, keepdims=True)
 
@@ -145,7 +145,7 @@ def _per_count(x, total, axes, keepdims, where, ddof=0):
     return apply("divide", total, n)
 
 
-@named
+@named("reductions.divisor")
 def _divisor(n, ddof, axes):
     return np.squeeze(np.maximum(n - ddof, 0).astype(np.float64), axes)
 

@@ -25,11 +25,16 @@ NAMED: dict[str, Callable] = {}
 MOST_GUARDS = 64
 
 
-def named(function):
-    """Give a function a name in files: that of its module and its own."""
-    module = function.__module__.rpartition(".")[2]
-    NAMED[f"{module}.{function.__name__.strip('_')}"] = function
-    return function
+def named(name: str):
+    """Give a function a name in files, which stays when the function moves."""
+
+    def enter(function):
+        if name in NAMED:
+            raise ValueError(f"two functions have the name {name} in files")
+        NAMED[name] = function
+        return function
+
+    return enter
 
 
 @dataclasses.dataclass
@@ -160,7 +165,7 @@ def name_of(function) -> str:
 _OF_OWN_SHAPE = frozenset((np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract))
 
 
-@named
+@named("steering.shapes")
 def _shapes(*values, function, keywords):
     """The shapes of all results of a function, one after the other."""
     made = function(*values, **keywords)
@@ -168,7 +173,7 @@ def _shapes(*values, function, keywords):
     return np.array([n for part in parts for n in np.shape(part)])
 
 
-@named
+@named("steering.part")
 def _part(*values, function, number, keywords):
     """One result of a function that has several."""
     return function(*values, **keywords)[number]
