@@ -115,8 +115,8 @@ def gradient_beside_a_parameter(operations, times=5):
 def operation_costs(name, size, operations, times=5):
     """Return the seconds that one row of an op takes to record, and its reverse step."""
     import tapegrad as tg
-    from tapegrad.ops import samples
-    from tapegrad.ops.table import TABLE
+    from tapegrad._core.ops import sample_inputs as samples
+    from tapegrad._core.ops.table import TABLE
 
     call, inputs = samples.example(TABLE[name], (size,), np.random.default_rng(0), tg)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from benchmarks import workload_definitions as definitions
-from tapegrad.codegen import vmath
+from tapegrad._core.codegen import vector_math
 
 #: Sums may be taken in any order, as several lanes of one register.
 _LANES = {"error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz"}, "cache": True}
@@ -133,11 +133,11 @@ def prices_gradient(spot, strike, time, volatility, to_spot, to_strike, to_time,
     for i in range(spot.size):
         s, k, t, v = spot[i], strike[i], time[i], volatility[i]
         root = math.sqrt(t)
-        d1 = (vmath.log(s / k) + (rate + 0.5 * v * v) * t) / (v * root)
-        n1 = 0.5 * (1 + vmath.erf(d1 * scale))
-        n2 = 0.5 * (1 + vmath.erf((d1 - v * root) * scale))
-        discount = vmath.exp(-rate * t)
-        peak = s * vmath.exp(-0.5 * d1 * d1) * density
+        d1 = (vector_math.log(s / k) + (rate + 0.5 * v * v) * t) / (v * root)
+        n1 = 0.5 * (1 + vector_math.erf(d1 * scale))
+        n2 = 0.5 * (1 + vector_math.erf((d1 - v * root) * scale))
+        discount = vector_math.exp(-rate * t)
+        peak = s * vector_math.exp(-0.5 * d1 * d1) * density
         total += s * n1 - k * discount * n2
         to_spot[i] = n1
         to_strike[i] = -discount * n2

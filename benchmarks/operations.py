@@ -2,7 +2,7 @@
 
 import tapegrad  # noqa: F401  (declares the rows)
 from benchmarks import figures
-from tapegrad.ops.table import TABLE
+from tapegrad._core.ops.table import TABLE
 
 
 def track_record(name):

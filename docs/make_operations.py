@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.ops.table import TABLE, Pointwise
-from tapegrad.tensor import runtime
-from tapegrad.tensor.namespace import OF_NUMPY
+from tapegrad._core.ops.table import TABLE, Pointwise
+from tapegrad._core.tensor import runtime
+from tapegrad._core.tensor.registry import OF_NUMPY
 
 PAGE = Path(__file__).resolve().parent / "operations.md"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.ops.table import TABLE
-from tapegrad.tape.picture import BLUE, FONT, GREEN, INK, PALE, RED
-from tapegrad.tape.tape import Tape
+from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tape.svg import BLUE, FONT, GREEN, INK, PALE, RED
+from tapegrad._core.tape.tape import Tape
 
 try:
     import matplotlib.pyplot as plt

@@ -4,33 +4,35 @@ import importlib as _importlib
 import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import anomaly as _anomaly
-from . import autograd, functional, nn, optim, profiler
-from . import gradcheck as _checks
+from . import autograd, nn, optim
+from ._core.operations import PUBLIC as _public
+from ._core.tape.tape import Tape
+from ._core.tensor.runtime import Tensor
+from ._custom.custom_vjp import custom_vjp
+from ._custom.elementwise import elementwise
+from ._custom.elementwise import operation_of as _operation_of  # noqa: F401  # pickles name it
+from ._program import record
+from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
+from ._transforms.jacobians import hessian, jacobian
+from ._transforms.vmap import vmap
+from .autograd import anomaly_mode as _anomaly
 from .autograd import (
     enable_grad,
+    functional,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    profiler,
     set_grad_enabled,
 )
-from .custom import elementwise
-from .custom import operation_of as _operation_of  # noqa: F401  # pickles name it
-from .custom_vjp import custom_vjp
-from .jacobians import hessian, jacobian
-from .mapping import vmap
-from .nn.random import manual_seed
-from .program import record
-from .projections import check_grads
-from .tape.tape import Tape
-from .tensor import PUBLIC as _public
-from .tensor.runtime import Tensor
-from .transforms import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
+from .autograd import gradcheck as _checks
+from .nn.functional._random import manual_seed
+from .testing import check_grads
 
 if _TYPE_CHECKING:
-    from .compiling import compile
-    from .loading import load
+    from ._program.compile import compile
+    from ._program.load import load
 
 __version__ = "0.1.0"
 

@@ -10,14 +10,14 @@ import numpy as np
 from llvmlite import binding as llvm
 from numba import types
 
-from tapegrad.codegen import cells, symbols
-from tapegrad.codegen.frame import MIRROR_HEADER
-from tapegrad.codegen.layout import BLOCK, CACHE_LINE
-from tapegrad.codegen.memory import c_function, helper, load_i64
-from tapegrad.replay import parts
-from tapegrad.sweep import run_memory
-from tapegrad.tape import adjoint, work
-from tapegrad.tensor import memory
+from tapegrad._core.codegen import adjoint_memory, external_symbols
+from tapegrad._core.codegen.intrinsics import c_function, helper, load_i64
+from tapegrad._core.codegen.layout import BLOCK, CACHE_LINE
+from tapegrad._core.codegen.sweep_frame import MIRROR_HEADER
+from tapegrad._core.sweep import elementwise_run_layout
+from tapegrad._core.tape import reverse_sweep, workspace
+from tapegrad._core.tensor import buffer_pool
+from tapegrad._program.replay import parts
 
 _word = types.int64
 _poison = c_function("__asan_poison_memory_region", types.none(_word, _word))
@@ -48,15 +48,19 @@ def _empty(shape, dtype=np.float64):
     return np.empty(shape, dtype)
 
 
-def _begin_work(self, usual=work.Work.__init__):
+def _begin_work(self, usual=workspace.Work.__init__):
     usual(self)
     start = -self.scratch.ctypes.data % CACHE_LINE
-    scratch = cut(self.scratch[start : start + run_memory.SCRATCH_BYTES], self.scratch)
-    for end in range(run_memory.AT_VALUES + 8 * BLOCK, len(scratch), run_memory.BLOCK_BYTES):
-        _leave(scratch.ctypes.data + end, run_memory.BLOCK_BYTES - 8 * BLOCK)
+    scratch = cut(self.scratch[start : start + elementwise_run_layout.SCRATCH_BYTES], self.scratch)
+    for end in range(
+        elementwise_run_layout.AT_VALUES + 8 * BLOCK,
+        len(scratch),
+        elementwise_run_layout.BLOCK_BYTES,
+    ):
+        _leave(scratch.ctypes.data + end, elementwise_run_layout.BLOCK_BYTES - 8 * BLOCK)
 
 
-def _adopt(self, tensor, usual=adjoint.Sweep.adopt):
+def _adopt(self, tensor, usual=reverse_sweep.Sweep.adopt):
     made = block = usual(self, tensor)
     if made.size == 0:  # NumPy lets it begin anywhere
         return made
@@ -67,7 +71,7 @@ def _adopt(self, tensor, usual=adjoint.Sweep.adopt):
     return made
 
 
-_usual_memory_for = cells.memory_for
+_usual_memory_for = adjoint_memory.memory_for
 
 
 @helper
@@ -82,12 +86,12 @@ def _memory_for(frame, size, clear):
 def cut_to_size():
     """Let all that tapegrad makes be of the size that it needs."""
     parts.aligned = _aligned
-    memory.empty = _empty
-    work.Work.__init__ = _begin_work
-    adjoint.Sweep.adopt = _adopt
-    cells.memory_for = _memory_for
-    cells.POOL_LEAST = 1 << 62
-    cells.SEED_STEP = 8  # what is left between two seeds is less than an element
+    buffer_pool.empty = _empty
+    workspace.Work.__init__ = _begin_work
+    reverse_sweep.Sweep.adopt = _adopt
+    adjoint_memory.memory_for = _memory_for
+    adjoint_memory.POOL_LEAST = 1 << 62
+    adjoint_memory.SEED_STEP = 8  # what is left between two seeds is less than an element
 
 
 def plain_arrays(library):
@@ -104,7 +108,9 @@ def plain_arrays(library):
 def check_blas(library):
     """Let calls of BLAS check the matrices that they are given."""
     for name in ("dgemm", "sgemm", "dgemv", "sgemv"):
-        symbols.LOADERS[f"blas_{name}"] = _checked(library, name, symbols.LOADERS[f"blas_{name}"])
+        external_symbols.LOADERS[f"blas_{name}"] = _checked(
+            library, name, external_symbols.LOADERS[f"blas_{name}"]
+        )
 
 
 def _checked(library, name, usual):

@@ -8,7 +8,7 @@ import pytest
 from checked_memory import check_blas, cut_to_size, plain_arrays
 from checked_text import ACCESS, LANE, with_checks
 
-from tapegrad.codegen import factory, pipeline
+from tapegrad._core.codegen import factory, numba_pipeline
 
 library = ctypes.CDLL(os.environ["CHECKED_ACCESS"])
 library.checked_reports.restype = ctypes.c_char_p
@@ -30,7 +30,7 @@ def _checked(usual):
     return optimised
 
 
-pipeline.optimised = _checked(pipeline.optimised)
+numba_pipeline.optimised = _checked(numba_pipeline.optimised)
 _usual_magic = factory.magic
 factory.magic = lambda: _usual_magic() + "checked"
 cut_to_size()

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tapegrad.program import optimising, program
-from tapegrad.program.checking import check
-from tapegrad.replay import lanes
+from tapegrad._program.build import executable
+from tapegrad._program.files.verify import check
+from tapegrad._program.native import simd_planning
+from tapegrad._program.passes import pipeline
 
 #: Parts of the checked build, which need a library that it loads.
 collect_ignore = ["checked_memory.py", "checked_plugin.py"]
@@ -51,10 +52,10 @@ def checked(monkeypatch):
 
         return changed
 
-    passes = {"converted": lambda code: code, **optimising.PASSES}
+    passes = {"converted": lambda code: code, **pipeline.PASSES}
     passes = {name: after(one) for name, one in passes.items()}
-    monkeypatch.setattr(optimising, "PASSES", passes)
-    monkeypatch.setattr(program, "sum_chains", after(program.sum_chains))
+    monkeypatch.setattr(pipeline, "PASSES", passes)
+    monkeypatch.setattr(executable, "sum_chains", after(executable.sum_chains))
 
 
 @pytest.fixture
@@ -65,4 +66,4 @@ def rng():
 @pytest.fixture
 def whole_loops(monkeypatch):
     """Native code takes no loop apart."""
-    monkeypatch.setattr(lanes, "FEWEST", 1 << 30)
+    monkeypatch.setattr(simd_planning, "FEWEST", 1 << 30)

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from program_parts import call
 from rows import expression
 
-from tapegrad.ops.table import BY_CODE, TABLE
-from tapegrad.replay.parts import Run
-from tapegrad.replay.steps import Elementwise, View, contiguous
+from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._program.ir.steps import Elementwise, View, contiguous
+from tapegrad._program.replay.parts import Run
 
 
 def places(view):

@@ -17,10 +17,10 @@ import saved_functions
 from fences import fenced, release
 
 import tapegrad as tg
-from tapegrad.inputs import tree_leaves
-from tapegrad.program import container, files
-from tapegrad.replay import parts
-from tapegrad.tensor import memory
+from tapegrad._core.tensor import buffer_pool
+from tapegrad._derivatives.inputs import tree_leaves
+from tapegrad._program.files import archive, file_format
+from tapegrad._program.replay import parts
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
 MOST_BYTES = 1 << 22
@@ -74,7 +74,7 @@ def flip(content, rng):
 
 def damage(path, rng):
     """Write a file damaged in one of three places: its header, its numbers, its bytes."""
-    header, pools = container.read(path)
+    header, pools = archive.read(path)
     where = rng.random()
     if where < 0.7:
         for _ in range(1 if rng.random() < 0.8 else 3):
@@ -84,7 +84,7 @@ def damage(path, rng):
         pool = pools.pools[name]
         pools.pools[name] = np.frombuffer(flip(pool.tobytes(), rng), pool.dtype)
     made = path.with_name("damaged.npz")
-    container.write(made, header, pools.pools)
+    archive.write(made, header, pools.pools)
     if where >= 0.9:
         made.write_bytes(flip(made.read_bytes(), rng))
     return made
@@ -140,7 +140,7 @@ def attempt(path, given) -> str:
 
 def main(count, seed, unchecked):
     if unchecked:
-        files.check = lambda code, most: None
+        file_format.check = lambda code, most: None
     rng, found = np.random.default_rng(seed), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         saved = []
@@ -149,7 +149,10 @@ def main(count, seed, unchecked):
             saved_functions.compiled(f).save(path)
             saved.append((path, given))
         parts.aligned = fenced
-        memory.maker, memory.empty = lambda shape: fenced, lambda shape, dtype=None: fenced(shape)
+        buffer_pool.maker, buffer_pool.empty = (
+            lambda shape: fenced,
+            lambda shape, dtype=None: fenced(shape),
+        )
         for path, given in saved:
             assert attempt(path, given) == "evaluated", path
         for _ in range(count):

@@ -24,8 +24,8 @@ import numpy as np
 from hostile_arguments import ERRORS, V, compiled, curve, leaf, strange_arguments
 
 import tapegrad as tg
-from tapegrad.tape import store, work
-from tapegrad.tensor import runtime
+from tapegrad._core.tape import store, workspace
+from tapegrad._core.tensor import runtime
 
 W = np.array([1.0, -2.0, 3.0, 0.5, 2.5])
 
@@ -418,7 +418,7 @@ def held() -> dict[str, int]:
     with store.lock:
         store.seal()
         store.look()
-    assert not store.is_sweeping() and not work._reading() and not work._waiting
+    assert not store.is_sweeping() and not workspace._reading() and not workspace._waiting
     found = store.statistics()
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[1])

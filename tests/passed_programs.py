@@ -3,15 +3,11 @@
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.ops.table import BY_CODE
-from tapegrad.program.checking import check
-from tapegrad.program.folding import fold
-from tapegrad.program.program import Program
-from tapegrad.program.pruning import drop_unread
-from tapegrad.program.simplifying import simplify
-from tapegrad.program.subexpressions import share_results
-from tapegrad.replay.layout import FINISHED
-from tapegrad.replay.steps import (
+from tapegrad._core.ops.table import BY_CODE
+from tapegrad._core.tensor import runtime
+from tapegrad._program.build.executable import Program
+from tapegrad._program.files.verify import check
+from tapegrad._program.ir.steps import (
     GUARD,
     Code,
     Computed,
@@ -22,7 +18,11 @@ from tapegrad.replay.steps import (
     Scalars,
     View,
 )
-from tapegrad.tensor import runtime
+from tapegrad._program.passes.algebra import simplify
+from tapegrad._program.passes.constant_folding import fold
+from tapegrad._program.passes.cse import share_results
+from tapegrad._program.passes.dead_code import drop_unread
+from tapegrad._program.replay.run_layout import FINISHED
 
 runtime.start()  # before anything is compiled
 FLOAT = np.dtype(np.float64)

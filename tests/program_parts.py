@@ -4,8 +4,8 @@ import ctypes
 
 import numpy as np
 
-from tapegrad.replay.parts import Run
-from tapegrad.replay.steps import ARENA
+from tapegrad._program.ir.steps import ARENA
+from tapegrad._program.replay.parts import Run
 
 _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 

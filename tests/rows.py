@@ -12,9 +12,9 @@ import numpy as np
 import scipy.special
 
 import tapegrad as tg
-from tapegrad.ops.samples import points
-from tapegrad.ops.table import TABLE, Pointwise
-from tapegrad.sweep import kernels
+from tapegrad._core.ops.sample_inputs import points
+from tapegrad._core.ops.table import TABLE, Pointwise
+from tapegrad._core.sweep import kernels
 
 ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
 NAMES = [op.name for op in ROWS]

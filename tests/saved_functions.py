@@ -3,7 +3,7 @@
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.program.planning import LARGE
+from tapegrad._program.passes.input_planning import LARGE
 
 A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)
 X = np.array([0.3, -0.7, 1.1, 0.2, -0.4, 0.9, -1.2, 0.5, 1.7, -0.1, 0.8, 0.6])

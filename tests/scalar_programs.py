@@ -4,11 +4,11 @@ import numpy as np
 import rows
 from program_parts import call
 
-from tapegrad.ops.table import BY_CODE, TABLE
-from tapegrad.replay.layout import FINISHED, RUN_FAILED
-from tapegrad.replay.native_scalars import native
-from tapegrad.replay.parts import Run
-from tapegrad.replay.steps import GUARD, Scalars
+from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._program.ir.steps import GUARD, Scalars
+from tapegrad._program.native.scalar_code import native
+from tapegrad._program.replay.parts import Run
+from tapegrad._program.replay.run_layout import FINISHED, RUN_FAILED
 
 
 def numbers(n, seed=0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
+from tapegrad._core.codegen import layout
 
 ROW, REFERENCE = layout.ROW_BYTES, layout.REFERENCE_BYTES
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import native
-from tapegrad.tape.adjoint import Sweep
-from tapegrad.tensor import runtime as rt
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import native_types
+from tapegrad._core.tape.reverse_sweep import Sweep
+from tapegrad._core.tensor import runtime as rt
 
 detect = tg.autograd.detect_anomaly
 
@@ -176,7 +176,7 @@ def test_what_is_not_reached_keeps_no_gradient():
 
 def is_off():
     return (
-        native.get_word(layout.STATE_SPECIAL) == 0
+        native_types.get_word(layout.STATE_SPECIAL) == 0
         and type(rt.row) is type(len)
         and not hasattr(Sweep.run, "__wrapped__")
     )

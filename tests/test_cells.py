@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import store
-from tapegrad.tape.tape import Reader
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import store
+from tapegrad._core.tape.tape import Reader
 
 X = np.array([0.3, 0.5, -0.7, 1.1])
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from checked_text import ACCESS, LANE, readable, size, with_checks
 
-from tapegrad.codegen import pipeline
-from tapegrad.codegen.memory import f64s, helper, load_i64, memcpy, store_f64, store_i64
+from tapegrad._core.codegen import numba_pipeline
+from tapegrad._core.codegen.intrinsics import f64s, helper, load_i64, memcpy, store_f64, store_i64
 
 seen: list = []
 
@@ -33,8 +33,8 @@ def called(text, name, *arguments):
     usual = str(llvm.parse_assembly(text))  # in the words of the LLVM that is installed
     module = llvm.parse_assembly(with_checks(usual))
     module.verify()
-    code = pipeline._target().codegen()._tm.emit_object(module)
-    (address,) = pipeline.load(code, [name])
+    code = numba_pipeline._target().codegen()._tm.emit_object(module)
+    (address,) = numba_pipeline.load(code, [name])
     seen.clear()
     ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(address)(*arguments)
     loaded, stored = set(), set()
@@ -46,7 +46,7 @@ def called(text, name, *arguments):
 def compiled(function, name, arity):
     """The text of a function of words, as it is compiled."""
     signature = f"int64({', '.join(['int64'] * arity)})"
-    return str(pipeline.optimised({name: (helper(function), signature)}))
+    return str(numba_pipeline.optimised({name: (helper(function), signature)}))
 
 
 def text(name, body):
@@ -164,6 +164,6 @@ def test_what_is_not_known_is_an_error(line):
 
 def test_names():
     name = "_ZN8tapegrad7codegen7strided5sum64B4v173B54c8tJTIeFExx"
-    assert readable(name) == "tapegrad.codegen.strided.sum64"
+    assert readable(name) == "tapegrad._core.codegen.strided_sums.sum64"
     assert readable("tapegrad_1_sum") == "tapegrad_1_sum"
     assert size("<8 x i1>") == 1 and size("<3 x double>") == 24 and size("ptr") == 8

@@ -8,7 +8,7 @@ import pytest
 from compiled import check, normal, programs, refused, same
 
 import tapegrad as tg
-from tapegrad import replaying
+from tapegrad._program.dispatch import evaluation
 
 # --- functions of something else ----------------------------------------------------------------
 
@@ -119,24 +119,24 @@ def test_rare_ways_do_not_make_it_give_up():
 def test_programs_are_bounded():
     f = lambda x: x[0] * x[0].item()  # noqa: E731
     c = tg.compile(f)
-    for k in range(replaying.VARIANTS + 8):
+    for k in range(evaluation.VARIANTS + 8):
         for _ in range(3):
             assert c(np.array([float(k)])) == float(k * k)
     (family,) = c._families.found.values()
-    assert len(family.found) == replaying.VARIANTS and programs(c) == replaying.VARIANTS + 8
+    assert len(family.found) == evaluation.VARIANTS and programs(c) == evaluation.VARIANTS + 8
     c(np.array([0.0]))  # the oldest is out
-    assert programs(c) == replaying.VARIANTS + 9
+    assert programs(c) == evaluation.VARIANTS + 9
 
 
 def test_signatures_are_bounded():
     f = lambda x, n: np.sum(x) * n  # noqa: E731
     c = tg.compile(f)
     x = np.arange(3.0)
-    for n in range(replaying.SIGNATURES + 5):
+    for n in range(evaluation.SIGNATURES + 5):
         for _ in range(2):
             assert c(x, n) == 3.0 * n
-    assert len(c._families.found) == replaying.SIGNATURES and c._reason is None
-    calls = [(x, n) for n in range(2 * replaying.SIGNATURES + 2)]
+    assert len(c._families.found) == evaluation.SIGNATURES and c._reason is None
+    calls = [(x, n) for n in range(2 * evaluation.SIGNATURES + 2)]
     assert "pass an int that changes as a float or an array" in refused(f, calls)
 
 

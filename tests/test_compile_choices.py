@@ -12,8 +12,8 @@ import pytest
 from compiled import numbers
 
 import tapegrad as tg
-from tapegrad.ops.samples import points
-from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad._core.ops.sample_inputs import points
+from tapegrad._core.ops.table import TABLE, Pointwise
 
 POINTWISE = {name: op for name, op in TABLE.items() if isinstance(op, Pointwise)}
 

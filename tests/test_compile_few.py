@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.replay.steps import Scalars
+from tapegrad._program.ir.steps import Scalars
 
 MANY = [1.25 * k + 0.1 for k in range(3000)]
 

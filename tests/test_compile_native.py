@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.ops.table import BY_CODE
-from tapegrad.program.background import HOT
-from tapegrad.program.making import TEXTS
-from tapegrad.replay import native_scalars
-from tapegrad.replay.steps import View
+from tapegrad._core.ops.table import BY_CODE
+from tapegrad._program.build.assembly import TEXTS
+from tapegrad._program.dispatch.background import HOT
+from tapegrad._program.ir.steps import View
+from tapegrad._program.native import scalar_code
 
 # --- element-wise chains ------------------------------------------------------------------------
 
@@ -369,7 +369,7 @@ def test_native_code_that_cannot_be_compiled(monkeypatch):
     def fails(*_):
         raise RuntimeError("no space left")
 
-    monkeypatch.setattr(native_scalars, "compile_source", fails)
+    monkeypatch.setattr(scalar_code, "compile_source", fails)
     c = tg.compile(counted, native=True)
     x = np.linspace(0.1, 2.0, 60)
     reason = "counted goes on interpreted: native code for it could not be made .*no space left"

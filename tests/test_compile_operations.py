@@ -8,8 +8,8 @@ import pytest
 from compiled import check, refused
 
 import tapegrad as tg
-from tapegrad.ops.samples import example
-from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad._core.ops.sample_inputs import example
+from tapegrad._core.ops.table import TABLE, Pointwise
 
 F = tg.nn.functional
 #: What has no program.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.program.rounding import agree
+from tapegrad._program.dispatch.rounding import agree
 
 W = np.array([1.0, -2.0, 3.0, 0.5])
 

@@ -5,9 +5,9 @@ import pytest
 from compiled import programs
 
 import tapegrad as tg
-from tapegrad.inputs import tree_leaves
-from tapegrad.program.arguments import structure
-from tapegrad.program.background import HOT
+from tapegrad._derivatives.inputs import tree_leaves
+from tapegrad._program.dispatch.background import HOT
+from tapegrad._program.dispatch.signature import structure
 
 X = np.array([0.5, -1.0, 2.0])
 

@@ -8,11 +8,11 @@ import pytest
 from compiled import is_native, same
 
 import tapegrad as tg
-from tapegrad.program import background, takeover
-from tapegrad.program.background import HOT
-from tapegrad.program.program import Program
-from tapegrad.program.variants import Variants
-from tapegrad.replay import fused, native_scalars
+from tapegrad._program.build.executable import Program
+from tapegrad._program.dispatch import background, takeover
+from tapegrad._program.dispatch.background import HOT
+from tapegrad._program.dispatch.variants import Variants
+from tapegrad._program.native import fused_elementwise, scalar_code
 
 X = np.linspace(0.5, 1.5, 40)
 
@@ -33,18 +33,18 @@ def planted(monkeypatch):
     """Puts faults into the text of native code."""
 
     def plant(right, wrong):
-        for module in (fused, native_scalars):
+        for module in (fused_elementwise, scalar_code):
             compiled = module.compile_source
 
             def faulty(text, exports, compiled=compiled):
                 return compiled(text.replace(right, wrong), exports)
 
             monkeypatch.setattr(module, "compile_source", faulty)
-        fused._compiled.cache_clear()
+        fused_elementwise._compiled.cache_clear()
 
     yield plant
     monkeypatch.undo()
-    fused._compiled.cache_clear()
+    fused_elementwise._compiled.cache_clear()
 
 
 FAULTS = {
@@ -93,7 +93,10 @@ def test_faults_at_other_inputs_are_found(f, planted):
     x = np.full(40, 0.3)
     planted("np.maximum(", "larger(")
     planted("INF, NAN =", "@helper\ndef larger(x, y):\n    return y\n\n\nINF, NAN =")
-    planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
+    planted(
+        fused_elementwise._HEAD,
+        fused_elementwise._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n",
+    )
     c = tg.compile(f, native=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -113,7 +116,10 @@ def test_faults_at_other_inputs_are_found(f, planted):
 def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
     """Native code comes after a call has looked for it, and before it runs a program."""
     planted("np.maximum(", "larger(")
-    planted(fused._HEAD, fused._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n")
+    planted(
+        fused_elementwise._HEAD,
+        fused_elementwise._HEAD + "\n\n@helper\ndef larger(x, y):\n    return x\n\n\n",
+    )
     c, run = tg.compile(arrays, native=True), Variants.run
 
     begun = threading.Event()

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.differentiate import depends_on_others
-from tapegrad.tape import store
-from tapegrad.tape.dependence import dependence_of
-from tapegrad.tape.tape import Reader, needed
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import store
+from tapegrad._core.tape.dependence import dependence_of
+from tapegrad._core.tape.tape import Reader, needed
+from tapegrad._derivatives.recorded_reverse import depends_on_others
 
 MANY = 3 * layout.ROWS
 

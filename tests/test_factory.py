@@ -12,8 +12,8 @@ import numba
 import numpy as np
 import pytest
 
-from tapegrad.codegen import factory, pipeline
-from tapegrad.codegen.memory import apart, helper, load_i64, store_i64
+from tapegrad._core.codegen import factory, numba_pipeline
+from tapegrad._core.codegen.intrinsics import apart, helper, load_i64, store_i64
 
 ROOT = Path(factory.__file__).parents[2]
 WORD = "int64(int64)"
@@ -224,7 +224,7 @@ def test_processes_that_write_the_same_file(tmp_path):
     """Three at once in an empty folder, then one that finds what they made."""
     text = "\ndef export(a):\n    return a + 7000\n"
     code = (
-        "import ctypes; from tapegrad.codegen import factory\n"
+        "import ctypes; from tapegrad._core.codegen import factory\n"
         f"at = factory.compile_source({text!r}, {{'export': 'int64(int64)'}})['export']\n"
         "print(ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(at)(1))"
     )
@@ -259,7 +259,7 @@ class Interrupt(BaseException):
 @pytest.mark.parametrize("after", [1, 2, 3, 4])
 def test_what_was_compiled_before_an_interrupt_is_used_after_it(folder, monkeypatch, after):
     source = f"""
-from tapegrad.codegen.memory import helper
+from tapegrad._core.codegen.intrinsics import helper
 
 @helper
 def inner(a):
@@ -275,7 +275,7 @@ def export(a):
 def other(a):
     return outer(a)
 """
-    lowering = pipeline.typed.NativeLowering
+    lowering = numba_pipeline.typed.NativeLowering
     usual, calls = lowering.run_pass, []
 
     def run_pass(self, state):

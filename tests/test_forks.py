@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import forks
-from tapegrad.tape import store, work
-from tapegrad.tensor import runtime
+from tapegrad._core.codegen import forks
+from tapegrad._core.tape import store, workspace
+from tapegrad._core.tensor import runtime
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
@@ -149,7 +149,7 @@ def test_threads_are_at_work():
 
     def run():
         everything()
-        assert not store.is_sweeping() and not work._readers and not work._waiting
+        assert not store.is_sweeping() and not workspace._readers and not workspace._waiting
         assert not runtime._silent
 
     everything()

@@ -8,8 +8,8 @@ import rows
 from rows import both_ways, leaves, same
 
 import tapegrad as tg
-from tapegrad import forward, tangent_rules
-from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad._core.ops.table import TABLE, Pointwise
+from tapegrad._derivatives import forward_mode, jvp_rules
 
 every_row = pytest.mark.parametrize("op", rows.ROWS, ids=rows.NAMES)
 X = np.array([[0.3, -1.2, 0.7], [2.2, 0.9, 1.7]])
@@ -132,7 +132,7 @@ STRUCTURE |= {"write": written, "scatter": scattered}
 def test_every_op_has_a_tangent_rule_and_a_test():
     structural = {name for name, op in TABLE.items() if not isinstance(op, Pointwise)}
     structural |= {"load", "store"}
-    assert set(tangent_rules.RULES) == structural | {"computed"}  # rows of traced functions only
+    assert set(jvp_rules.RULES) == structural | {"computed"}  # rows of traced functions only
     assert set(STRUCTURE) == structural
 
 
@@ -310,7 +310,7 @@ def test_errors():
 
 
 def test_an_op_without_a_rule_is_refused(monkeypatch):
-    monkeypatch.delitem(forward.RULES, "sum")
+    monkeypatch.delitem(forward_mode.RULES, "sum")
     with pytest.raises(NotImplementedError, match="a forward derivative through sum is not"):
         tg.jvp(np.sum, (np.ones(3),), (np.ones(3),))
 
@@ -347,8 +347,8 @@ def test_a_planted_wrong_slope_is_caught(name, slopes, rng, monkeypatch):
 
 
 def test_a_planted_wrong_rule_is_caught(rng, monkeypatch):
-    wrong = lambda walk, number: tangent_rules.sum_rule(walk, number) * 1.001  # noqa: E731
-    monkeypatch.setitem(forward.RULES, "sum", wrong)
+    wrong = lambda walk, number: jvp_rules.sum_rule(walk, number) * 1.001  # noqa: E731
+    monkeypatch.setitem(forward_mode.RULES, "sum", wrong)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         both_ways(STRUCTURE["sum"], (X,), rng)
 

@@ -8,7 +8,7 @@ import pytest
 from torch_side import both, exp_of, leaf, make
 
 import tapegrad as tg
-from tapegrad.tape import store
+from tapegrad._core.tape import store
 
 # --- shapes, dtypes, errors -------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad import forward, gradcheck
-from tapegrad.ops.table import TABLE
+from tapegrad._core.ops.table import TABLE
+from tapegrad._derivatives import forward_mode
+from tapegrad.autograd import gradcheck
 
 check, check_twice = tg.autograd.gradcheck, tg.autograd.gradgradcheck
 MODES = [{}, {"fast_mode": True}]
@@ -260,7 +261,7 @@ def test_check_grads_catches_a_wrong_second_derivative(monkeypatch):
 
 
 def test_check_grads_catches_a_wrong_rule(monkeypatch):
-    monkeypatch.setitem(forward.RULES, "sum", lambda walk, number: None)
+    monkeypatch.setitem(forward_mode.RULES, "sum", lambda walk, number: None)
     with pytest.raises(AssertionError, match="the fwd derivative of the function is 0.0"):
         tg.check_grads(np.sum, (np.ones(3),), order=1)
 

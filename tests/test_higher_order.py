@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.ops.table import TABLE, Pointwise
+from tapegrad._core.ops.table import TABLE, Pointwise
 
 ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
 NAMES = [op.name for op in ROWS]

@@ -8,7 +8,7 @@ import pytest
 from torch_side import both, leaf
 
 import tapegrad as tg
-from tapegrad.autograd.hooks import watches
+from tapegrad.autograd._hooks import watches
 
 
 def test_hooks_see_the_gradient():

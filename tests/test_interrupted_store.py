@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import native, store
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import native_types, store
 
-FILES = {store.__file__, native.__file__}
+FILES = {store.__file__, native_types.__file__}
 V = np.array([0.5, -1.0, 2.0])
 
 
@@ -44,7 +44,7 @@ def check_headers():
     for slot in store.order:
         assert 0 <= store.word(slot, layout.USED_ROWS) <= layout.ROWS
         assert 0 <= store.word(slot, layout.USED_REFERENCES) <= layout.REFERENCES
-    assert native.get_word(layout.STATE_CHUNK) == store.table[store.order[-1]]
+    assert native_types.get_word(layout.STATE_CHUNK) == store.table[store.order[-1]]
 
 
 def check_gradients():

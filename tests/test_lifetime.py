@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import native, store
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import native_types, store
 
 
 def statistics():
@@ -331,7 +331,7 @@ def test_memory_is_used_again_whatever_it_holds():
     """Chunks that are closed early leave rows unwritten, which nothing may read."""
     for _ in range(40):
         memory = np.full(layout.CHUNK_BYTES, 0x41, np.uint8)
-        native.immortal(memory)
+        native_types.immortal(memory)
         store._spare.append(memory)
     x = tg.tensor(np.ones(3), requires_grad=True)
     f = x * 1.0

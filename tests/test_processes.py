@@ -196,7 +196,7 @@ print([found[k].tolist() for k in range(6)])
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np, tapegrad as tg
-from tapegrad.program import background
+from tapegrad._program.dispatch import background
 
 def endless(*given, **chosen):
     begun.set()

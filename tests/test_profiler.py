@@ -9,12 +9,12 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import nn
-from tapegrad.codegen import layout
-from tapegrad.profiler import calls
-from tapegrad.sweep import pointwise_run, reverse, scalars, timed
-from tapegrad.tape import native
-from tapegrad.tape.adjoint import Sweep
-from tapegrad.tensor import runtime as rt
+from tapegrad._core.codegen import layout
+from tapegrad._core.sweep import elementwise_run, reverse, scalar_rows, timed_reverse
+from tapegrad._core.tape import native_types
+from tapegrad._core.tape.reverse_sweep import Sweep
+from tapegrad._core.tensor import runtime as rt
+from tapegrad.autograd.profiler import _op_timer as calls
 
 profile, record_function = tg.autograd.profiler.profile, tg.autograd.profiler.record_function
 
@@ -259,13 +259,19 @@ def test_record_function_names_a_block():
 
 def state():
     """Everything that a profile replaces."""
-    table = native.get_word(layout.STATE_SLOW)
+    table = native_types.get_word(layout.STATE_SLOW)
     names = {
         (id(space), name): id(f) for space, names in calls._spaces() for name, f in names.items()
     }
     words = [id(rt.slow[name]) for name in layout.OPERATORS]
     slow = np.frombuffer((np.ctypeslib.ctypes.c_int64 * len(words)).from_address(table), np.int64)
-    return names, words == slow.tolist(), rt.row, Sweep.run, native.get_word(layout.STATE_SPECIAL)
+    return (
+        names,
+        words == slow.tolist(),
+        rt.row,
+        Sweep.run,
+        native_types.get_word(layout.STATE_SPECIAL),
+    )
 
 
 def test_nothing_is_left_when_it_is_over():
@@ -282,11 +288,11 @@ def test_nothing_is_left_when_it_is_over():
 
 
 def test_the_text_of_the_sweep_is_the_ordinary_one_and_more():
-    assert timed.source().startswith(reverse.SOURCE)
-    assert timed.scalars_source().startswith(scalars.source())
-    assert "clock" not in reverse.SOURCE + scalars.source()
-    ordinary = inspect.getsource(pointwise_run)
-    same = set(ordinary.splitlines()) - set(timed.pointwise_source().splitlines())
+    assert timed_reverse.source().startswith(reverse.SOURCE)
+    assert timed_reverse.scalars_source().startswith(scalar_rows.source())
+    assert "clock" not in reverse.SOURCE + scalar_rows.source()
+    ordinary = inspect.getsource(elementwise_run)
+    same = set(ordinary.splitlines()) - set(timed_reverse.pointwise_source().splitlines())
     assert all(line.startswith("from .") for line in same)
 
 

@@ -10,11 +10,12 @@ from passed_programs import AWKWARD, bits, code_of, operations
 from scalar_programs import Trace
 
 import tapegrad as tg
-from tapegrad.program import chains, container
-from tapegrad.program.checking import check
-from tapegrad.program.program import Program
-from tapegrad.replay.layout import FINISHED
-from tapegrad.replay.steps import View
+from tapegrad._program.build import sum_chains
+from tapegrad._program.build.executable import Program
+from tapegrad._program.files import archive
+from tapegrad._program.files.verify import check
+from tapegrad._program.ir.steps import View
+from tapegrad._program.replay.run_layout import FINISHED
 
 SUM = "sum_in_order"
 
@@ -22,7 +23,7 @@ SUM = "sum_in_order"
 @pytest.fixture
 def short(monkeypatch):
     """Sums of four additions are long."""
-    monkeypatch.setattr(chains, "LEAST", 4)
+    monkeypatch.setattr(sum_chains, "LEAST", 4)
 
 
 def computed(code, values, seeds):
@@ -47,7 +48,7 @@ def same(code, made, values, seeds=(1.0,)):
 def taken(trace, *outputs, views=None, seeds=(1.0,)):
     """What is left of a trace's program without its long sums."""
     code = code_of(trace.program(*outputs), views)
-    made = chains.sum_chains(code)
+    made = sum_chains.sum_chains(code)
     for given_seeds in (
         seeds,
         [0.0 for _ in seeds],
@@ -132,7 +133,7 @@ def test_rows_of_an_outer_loop_are_one_view():
         factor = trace.call("sin", trace.inputs[i])
         for j in range(5):
             s = s + factor * trace.inputs[5 * i + j]
-    code = chains.sum_chains(code_of(trace.program(s)))
+    code = sum_chains.sum_chains(code_of(trace.program(s)))
     kernel = code.steps[-1]
     assert [view.shape for view in kernel.operands[1:]] == [(1,), (8, 5)]
     assert taken(trace, s).count(SUM) == 1
@@ -191,9 +192,9 @@ def test_a_constant_that_others_read_meanwhile_is_a_term():
 
 
 def test_short_sums_stay():
-    trace = Trace(np.linspace(0.1, 1.5, chains.LEAST - 1))
+    trace = Trace(np.linspace(0.1, 1.5, sum_chains.LEAST - 1))
     assert SUM not in taken(trace, squares(trace, 0.0, trace.inputs))
-    trace = Trace(np.linspace(0.1, 1.5, chains.LEAST))
+    trace = Trace(np.linspace(0.1, 1.5, sum_chains.LEAST))
     assert SUM in taken(trace, squares(trace, 0.0, trace.inputs))
 
 
@@ -266,7 +267,7 @@ def test_many_sums_stay():
             found = squares(trace, 0.0, trace.inputs) * found
         return taken(trace, found).count(SUM)
 
-    assert [sums(chains.MOST), sums(chains.MOST + 1)] == [chains.MOST, 0]
+    assert [sums(sum_chains.MOST), sums(sum_chains.MOST + 1)] == [sum_chains.MOST, 0]
 
 
 # --- any program --------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ def test_random_loops_compute_the_same(drawn, count, tail, outside):
 
 # --- compiled functions -------------------------------------------------------------------------
 
-X = np.linspace(-1.0, 1.5, 2 * chains.LEAST)
+X = np.linspace(-1.0, 1.5, 2 * sum_chains.LEAST)
 
 
 def total(x):
@@ -345,9 +346,9 @@ def test_files_have_no_such_step(tmp_path):
     for _ in range(2):
         c.value_and_grad(X)
     c.save(path)
-    header, pools = container.read(path)
+    header, pools = archive.read(path)
     text = json.dumps(header)
     assert '"max"' in text and SUM not in text
-    container.write(path, json.loads(text.replace('"max"', f'"{SUM}"')), pools.pools)
+    archive.write(path, json.loads(text.replace('"max"', f'"{SUM}"')), pools.pools)
     with pytest.raises(ValueError, match=f"there is no operation '{SUM}'"):
         tg.load(path)

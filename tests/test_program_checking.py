@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tapegrad.ops.steering import STEERING
-from tapegrad.ops.table import PASSED, TABLE
-from tapegrad.program.checked_memory import IllegalProgram
-from tapegrad.program.checking import check
-from tapegrad.replay.steps import (
+from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.table import PASSED, TABLE
+from tapegrad._program.files.verify import check
+from tapegrad._program.files.verify_memory import IllegalProgram
+from tapegrad._program.ir.steps import (
     GUARD,
     Code,
     Computed,

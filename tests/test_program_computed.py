@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from program_parts import Arena, always, call
 
-from tapegrad.replay import layout
-from tapegrad.replay.computed import part_of_computed, raised
-from tapegrad.replay.steps import Computed, View, contiguous
+from tapegrad._program.ir.steps import Computed, View, contiguous
+from tapegrad._program.replay import run_layout
+from tapegrad._program.replay.opaque_calls import part_of_computed, raised
 
 SLOTS, OUT = 200, 100
 VIEWS = [contiguous(3, (4, 5)), View(40, (4, 5), (-3, 5)), View(9, (4, 5), (0, 1)), View(2, (), ())]
@@ -29,7 +29,7 @@ def test_functions_of_views(view, function, rng):
         return
     out = contiguous(OUT, view.shape)
     arena, _, status = run_of(Computed(function, [(view, np.dtype(float))], out), rng)
-    assert status == layout.FINISHED
+    assert status == run_layout.FINISHED
     np.testing.assert_array_equal(arena.value(out), function(arena.value(view)))
 
 
@@ -47,7 +47,7 @@ def test_dtypes_and_other_objects(rng):
     arena.value(mask)[...] = [1.0, 0.0, 1.0]
     before = arena.value(x).copy()
     part = part_of_computed(Computed(function, operands, out), always)
-    assert arena.forward(part) == layout.FINISHED
+    assert arena.forward(part) == run_layout.FINISHED
     assert seen == [np.dtype(np.int32), np.dtype(bool), 7, "name"]
     np.testing.assert_array_equal(arena.value(out), [7.0, 0.5, 7.0])
     np.testing.assert_array_equal(arena.value(x), before)
@@ -61,8 +61,8 @@ RESULTS += [np.array([0, 0, -(2**53) - 1]), np.array(["a", "b", "c"]), None]
 def test_another_shape_or_kind_is_another_program(result, rng):
     out = contiguous(OUT, (3,))
     arena, _, status = run_of(Computed(lambda: result, [], out), rng)
-    assert status == layout.GUARD_FAILED
-    assert arena.run.words[layout.RUN_FAILED // 8] == OUT
+    assert status == run_layout.GUARD_FAILED
+    assert arena.run.words[run_layout.RUN_FAILED // 8] == OUT
     np.testing.assert_array_equal(arena.run.values, arena.values)
 
 
@@ -70,7 +70,7 @@ def test_another_shape_or_kind_is_another_program(result, rng):
 def test_results_become_doubles(dtype, rng):
     out, result = contiguous(OUT, (3,)), np.array([0, 1, 1], dtype)
     arena, _, status = run_of(Computed(lambda: result, [], out), rng)
-    assert status == layout.FINISHED
+    assert status == run_layout.FINISHED
     np.testing.assert_array_equal(arena.value(out), [0.0, 1.0, 1.0])
 
 
@@ -81,7 +81,7 @@ def test_what_is_raised_is_kept_for_the_run(error, rng):
 
     step = Computed(function, [(contiguous(0, (2,)), np.dtype(float))], contiguous(OUT, (2,)))
     arena, _, status = run_of(step, rng)
-    assert status == layout.RAISED
+    assert status == run_layout.RAISED
     run = arena.run.words.ctypes.data
     assert raised(run) is error
     assert isinstance(raised(run), IndexError)

@@ -7,11 +7,11 @@ from elementwise_steps import EXACT, ROUNDED, Arena, code, run, same, steps
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tapegrad.ops.table import Pointwise, declare
-from tapegrad.replay.blocks import is_injective
-from tapegrad.replay.elementwise import interpreted
-from tapegrad.replay.fused import native
-from tapegrad.replay.steps import Elementwise, View, contiguous
+from tapegrad._core.ops.table import Pointwise, declare
+from tapegrad._program.ir.blocks import is_injective
+from tapegrad._program.ir.steps import Elementwise, View, contiguous
+from tapegrad._program.native.fused_elementwise import native
+from tapegrad._program.replay.elementwise_parts import interpreted
 
 both_tiers = pytest.mark.parametrize("make", [interpreted, native])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad.replay.layout import GUARD_FAILED
+from tapegrad._program.replay.run_layout import GUARD_FAILED
 
 
 def likelihood(t, count):

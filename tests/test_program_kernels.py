@@ -5,10 +5,10 @@ import pytest
 from program_parts import Arena, always, of_arena
 
 import tapegrad as tg
-from tapegrad.ops.table import TABLE
-from tapegrad.replay import layout
-from tapegrad.replay.steps import Kernel, View, contiguous
-from tapegrad.replay.structural import part_of_kernel
+from tapegrad._core.ops.table import TABLE
+from tapegrad._program.ir.steps import Kernel, View, contiguous
+from tapegrad._program.replay import run_layout
+from tapegrad._program.replay.structural import part_of_kernel
 
 SLOTS, OUT = 30000, 20000
 
@@ -58,12 +58,12 @@ def check(name, function, *inputs, rtol=1e-14, at=None):
     with np.errstate(all="ignore"):
         value = np.asarray(function(*at))
         wanted, back = tg.vjp(function, *at)
-    assert arena.forward(part) == layout.FINISHED
+    assert arena.forward(part) == run_layout.FINISHED
     size = max(1.0, np.max(np.abs(value[np.isfinite(value)]), initial=0.0))
     np.testing.assert_allclose(arena.value(step.out), value, rtol, rtol * size)
     np.testing.assert_allclose(arena.value(step.out), wanted, rtol, rtol * size)
     adjoints = back(np.array(arena.adjoint(step.out)))
-    assert arena.reverse(part) == layout.FINISHED
+    assert arena.reverse(part) == run_layout.FINISHED
     for place, adjoint in zip(places, adjoints, strict=True):
         np.testing.assert_allclose(arena.adjoint(place), adjoint, 1e-12, 1e-13)
     untouched = np.r_[slot:OUT, OUT + step.out.size : SLOTS]

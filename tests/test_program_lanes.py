@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from random_loops import RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad.replay import kept, lanes, loop_lanes
+from tapegrad._program.native import checkpoints, simd_loops, simd_planning
 
 
 @pytest.fixture
 def every_loop(monkeypatch):
     """Short loops are taken apart, too; in short blocks."""
-    monkeypatch.setattr(lanes, "FEWEST", 2)
-    monkeypatch.setattr(lanes, "BODY", 1)
-    monkeypatch.setattr(lanes, "MANY", 1)
-    for module in (lanes, loop_lanes):
+    monkeypatch.setattr(simd_planning, "FEWEST", 2)
+    monkeypatch.setattr(simd_planning, "BODY", 1)
+    monkeypatch.setattr(simd_planning, "MANY", 1)
+    for module in (simd_planning, simd_loops):
         monkeypatch.setattr(module, "BLOCK", 16)
 
 
@@ -185,7 +185,7 @@ def test_loops_are_taken_apart(make, count):
 
 @pytest.mark.parametrize("make", [three_carried, read_outside, driven, nested])
 def test_long_loops_compute_again(make, monkeypatch):
-    monkeypatch.setattr(kept, "IN_CACHE", 1)
+    monkeypatch.setattr(checkpoints, "IN_CACHE", 1)
     assert "adjoints in lanes" in summary(check(make(300)))
 
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from random_loops import KINDS, RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad.replay import kept
-from tapegrad.replay.claims import Claims
-from tapegrad.replay.layout import GUARD_FAILED
-from tapegrad.replay.loop_code import Stores
-from tapegrad.replay.loops import find_loops
-from tapegrad.replay.operands import CARRIED, FIXED, LOCAL, Operands, Stretch
+from tapegrad._program.native import checkpoints
+from tapegrad._program.native.loop_checks import Claims
+from tapegrad._program.native.loop_finding import find_loops
+from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Stretch
+from tapegrad._program.native.loop_values import Stores
+from tapegrad._program.replay.run_layout import GUARD_FAILED
 
 
 def euler(trace, steps, x, y, a, b):
@@ -202,7 +202,7 @@ def test_sums_keep_no_trajectory(whole_loops):
 
 
 def test_long_loops_keep_what_is_carried_only(whole_loops, monkeypatch):
-    monkeypatch.setattr(kept, "IN_CACHE", 4 * 40 - 1)
+    monkeypatch.setattr(checkpoints, "IN_CACHE", 4 * 40 - 1)
     assert check(carried()).kept == 2 * 40 + 1
 
 

@@ -6,9 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from program_parts import Arena, always, of_arena, seen
 
-from tapegrad.replay import layout
-from tapegrad.replay.moves import part_of_gather, part_of_link, part_of_pack, part_of_scatter
-from tapegrad.replay.steps import Gather, Link, Pack, Scatter, View, contiguous
+from tapegrad._program.ir.steps import Gather, Link, Pack, Scatter, View, contiguous
+from tapegrad._program.replay import run_layout
+from tapegrad._program.replay.moves import (
+    part_of_gather,
+    part_of_link,
+    part_of_pack,
+    part_of_scatter,
+)
 
 SLOTS = 400
 
@@ -22,11 +27,11 @@ def check_link(step, seed=0, reassociated=True):
     for target, source in step.pairs:
         for index in np.ndindex(target.shape):
             values[place(target, index)] += values[place(source, index)]
-    assert arena.forward(part) == layout.FINISHED
+    assert arena.forward(part) == run_layout.FINISHED
     for target, source in step.pairs:
         for index in np.ndindex(target.shape):
             adjoints[place(source, index)] += adjoints[place(target, index)]
-    assert arena.reverse(part) == layout.FINISHED
+    assert arena.reverse(part) == run_layout.FINISHED
     for found, wanted in ((arena.run.values, values), (arena.run.adjoints, adjoints)):
         np.testing.assert_allclose(found, wanted, 1e-12, 1e-13)
 
@@ -145,9 +150,9 @@ def test_gathers(source, computed, neighbours, rng):
     flat = np.zeros(20)
     np.add.at(flat, positions, arena.adjoint(out))
     part = part_of_gather(Gather(out, source, kept if computed else positions), always)
-    assert arena.forward(part) == layout.FINISHED
+    assert arena.forward(part) == run_layout.FINISHED
     np.testing.assert_array_equal(arena.value(out), arena.value(source).ravel()[positions])
-    assert arena.reverse(part) == layout.FINISHED
+    assert arena.reverse(part) == run_layout.FINISHED
     if source.strides == (0,):
         np.testing.assert_allclose(arena.adjoint(source), adjoint + flat.sum(), 1e-12)
     else:
@@ -160,8 +165,8 @@ def test_positions_outside_stop_the_program(bad, rng):
     kept = contiguous(100, (3,))
     arena.value(kept)[...] = [0.0, bad, 1.0]
     step = Gather(contiguous(200, (3,)), contiguous(0, (20,)), kept)
-    assert arena.forward(part_of_gather(step, always)) == layout.RAISED
-    assert arena.run.words[layout.RUN_FAILED // 8] == 200
+    assert arena.forward(part_of_gather(step, always)) == run_layout.RAISED
+    assert arena.run.words[run_layout.RUN_FAILED // 8] == 200
 
 
 def test_gathers_of_what_has_no_adjoint_have_no_reverse(rng):
@@ -193,9 +198,9 @@ def test_scatters(source, before, positions, wanted, rng):
     to_before, to_source = arena.adjoint(before).copy(), arena.adjoint(source).copy()
     asked = {before: wanted[0], source: wanted[1]}
     part = part_of_scatter(Scatter(out, before, source, kept), asked.get)
-    assert arena.forward(part) == layout.FINISHED and bool(part.reverse) == any(wanted)
+    assert arena.forward(part) == run_layout.FINISHED and bool(part.reverse) == any(wanted)
     np.testing.assert_array_equal(arena.value(out).ravel(), values)
-    assert arena.reverse(part) == layout.FINISHED
+    assert arena.reverse(part) == run_layout.FINISHED
     for view, start, added, is_asked in zip(
         (before, source), (to_before, to_source), (left, taken), wanted, strict=True
     ):
@@ -211,8 +216,8 @@ def test_writes_outside_stop_the_program(bad, rng):
     arena.value(kept)[...] = [0.0, bad, 1.0]
     step = Scatter(contiguous(200, (20,)), contiguous(0, (20,)), contiguous(120, (3,)), kept)
     before = arena.run.values.copy()
-    assert arena.forward(part_of_scatter(step, always)) == layout.RAISED
-    assert arena.run.words[layout.RUN_FAILED // 8] == 200
+    assert arena.forward(part_of_scatter(step, always)) == run_layout.RAISED
+    assert arena.run.words[run_layout.RUN_FAILED // 8] == 200
     np.testing.assert_array_equal(arena.run.values[220:], before[220:])
 
 
@@ -228,9 +233,9 @@ def test_packs(slots, wanted, rng):
     slots = np.array(slots, np.int32)
     arena, out = Arena(SLOTS, rng), contiguous(200, (len(slots),))
     part = part_of_pack(Pack(out, slots), wanted)
-    assert arena.forward(part) == layout.FINISHED
+    assert arena.forward(part) == run_layout.FINISHED
     np.testing.assert_array_equal(arena.value(out), arena.values[slots])
-    assert arena.reverse(part) == layout.FINISHED
+    assert arena.reverse(part) == run_layout.FINISHED
     for slot, g in zip(slots, arena.adjoints[200:], strict=False):
         if wanted(View(int(slot), (), ())):
             arena.adjoints[slot] += g

@@ -7,10 +7,10 @@ import pytest
 from loop_nests import INPUTS, Nest
 from written_code import WrittenCode
 
-from tapegrad.replay import kept, lanes, loop_lanes, native_scalars
-from tapegrad.replay.layout import FINISHED
-from tapegrad.replay.parts import Run
-from tapegrad.replay.scalars import interpreted
+from tapegrad._program.native import checkpoints, scalar_code, simd_loops, simd_planning
+from tapegrad._program.replay.parts import Run
+from tapegrad._program.replay.run_layout import FINISHED
+from tapegrad._program.replay.scalar_interpreter import interpreted
 
 #: Nests of each kind; see CONTRIBUTING.md.
 NESTS = int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 25
@@ -19,7 +19,7 @@ NESTS = int(os.environ.get("TAPEGRAD_PROGRAMS", "300")) // 25
 @pytest.fixture
 def code(monkeypatch):
     made = WrittenCode()
-    monkeypatch.setattr(native_scalars, "compile_source", made.compile)
+    monkeypatch.setattr(scalar_code, "compile_source", made.compile)
     return made
 
 
@@ -28,10 +28,10 @@ def cut(request, monkeypatch):
     """Loops whose results are kept; that are done in short lanes; of which blocks are kept."""
     if request.param == "in lanes":
         for name in ("FEWEST", "BODY", "MANY"):
-            monkeypatch.setattr(lanes, name, 2)
-        for module in (lanes, loop_lanes):
+            monkeypatch.setattr(simd_planning, name, 2)
+        for module in (simd_planning, simd_loops):
             monkeypatch.setattr(module, "BLOCK", 16)
-    monkeypatch.setattr(kept, "LONG", 8)
+    monkeypatch.setattr(checkpoints, "LONG", 8)
     return request.param == "cut"
 
 
@@ -60,7 +60,7 @@ def check(p, code, cut, seed):
 
     plain = [interpreted(p.step)]
     given = p.known, p.initial, p.wanted, p.outside, new_slots, len(p.step.op), cut
-    parts = native_scalars.native(p.step, *given)
+    parts = scalar_code.native(p.step, *given)
     other = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, INPUTS)
     for inputs in (p.trace.values, other):
         values, adjoints = evaluated(p, code.call, plain, len(p.initial), inputs, False)

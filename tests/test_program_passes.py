@@ -19,35 +19,27 @@ from passed_programs import (
 from scalar_programs import Trace
 
 import tapegrad as tg
-from tapegrad.ops.table import TABLE
-from tapegrad.program import simplifying
-from tapegrad.program.checking import check
-from tapegrad.program.folding import fold
-from tapegrad.program.optimising import PASSES
-from tapegrad.program.program import Program
-from tapegrad.program.simplifying import RULES, simplify
-from tapegrad.replay.layout import FINISHED, GUARD_FAILED
-from tapegrad.replay.steps import (
-    GUARD,
-    Code,
-    Elementwise,
-    Input,
-    Output,
-    View,
-    contiguous,
-)
+from tapegrad._core.ops.table import TABLE
+from tapegrad._program.build.executable import Program
+from tapegrad._program.files.verify import check
+from tapegrad._program.ir.steps import GUARD, Code, Elementwise, Input, Output, View, contiguous
+from tapegrad._program.passes import algebra
+from tapegrad._program.passes.algebra import RULES, simplify
+from tapegrad._program.passes.constant_folding import fold
+from tapegrad._program.passes.pipeline import PASSES
+from tapegrad._program.replay.run_layout import FINISHED, GUARD_FAILED
 
 # --- algebra ------------------------------------------------------------------------------------
 
 
 EXAMPLES = {
-    simplifying.ONE: [1.0],
-    simplifying.MINUS_ONE: [-1.0],
-    simplifying.ZERO: [0.0],
-    simplifying.MINUS_ZERO: [-0.0],
-    simplifying.POWER: [2.0, -0.25, 2.0**1022, 2.0**-1022],
-    simplifying.TRUE: [3.0, np.nan],
-    simplifying.FALSE: [0.0, -0.0],
+    algebra.ONE: [1.0],
+    algebra.MINUS_ONE: [-1.0],
+    algebra.ZERO: [0.0],
+    algebra.MINUS_ZERO: [-0.0],
+    algebra.POWER: [2.0, -0.25, 2.0**1022, 2.0**-1022],
+    algebra.TRUE: [3.0, np.nan],
+    algebra.FALSE: [0.0, -0.0],
 }
 CASES = [
     (rule, value)

@@ -8,9 +8,9 @@ import pytest
 from saved_functions import FUNCTIONS, X, bisection, compiled, large, picked, recurrence, rosenbrock
 
 import tapegrad as tg
-from tapegrad.program.drawing import boxes_of
-from tapegrad.program.sizes import GRADIENT_COSTS, VALUE_COSTS, nanoseconds, size_of
-from tapegrad.tape.picture import GREEN, RED, Box, depths, picture, summarised
+from tapegrad._core.tape.svg import GREEN, RED, Box, depths, picture, summarised
+from tapegrad._program.ir.cost import GRADIENT_COSTS, VALUE_COSTS, nanoseconds, size_of
+from tapegrad._program.reports.draw import boxes_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

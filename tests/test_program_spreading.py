@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from passed_programs import evaluated
 
 import tapegrad as tg
-from tapegrad.program import spreading
-from tapegrad.program.checking import check
-from tapegrad.program.spreading import spread
-from tapegrad.replay.steps import Scalars
+from tapegrad._program.build import scalarization
+from tapegrad._program.build.scalarization import spread
+from tapegrad._program.files.verify import check
+from tapegrad._program.ir.steps import Scalars
 
 STEPS = 40
 SEEN = np.sin(np.arange(STEPS) * 0.7)
@@ -153,7 +153,7 @@ def test_random_programs(program, n, seed):
     code = families[0].found[0].program.source
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST", "NEARLY", "MOSTLY"):
-            patch.setattr(spreading, name, 0)
+            patch.setattr(scalarization, name, 0)
         made = spread(code)
     check(made)
     for scale in (1.0, 1.25):

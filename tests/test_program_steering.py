@@ -7,9 +7,9 @@ import pytest
 import rows
 
 import tapegrad as tg
-from tapegrad.ops.steering import STEERING
-from tapegrad.ops.table import BY_CODE, TABLE
-from tapegrad.sweep.kernels import callable_value
+from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._core.sweep.kernels import callable_value
 
 NUMBERS = [
     0.0,

@@ -18,16 +18,10 @@ from passed_programs import (
 from scalar_programs import Trace
 
 import tapegrad as tg
-from tapegrad.ops.steering import STEERING
-from tapegrad.ops.table import TABLE
-from tapegrad.program.subexpressions import COMMUTATIVE, share_results
-from tapegrad.replay.steps import (
-    Code,
-    Computed,
-    Input,
-    Output,
-    contiguous,
-)
+from tapegrad._core.ops.comparisons import STEERING
+from tapegrad._core.ops.table import TABLE
+from tapegrad._program.ir.steps import Code, Computed, Input, Output, contiguous
+from tapegrad._program.passes.cse import COMMUTATIVE, share_results
 
 # --- common subexpressions ----------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ import test_higher_order
 import test_second_writes
 
 import tapegrad as tg
-from tapegrad.ops import samples
-from tapegrad.ops.table import TABLE
+from tapegrad._core.ops import sample_inputs
+from tapegrad._core.ops.table import TABLE
 
 X = np.array([0.3, -1.2, 0.7, 2.2, 0.9, 1.7])
 
@@ -51,7 +51,7 @@ CASES = [(op.name, k) for op in TABLE.values() for k in differentiable(op)]
 @pytest.mark.parametrize("name, k", CASES)
 def test_every_operation(name, k, rng):
     op = TABLE[name]
-    call, inputs = samples.example(op, (5,), rng, tg)
+    call, inputs = sample_inputs.example(op, (5,), rng, tg)
 
     def f(x):
         operands = [np.asarray(value, x.dtype) for value in inputs]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape.tape import extract
+from tapegrad._core.tape.tape import extract
 
 V = np.array([0.72, -1.2, 1.9, 0.4, -0.3])
 

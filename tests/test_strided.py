@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapegrad.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
-from tapegrad.codegen.shared import compile_group
+from tapegrad._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
+from tapegrad._core.codegen.shared_kernels import compile_group
 
 SPARE = 7.25  # what lies around memory that must not change
 

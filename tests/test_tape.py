@@ -5,10 +5,10 @@ import pytest
 import rows
 
 import tapegrad as tg
-from tapegrad.ops import samples
-from tapegrad.ops.table import TABLE
-from tapegrad.tape.tape import Row, Tape
-from tapegrad.tensor.apply import ufunc_of
+from tapegrad._core.ops import sample_inputs
+from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tape.tape import Row, Tape
+from tapegrad._core.tensor.apply import ufunc_of
 
 
 def again(tape, *inputs):
@@ -46,7 +46,7 @@ def test_rows_computed_again_with_new_inputs(op, rng):
 
 @pytest.mark.parametrize("op", TABLE.values(), ids=TABLE)
 def test_the_example_of_every_row_records_it(op, rng):
-    call, inputs = samples.example(op, (5,), rng, tg)
+    call, inputs = sample_inputs.example(op, (5,), rng, tg)
     tape = tg.record(call, *inputs)
     assert op.name in [row.op for row in tape.rows]
 

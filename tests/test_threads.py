@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import store, work
-from tapegrad.tape.adjoint import Sweep
-from tapegrad.tape.writing import Writing
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import store, workspace
+from tapegrad._core.tape.adjoint_recorder import Writing
+from tapegrad._core.tape.reverse_sweep import Sweep
 
 
 def in_threads(count, work):
@@ -259,19 +259,19 @@ def test_a_walk_that_was_kept_from_its_end():
     x = tg.tensor(np.ones(5), requires_grad=True)
     walk = Writing([x._id])
     np.sum(np.sin(x * 2.0)).backward()
-    assert len(work._waiting) == 1
+    assert len(workspace._waiting) == 1
     del walk
     np.sum(np.sin(x * 2.0)).backward()
-    assert not work._waiting and not work._readers
+    assert not workspace._waiting and not workspace._readers
 
 
 def test_a_sweep_that_was_kept_from_its_end():
     """An interrupt may come before `__exit__`; what it held is let go by the next look."""
     x = tg.tensor(np.ones(5), requires_grad=True)
-    sweep, reader = Sweep(), work.begin_reading()
+    sweep, reader = Sweep(), workspace.begin_reading()
     y = np.sum(np.sin(x * 2.0))
     y.backward()
-    assert work._waiting and store.is_sweeping()
+    assert workspace._waiting and store.is_sweeping()
     del sweep, reader, y
     for _ in range(3):
         with store.lock:
@@ -282,6 +282,6 @@ def test_a_sweep_that_was_kept_from_its_end():
         for _ in range(9000):
             y = y * 1.0
         del y
-    assert not work._waiting
+    assert not workspace._waiting
     np.sum(x * x).backward()
     np.testing.assert_allclose(x.grad.numpy(), 2.0 * np.cos(2.0 * np.ones(5)) + 2.0, rtol=1e-13)

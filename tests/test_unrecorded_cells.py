@@ -8,8 +8,8 @@ from test_threads import in_threads
 from torch_side import both, leaf, make
 
 import tapegrad as tg
-from tapegrad.codegen import layout
-from tapegrad.tape import native, store
+from tapegrad._core.codegen import layout
+from tapegrad._core.tape import native_types, store
 
 X = np.array([[0.3, 0.5, -0.7], [1.1, -0.2, 0.9]])
 
@@ -171,10 +171,10 @@ def test_flags():
 
 def test_nothing_is_recorded():
     x, y = tg.tensor(X), tg.zeros(X.shape)
-    before = native.get_word(layout.STATE_ID)
+    before = native_types.get_word(layout.STATE_ID)
     arithmetic(x, y)
     WAYS["no_grad"](arithmetic, X)
-    assert native.get_word(layout.STATE_ID) == before
+    assert native_types.get_word(layout.STATE_ID) == before
 
 
 def test_elements_with_recorded_tensors():

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 from program_parts import call
 
-from tapegrad.replay import layout
+from tapegrad._program.replay import run_layout
 
 _ROOM = ctypes.c_double * (1 << 40)
 
@@ -29,7 +29,7 @@ class _Functions:
 
 
 NAMES = {
-    **vars(layout),
+    **vars(run_layout),
     "np": _Functions(),
     "f64s": _ROOM.from_address,
     "helper": lambda function: function,

@@ -1,7 +1,7 @@
 """Floor 5: PyTorch's front. Gradients, the graph, hooks, functions of your own, and the modes."""
 
 from . import function, grad_mode, graph
-from .engine import backward, grad
+from ._engine import backward, grad
 from .function import Function
 from .grad_mode import (
     enable_grad,

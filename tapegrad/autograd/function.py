@@ -14,17 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
-from ..layouts import cast
-from ..ops import function as _declaration
-from ..ops.table import TABLE
-from ..tensor import runtime as rt
-from ..tensor.aliases import tell_rows
-from ..tensor.indexing import check_write, set_item
-from ..tensor.linking import view_like
-from ..tensor.values import FLOATS, array_of, is_recorded, is_tensor, scalar_of, value_of, wrap
-from .call import Call, as_tensor
-from .context import Context
+from .._core.codegen.layout import ARRAY
+from .._core.ops import python_call as _declaration
+from .._core.ops.table import TABLE
+from .._core.tensor import runtime as rt
+from .._core.tensor.aliases import tell_rows
+from .._core.tensor.copies import view_like
+from .._core.tensor.indexing import check_write, set_item
+from .._core.tensor.values import (
+    FLOATS,
+    array_of,
+    is_recorded,
+    is_tensor,
+    scalar_of,
+    value_of,
+    wrap,
+)
+from .._derivatives.view_layouts import cast
+from ._context import Context
+from ._function_call import Call, as_tensor
 
 assert _declaration
 FUNCTION = ARRAY + TABLE["function"].code

@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 
-from ..tensor import runtime as rt
+from .._core.tensor import runtime as rt
 
 
 class _State(threading.local):

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import layout
-from ..differentiate import RULES, pointwise_rule, unbroadcast
-from ..layouts import cast, in_zeros, seen_as
-from ..names import name_of
-from ..ops.table import TABLE, Pointwise
-from ..tape import store
-from ..tape.tape import Reader, name_of_op, name_of_row, object_at
-from ..tensor import PUBLIC
-from ..tensor import runtime as rt
-from ..tensor.values import is_recorded, is_tensor, value_of, wrap
-from ..walk import Walk, tensor_at
-from .hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
-from .reverse import AGAIN
+from .._core.codegen import layout
+from .._core.operations import PUBLIC
+from .._core.ops.table import TABLE, Pointwise
+from .._core.tape import store
+from .._core.tape.tape import Reader, name_of_op, name_of_row, object_at
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._derivatives.recorded_reverse import RULES, pointwise_rule, unbroadcast
+from .._derivatives.reverse_mode import AGAIN
+from .._derivatives.tape_walk import Walk, tensor_at
+from .._derivatives.view_layouts import cast, in_zeros, seen_as
+from ._hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
+from ._node_names import name_of
 
 #: Operations whose derivative reads no values.
 _LINEAR = frozenset("load link sum pack convert gather deposit write store scatter cumsum".split())

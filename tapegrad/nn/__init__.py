@@ -1,12 +1,12 @@
 """Floor 7: modules under PyTorch's names, enough for the textbook examples of autograd."""
 
 from . import functional, init
-from .container import Sequential
-from .convolution import AvgPool2d, Conv2d, MaxPool2d
-from .layers import Dropout, Flatten, Linear, ReLU, Sigmoid, Tanh
-from .module import Module
-from .normalization import BatchNorm1d, BatchNorm2d
-from .parameter import Parameter
+from ._container import Sequential
+from ._convolution import AvgPool2d, Conv2d, MaxPool2d
+from ._layers import Dropout, Flatten, Linear, ReLU, Sigmoid, Tanh
+from ._module import Module
+from ._normalization import BatchNorm1d, BatchNorm2d
+from ._parameter import Parameter
 
 __all__ = [
     "AvgPool2d",

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from ..autograd import no_grad
-from .random import generator_or
+from .functional._random import generator_or
 
 _GAINS = {
     "linear": 1.0,

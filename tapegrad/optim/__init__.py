@@ -1,8 +1,8 @@
 """Floor 7: optimizers under PyTorch's names, which write tensors by their `grad`."""
 
-from .adam import Adam
-from .optimizer import Optimizer
-from .sgd import SGD
+from ._adam import Adam
+from ._optimizer import Optimizer
+from ._sgd import SGD
 
 __all__ = ["SGD", "Adam", "Optimizer"]
 

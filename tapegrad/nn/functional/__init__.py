@@ -1,6 +1,6 @@
 """Floor 7: layers as functions, under PyTorch's names. Tensors or arrays in, the same out."""
 
-from .layers import (
+from ._layer_functions import (
     batch_norm,
     check_probability,
     dropout,
@@ -11,9 +11,9 @@ from .layers import (
     softmax,
     tanh,
 )
-from .losses import cross_entropy, mse_loss, nll_loss
-from .sampling import grid_sample
-from .windows import avg_pool2d, conv2d, max_pool2d
+from ._losses import cross_entropy, mse_loss, nll_loss
+from ._sampling import grid_sample
+from ._windows import avg_pool2d, conv2d, max_pool2d
 
 __all__ = [
     "avg_pool2d",

@@ -1,0 +1,162 @@
+"""Memory that a sweep makes as it goes: tables of cells, mirrors of buffers (see frame.py)."""
+
+from .intrinsics import (
+    apart,
+    calloc,
+    free,
+    helper,
+    i64s,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+    store_i64,
+)
+from .layout import (
+    ARRAY_DATA,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    CACHE_LINE,
+    CHANGED,
+    DEAD,
+    FRAME_ADJOINTS,
+    FRAME_CELLS,
+    FRAME_FIRST,
+    FRAME_INPUTS,
+    FRAME_LOWEST,
+    FRAME_MET_FREED,
+    FRAME_ORDER,
+    FRAME_POOL,
+    FRAME_SEEDS,
+    MET_CHANGED,
+    MET_FREED,
+    POOL,
+    POOL_LEAST,
+    POOL_MOST,
+    ROWS,
+    ROWS_BITS,
+    UNTOUCHED,
+)
+from .sweep_frame import MIRROR_HEADER, base_of, item_bytes, row_of
+
+#: The part of a seed in a mirror is a multiple of so many bytes.
+SEED_STEP = 16
+
+
+@helper
+def new_cells(frame, slot):
+    """A table of untouched cells for a chunk that the sweep reaches for the first time."""
+    apart()
+    seeds = load_i64(frame, FRAME_SEEDS)
+    address = load_i64(frame, FRAME_CELLS)
+    if seeds == 1 and address != 0:
+        store_i64(frame, FRAME_CELLS, load_i64(address, 0))
+    else:
+        address = malloc(ROWS * seeds * 8)
+    cells = i64s(address)
+    for k in range(ROWS * seeds):
+        cells[k] = UNTOUCHED
+    store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, address)
+    store_i64(load_i64(frame, FRAME_LOWEST), slot * 8, ROWS)
+    order = load_i64(load_i64(frame, FRAME_ORDER), slot * 8)
+    inputs = load_i64(frame, FRAME_INPUTS)  # their chunks come first and hold nothing to sweep
+    if inputs <= order < load_i64(frame, FRAME_FIRST):
+        store_i64(frame, FRAME_FIRST, order)
+    return address
+
+
+@helper
+def cell(frame, id):
+    """Address of the cell of row `id`; the row is from now on among those to sweep."""
+    slot = id >> ROWS_BITS
+    position = id & (ROWS - 1)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0:
+        cells = new_cells(frame, slot)
+    lowest = load_i64(frame, FRAME_LOWEST)
+    if position < load_i64(lowest, slot * 8):
+        store_i64(lowest, slot * 8, position)
+    return cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+
+
+@helper
+def memory_for(frame, size, clear):
+    """Memory for a mirror, its parts on a cache line: large ones from the pool, so that their pages
+    stay ours. It is zeroed where it must be. The header's fourth word is the memory's own address.
+    """
+    pool = load_i64(frame, FRAME_POOL)
+    if size >= POOL_LEAST:
+        for k in range(POOL):
+            if load_i64(pool, k * 16 + 8) == size:
+                found = load_i64(pool, k * 16)
+                store_i64(pool, k * 16 + 8, 0)
+                if clear:
+                    memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
+                return found
+    given = calloc(size + CACHE_LINE, 1)
+    found = ((given + MIRROR_HEADER + CACHE_LINE - 1) & -CACHE_LINE) - MIRROR_HEADER
+    store_i64(found, 24, given)
+    return found
+
+
+@helper
+def give_back(frame, found):
+    """Put a mirror in the pool if there is room, else free it."""
+    size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
+    pool = load_i64(frame, FRAME_POOL)
+    if size >= POOL_LEAST and size <= POOL_MOST:
+        for k in range(POOL):
+            if load_i64(pool, k * 16 + 8) == 0:
+                store_i64(pool, k * 16, found)
+                store_i64(pool, k * 16 + 8, size)
+                return
+    free(load_i64(found, 24))
+
+
+@helper
+def mirror_memory(frame, id, clear):
+    """Address of the mirror of the buffer of row `id`, made on first touch; 0 if it has none.
+
+    Unless it is to be clear, the caller then sets all elements.
+
+    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
+    owns the memory, the memory's own address) and the parts.
+    """
+    address = cell(frame, id)
+    found = load_i64(address, 0)
+    if found != UNTOUCHED:
+        return found
+    op = load_i32(row_of(frame, id), 0)
+    if op == DEAD:
+        return 0
+    if op < 0:
+        store_i64(frame, FRAME_MET_FREED, MET_FREED)
+        return 0
+    if op == CHANGED:
+        store_i64(frame, FRAME_MET_FREED, MET_CHANGED)
+        return 0
+    array = base_of(frame, id)
+    low = load_i64(array, ARRAY_DATA)
+    high = low + item_bytes(frame, array)
+    for axis in range(load_i32(array, ARRAY_NDIM)):
+        n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        stride = load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        if stride < 0:
+            low += (n - 1) * stride
+        elif n > 0:
+            high += (n - 1) * stride
+    span = ((high - low) + SEED_STEP - 1) & -SEED_STEP
+    made = memory_for(frame, MIRROR_HEADER + span * load_i64(frame, FRAME_SEEDS), clear)
+    store_i64(made, 0, span)
+    store_i64(made, 8, low)
+    store_i64(address, 0, made)
+    return made
+
+
+@helper
+def forget(frame, id):
+    """Give back the mirror of a row that has been swept."""
+    address = cell(frame, id)
+    give_back(frame, load_i64(address, 0))
+    store_i64(address, 0, UNTOUCHED)

@@ -1,0 +1,37 @@
+"""BLAS for structural kernels: SciPy's products; all arguments are addresses, as in Fortran."""
+
+from numba import types
+
+from .external_symbols import from_capsule
+from .intrinsics import c_function
+from .matmul_tiles import PANEL_BYTES
+
+_MODULE = "scipy.linalg.cython_blas"
+
+
+def _named(name: str, arity: int):
+    from_capsule(f"blas_{name}", f"tapegrad_{name}", _MODULE, name)
+    return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
+
+
+blas_dgemm, blas_sgemm = _named("dgemm", 13), _named("sgemm", 13)
+blas_dgemv, blas_sgemv = _named("dgemv", 11), _named("sgemv", 11)
+
+#: A matrix of a batch, in words: rows, columns, their strides in bytes, address, and the packed
+#: copy if the strides do not suit BLAS (0: none; the address is then that of the original).
+ROW_COUNT, COLUMN_COUNT, ROW_STRIDE, COLUMN_STRIDE, ADDRESS, PACKED = range(0, 48, 8)
+MATRIX_BYTES = 48
+#: Working memory of a call: three matrices, the arguments of BLAS, a panel of tiles.
+ARGUMENTS = 3 * MATRIX_BYTES
+PANEL = ARGUMENTS + 80
+WORK_BYTES = PANEL + PANEL_BYTES
+#: Products of fewer multiplications are cheaper without a call of BLAS.
+FEW = 64
+#: Products of which two sizes are at most this are faster by tiles.
+NARROW = 48
+#: Which matrices of a contraction are added to.
+LEFT, RIGHT, OUT = range(3)
+#: Which size of a contraction is taken block by block.
+ALONG_M, ALONG_N, ALONG_K = range(3)
+#: What a block of all matrices of a batch takes at most, and the least block.
+BLOCK_BYTES, LEAST_BLOCK = 1 << 18, 48

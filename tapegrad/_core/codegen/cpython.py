@@ -1,0 +1,31 @@
+"""CPython's own functions, for generated code; objects are addresses."""
+
+from numba import types
+
+from .intrinsics import c_function
+
+word = types.int64
+object_malloc = c_function("PyObject_Malloc", word(word))
+object_free = c_function("PyObject_Free", types.none(word))
+gc_free = c_function("PyObject_GC_Del", types.none(word))
+generic_alloc = c_function("PyType_GenericAlloc", word(word, word))
+decref = c_function("Py_DecRef", types.none(word))
+incref = c_function("Py_IncRef", types.none(word))
+call_none = c_function("PyObject_CallNoArgs", word(word))
+call_two = c_function("PyObject_CallFunctionObjArgs", word(word, word, word, word))
+call_three = c_function("PyObject_CallFunctionObjArgs", word(word, word, word, word, word))
+float_from = c_function("PyFloat_FromDouble", word(types.float64))
+word_from = c_function("PyLong_FromLongLong", word(word))
+int_as_double = c_function("PyLong_AsDouble", types.float64(word))
+int_as_word = c_function("PyLong_AsLongLong", word(word))
+get_item = c_function("PyObject_GetItem", word(word, word))
+set_object = c_function("PyObject_SetItem", types.int32(word, word, word))
+error_clear = c_function("PyErr_Clear", types.none())
+error_occurred = c_function("PyErr_Occurred", word())
+number_add = c_function("PyNumber_Add", word(word, word))
+number_subtract = c_function("PyNumber_Subtract", word(word, word))
+number_multiply = c_function("PyNumber_Multiply", word(word, word))
+number_divide = c_function("PyNumber_TrueDivide", word(word, word))
+number_power = c_function("PyNumber_Power", word(word, word, word))
+number_negative = c_function("PyNumber_Negative", word(word))
+thread_value = c_function("PyThread_tss_get", word(word))

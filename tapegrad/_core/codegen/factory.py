@@ -1,0 +1,183 @@
+"""The kernel factory: Python source text in, addresses of compiled C functions out.
+
+The machine code of a text is kept in a file named by the hash of the text and of everything it is
+compiled with, so that a stale result can never be loaded. Its checksum is of the name too. What is
+no such file, for whatever reason, is compiled anew and put in its place.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+
+from . import forks
+from .external_symbols import load_symbols
+from .intrinsics import helper
+from .numba_pipeline import load, machine_code, magic
+from .vector_math import VARIANTS
+
+_DIGEST_BYTES = 32
+_PACKAGE = Path(__file__).resolve().parent.parent
+_lock = forks.lock()
+#: Addresses of the functions of a text, by its digest.
+_loaded: dict[str, dict[str, int]] = {}
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Hash of what generated code may include: floors 0 to 2 and the compiler's versions."""
+    digest = hashlib.sha256()
+    for folder in ("codegen", "ops", "sweep", "replay"):
+        for path in sorted((_PACKAGE / folder).glob("*.py")):
+            digest.update(path.read_bytes())
+    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
+    digest.update(repr(versions).encode())
+    return digest.hexdigest()
+
+
+def _user_cache() -> Path:
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(folder)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base)
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Where machine code lives; a folder that cannot be written is replaced, with a warning."""
+    wanted = Path("tapegrad") / fingerprint()[:16]
+    try:
+        wanted = _user_cache() / wanted
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except (OSError, RuntimeError) as error:  # the latter where nobody has a home
+        folder = Path(tempfile.mkdtemp(prefix="tapegrad-"))
+        warnings.warn(
+            f"tapegrad: the cache folder {wanted} cannot be written ({_why(error)}); compiled "
+            f"kernels are kept in {folder} for this process only. Set NUMBA_CACHE_DIR to a folder "
+            "that can be written to keep them.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return folder
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _checksum(path: Path, code: bytes) -> bytes:
+    """Of code and of the name that it belongs to: files may be mistaken for one another."""
+    return hashlib.sha256(path.name.encode() + code).digest()
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Put `code` at `path` in one step: another process sees all of it or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            os.replace(path, tempfile.mkdtemp(dir=path.parent, suffix=".damaged"))
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_checksum(path, code) + code)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        warnings.warn(
+            f"tapegrad: {path} cannot be written ({_why(error)}); what was compiled is kept for "
+            "this process only, and other processes compile it again",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _read(path: Path) -> bytes | None:
+    """What was written to `path`; None if there is nothing, or anything else."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    code = content[_DIGEST_BYTES:]
+    return code if _checksum(path, code) == content[:_DIGEST_BYTES] else None
+
+
+@functools.cache
+def _machine() -> str:
+    """What machine code depends on, beside what it is made from."""
+    return magic() + repr(VARIANTS)
+
+
+def compile_source(source: str, exports: dict[str, str]) -> dict[str, int]:
+    """Compile functions of a module text; returns name → address of the C function.
+
+    `exports` maps a function's name to its Numba signature, for instance "int64(int64, int64)".
+    """
+    key = fingerprint() + _machine() + source + repr(exports)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    with _lock:
+        if digest not in _loaded:
+            _loaded[digest] = _compile(source, exports, digest)
+        return _loaded[digest]
+
+
+def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int]:
+    module: dict[str, Any] = {"__name__": f"tapegrad_{digest}"}
+    exec(compile(source, f"<{digest}>", "exec"), module)
+    load_symbols(source)
+    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
+    path = cache_folder() / f"k_{digest}.o"
+    code = _read(path)
+    if code is None:
+        code = machine_code({symbols[n]: (helper(module[n]), exports[n]) for n in exports})
+        _write(path, code)
+    return dict(zip(exports, load(code, symbols.values()), strict=True))
+
+
+def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:
+    """Compile functions of words and make them callable from Python.
+
+    `exports` maps a name to its number of int64 arguments; each returns an int64. With `keep_lock`
+    the interpreter lock stays held during the call, otherwise other threads run meanwhile.
+    """
+    word = ctypes.c_int64
+    prototype = ctypes.PYFUNCTYPE if keep_lock else ctypes.CFUNCTYPE
+    signatures = {name: f"int64({', '.join(['int64'] * n)})" for name, n in exports.items()}
+    address = compile_source(source, signatures)
+    return {name: prototype(word, *[word] * n)(address[name]) for name, n in exports.items()}
+
+
+def once(make):
+    """Decorate a function without arguments: it runs for the first thread that asks, others wait.
+
+    What others hold the address of must not be made twice.
+    """
+    made: list = []
+    lock = forks.lock()
+
+    @functools.wraps(make)
+    def get():
+        if not made:
+            with lock:
+                if not made:
+                    made.append(make())
+        return made[0]
+
+    return get

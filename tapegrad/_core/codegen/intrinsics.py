@@ -1,0 +1,247 @@
+"""Raw memory and C calls for generated code: loads, stores and named C functions as intrinsics.
+
+Addresses are int64 throughout. Nothing here checks bounds: what is read and written was checked
+when the rows were made.
+"""
+
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from .numba_pipeline import Pipeline
+
+
+def helper(function):
+    """A function of generated code that compiled functions call."""
+    options = {
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+        "_nrt": False,
+        "pipeline_class": Pipeline,
+    }
+    return njit(**options)(function)
+
+
+_KINDS = {
+    "i64": (ir.IntType(64), types.int64),
+    "i32": (ir.IntType(32), types.int32),
+    "u8": (ir.IntType(8), types.uint8),
+    "f64": (ir.DoubleType(), types.float64),
+    "f32": (ir.FloatType(), types.float32),
+}
+
+
+def _load(kind):
+    """Loads give int64 or a float: one integer type keeps the number of specialisations small."""
+    llvm_type, numba_type = _KINDS[kind]
+    result = types.int64 if isinstance(numba_type, types.Integer) else numba_type
+
+    @intrinsic
+    def load(typingctx, address, offset):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(builder.add(*args), llvm_type.as_pointer())
+            return context.cast(builder, builder.load(pointer), numba_type, result)
+
+        return result(types.int64, types.int64), codegen
+
+    return load
+
+
+def _store(kind):
+    llvm_type, numba_type = _KINDS[kind]
+    given = types.int64 if isinstance(numba_type, types.Integer) else numba_type
+
+    @intrinsic
+    def store(typingctx, address, offset, value):
+        def codegen(context, builder, signature, args):
+            pointer = builder.inttoptr(builder.add(args[0], args[1]), llvm_type.as_pointer())
+            builder.store(context.cast(builder, args[2], given, numba_type), pointer)
+            return context.get_dummy_value()
+
+        return types.none(types.int64, types.int64, given), codegen
+
+    return store
+
+
+load_i64, load_i32, load_u8 = _load("i64"), _load("i32"), _load("u8")
+load_f64 = _load("f64")
+store_i64, store_i32 = _store("i64"), _store("i32")
+store_f64, store_u8 = _store("f64"), _store("u8")
+
+
+def _pointer(kind):
+    llvm_type, numba_type = _KINDS[kind]
+
+    @intrinsic
+    def pointer(typingctx, address):
+        def codegen(context, builder, signature, args):
+            return builder.inttoptr(args[0], llvm_type.as_pointer())
+
+        return types.CPointer(numba_type)(types.int64), codegen
+
+    return pointer
+
+
+#: An address as a typed pointer, to index with `[]` in kernels.
+f64s, f32s, i64s = _pointer("f64"), _pointer("f32"), _pointer("i64")
+i32s, u8s = _pointer("i32"), _pointer("u8")
+
+
+@intrinsic
+def bits_of(typingctx, value):
+    """The 64 bits of a double, as an integer."""
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def sum_of(typingctx, total, part):
+    """total + part for a sum whose order does not matter, so that it is taken in lanes."""
+
+    def codegen(context, builder, signature, args):
+        return builder.fadd(*args, flags=("reassoc",))
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+@intrinsic
+def larger_of(typingctx, x, y):
+    """The larger, NaN if one is: what a loop looks for the largest with is taken in lanes."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double] * 2)
+        return builder.call(builder.module.declare_intrinsic("llvm.maximum", [double], kind), args)
+
+    return types.float64(types.float64, types.float64), codegen
+
+
+@intrinsic
+def multiply_add(typingctx, x, y, z):
+    """x·y + z, rounded once where the processor does that in one instruction."""
+
+    def codegen(context, builder, signature, args):
+        double = ir.DoubleType()
+        kind = ir.FunctionType(double, [double] * 3)
+        return builder.call(builder.module.declare_intrinsic("llvm.fmuladd", [double], kind), args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def exchange(typingctx, address, value):
+    """Write a word and return what was there, in one step that other threads see as such."""
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.atomic_rmw("xchg", pointer, args[1], "seq_cst")
+
+    return types.int64(types.int64, types.int64), codegen
+
+
+def _kept(attribute, doc):
+    """A word for the first line of a function of generated code: what LLVM is to do with it."""
+
+    def word(typingctx):
+        def codegen(context, builder, signature, args):
+            builder.function.attributes.add(attribute)
+            return context.get_dummy_value()
+
+        return types.none(), codegen
+
+    word.__doc__ = doc
+    return intrinsic(word)
+
+
+apart = _kept("noinline", "Keep this function by itself: it is long, or rarely called.")
+inside = _kept("alwaysinline", "Put this function into each of its callers: it is on a hot road.")
+
+
+@intrinsic
+def unaliased(typingctx):
+    """No memory that is written through a pointer among this function's arguments is reached
+    through another: loops need not ask whether they overlap, and are vectorised."""
+
+    def codegen(context, builder, signature, args):
+        for argument in builder.function.args:
+            if argument.type == ir.DoubleType().as_pointer():
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+def c_function(name, signature):
+    """A function of the process, found by its symbol; `signature` is a Numba signature."""
+    result, arity = signature.return_type, len(signature.args)
+
+    def build(typingctx):
+        def codegen(context, builder, sig, args):
+            llvm_types = [context.get_value_type(t) for t in sig.args]
+            returns = ir.VoidType() if result == types.none else context.get_value_type(result)
+            function_type = ir.FunctionType(returns, llvm_types)
+            function = builder.module.globals.get(name)
+            if function is None:
+                function = ir.Function(builder.module, function_type, name)
+            value = builder.call(function, args)
+            return context.get_dummy_value() if result == types.none else value
+
+        return signature, codegen
+
+    return _with_arity(build, arity)
+
+
+def _with_arity(build, arity):
+    """`build` as an intrinsic of `arity` arguments (Numba reads the number from the signature)."""
+    names = "".join(f", a{k}" for k in range(arity))
+    return intrinsic(eval(f"lambda typingctx{names}: build(typingctx)", {"build": build}))
+
+
+def call_address(signature):
+    """Calls the C function at an address: `f(address, *arguments)`."""
+    arity = len(signature.args) + 1
+    result = signature.return_type
+
+    def build(typingctx):
+        def codegen(context, builder, sig, args):
+            llvm_types = [context.get_value_type(t) for t in sig.args[1:]]
+            returns = ir.VoidType() if result == types.none else context.get_value_type(result)
+            pointer_type = ir.FunctionType(returns, llvm_types).as_pointer()
+            value = builder.call(builder.inttoptr(args[0], pointer_type), args[1:])
+            return context.get_dummy_value() if result == types.none else value
+
+        return result(types.int64, *signature.args), codegen
+
+    return _with_arity(build, arity)
+
+
+#: Calls the bridge to a function of a user's: `called(address, entries)`.
+called = call_address(types.int64(types.int64))
+
+
+def global_address(name):
+    """The address of a symbol that `llvmlite.binding.add_symbol` has named."""
+
+    @intrinsic
+    def address(typingctx):
+        def codegen(context, builder, signature, args):
+            variable = builder.module.globals.get(name)
+            if variable is None:
+                variable = ir.GlobalVariable(builder.module, ir.IntType(8), name)
+            return builder.ptrtoint(variable, ir.IntType(64))
+
+        return types.int64(), codegen
+
+    return address
+
+
+_word = types.int64
+malloc = c_function("malloc", _word(_word))
+calloc = c_function("calloc", _word(_word, _word))
+free = c_function("free", types.none(_word))
+memcpy = c_function("memcpy", _word(_word, _word, _word))
+memset = c_function("memset", _word(_word, _word, _word))

@@ -1,0 +1,108 @@
+"""Lines of doubles, many at a time: strided memory whose lines are short.
+
+Numbers move four at a time. A line that is no multiple of four long ends with four of which some
+have been moved before, which is right for copies only: sums end one by one.
+"""
+
+from numba import types
+from numba.extending import intrinsic
+
+from .intrinsics import apart, f64s, helper, load_f64, memcpy, store_f64
+from .simd import LANES, load, spread, store
+
+#: Numbers of a line that is worth a call of its own.
+LONG = 64
+
+
+@intrinsic
+def copy4(typingctx, target, source):
+    """Copy four doubles."""
+
+    def codegen(context, builder, signature, args):
+        store(builder, load(builder, args[1]), args[0])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), codegen
+
+
+@intrinsic
+def fill4(typingctx, target, number):
+    """Write a double four times."""
+
+    def codegen(context, builder, signature, args):
+        store(builder, spread(builder, args[1]), args[0])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.float64), codegen
+
+
+@intrinsic
+def add4(typingctx, target, source):
+    """Add four doubles to four others."""
+
+    def codegen(context, builder, signature, args):
+        store(builder, builder.fadd(*[load(builder, at) for at in args]), args[0])
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64), codegen
+
+
+@helper
+def copy_lines(target, source, across, step, length, lines):
+    """Lines that begin `across` bytes apart, written one after the other: target is contiguous.
+
+    The numbers of a line are `step` bytes apart.
+    """
+    end = 8 * length - 8 * LANES
+    for _ in range(lines):
+        if step == 8 and length >= LONG:
+            memcpy(target, source, 8 * length)
+        elif step == 8 and length >= LANES:
+            for at in range(0, end, 8 * LANES):
+                copy4(target + at, source + at)
+            copy4(target + end, source + end)
+        elif step == 0 and length >= LANES:
+            number = load_f64(source, 0)
+            for at in range(0, end, 8 * LANES):
+                fill4(target + at, number)
+            fill4(target + end, number)
+        else:
+            t = f64s(target)
+            for i in range(length):
+                t[i] = load_f64(source, i * step)
+        target += 8 * length
+        source += across
+
+
+@helper
+def sum_of_line(source, length):
+    """The sum of a short line, of its even and odd places by turns."""
+    s, even, odd, i = f64s(source), 0.0, 0.0, 0
+    while i + 1 < length:
+        even += s[i]
+        odd += s[i + 1]
+        i += 2
+    if i < length:
+        even += s[i]
+    return even + odd
+
+
+@helper
+def add_short_lines(target, across, step, source, length, lines):
+    """Add lines side by side to lines that begin `across` bytes apart, numbers `step` apart."""
+    apart()
+    whole = length // LANES * LANES
+    for _ in range(lines):
+        if step == 0:
+            store_f64(target, 0, load_f64(target, 0) + sum_of_line(source, length))
+        elif step == 8:
+            for at in range(0, 8 * whole, 8 * LANES):
+                add4(target + at, source + at)
+            for at in range(8 * whole, 8 * length, 8):
+                store_f64(target, at, load_f64(target, at) + load_f64(source, at))
+        else:
+            for i in range(length):
+                sum_ = load_f64(target, i * step) + load_f64(source, 8 * i)
+                store_f64(target, i * step, sum_)
+        source += 8 * length
+        target += across

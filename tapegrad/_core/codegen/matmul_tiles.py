@@ -1,0 +1,191 @@
+"""Tiles of a matrix product held in vector registers, for products too small or narrow for BLAS.
+
+A tile has 4 … 12 rows, as one to three vectors of four, and one to four columns. Rows that are no
+multiple of four need no masks: the last two vectors overlap, and what is in both is computed twice
+alike.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import simd as doubles
+from .intrinsics import f64s, helper, load_f64
+from .simd import LANES, VECTOR
+
+_VECTORS = 3
+#: Most and least rows of a tile, and how many products are summed over before it is written.
+TILE_ROWS, LEAST_ROWS, TILE_DEPTH = LANES * _VECTORS, LANES, 256
+#: Bytes of a copy of rows that do not lie side by side, for a tile.
+PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
+_WORD = ir.IntType(64)
+
+
+def _add_products(builder, sums, rows, b, b_across):
+    """The sums with the products of one column of a and one row of b added."""
+    made = []
+    for column in sums:
+        factor = doubles.spread(builder, doubles.load(builder, b, doubles.DOUBLE))
+        products = [builder.fmul(row, factor, flags=("contract",)) for row in rows]
+        made.append(
+            [
+                builder.fadd(total, product, flags=("contract",))
+                for total, product in zip(column, products, strict=True)
+            ]
+        )
+        b = builder.add(b, b_across)
+    return made
+
+
+def _store(builder, sums, offsets, c, c_across, added):
+    """Set c to the sums, or add them: a column is read before it is written, as they overlap."""
+    for column in sums:
+        places = [builder.add(c, offset) for offset in offsets]
+        if added:
+            before = [doubles.load(builder, place) for place in places]
+            column = [builder.fadd(*pair) for pair in zip(before, column, strict=True)]
+        for place, total in zip(places, column, strict=True):
+            doubles.store(builder, total, place)
+        c = builder.add(c, c_across)
+
+
+def _write(builder, sums, offsets, c, c_across, fresh):
+    with builder.if_else(fresh) as (setting, adding):
+        with setting:
+            _store(builder, sums, offsets, c, c_across, False)
+        with adding:
+            _store(builder, sums, offsets, c, c_across, True)
+
+
+def _tile(vectors, columns):
+    @intrinsic
+    def tile(typingctx, a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh):
+        """c += a·b, or c = a·b; the second and third vector of rows are at byte offsets; k ≥ 1."""
+
+        def codegen(context, builder, signature, args):
+            a, second, third, a_step, b, b_step, b_across, k, c, c_across, fresh = args
+            zero, offsets = ir.Constant(_WORD, 0), [ir.Constant(_WORD, 0), second, third][:vectors]
+            before = builder.block
+            loop, after = (builder.append_basic_block(name) for name in ("loop", "after"))
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            counts = [builder.phi(_WORD) for _ in range(3)]
+            sums = [[builder.phi(VECTOR) for _ in offsets] for _ in range(columns)]
+            p, at_a, at_b = counts
+            rows = [doubles.load(builder, builder.add(at_a, offset)) for offset in offsets]
+            made = _add_products(builder, sums, rows, at_b, b_across)
+            steps = (ir.Constant(_WORD, 1), a_step, b_step)
+            counted = [builder.add(*pair) for pair in zip(counts, steps, strict=True)]
+            for phi, start, following in zip(counts, (zero, a, b), counted, strict=True):
+                phi.add_incoming(start, before)
+                phi.add_incoming(following, loop)
+            for phis, column in zip(sums, made, strict=True):
+                for phi, following in zip(phis, column, strict=True):
+                    phi.add_incoming(ir.Constant(VECTOR, [0.0] * LANES), before)
+                    phi.add_incoming(following, loop)
+            builder.cbranch(builder.icmp_signed("<", counted[0], k), loop, after)
+            builder.position_at_end(after)
+            _write(builder, made, offsets, c, c_across, fresh)
+            return context.get_dummy_value()
+
+        return types.none(*[types.int64] * 10, types.boolean), codegen
+
+    return tile
+
+
+def _row_of_tiles(vectors):
+    tile1, tile2, tile3, tile4 = (_tile(vectors, columns) for columns in (1, 2, 3, 4))
+
+    @helper
+    def row_of_tiles(a, second, third, step, b, br, bc, k, c, cc, n, fresh):
+        """The tiles of some rows of c: as few as can be, of about as many columns each."""
+        tiles, j = (n + 3) // 4, 0
+        for tile in range(tiles):
+            columns, at, to = (n - j - 1) // (tiles - tile) + 1, b + j * bc, c + j * cc
+            if columns == 4:
+                tile4(a, second, third, step, at, br, bc, k, to, cc, fresh)
+            elif columns == 3:
+                tile3(a, second, third, step, at, br, bc, k, to, cc, fresh)
+            elif columns == 2:
+                tile2(a, second, third, step, at, br, bc, k, to, cc, fresh)
+            else:
+                tile1(a, second, third, step, at, br, bc, k, to, cc, fresh)
+            j += columns
+
+    return row_of_tiles
+
+
+_rows1, _rows2, _rows3 = map(_row_of_tiles, (1, 2, 3))
+
+
+@intrinsic
+def _turn(typingctx, target, of, across):
+    """Copy four lines of four doubles, `across` apart, as columns of a panel."""
+
+    def codegen(context, builder, signature, args):
+        target, of, across = args
+        lines = []
+        for _ in range(LANES):
+            lines.append(doubles.load(builder, of))
+            of = builder.add(of, across)
+        a, b, c, d = lines
+        low, high = [0, 4, 2, 6], [1, 5, 3, 7]
+        even, odd = [0, 1, 4, 5], [2, 3, 6, 7]
+        pairs = [
+            doubles.mixed(builder, x, y, order)
+            for order in (low, high)
+            for x, y in ((a, b), (c, d))
+        ]
+        for order in (even, odd):
+            for x, y in (pairs[:2], pairs[2:]):
+                doubles.store(builder, doubles.mixed(builder, x, y, order), target)
+                target = builder.add(target, ir.Constant(_WORD, 8 * TILE_ROWS))
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64, types.int64), codegen
+
+
+@helper
+def panel_of(a, ar, ac, rows, k, panel):
+    """Copy columns of a to where their rows lie side by side."""
+    if ac == 8 and k >= LANES:
+        for i in range(0, rows, LANES):
+            row = min(i, rows - LANES)
+            for p in range(0, k, LANES):
+                column = min(p, k - LANES)
+                _turn(panel + column * 8 * TILE_ROWS + row * 8, a + row * ar + column * 8, ar)
+        return
+    for p in range(k):
+        to, of = f64s(panel + p * 8 * TILE_ROWS), a + p * ac
+        for i in range(rows):
+            to[i] = load_f64(of, i * ar)
+
+
+@helper
+def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, panel):
+    """c += a·b, or c = a·b, where c has rows side by side, at least LEAST_ROWS.
+
+    `panel` is for copies.
+    """
+    vectors, start = (m + 3) // 4, 0
+    tiles = (vectors + 2) // 3
+    for tile in range(tiles):
+        taken = (vectors - 1) // (tiles - tile) + 1
+        rows = min(taken * LEAST_ROWS, m - start)
+        third = 8 * (rows - LEAST_ROWS)
+        second = min(8 * LEAST_ROWS, third)
+        for first in range(0, k, TILE_DEPTH):
+            depth, new = min(TILE_DEPTH, k - first), fresh != 0 and first == 0
+            at, step = a + start * ar + first * ac, ac
+            if ar != 8:
+                panel_of(at, ar, ac, rows, depth, panel)
+                at, step = panel, 8 * TILE_ROWS
+            right, to = b + first * br, c + start * 8
+            if taken == 3:
+                _rows3(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+            elif taken == 2:
+                _rows2(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+            else:
+                _rows1(at, second, third, step, right, br, bc, depth, to, cc, n, new)
+        start += rows
+        vectors -= taken

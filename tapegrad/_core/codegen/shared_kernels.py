@@ -1,0 +1,62 @@
+"""Functions that all generated code shares: compiled once, and called by their symbols.
+
+A group is compiled with the first text that calls one of its functions.
+"""
+
+import functools
+import string
+from collections.abc import Callable
+
+import llvmlite.binding as llvm
+from numba import types
+
+from .external_symbols import LOADERS
+from .factory import compile_source
+from .intrinsics import c_function
+
+#: By the module that defines them: what they return, and how many arguments they have, all words.
+GROUPS = {
+    "cells": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
+    "strided": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
+    "tiles": {"product_by_tiles": ("void", 13)},
+}
+
+
+def _symbol(module: str, name: str) -> Callable:
+    result, arity = GROUPS[module][name]
+    words = [types.int64] * arity
+    return c_function(f"tapegrad_{name}", getattr(types, result)(*words))
+
+
+cell, mirror_memory, forget = [_symbol("cells", name) for name in GROUPS["cells"]]
+strided_add, block_of, add_block = [_symbol("strided", name) for name in GROUPS["strided"]]
+(product_by_tiles,) = [_symbol("tiles", name) for name in GROUPS["tiles"]]
+
+
+def _source(module: str) -> str:
+    """The text of a module with one C function for each of a group."""
+    lines = [f"from tapegrad._core.codegen import {module}"]
+    for name, (_, arity) in GROUPS[module].items():
+        arguments = ", ".join(string.ascii_lowercase[:arity])
+        lines += ["", "", f"def {name}({arguments}):", f"    return {module}.{name}({arguments})"]
+    return "\n".join(lines) + "\n"
+
+
+@functools.cache
+def compile_group(module: str) -> dict[str, int]:
+    """Compile a group, if it has not been, and name its symbols; returns the addresses."""
+    signatures = {
+        name: f"{result}({', '.join(['int64'] * arity)})"
+        for name, (result, arity) in GROUPS[module].items()
+    }
+    addresses = compile_source(_source(module), signatures)
+    for name, address in addresses.items():
+        llvm.add_symbol(f"tapegrad_{name}", address)
+    return addresses
+
+
+for _module in ("codegen.frame", "codegen.shared"):  # they call cells
+    LOADERS[_module] = functools.partial(compile_group, "cells")
+for _group in ("strided", "tiles"):
+    for _name in GROUPS[_group]:
+        LOADERS[f" {_name}("] = functools.partial(compile_group, _group)

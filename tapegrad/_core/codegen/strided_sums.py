@@ -1,0 +1,292 @@
+"""Strided memory for adjoint kernels: sums into it, blocks and lines of it.
+
+An odometer counts through a shape; the inner loop runs along the last axis.
+"""
+
+from .intrinsics import (
+    apart,
+    f32s,
+    f64s,
+    helper,
+    i64s,
+    load_f64,
+    load_i32,
+    load_i64,
+    memcpy,
+    store_f64,
+    store_i64,
+    sum_of,
+)
+from .layout import ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, C_CONTIGUOUS, FRAME_SCRATCH
+from .line_copies import LONG, add_short_lines, copy_lines
+
+#: Groups of at most so many elements are taken side by side, up to so many of them.
+SHORT_GROUP, SIDE_BY_SIDE = 64, 32
+
+
+@helper
+def sum64(address, n):
+    """The sum of doubles side by side."""
+    apart()
+    s, total = f64s(address), 0.0
+    for i in range(n):
+        total = sum_of(total, s[i])
+    return total
+
+
+@helper
+def add_run64(target, target_stride, source, source_stride, n):
+    apart()
+    if target_stride == 8 and source_stride == 8:
+        t, s = f64s(target), f64s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 8 and source_stride == 0:
+        t, value = f64s(target), load_f64(source, 0)
+        for i in range(n):
+            t[i] += value
+    elif target_stride == 0 and source_stride == 8:
+        store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
+    elif target_stride == 0:
+        total = 0.0
+        for i in range(n):
+            total += load_f64(source, i * source_stride)
+        store_f64(target, 0, load_f64(target, 0) + total)
+    else:
+        for i in range(n):
+            at = i * target_stride
+            store_f64(target, at, load_f64(target, at) + load_f64(source, i * source_stride))
+
+
+@helper
+def add_run32(target, target_stride, source, source_stride, n):
+    apart()
+    if target_stride == 4 and source_stride == 4:
+        t, s = f32s(target), f32s(source)
+        for i in range(n):
+            t[i] += s[i]
+    elif target_stride == 4 and source_stride == 0:
+        t, value = f32s(target), f32s(source)[0]
+        for i in range(n):
+            t[i] += value
+    elif target_stride == 0:
+        t = f32s(target)
+        total = 0.0
+        for i in range(n):
+            total += f32s(source + i * source_stride)[0]
+        t[0] += total
+    else:
+        for i in range(n):
+            f32s(target + i * target_stride)[0] += f32s(source + i * source_stride)[0]
+
+
+@helper
+def strided_add(frame, target, target_strides, source, source_strides, shape, ndim, width):
+    """target[...] += source[...] over `shape`; strides are addresses of int64 lists, in bytes."""
+    rows = 1
+    for axis in range(ndim - 1):
+        rows *= load_i64(shape, axis * 8)
+    n, step, from_step = 1, 0, 0
+    if ndim > 0:
+        n = load_i64(shape, (ndim - 1) * 8)
+        step = load_i64(target_strides, (ndim - 1) * 8)
+        from_step = load_i64(source_strides, (ndim - 1) * 8)
+    if n == 0:
+        return
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    for axis in range(ndim):
+        index[axis] = 0
+    for _ in range(rows):
+        if width == 8:
+            add_run64(target, step, source, from_step, n)
+        else:
+            add_run32(target, step, source, from_step, n)
+        axis = ndim - 2
+        while axis >= 0:
+            index[axis] += 1
+            target += load_i64(target_strides, axis * 8)
+            source += load_i64(source_strides, axis * 8)
+            size = load_i64(shape, axis * 8)
+            if index[axis] < size:
+                break
+            index[axis] = 0
+            target -= size * load_i64(target_strides, axis * 8)
+            source -= size * load_i64(source_strides, axis * 8)
+            axis -= 1
+
+
+@helper
+def start_of_block(index, strides, shape, ndim, start):
+    """Set the odometer to linear position `start`; returns the byte offset of that element."""
+    offset = 0
+    for back in range(ndim):
+        axis = ndim - 1 - back
+        size = load_i64(shape, axis * 8)
+        index[axis] = start % size
+        start //= size
+        offset += index[axis] * load_i64(strides, axis * 8)
+    return offset
+
+
+@helper
+def next_line(index, strides, shape, ndim):
+    """Move the odometer by one; returns the change of the byte offset."""
+    offset = 0
+    for axis in range(ndim - 1, -1, -1):
+        index[axis] += 1
+        offset += load_i64(strides, axis * 8)
+        size = load_i64(shape, axis * 8)
+        if index[axis] < size:
+            break
+        index[axis] = 0
+        offset -= size * load_i64(strides, axis * 8)
+    return offset
+
+
+@helper
+def line_in(strides, shape, ndim):
+    """Elements that lie one step apart along the last axes: the first such axis, their number and
+    the step. An array that is broadcast along its last axes is one line there."""
+    if ndim == 0:
+        return 0, 1, 0
+    axis = ndim - 1
+    n, step = load_i64(shape, axis * 8), load_i64(strides, axis * 8)
+    while axis > 0 and load_i64(strides, (axis - 1) * 8) == n * step:
+        axis -= 1
+        n *= load_i64(shape, axis * 8)
+    return axis, n, step
+
+
+@helper
+def lines_ahead(index, shape, outer, line, left):
+    """How many whole lines lie ahead along the axis before a line; 1 where there is none."""
+    if outer == 0:
+        return 1
+    return min(left // line, load_i64(shape, outer * 8 - 8) - index[outer - 1])
+
+
+@helper
+def past_lines(index, strides, shape, outer, lines):
+    """Move the odometer past some lines along one axis; returns the change of the byte offset."""
+    if outer == 0:
+        return 0
+    index[outer - 1] += lines - 1
+    passed = (lines - 1) * load_i64(strides, outer * 8 - 8)
+    return passed + next_line(index, strides, shape, outer)
+
+
+@helper
+def block_of(frame, data, strides, shape, ndim, start, n, block, width):
+    """Copy elements start … start+n of a strided array, in C order, to a contiguous block."""
+    apart()
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    outer, line, step = line_in(strides, shape, ndim)
+    at = data + start_of_block(index, strides, shape, outer, start // line)
+    skip = start % line
+    done = 0
+    while done < n:
+        run, lines, first = min(n - done, line - skip), 1, at + skip * step
+        if width == 8:
+            across = 0
+            if run == line and outer > 0:
+                lines = lines_ahead(index, shape, outer, line, n - done)
+                across = load_i64(strides, outer * 8 - 8)
+            copy_lines(block + done * 8, first, across, step, run, lines)
+        elif step == width:
+            memcpy(block + done * width, first, run * width)
+        else:
+            b32 = f32s(block + done * 4)
+            for i in range(run):
+                b32[i] = f32s(first + i * step)[0]
+        done += run * lines
+        skip = 0
+        if done < n:
+            at += past_lines(index, strides, shape, outer, lines)
+
+
+@helper
+def add_block(frame, data, strides, shape, ndim, start, n, block, width):
+    """Add a contiguous block to elements start … start+n of a strided array, in C order."""
+    apart()
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    outer, line, step = line_in(strides, shape, ndim)
+    at = data + start_of_block(index, strides, shape, outer, start // line)
+    skip = start % line
+    done = 0
+    while done < n:
+        run, lines, first = min(n - done, line - skip), 1, at + skip * step
+        if width == 8 and run < LONG:
+            across = 0
+            if run == line and outer > 0:
+                lines = lines_ahead(index, shape, outer, line, n - done)
+                across = load_i64(strides, outer * 8 - 8)
+            add_short_lines(first, across, step, block + done * 8, run, lines)
+        elif width == 8:
+            add_run64(first, step, block + done * 8, 8, run)
+        else:
+            add_run32(first, step, block + done * 4, 4, run)
+        done += run * lines
+        skip = 0
+        if done < n:
+            at += past_lines(index, strides, shape, outer, lines)
+
+
+@helper
+def lines_of(array):
+    """How many lines along the last axis an array has."""
+    lines = 1
+    for axis in range(load_i32(array, ARRAY_NDIM) - 1):
+        lines *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return lines
+
+
+@helper
+def line_of(array):
+    """Length and stride in bytes of a line along the last axis."""
+    last = load_i32(array, ARRAY_NDIM) - 1
+    if last < 0:
+        return 1, 0
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    return load_i64(shape, last * 8), load_i64(strides, last * 8)
+
+
+@helper
+def line_offset(array, line):
+    """Byte offset of the first element of a line, counted in C order."""
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    last, offset = load_i32(array, ARRAY_NDIM) - 2, 0
+    for axis in range(last, 0, -1):
+        size = load_i64(shape, axis * 8)
+        offset += (line % size) * load_i64(strides, axis * 8)
+        line //= size
+    return offset + line * load_i64(strides, 0) if last >= 0 else 0
+
+
+@helper
+def same_shape(a, b):
+    """Whether two arrays have the same shape."""
+    if load_i32(a, ARRAY_NDIM) != load_i32(b, ARRAY_NDIM):
+        return False
+    for axis in range(load_i32(a, ARRAY_NDIM)):
+        at = axis * 8
+        if load_i64(load_i64(a, ARRAY_SHAPE), at) != load_i64(load_i64(b, ARRAY_SHAPE), at):
+            return False
+    return True
+
+
+@helper
+def is_aligned(array, out):
+    """Whether element i of `array` in memory is what meets element i of `out`."""
+    return (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0 and same_shape(array, out)
+
+
+@helper
+def broadcast_strides(array, ndim, target):
+    """Strides of `array` as seen from the full shape: 0 along axes that are broadcast."""
+    own = load_i32(array, ARRAY_NDIM)
+    for axis in range(ndim):
+        back = own - ndim + axis
+        stride = 0
+        if back >= 0 and load_i64(load_i64(array, ARRAY_SHAPE), back * 8) != 1:
+            stride = load_i64(load_i64(array, ARRAY_STRIDES), back * 8)
+        store_i64(target, axis * 8, stride)

@@ -1,0 +1,105 @@
+"""NumPy ufuncs on compiled kernels: broadcasting, dtypes and errors are NumPy's own.
+
+A kernel takes contiguous blocks. One inner loop serves all of them: NumPy hands it addresses,
+strides and what belongs to the kernel, and it copies what is strided or broadcast, block by block.
+"""
+
+import ctypes
+import functools
+import sys
+
+import numpy as np
+
+from .factory import compile_source
+
+SOURCE = """
+from tapegrad._core.codegen.layout import BLOCK
+from tapegrad._core.codegen.intrinsics import *
+from numba import types
+
+kernel_call = call_address(types.none(types.int64, types.int64))
+
+
+@helper
+def move(target, target_step, source, source_step, n, width):
+    if width == 8:
+        for i in range(n):
+            store_i64(target, i * target_step, load_i64(source, i * source_step))
+    else:
+        for i in range(n):
+            store_i32(target, i * target_step, load_i32(source, i * source_step))
+
+
+@helper
+def in_blocks(kernel, operands, width, n, at, steps):
+    block = min(n, BLOCK)
+    table = malloc(operands * (block + 1) * 8)
+    start = 0
+    while start < n:
+        m = min(block, n - start)
+        for k in range(operands):
+            room = table + operands * 8 + k * block * 8
+            step = load_i64(steps, k * 8)
+            source = load_i64(at, k * 8) + start * step
+            store_i64(table, k * 8, source if step == width else room)
+            if step != width and k < operands - 1:
+                move(room, width, source, step, m, width)
+        kernel_call(kernel, m, table)
+        last = (operands - 1) * 8
+        step = load_i64(steps, last)
+        if step != width:
+            move(load_i64(at, last) + start * step, step, load_i64(table, last), width, m, width)
+        start += m
+    free(table)
+
+
+def loop(at, dimensions, steps, data):
+    kernel, operands, width = load_i64(data, 0), load_i64(data, 8), load_i64(data, 16)
+    n = load_i64(dimensions, 0)
+    side_by_side = True
+    for k in range(operands):
+        side_by_side = side_by_side and (n == 1 or load_i64(steps, k * 8) == width)
+    if side_by_side:
+        kernel_call(kernel, n, at)
+    else:
+        in_blocks(kernel, operands, width, n, at, steps)
+"""
+_UMATH = "numpy._core._multiarray_umath"
+#: Place of PyUFunc_FromFuncAndData in NumPy's table of functions for C.
+_FROM_LOOPS = 1
+_NO_IDENTITY = -1
+_word, _pointer = ctypes.c_int64, ctypes.c_void_p
+_keep: list = []  # NumPy holds addresses only
+
+
+@functools.cache
+def _loop() -> int:
+    return compile_source(SOURCE, {"loop": "void(int64, int64, int64, int64)"})["loop"]
+
+
+@functools.cache
+def _create():
+    """NumPy's function that makes a ufunc of loops."""
+    table = ctypes.pythonapi.PyCapsule_GetPointer
+    table.restype, table.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
+    umath = sys.modules.get(_UMATH) or sys.modules[_UMATH.replace("_core", "core", 1)]  # NumPy 1
+    functions = ctypes.cast(table(umath._UFUNC_API, None), ctypes.POINTER(_pointer))
+    types = [_pointer] * 3 + [ctypes.c_int] * 4 + [_pointer] * 2 + [ctypes.c_int]
+    return ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[_FROM_LOOPS])
+
+
+def make_ufunc(name: str, inputs: int, kernels: dict[str, int]):
+    """The ufunc on kernels `kernel(n, addresses)`: address by the letter of their dtype."""
+    dtypes = [np.dtype(letter) for letter in kernels]
+    owned = [
+        (_word * 3)(kernel, inputs + 1, dtype.itemsize)
+        for kernel, dtype in zip(kernels.values(), dtypes, strict=True)
+    ]
+    loops = (_word * len(owned))(*[_loop()] * len(owned))
+    data = (_word * len(owned))(*map(ctypes.addressof, owned))
+    numbers = ctypes.create_string_buffer(bytes(d.num for d in dtypes for _ in range(inputs + 1)))
+    label = ctypes.create_string_buffer(name.encode())
+    _keep.append((owned, loops, data, numbers, label))
+    where = [ctypes.addressof(part) for part in (loops, data, numbers)]
+    arity = (len(owned), inputs, 1, _NO_IDENTITY)
+    return _create()(*where, *arity, ctypes.addressof(label), None, 0)

@@ -1,0 +1,273 @@
+"""The mathematics of kernels, under NumPy's names: scalar calls that the loop vectoriser may widen.
+
+Where glibc's libmvec is present each call carries LLVM's `vector-function-abi-variant`, so a loop
+over it becomes calls of the function of four lanes (AVX2) or eight (AVX-512), at most 4 ulp off;
+elsewhere the scalar function of the C library serves. Nothing process-wide is changed.
+"""
+
+import ctypes.util
+import platform
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from .external_symbols import from_capsule
+from .intrinsics import c_function, helper
+
+VECTOR = (
+    "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
+    "arcsinh arccosh arctanh erf erfc"
+).split()
+_C_NAME = {
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "arctan2": "atan2",
+    "absolute": "fabs",
+}
+
+
+#: Instruction sets as LLVM calls them, with their letter in names of vector functions; lanes.
+_SETS = (("avx2", "d", 4), ("avx512f", "e", 8))
+
+
+def _libmvec() -> ctypes.CDLL | None:
+    if platform.machine() != "x86_64":
+        return None
+    try:
+        llvm.load_library_permanently("libmvec.so.1")
+        return ctypes.CDLL("libmvec.so.1")
+    except (OSError, RuntimeError):
+        return None
+
+
+def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
+    """By C name and arity of a function: the names and lanes of its vector functions."""
+    library, features = _libmvec(), llvm.get_host_cpu_features()
+    wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
+    found: dict[tuple[str, int], list[tuple[str, int]]] = {}
+    for name, arity in [*wanted, ("pow", 2), ("atan2", 2), ("hypot", 2)]:
+        for feature, letter, lanes in _SETS:
+            mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}"
+            if features.get(feature) and hasattr(library, mangled):
+                found.setdefault((name, arity), []).append((mangled, lanes))
+    return found
+
+
+VARIANTS = _variants()
+#: Lanes of the widest vectors of doubles.
+WIDEST = max([lanes for variants in VARIANTS.values() for _, lanes in variants], default=4)
+
+
+def _keep_declared(module):
+    """Declare the vector functions so that the vectoriser finds them at the time it runs."""
+    used = module.globals.get("llvm.compiler.used")
+    if used is not None:
+        return
+    byte_pointer = ir.IntType(8).as_pointer()
+    functions = []
+    for (_, arity), variants in VARIANTS.items():
+        for name, lanes in variants:
+            vector = ir.VectorType(ir.DoubleType(), lanes)
+            kind = ir.FunctionType(vector, [vector] * arity)
+            functions.append(ir.Function(module, kind, name))
+    array = ir.ArrayType(byte_pointer, len(functions))
+    used = ir.GlobalVariable(module, array, "llvm.compiler.used")
+    used.linkage = "appending"
+    used.section = "llvm.metadata"
+    used.initializer = ir.Constant(array, [f.bitcast(byte_pointer) for f in functions])
+
+
+def _emit(builder, c_name, args):
+    module, double = builder.module, ir.DoubleType()
+    function = module.globals.get(c_name)
+    if function is None:
+        function = ir.Function(module, ir.FunctionType(double, [double] * len(args)), c_name)
+    call = builder.call(function, args)
+    marks = ["nounwind", "memory(none)"]
+    if variants := VARIANTS.get((c_name, len(args))):
+        _keep_declared(module)
+        shape = "v" * len(args)
+        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({name})" for name, lanes in variants]
+        marks.append(f'"vector-function-abi-variant"="{",".join(pairs)}"')
+    call.attributes._known = frozenset(call.attributes._known) | set(marks)
+    for mark in marks:
+        call.attributes.add(mark)
+    return call
+
+
+def _unary(c_name):
+    @intrinsic
+    def function(typingctx, x):
+        def codegen(context, builder, signature, args):
+            x = context.cast(builder, args[0], signature.args[0], types.float64)
+            value = _emit(builder, c_name, [x])
+            return context.cast(builder, value, types.float64, signature.return_type)
+
+        result = types.float32 if x == types.float32 else types.float64
+        return result(x), codegen
+
+    return function
+
+
+def _binary(c_name):
+    @intrinsic
+    def function(typingctx, x, y):
+        def codegen(context, builder, signature, args):
+            cast = [
+                context.cast(builder, value, kind, types.float64)
+                for value, kind in zip(args, signature.args, strict=True)
+            ]
+            value = _emit(builder, c_name, cast)
+            return context.cast(builder, value, types.float64, signature.return_type)
+
+        single = x == types.float32 and y == types.float32
+        result = types.float32 if single else types.float64
+        return result(x, y), codegen
+
+    return function
+
+
+def _llvm(name):
+    """A mathematical operation that LLVM knows and vectorises by itself."""
+
+    @intrinsic
+    def function(typingctx, x):
+        def codegen(context, builder, signature, args):
+            x = context.cast(builder, args[0], signature.args[0], types.float64)
+            intrinsic_function = builder.module.declare_intrinsic(f"llvm.{name}", [ir.DoubleType()])
+            value = builder.call(intrinsic_function, [x])
+            return context.cast(builder, value, types.float64, signature.return_type)
+
+        result = types.float32 if x == types.float32 else types.float64
+        return result(x), codegen
+
+    return function
+
+
+sqrt, absolute = _llvm("sqrt"), _llvm("fabs")
+floor, ceil, rint, trunc = _llvm("floor"), _llvm("ceil"), _llvm("rint"), _llvm("trunc")
+for _name in VECTOR:
+    globals()[_name] = _unary(_C_NAME.get(_name, _name))
+arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
+copysign, fmod = _binary("copysign"), _binary("fmod")
+
+
+@helper
+def select(condition, x, y):
+    """`x` where `condition` holds, else `y`; both are computed, one is taken."""
+    return x if condition else y
+
+
+@helper
+def sign(x):
+    return select(x > 0, 1.0, select(x < 0, -1.0, select(x == 0, 0.0, x)))
+
+
+@helper
+def remainder(x, y):
+    """`x % y` as NumPy has it: what `fmod` leaves, which is exact, brought to the sign of y."""
+    left = fmod(x, y)
+    brought = select((y < 0.0) != (left < 0.0), left + y, left)
+    return select(left == 0.0, copysign(0.0, y), brought)
+
+
+@helper
+def floor_divide(x, y):
+    """`x // y` as NumPy has it: x without its remainder over y is very nearly a whole number."""
+    left = fmod(x, y)
+    count = (x - left) / y
+    count = select((left != 0.0) & ((y < 0.0) != (left < 0.0)), count - 1.0, count)
+    whole = floor(count)
+    whole = select(count - whole > 0.5, whole + 1.0, whole)
+    whole = select(count == 0.0, copysign(0.0, x / y), whole)
+    return select(y == 0.0, x / y, whole)
+
+
+# Of two equal numbers the second is taken, as by NumPy's vectors: zeros have signs.
+@helper
+def maximum(x, y):
+    return select((x > y) | (x != x), x, y)
+
+
+@helper
+def minimum(x, y):
+    return select((x < y) | (x != x), x, y)
+
+
+@helper
+def fmax(x, y):
+    return select((x > y) | (y != y), x, y)
+
+
+@helper
+def fmin(x, y):
+    return select((x < y) | (y != y), x, y)
+
+
+@helper
+def logaddexp(x, y):
+    high = maximum(x, y)
+    low = minimum(x, y)
+    return select(high == low, high + 0.6931471805599453, high + log1p(exp(low - high)))  # noqa: F821
+
+
+@helper
+def sigmoid(x):
+    return 1.0 / (1.0 + exp(-x))  # noqa: F821
+
+
+@helper
+def polygamma(order, x):
+    """Derivative `order` ≥ 1 of digamma, for x > 0 after reflection by recurrence.
+
+    (−1)^(n+1) n! Σ (x+k)^−(n+1): terms up to x ≥ 15, then Euler–Maclaurin
+    (Abramowitz & Stegun 6.4.10 and 23.1.30).
+    """
+    n = order
+    if n > 170.0:  # n! is infinite
+        return float("inf") if n % 2 == 1 else -float("inf")
+    factorial = 1.0
+    k = 2.0
+    while k <= n:
+        factorial *= k
+        k += 1.0
+    if x <= 0.0 and x == floor(x):
+        return float("nan") if n % 2 == 0 else float("inf")
+    total = 0.0
+    while x < 15.0 + n:
+        total += x ** (-(n + 1.0))
+        x += 1.0
+    total += x**-n / n + 0.5 * x ** (-(n + 1.0))
+    term = (n + 1.0) * x ** (-(n + 2.0))
+    total += term / 12.0
+    term *= (n + 2.0) * (n + 3.0) / (x * x)
+    total -= term / 720.0
+    term *= (n + 4.0) * (n + 5.0) / (x * x)
+    total += term / 30240.0
+    term *= (n + 6.0) * (n + 7.0) / (x * x)
+    total -= term / 1209600.0
+    term *= (n + 8.0) * (n + 9.0) / (x * x)
+    total += term / 47900160.0
+    return total * factorial if n % 2 == 1 else -total * factorial
+
+
+from_capsule("gammaln", "tapegrad_gammaln", "scipy.special.cython_special", "gammaln")
+from_capsule("digamma", "tapegrad_digamma", "scipy.special.cython_special", "__pyx_fuse_1psi")
+_lgam = c_function("tapegrad_gammaln", types.float64(types.float64, types.int32))
+_psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
+
+
+@helper
+def gammaln(x):
+    return _lgam(x, 0)
+
+
+@helper
+def digamma(x):
+    return _psi(x, 0)

@@ -1,0 +1,276 @@
+"""Making tensors, and what they say of themselves."""
+
+from __future__ import annotations
+
+import numbers
+import sys
+from typing import Any
+
+import numpy as np
+
+from ..tape import store
+from ..tensor import runtime as rt
+from ..tensor.aliases import Origin, tell_each_other, told_of
+from ..tensor.copies import convert, copy_tensor, pack, unlisted
+from ..tensor.registry import function
+from ..tensor.trace import fixed, is_steering, named, refuse, steering_tensor
+from ..tensor.values import (
+    FLOATS,
+    Leaf,
+    Storage,
+    array_of,
+    check_recordable,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    meta_of,
+    storage_of,
+    value_of,
+    wrap,
+)
+from .ranges import RECORDED
+
+
+def _input(array: Any):
+    """An input that requires grad, on an array that nobody else writes."""
+    _check_dtype("tensor", array)
+    made = wrap(_owner(array))
+    _become_input(made)
+    return made
+
+
+def _check_dtype(name: str, array: np.ndarray) -> None:
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: only float64 and float32 can require grad, not {array.dtype}; "
+            "pass dtype=float"
+        )
+
+
+def _owner(array: Any) -> np.ndarray:
+    """An array on the same memory that its views name as their base."""
+    return array if array.base is None else np.asarray(memoryview(array))
+
+
+def _become_input(tensor) -> None:
+    number, chunk = store.new_input(tensor._array)
+    rt.attach(tensor, number, chunk)
+    tensor._meta = Leaf()
+    store.watch(tensor, number)
+
+
+@function()
+def tensor(data, dtype=None, requires_grad=False):
+    """A tensor with a copy of `data`: numbers, nested lists, an array.
+
+    With `requires_grad`, what is computed from it is recorded and `backward()` adds to its `grad`.
+    The dtype is NumPy's for the data (float64 from Python floats). Raises TypeError when the data
+    are not numbers or cannot require grad.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    return _new("tensor", data, dtype, requires_grad, copy_data=True)
+
+
+@function()
+def asarray(data, dtype=None, requires_grad=False):
+    """A tensor that shares memory with the array `data`; a tensor comes back as it is."""
+    if is_tensor(data) and dtype in (None, data.dtype) and not requires_grad:
+        return data
+    return _new("asarray", data, dtype, requires_grad, copy_data=False)
+
+
+def _new(name, data, dtype, requires_grad, copy_data):
+    rt.start()
+    data = unlisted(data)
+    if is_recorded(data):
+        if requires_grad:
+            refuse("an input is made of a tensor (requires_grad=True)")
+            data = data.detach()
+        else:
+            made = copy_tensor(data)
+            return made if dtype is None else astype(made, dtype)
+    source = value_of(data)
+    array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    if not copy_data:
+        array = array.view()  # not the caller's object, whose shape and dtype are the caller's
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"tapegrad.{name}: the data have dtype {array.dtype}; tensors hold real numbers and "
+            "booleans"
+        )
+    if not requires_grad:
+        return wrap(array)
+    if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
+        return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    made = _input(np.asarray(memoryview(array)))
+    if is_tensor(data):
+        tell_each_other(made, storage_of(data))
+    return made
+
+
+def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
+    """Whether a tensor is filled from a recorded one; the first argument of …_like is a shape."""
+    given = [*args[name.endswith("_like") :], *kwargs.values()]
+    return any([is_recorded(unlisted(argument)) for argument in given])
+
+
+def _creator(name):
+    numpy_function = getattr(np, name)
+
+    def create(*args, requires_grad=False, **kwargs):
+        rt.start()
+        if _is_filled(name, args, kwargs):
+            if not requires_grad and name in RECORDED:
+                return RECORDED[name](*args, **kwargs)
+            if requires_grad:
+                refuse("an input is made of a tensor (requires_grad=True)")
+        of_shape = name.endswith("_like")  # of the first argument the values do not matter
+        shapes = [value_of(argument) for argument in args[:of_shape]]
+        args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
+        kwargs = {key: fixed(argument, f"{name}()") for key, argument in kwargs.items()}
+        made = numpy_function(*args, **kwargs)
+        if isinstance(made, tuple):  # linspace with its step
+            return tuple([_made(np.asarray(part), requires_grad) for part in made])
+        return _made(made, requires_grad)
+
+    create.__name__ = name
+    create.__doc__ = (
+        f"{name}(…, requires_grad=False): NumPy's {name}, as a tensor (float64 unless dtype says "
+        "otherwise)."
+    )
+    return function()(create)
+
+
+def _made(array, requires_grad: bool):
+    array = np.ascontiguousarray(array).reshape(np.shape(array))
+    return _input(array) if requires_grad else wrap(array)
+
+
+for _name in "zeros ones empty eye identity arange".split():
+    _creator(_name)
+for _name in "full linspace logspace geomspace zeros_like ones_like full_like empty_like".split():
+    function(_name)(_creator(_name))
+
+
+def astype(self, dtype, copy=True):
+    """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
+    dtype = np.dtype(dtype)
+    value = array_of(self)
+    if value.dtype == dtype and (not copy or type(self) is rt.Scalar):
+        return self
+    if not differentiates(self) or dtype.kind in "iub":
+        return steering_tensor(converted, self, dtype=dtype)
+    if value.dtype == dtype:
+        return copy_tensor(self)
+    return convert(self if type(self) is rt.Array else pack(self), dtype)
+
+
+@named("creation.converted")
+def converted(value, dtype):
+    return np.asarray(value).astype(dtype)
+
+
+def _iterate(self):
+    shape = np.shape(value_of(self))
+    if not shape:
+        raise TypeError("tapegrad: a tensor without axes cannot be iterated")
+    return (self[k] for k in range(shape[0]))
+
+
+def _length(self):
+    shape = np.shape(value_of(self))
+    if not shape:
+        raise TypeError("tapegrad: a tensor without axes has no length")
+    return shape[0]
+
+
+def _requires_grad_(self, requires_grad=True):
+    """Make a tensor that is not recorded an input, or an input one that is not recorded.
+
+    An input that stops requiring grad loses its `grad`. Raises RuntimeError for a tensor that was
+    computed from inputs, and for an element read from a tensor.
+    """
+    if requires_grad == is_recorded(self):
+        return self
+    if not requires_grad:
+        if not _is_input(self):
+            raise RuntimeError(
+                "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()"
+            )
+        retired = Origin(self)
+        store.retire_input(self._id)
+        rt.attach(self, -1, 0)
+        self._meta = Storage(self._array)
+        told_of(self).own.append(retired)  # rows have read it
+        return self
+    if type(self) is rt.Scalar:
+        raise RuntimeError(
+            "tapegrad.requires_grad_: the tensor is an element read from another, or computed from "
+            "such elements; these are numbers and keep no grad: make an input of it with "
+            "tg.tensor(t, requires_grad=True)"
+        )
+    _check_dtype("requires_grad_", self._array)
+    check_recordable("requires_grad_", self._array)
+    before = meta_of(self)
+    rt.hold(self, _owner(self._array))
+    _become_input(self)
+    if type(before) is Storage:
+        tell_each_other(self, before)
+    return self
+
+
+def _conjugate(self):
+    """The tensor itself: it is real."""
+    return self
+
+
+def _requires_grad(self) -> bool:
+    return is_recorded(self) and not is_steering(self)
+
+
+METHODS = {
+    "astype": astype,
+    "requires_grad_": _requires_grad_,
+    "shape": property(lambda self: np.shape(value_of(self))),
+    "ndim": property(lambda self: np.ndim(value_of(self))),
+    "size": property(lambda self: int(np.size(value_of(self)))),
+    "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
+    "nbytes": property(lambda self: array_of(self).nbytes),
+    "requires_grad": property(_requires_grad, _requires_grad_),
+    "real": property(lambda self: self),
+    "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
+    "conj": _conjugate,
+    "conjugate": _conjugate,
+    "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
+    "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+def _make_numbers_and_arrays() -> None:
+    """Scalars are numbers, as `np.float64` is: without length. Arrays without axes are not."""
+    numbers.Real.register(rt.Scalar)
+    rt.Array.__iter__, rt.Array.__len__ = _iterate, _length
+
+
+rt.on_start.append(_make_numbers_and_arrays)
+
+
+def _is_input(tensor) -> bool:
+    return type(tensor) is rt.Array and type(meta_of(tensor)) is Leaf
+
+
+@function("copy", method="copy")
+def copy(x):
+    """copy(x): a new tensor with the same value, recorded."""
+    return copy_tensor(unlisted(x))
+
+
+for _name, _method in {"clone": copy}.items():
+    setattr(rt.Tensor, _name, _method)

@@ -1,0 +1,367 @@
+"""einsum, and the one contraction of two operands under all bilinear functions.
+
+Axes carry labels: letters of the subscripts, integers for the axes under an ellipsis. A label in
+both operands and in the result is a batch axis, in both but not in the result a contracted one.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import contraction as _declarations
+from ..ops.table import TABLE
+from ..tensor import runtime as rt
+from ..tensor.apply import apply, check_dtype, check_operand
+from ..tensor.copies import in_dtype, pack, unlisted, view_like
+from ..tensor.registry import function
+from ..tensor.trace import named, steered, tensor_like
+from ..tensor.values import (
+    FLOATS,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    scalar_of,
+    shape_of,
+    value_of,
+)
+from .reductions import sum as sum_of
+
+assert _declarations
+CONTRACT = ARRAY + TABLE["contract"].code
+#: Matrices of fewer multiplications than this each are multiplied by NumPy's own loops.
+_FEW = 64
+_LARGEST = 2**31 - 1
+
+
+def as_tensor(name: str, operand):
+    """A list as a tensor or an array, a recorded scalar as an array tensor."""
+    operand = unlisted(operand)
+    if type(operand) is rt.Scalar:
+        return pack(operand)
+    if is_tensor(operand):
+        return operand
+    check_operand(name, operand)
+    return np.asarray(operand)
+
+
+def shown(operand, array: np.ndarray):
+    """`array`, which is a view of the operand's value, as an operand."""
+    return view_like(operand, array) if is_tensor(operand) else array
+
+
+def common_dtype(name: str, *operands) -> np.dtype:
+    """The dtype of a product; raises TypeError if it cannot be recorded."""
+    dtype = np.result_type(*[np.asarray(value_of(operand)).dtype for operand in operands])
+    check_dtype(name, np.empty(0, dtype))
+    return dtype
+
+
+def result(made):
+    """A recorded result as NumPy gives it: a scalar if it has no axes."""
+    return scalar_of(made) if is_tensor(made) and rt.is_recording() else made
+
+
+# --- two operands -----------------------------------------------------------------------------
+
+
+def contract(name: str, a, b, labels_a, labels_b, labels_out):
+    """The sum over products of `a` and `b`: a row if one is recorded, else an array.
+
+    No label is twice in one operand; a label of size 1 in one operand may be larger in the other.
+    """
+    dtype = common_dtype(name, a, b)
+    a, b = in_dtype(a, dtype), in_dtype(b, dtype)
+    a, labels_a = _without_ones(a, labels_a, labels_b, shape_of(b))
+    b, labels_b = _without_ones(b, labels_b, labels_a, shape_of(a))
+    a, labels_a = _summed(a, labels_a, {*labels_b, *labels_out})
+    b, labels_b = _summed(b, labels_b, {*labels_a, *labels_out})
+    inner = [x for x in labels_a if x in labels_b and x not in labels_out]
+    batch = [x for x in labels_out if x in labels_a and x in labels_b]
+    rows = [x for x in labels_a if x not in labels_b]
+    columns = [x for x in labels_b if x not in labels_a]
+    if not inner:
+        return _spread_product(a, b, labels_a, labels_b, labels_out)
+    sizes = dict(zip(labels_a, shape_of(a), strict=True))
+    sizes |= zip(labels_b, shape_of(b), strict=True)
+    left = _arranged(a, labels_a, batch + rows + inner)
+    right = _arranged(b, labels_b, batch + inner + columns)
+    out = np.empty([sizes[x] for x in labels_out], dtype)
+    whole = out.transpose([labels_out.index(x) for x in batch + rows + columns])
+    _multiply(value_of(left), value_of(right), whole, len(batch), len(inner))
+    if not differentiates(left, right):
+        return out
+    return record(out, left, right, whole, len(batch), len(inner))
+
+
+def record(out, left, right, whole, batch: int, inner: int):
+    """Append the row of a contraction whose value is known."""
+    if max(out.size, np.size(value_of(left)), np.size(value_of(right))) > _LARGEST:
+        raise ValueError(
+            f"tapegrad.matmul: operands of shapes {shape_of(left)} and {shape_of(right)} have "
+            f"more than {_LARGEST} elements, which BLAS cannot count; split them"
+        )
+    left, right = _kept(left), _kept(right)
+    if out.ndim == 0 and out.dtype == np.float64:
+        return rt.row(CONTRACT, float(out), left, right, whole, batch, inner)
+    return rt.row(CONTRACT, out, left, right, whole, batch, inner)
+
+
+def _kept(operand):
+    """A constant operand as a copy, since the caller may write to it."""
+    return operand if is_recorded(operand) else np.array(value_of(operand))
+
+
+def _without_ones(a, labels, others, shape):
+    """Drop axes of size 1 that are larger in the other operand."""
+    larger = {x for x, n in zip(others, shape, strict=True) if n != 1}
+    drop = [k for k, n in enumerate(shape_of(a)) if n == 1 and labels[k] in larger]
+    if not drop:
+        return a, labels
+    key = tuple(0 if k in drop else slice(None) for k in range(len(labels)))
+    kept = tuple(x for k, x in enumerate(labels) if k not in drop)
+    return shown(a, value_of(a)[(*key, ...)]), kept
+
+
+def _summed(a, labels, wanted):
+    """Sum over the axes that nobody else has."""
+    axes = tuple(k for k, x in enumerate(labels) if x not in wanted)
+    if not axes:
+        return a, labels
+    kept = tuple(x for x in labels if x in wanted)
+    return as_tensor("einsum", sum_of(a, axis=axes)), kept
+
+
+def _arranged(a, labels, order):
+    """A view with its axes in another order."""
+    axes = [labels.index(x) for x in order]
+    if axes == sorted(axes):
+        return a
+    return shown(a, value_of(a).transpose(axes))
+
+
+def _spread_product(a, b, labels_a, labels_b, labels_out):
+    """A product without a sum: both operands broadcast to the result."""
+    spread = []
+    for operand, labels in ((a, labels_a), (b, labels_b)):
+        order = [x for x in labels_out if x in labels]
+        view = value_of(_arranged(operand, labels, order))
+        key = tuple(slice(None) if x in labels else None for x in labels_out)
+        spread.append(shown(operand, view[(*key, ...)]))
+    return apply("multiply", *spread)
+
+
+def _multiply(left, right, whole, batch: int, inner: int) -> None:
+    """Write the batched matrix product of grouped axes to `whole`, a view of the result."""
+    split = left.ndim - inner
+    shape = left.shape[:batch]
+    m, k = _size(left.shape[batch:split]), _size(left.shape[split:])
+    n = _size(right.shape[batch + inner :])
+    if batch and m * k * n <= _FEW or (m == n == 1 and batch):
+        left, right = left.reshape(*shape, m, k), right.reshape(*shape, k, n)
+        whole[...] = np.einsum("...mk,...kn->...mn", left, right).reshape(whole.shape)
+        return
+    left, right = _for_blas(left.reshape(*shape, m, k)), _for_blas(right.reshape(*shape, k, n))
+    target = whole.reshape(*shape, m, n)
+    np.matmul(left, right, out=target)
+    if not np.may_share_memory(target, whole):
+        whole[...] = target.reshape(whole.shape)
+
+
+def _size(shape) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+def _for_blas(matrices):
+    """Matrices whose rows or columns lie next to each other."""
+    item = matrices.itemsize
+    down, along = matrices.strides[-2:]
+    rows, columns = matrices.shape[-2:]
+    if (along == item or columns == 1) and (down >= columns * item or rows == 1):
+        return matrices
+    if (down == item or rows == 1) and (along >= rows * item or columns == 1):
+        return matrices
+    return np.ascontiguousarray(matrices)
+
+
+# --- subscripts -------------------------------------------------------------------------------
+
+
+def _as_text(subscripts, operands):
+    """The form `einsum(a, [0, 1], b, [1, 2], [0, 2])` as subscripts and operands."""
+    if isinstance(subscripts, str):
+        return subscripts, operands
+    items = (subscripts, *operands)
+    out = items[-1] if len(items) % 2 else None
+    lists = [*items[1::2]] + ([out] if out is not None else [])
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    texts = ["".join("..." if i is Ellipsis else letters[i] for i in one) for one in lists]
+    count = len(items) // 2
+    text = ",".join(texts[:count]) + ("->" + texts[count] if out is not None else "")
+    return text, items[: 2 * count : 2]
+
+
+@functools.lru_cache(maxsize=512)
+def parse(subscripts: str, shapes: tuple) -> tuple[tuple, tuple]:
+    """Labels of each operand and of the result; axes under an ellipsis count from the right."""
+    text = subscripts.replace(" ", "")
+    terms, arrow, wanted = text.partition("->")
+    parts = terms.split(",")
+    if len(parts) != len(shapes):
+        raise ValueError(
+            f"tapegrad.einsum: the subscripts {subscripts!r} name {len(parts)} operands, "
+            f"{len(shapes)} were given"
+        )
+    labels = [_labels(subscripts, p, len(s)) for p, s in zip(parts, shapes, strict=True)]
+    _check_sizes(subscripts, labels, shapes)
+    numbers = sorted({x for one in labels for x in one if isinstance(x, int)})
+    if arrow:
+        head, dots, tail = wanted.partition("...")
+        if numbers and not dots:
+            raise ValueError(
+                f"tapegrad.einsum: the result of {subscripts!r} has no '...', but operands of "
+                f"shapes {' and '.join(map(str, shapes))} have {len(numbers)} axes under theirs"
+            )
+        out = (*head, *(numbers if dots else ()), *tail)
+    else:
+        letters = [x for one in labels for x in one if isinstance(x, str)]
+        out = (*numbers, *sorted(x for x in set(letters) if letters.count(x) == 1))
+    known = {x for one in labels for x in one}
+    for x in out:
+        if x not in known or out.count(x) > 1:
+            raise ValueError(
+                f"tapegrad.einsum: the result of {subscripts!r} has {x!r} "
+                f"{'more than once' if x in known else 'which no operand has'}"
+            )
+    return tuple(labels), out
+
+
+def _labels(subscripts: str, part: str, ndim: int) -> tuple:
+    head, dots, tail = part.partition("...")
+    letters = head + tail
+    if not all(x.isalpha() and x.isascii() for x in letters):
+        raise ValueError(
+            f"tapegrad.einsum: {part!r} in {subscripts!r} holds something that is not a letter, "
+            "a comma, '...' or '->'"
+        )
+    hidden = ndim - len(letters)
+    if hidden < 0 or (hidden and not dots):
+        raise ValueError(
+            f"tapegrad.einsum: {part!r} in {subscripts!r} names {len(letters)} axes, its operand "
+            f"has {ndim}"
+        )
+    return (*head, *range(-hidden, 0), *tail)
+
+
+def _check_sizes(subscripts, labels, shapes) -> None:
+    sizes: dict = {}
+    for one, shape in zip(labels, shapes, strict=True):
+        own: dict = {}
+        for x, n in zip(one, shape, strict=True):
+            if own.setdefault(x, n) != n or (n != 1 and sizes.setdefault(x, n) != n):
+                axis = f"axis {x}" if isinstance(x, int) else repr(x)
+                raise ValueError(
+                    f"tapegrad.einsum: operands of shapes {' and '.join(map(str, shapes))} give "
+                    f"{axis} in {subscripts!r} several sizes; they must be equal (or 1)"
+                )
+
+
+# --- einsum -----------------------------------------------------------------------------------
+
+
+@function("einsum")
+def einsum(subscripts, *operands, optimize=True):
+    """einsum(subscripts, *operands): sums of products in Einstein's notation, as NumPy's.
+
+    Any subscripts: implicit results, ellipses, repeated indices. One operand without a sum gives a
+    view, which can be written ('ii->i' is the diagonal). Two are contracted by BLAS; more go two at
+    a time in the order of `np.einsum_path`. Raises ValueError, with the shapes, for subscripts that
+    do not fit the operands.
+
+    >>> import tapegrad as tg
+    >>> tg.einsum("ij,j->i", tg.tensor([[1.0, 2.0], [3.0, 4.0]]), [1.0, 1.0])
+    tensor([3., 7.])
+    """
+    subscripts, operands = _as_text(subscripts, operands)
+    operands = [as_tensor("einsum", operand) for operand in operands]
+    labels, out = parse(subscripts, tuple(shape_of(operand) for operand in operands))
+    if len(operands) == 1:
+        return _one(operands[0], labels[0], out, subscripts)
+    if not differentiates(*operands):
+        value = steered(
+            _unrecorded, *operands, subscripts=subscripts, labels=labels, out=out, optimize=optimize
+        )
+        return tensor_like(value, *operands)
+    pairs = [_diagonal(o, x) for o, x in zip(operands, labels, strict=True)]
+    if len(pairs) > 2:
+        pairs = _reduce_to_two(pairs, out)
+    (a, labels_a), (b, labels_b) = pairs
+    return result(contract("einsum", a, b, labels_a, labels_b, out))
+
+
+@named("einsum.unrecorded")
+def _unrecorded(*values, subscripts, labels, out, optimize):
+    """einsum of arrays: NumPy's, but two of floats are contracted by BLAS also in batches."""
+    if len(values) != 2 or np.result_type(*values) not in FLOATS:
+        return np.einsum(subscripts, *values, optimize=optimize)
+    (a, labels_a), (b, labels_b) = map(_diagonal, values, labels)
+    return contract("einsum", a, b, labels_a, labels_b, out)[()]
+
+
+def _one(operand, labels, out, subscripts):
+    """einsum of one operand: views and sums."""
+    if not is_tensor(operand):
+        return np.einsum(subscripts, operand)
+    view, labels = _diagonal(operand, labels)
+    axes = tuple(k for k, x in enumerate(labels) if x not in out)
+    if axes:
+        total = sum_of(view, axis=axes)
+        if not out:
+            return total
+        view, labels = total, tuple(x for x in labels if x in out)
+    return result(_arranged(view, labels, out))
+
+
+def _diagonal(operand, labels):
+    """The view of an operand in which no label is repeated."""
+    kept = tuple(dict.fromkeys(labels))
+    if len(kept) == len(labels):
+        return operand, labels
+    numbers = [kept.index(x) for x in labels]
+    view = np.einsum(value_of(operand), numbers, list(range(len(kept))))
+    return shown(operand, view), kept
+
+
+def _reduce_to_two(pairs, out):
+    """Contract operands two at a time until two are left."""
+    pairs = list(pairs)
+    for step in _path(tuple((x, shape_of(o)) for o, x in pairs), out):
+        group = [pairs.pop(k) for k in sorted(step, reverse=True)]
+        while len(group) > 1 and len(group) + len(pairs) > 2:
+            (a, labels_a), (b, labels_b) = group.pop(), group.pop()
+            others = {x for _, one in (*pairs, *group) for x in one} | set(out)
+            labels = tuple(x for x in dict.fromkeys(labels_a + labels_b) if x in others)
+            pair = contract if differentiates(a, b) else _plain_pair
+            made = pair("einsum", a, b, labels_a, labels_b, labels)
+            group.append((as_tensor("einsum", made), labels))
+        pairs += group
+    return pairs
+
+
+def _plain_pair(name, a, b, labels_a, labels_b, labels):
+    """The contraction of two operands that are not recorded."""
+    names = {x: k for k, x in enumerate(dict.fromkeys(labels_a + labels_b))}
+    lists = [[names[x] for x in one] for one in (labels_a, labels_b, labels)]
+    return np.einsum(value_of(a), lists[0], value_of(b), lists[1], lists[2], optimize=True)
+
+
+@functools.lru_cache(maxsize=512)
+def _path(operands, out):
+    """The order of contraction that NumPy proposes: positions of operands, step by step."""
+    names = {x: k for k, x in enumerate({x: 0 for labels, _ in operands for x in labels})}
+    items: list = []
+    for labels, shape in operands:
+        items += [np.broadcast_to(np.float64(0), shape), [names[x] for x in labels]]
+    return np.einsum_path(*items, [names[x] for x in out], optimize="greedy")[0][1:]

@@ -1,0 +1,108 @@
+"""Every element-wise operation of the table as a function, filled in one loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..ops.table import TABLE, Pointwise
+from ..tensor import runtime as rt
+from ..tensor.apply import apply
+from ..tensor.operators import divided, power
+from ..tensor.registry import OF_NUMPY, PUBLIC, function
+from ..tensor.trace import steering_tensor
+from ..tensor.values import value_of
+
+
+def _make(op: Pointwise):
+    arguments = ", ".join(op.inputs)
+
+    def operation(*operands):
+        if len(operands) != len(op.inputs):  # one more would be NumPy's out=
+            raise TypeError(
+                f"tapegrad.{op.name}: got {len(operands)} arguments; it takes {arguments}"
+            )
+        return apply(op.name, *operands)
+
+    operation.__name__ = operation.__qualname__ = op.name
+    shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
+    operation.__doc__ = (
+        f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
+        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when\n"
+        f"all are). Slopes: {'; '.join(op.slopes)}."
+        + (f" Awkward points: {op.awkward}." if op.awkward else "")
+        + "\nRaises ValueError for shapes that do not broadcast, TypeError for other types."
+    )
+    return operation
+
+
+for _op in list(TABLE.values()):
+    if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
+        continue
+    _function = _make(_op)
+    PUBLIC[_op.name] = _function
+    _module, _, _name = _op.numpy.rpartition(".")
+    OF_NUMPY[getattr(np, _name) if _module == "numpy" else _name] = _function
+
+PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
+OF_NUMPY[np.fabs] = PUBLIC["absolute"]
+PUBLIC["mod"] = PUBLIC["remainder"]
+PUBLIC["true_divide"] = PUBLIC["divide"]
+PUBLIC["pow"] = function("power", "float_power")(power)
+function("divmod", public="divmod")(divided)
+PUBLIC["expit"] = PUBLIC["sigmoid"]
+OF_NUMPY["psi"] = PUBLIC["digamma"]
+
+
+@function("where")
+def where(condition, x=None, y=None):
+    """where(condition, x, y): x where the condition holds, else y, element by element.
+
+    The condition is boolean or is compared with zero; the branch not taken gets derivative
+    exactly 0, also where its own is NaN. With the condition alone: the indices where it holds.
+
+    >>> import tapegrad as tg
+    >>> tg.where([True, False], tg.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 0.])
+    """
+    if x is None and y is None:
+        return steering_tensor(np.nonzero, condition)
+    if x is None or y is None:
+        raise ValueError("tapegrad.where: give both x and y, or neither")
+    return apply("where", condition if rt.trace() else value_of(condition), x, y)
+
+
+@function("clip", method="clip")
+def clip(x, min=None, max=None):
+    """clip(x, min, max): x limited to an interval; a bound of None is no bound."""
+    if min is None and max is None:
+        raise ValueError("tapegrad.clip: both bounds are None; give at least one")
+    if min is None:
+        return apply("minimum", x, max)
+    if max is None:
+        return apply("maximum", x, min)
+    return apply("clip", x, min, max)
+
+
+@function("round", "around", method="round")
+def round(x, decimals=0):
+    """round(x, decimals): rounded half to even; the derivative is zero."""
+    if decimals == 0:
+        return apply("rint", x)
+    there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
+    return apply(back, apply("rint", apply(there, x, scale)), scale)
+
+
+def _flag(name):
+    function_of_numpy = getattr(np, name)
+
+    def test(x):
+        return steering_tensor(function_of_numpy, x)
+
+    test.__name__ = name
+    test.__doc__ = f"{name}(x): NumPy's test, element by element; a boolean tensor, not recorded."
+    return function(name)(test)
+
+
+for _name in ("isnan", "isinf", "isfinite", "signbit", "logical_not"):
+    _flag(_name)

@@ -1,0 +1,228 @@
+"""Extremes and order: largest, smallest, products, medians, sorting, and elements by index."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import axis_adjoints as _declarations
+from ..ops.table import TABLE
+from ..tensor import runtime as rt
+from ..tensor.copies import unlisted
+from ..tensor.registry import PUBLIC, function
+from ..tensor.trace import fixed, named, steered, tensor_like
+from ..tensor.values import current, differentiates, value_of
+from .joining import checked_axis, gather, grid
+from .reductions import axes_of, masked, mean, operand, plain, reduced
+from .shapes import array_tensor, numpy_call, ravel
+
+assert _declarations
+MAX, MIN, PROD = (ARRAY + TABLE[name].code for name in ("max", "min", "prod"))
+
+
+def _reduce(name, op, x, axis, keepdims):
+    """A reduction of NumPy's by name, recorded as one row."""
+    if type(x) is rt.Scalar:
+        axes_of(name, axis, 0)
+        return x
+    x = current(x)
+    axes = axes_of(name, axis, x._array.ndim)
+    value = numpy_call(name, getattr(np, name), x._array, axis=axes, keepdims=True)
+    return reduced(op, np.asarray(value), x, axes, keepdims)
+
+
+def _extreme(name, x, axis, out, keepdims, initial, where):
+    x = operand(name, x, None, out)
+    if not differentiates(x):
+        options = {} if initial is None else {"initial": initial}
+        return plain(getattr(np, name), x, axis=axis, keepdims=keepdims, where=where, **options)
+    if where is not True:
+        if initial is None:
+            raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
+        x = masked(where, x, float(initial))
+    made = _reduce(name, MAX if name == "max" else MIN, x, axis, keepdims)
+    if initial is None:
+        return made
+    return PUBLIC["maximum" if name == "max" else "minimum"](made, initial)
+
+
+@function("max", "amax", method="max")
+def max(x, axis=None, out=None, keepdims=False, initial=None, where=True):
+    """max(x, axis, keepdims): the largest element, of all or along axes.
+
+    Elements tied for it share the derivative evenly; a NaN is largest, as in NumPy.
+
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.max(x))([1.0, 3.0, 3.0])
+    [0.0, 0.5, 0.5]
+    """
+    return _extreme("max", x, axis, out, keepdims, initial, where)
+
+
+@function("min", "amin", method="min")
+def min(x, axis=None, out=None, keepdims=False, initial=None, where=True):
+    """min(x, axis, keepdims): the smallest element, of all or along axes; ties as in `max`."""
+    return _extreme("min", x, axis, out, keepdims, initial, where)
+
+
+PUBLIC["amax"], PUBLIC["amin"] = max, min
+
+
+@function("ptp")
+def ptp(x, axis=None, out=None, keepdims=False):
+    """ptp(x, axis, keepdims): the largest less the smallest element, of all or along axes."""
+    x = operand("ptp", x, None, out)
+    if not differentiates(x):
+        return plain(np.ptp, x, axis=axis, keepdims=keepdims)
+    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
+
+
+@function("prod", method="prod")
+def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where=True):
+    """prod(x, axis, dtype, keepdims): product of all elements or along axes.
+
+    A slope is the product of the other elements: right also where elements are zero.
+    """
+    x = operand("prod", x, dtype, out)
+    if not differentiates(x):
+        options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+        return plain(np.prod, x, where=fixed(where, "where="), **options)
+    if where is not True:
+        x = masked(where, x, 1.0)
+    made = _reduce("prod", PROD, x, axis, keepdims)
+    return made if initial == 1 else made * initial
+
+
+def _index_of(name: str, what: str):
+    numpy_function = getattr(np, name)
+
+    def index_of(x, axis=None, out=None, *, keepdims=False):
+        x = operand(name, x, None, out)
+        return plain(numpy_function, x, axis=axis, keepdims=keepdims)
+
+    index_of.__name__ = name
+    index_of.__doc__ = f"{name}(x, axis, keepdims): index of {what}; an int tensor, not recorded."
+    return function(name, method=name)(index_of)
+
+
+argmax, argmin = _index_of("argmax", "the largest"), _index_of("argmin", "the smallest")
+
+
+@function("argsort", method="argsort")
+def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
+    """argsort(x, axis): the indices that sort along an axis; an int tensor, not recorded."""
+    kind = "stable" if stable else kind
+    return plain(np.argsort, unlisted(x), axis=axis, kind=kind)
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+@function("sort")
+def sort(x, axis=-1, kind=None, order=None, *, stable=None):
+    """sort(x, axis): a copy in ascending order along an axis; None flattens first.
+
+    Each derivative goes back to where its element came from; of equal elements the first stays
+    first.
+    """
+    x = unlisted(x)
+    if not differentiates(x):
+        return plain(np.sort, x, axis=axis, kind="stable" if stable else kind)
+    if axis is None:
+        x, axis = ravel(x), -1
+    x = array_tensor(x)
+    axis = checked_axis("sort", axis, x._array.ndim)
+    return take_along_axis(x, steered(np.argsort, x, axis, kind="stable"), axis)
+
+
+@function("median")
+def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """median(x, axis, keepdims): the middle element, or the mean of the middle two.
+
+    NaN, without derivative to the other elements, where there is a NaN.
+    """
+    x = operand("median", x, None, out)
+    if not differentiates(x):
+        return plain(np.median, x, axis=axis, keepdims=keepdims)
+    if type(x) is rt.Scalar:
+        return x
+    x = current(x)
+    axes = axes_of("median", axis, x._array.ndim)
+    kept = [k for k in range(x._array.ndim) if k not in axes]
+    shape = [x._array.shape[k] for k in kept]
+    n = int(np.prod([x._array.shape[k] for k in axes], dtype=np.int64))
+    flat = x.transpose(*kept, *axes).reshape(*shape, n) if x._array.ndim else x.reshape(1)
+    if n == 0:
+        made = mean(flat, -1)
+    else:
+        made = mean(take_along_axis(flat, steered(_middle, flat), -1), -1)
+    if keepdims:
+        return made.reshape([1 if k in axes else m for k, m in enumerate(x._array.shape)])
+    return made
+
+
+@named("extremes.middle")
+def _middle(values):
+    """Along the last axis, where the middle element is or the middle two; where a NaN is."""
+    n, order = values.shape[-1], np.argsort(values, -1, kind="stable")
+    bad = np.isnan(np.take_along_axis(values, order[..., -1:], -1))
+    return np.where(bad, order[..., -1:], order[..., (n - 1) // 2 : n // 2 + 1])
+
+
+# --- elements by index ------------------------------------------------------------------------
+
+
+@function("take", method="take")
+def take(x, indices, axis=None, out=None, mode="raise"):
+    """take(x, indices, axis, mode): the elements at indices along an axis, or of the flattened.
+
+    Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
+    """
+    x = operand("take", x, None, out)
+    indices = unlisted(indices)
+    if not differentiates(x):
+        return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = array_tensor(x)
+    array = x._array
+    value = numpy_call("take", np.take, array, value_of(indices), axis=axis, mode=mode)
+    axis = checked_axis("take", axis, array.ndim)
+    return gather(x, value, steered(_taken, indices, shape=array.shape, axis=axis, mode=mode))
+
+
+@named("extremes.taken")
+def _taken(indices, shape, axis, mode):
+    """Positions in C order of the elements that `take` picks."""
+    n, index = shape[axis], np.array(indices, np.int64)  # a copy: the caller may write to them
+    if mode == "clip":
+        index = np.clip(index, 0, builtins.max(n - 1, 0))
+    elif n and (mode == "wrap" or np.min(index, initial=0) < 0):
+        index = index % n
+    if len(shape) == 1:
+        return index
+    before = int(np.prod(shape[:axis], dtype=np.int64))
+    after = int(np.prod(shape[axis + 1 :], dtype=np.int64))
+    picked = np.arange(before)[:, None, None] * n + index.reshape(-1, 1)
+    taken = (*shape[:axis], *np.shape(indices), *shape[axis + 1 :])
+    return (picked * after + np.arange(after)).reshape(taken)
+
+
+@function("take_along_axis")
+def take_along_axis(x, indices, axis=-1):
+    """take_along_axis(x, indices, axis): elements by indices that go along an axis."""
+    x, indices = unlisted(x), unlisted(indices)
+    if not differentiates(x):
+        return tensor_like(steered(np.take_along_axis, x, indices, axis), x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = array_tensor(x)
+    value = numpy_call("take_along_axis", np.take_along_axis, x._array, value_of(indices), axis)
+    return gather(x, value, steered(_taken_along, indices, shape=x._array.shape, axis=axis))
+
+
+@named("extremes.taken_along")
+def _taken_along(indices, shape, axis):
+    return np.take_along_axis(grid(shape), indices, axis)

@@ -1,0 +1,392 @@
+"""Tensors put together, taken apart and repeated: copies, each one row of linked views."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.apply import apply
+from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
+from ..tensor.indexing import GATHER
+from ..tensor.registry import PUBLIC, function
+from ..tensor.trace import fixed
+from ..tensor.values import (
+    current,
+    is_recorded,
+    is_tensor,
+    records,
+    scalar_of,
+    shape_of,
+    value_of,
+    wrap,
+)
+from .shapes import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape
+
+_DOUBLE = np.dtype(np.float64)
+
+
+def gather(x, out, picked):
+    """Record `out`, the elements of `x` at positions `picked` in C order."""
+    if not is_tensor(picked):
+        picked = np.ascontiguousarray(picked, np.int64)
+    return scalar_of(rt.row(GATHER, np.asarray(out, order="C"), x, picked))
+
+
+def grid(shape) -> np.ndarray:
+    """The position of every element of an array of a shape."""
+    return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64).reshape(shape)
+
+
+def checked_axis(name: str, axis, ndim: int) -> int:
+    """An axis that exists, not negative."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(
+            f"tapegrad.{name}: axis {axis} does not exist, the tensor has {ndim} axes"
+        )
+    return axis % ndim
+
+
+def _items(name: str, xs):
+    if is_tensor(xs):
+        return [xs[k] for k in range(len(xs))]
+    xs = [unlisted(x) for x in xs]
+    if not xs:
+        raise ValueError(f"tapegrad.{name}: there is nothing to join; give at least one tensor")
+    return xs
+
+
+def _join_error(name: str, arrays, error) -> ValueError:
+    shapes = ", ".join(str(np.shape(a)) for a in arrays)
+    return ValueError(
+        f"tapegrad.{name}: shapes {shapes} cannot be joined: {error}; make all axes but the joined "
+        "one equal"
+    )
+
+
+@function("concatenate")
+def concatenate(arrays, axis=0, dtype=None):
+    """concatenate(arrays, axis, dtype): joined along an axis that they have; None flattens first.
+
+    The list may mix tensors, arrays and lists. Raises ValueError for shapes that do not fit.
+
+    >>> import tapegrad as tg
+    >>> tg.concatenate([tg.tensor([1.0]), [2.0, 3.0]])
+    tensor([1., 2., 3.])
+    """
+    if axis == 0 and dtype is None and rt.is_recording():
+        made = _vectors(arrays)
+        if made is not None:
+            return made
+    return _concatenate("concatenate", _items("concatenate", arrays), axis, dtype)
+
+
+def _vectors(xs):
+    """The most frequent case, in few steps: float64 tensors along the first axis; else None."""
+    values = []
+    for x in xs:
+        if type(x) is not rt.Array or x._id < 0 or x._array.dtype is not _DOUBLE:
+            return None
+        values.append(x._array)
+    try:
+        out = np.concatenate(values)
+    except ValueError:
+        return None
+    if not out.flags.c_contiguous:
+        return None
+    references, end = [], 0
+    for x in xs:
+        start, end = end, end + len(x._array)
+        references += (x, out[start:end])
+    return rt.row(LINK, out, *references)
+
+
+PUBLIC["concat"] = concatenate
+
+
+def _leaves(name: str, dtype) -> bool:
+    """Whether what is joined in a dtype that is no float is left out of the recording."""
+    if dtype is not None and np.dtype(dtype).kind not in "iub":
+        return False
+    trace = rt.trace()
+    if trace is not None and dtype is not None:
+        trace.refuse(f"{name} converts to {dtype}")
+    return trace is None or dtype is not None
+
+
+def _concatenate(name, xs, axis=0, dtype=None):
+    values = [value_of(x) for x in xs]
+    if axis is None:
+        xs = [ravel(x) for x in xs]
+        axis, values = 0, [value_of(x) for x in xs]
+    try:
+        out = np.concatenate(values, axis, dtype=dtype)
+    except ValueError as error:
+        raise _join_error(name, values, error) from error
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, dtype)):
+        return wrap(out) if any(map(is_tensor, xs)) else out
+    if not out.flags.c_contiguous:  # all operands in Fortran order
+        out = np.ascontiguousarray(out)
+    references = []
+    before, end = (slice(None),) * (axis % out.ndim), 0
+    for x, value in zip(xs, values, strict=True):
+        start, end = end, end + value.shape[axis]
+        if is_recorded(x):
+            references.append(x if value.dtype == out.dtype else in_dtype(x, out.dtype))
+            references.append(out[(*before, slice(start, end))])
+    return rt.row(LINK, out, *references)
+
+
+@function("stack")
+def stack(arrays, axis=0, *, dtype=None):
+    """stack(arrays, axis, dtype): items of one shape side by side along a new axis.
+
+    The list may mix tensors, scalars, arrays and numbers.
+
+    >>> import tapegrad as tg
+    >>> tg.stack([tg.tensor([1.0, 2.0]), [3.0, 4.0]], axis=1)
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    xs = _items("stack", arrays)
+    if not any(map(is_tensor, xs)):
+        return np.stack(xs, axis, dtype=dtype)
+    shape = shape_of(xs[0])
+    axis = checked_axis("stack", axis, len(shape) + 1)
+    if not shape and all(np.result_type(value_of(x)) != np.float32 for x in xs):
+        made = stack_equal(xs)
+        return made if dtype is None else made.astype(dtype)
+    if any(shape_of(x) != shape for x in xs):
+        shapes = ", ".join(str(shape_of(x)) for x in xs)
+        raise ValueError(f"tapegrad.stack: the items have shapes {shapes}; they must be equal")
+    out = np.stack([value_of(x) for x in xs], axis, dtype=dtype)
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", dtype)):
+        return wrap(out)
+    out = np.ascontiguousarray(out)
+    places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
+    xs = [in_dtype(array_tensor(x) if is_tensor(x) else x, out.dtype) for x in xs]
+    return link(out, list(zip(xs, places, strict=True)))
+
+
+@function("vstack", "row_stack")
+def vstack(tup, *, dtype=None):
+    """vstack(tup): joined along the first axis; vectors are rows."""
+    return _concatenate("vstack", [atleast_2d(x) for x in _items("vstack", tup)], 0, dtype)
+
+
+@function("hstack")
+def hstack(tup, *, dtype=None):
+    """hstack(tup): joined along the second axis; vectors along their only one."""
+    xs = [atleast_1d(x) for x in _items("hstack", tup)]
+    return _concatenate("hstack", xs, 0 if len(shape_of(xs[0])) == 1 else 1, dtype)
+
+
+@function("dstack")
+def dstack(tup):
+    """dstack(tup): joined along the third axis."""
+    return _concatenate("dstack", [atleast_3d(x) for x in _items("dstack", tup)], 2)
+
+
+@function("column_stack")
+def column_stack(tup):
+    """column_stack(tup): joined along the second axis; vectors are columns."""
+    xs = _items("column_stack", tup)
+    xs = [x if len(shape_of(x)) >= 2 else reshape(x, (-1, 1)) for x in xs]
+    return _concatenate("column_stack", xs, 1)
+
+
+@function("append")
+def append(arr, values, axis=None):
+    """append(arr, values, axis): values joined at the end; without an axis both are flattened."""
+    return _concatenate("append", [unlisted(arr), unlisted(values)], axis)
+
+
+@function("array_split")
+def array_split(x, indices_or_sections, axis=0):
+    """array_split(x, indices_or_sections, axis): a list of views, as equal in length as can be."""
+    return _split("array_split", np.array_split, x, indices_or_sections, axis)
+
+
+@function("split")
+def split(x, indices_or_sections, axis=0):
+    """split(x, indices_or_sections, axis): a list of views, cut at indices or in equal parts.
+
+    Raises ValueError when the length cannot be divided equally.
+    """
+    return _split("split", np.split, x, indices_or_sections, axis)
+
+
+@function("vsplit")
+def vsplit(x, indices_or_sections):
+    """vsplit(x, indices_or_sections): split along the first axis of at least two."""
+    return _split("vsplit", np.vsplit, x, indices_or_sections)
+
+
+@function("hsplit")
+def hsplit(x, indices_or_sections):
+    """hsplit(x, indices_or_sections): split along the second axis, of a vector its only one."""
+    return _split("hsplit", np.hsplit, x, indices_or_sections)
+
+
+def _split(name, numpy_function, x, where, *args):
+    x = unlisted(x)
+    if not is_tensor(x):
+        return numpy_function(x, where, *args)
+    x = current(x)
+    return [view_like(x, a) for a in numpy_call(name, numpy_function, value_of(x), where, *args)]
+
+
+@function("unstack")
+def unstack(x, /, *, axis=0):
+    """unstack(x, axis): a tuple of views, one for each position along an axis."""
+    x = unlisted(x)
+    before = (slice(None),) * checked_axis("unstack", axis, len(shape_of(x)))
+    return tuple(x[(*before, k)] for k in range(shape_of(x)[len(before)]))
+
+
+# --- repeats ----------------------------------------------------------------------------------
+
+
+@function("repeat", method="repeat")
+def repeat(x, repeats, axis=None):
+    """repeat(x, repeats, axis): each element repeated, one number of times or one for each.
+
+    Without an axis the elements are taken from the flattened tensor.
+    """
+    x, repeats = unlisted(x), fixed(unlisted(repeats), "repeat")
+    if not is_tensor(x):
+        return np.repeat(x, repeats, axis)
+    if axis is None:
+        x, axis = ravel(x), 0
+    x = array_tensor(x)
+    array = x._array
+    axis = checked_axis("repeat", axis, array.ndim)
+    out = numpy_call("repeat", np.repeat, array, repeats, axis)
+    if not records(x):
+        return wrap(out)
+    if np.size(repeats) != 1:
+        return gather(x, out, np.repeat(grid(array.shape), repeats, axis))
+    out = np.ascontiguousarray(out)
+    times = int(np.reshape(repeats, ()))
+    inner = (*array.shape[: axis + 1], times, *array.shape[axis + 1 :])
+    spread = np.broadcast_to(np.expand_dims(array, axis + 1), inner)
+    return rt.row(LINK, out, rt.view(x, spread), out.reshape(inner))
+
+
+@function("tile")
+def tile(x, reps):
+    """tile(x, reps): copies side by side, `reps` of them along each axis."""
+    x = unlisted(x)
+    if not is_tensor(x):
+        return np.tile(x, reps)
+    x = array_tensor(x)
+    out = np.asarray(np.tile(x._array, reps), order="C")
+    if not records(x):
+        return wrap(out)
+    reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
+    ndim = max(len(reps), x._array.ndim)
+    reps = (1,) * (ndim - len(reps)) + tuple(int(r) for r in reps)
+    shape = (1,) * (ndim - x._array.ndim) + x._array.shape
+    inner = tuple(itertools.chain.from_iterable(zip(reps, shape, strict=True)))
+    strides = (0,) * (ndim - x._array.ndim) + x._array.strides
+    steps = tuple(itertools.chain.from_iterable((0, s) for s in strides))
+    spread = np.lib.stride_tricks.as_strided(x._array, inner, steps, writeable=False)
+    return scalar_of(rt.row(LINK, out, rt.view(x, spread), out.reshape(inner)))
+
+
+@function("roll")
+def roll(x, shift, axis=None):
+    """roll(x, shift, axis): shifted along axes; what leaves at one end comes in at the other."""
+    x = unlisted(x)
+    if not is_tensor(x):
+        return np.roll(x, shift, axis)
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), shape_of(x))
+    x = array_tensor(x)
+    out = np.ascontiguousarray(numpy_call("roll", np.roll, x._array, shift, axis))
+    if not records(x):
+        return wrap(out)
+    shifts, axes = np.broadcast_arrays(shift, axis)
+    if shifts.dtype.kind not in "iub":
+        raise TypeError(f"tapegrad.roll: shift has dtype {shifts.dtype}; it must be whole numbers")
+    total = [0] * out.ndim
+    for one, along in zip(shifts.ravel().tolist(), axes.ravel().tolist(), strict=True):
+        total[along] += one
+    cuts = []
+    for n, s in zip(out.shape, total, strict=True):
+        s = s % n if n else 0
+        whole, head, tail = slice(None), slice(None, n - s), slice(n - s, None)
+        cuts.append([(head, slice(s, None)), (tail, slice(None, s))] if s else [(whole, whole)])
+    references = []
+    for pieces in itertools.product(*cuts):
+        references.append(rt.view(x, x._array[(*(p[0] for p in pieces), ...)]))
+        references.append(out[(*(p[1] for p in pieces), ...)])
+    return rt.row(LINK, out, *references)
+
+
+_PICKING = ("edge", "reflect", "symmetric", "wrap")
+
+
+@function("pad")
+def pad(x, pad_width, mode="constant", **kwargs):
+    """pad(x, pad_width, mode, constant_values=0): with cells added at the ends of each axis.
+
+    Modes: "constant", "empty", "edge", "reflect", "symmetric", "wrap"; those that compute
+    statistics or ramps are not supported. The constants have no derivative.
+    """
+    x = unlisted(x)
+    if not is_tensor(x):
+        return np.pad(x, pad_width, mode, **kwargs)
+    x = array_tensor(x)
+    if records(x) and is_recorded(unlisted(kwargs.get("constant_values"))):
+        raise TypeError(
+            "tapegrad.pad: constant_values is a recorded tensor, its derivative would be lost; "
+            "join the parts with concatenate"
+        )
+    out = np.asarray(np.pad(x._array, pad_width, mode, **kwargs), order="C")
+    if not records(x):
+        return wrap(out)
+    if mode in _PICKING:
+        if kwargs.get("reflect_type", "even") != "even":
+            raise TypeError("tapegrad.pad: reflect_type='odd' is not supported on tensors")
+        return gather(x, out, np.pad(grid(x._array.shape), pad_width, mode))
+    if mode not in ("constant", "empty"):
+        raise TypeError(
+            f"tapegrad.pad: mode {mode!r} is not supported on tensors; those that are: constant, "
+            f"empty, {', '.join(_PICKING)}"
+        )
+    if isinstance(pad_width, dict):
+        starts = [
+            np.ravel(pad_width.get(k, pad_width.get(k - out.ndim, 0)))[0] for k in range(out.ndim)
+        ]
+    else:
+        starts = np.broadcast_to(pad_width, (out.ndim, 2))[:, 0]
+    inside = tuple(slice(s, s + n) for s, n in zip(starts, x._array.shape, strict=True))
+    return link(out, [(x, out[(*inside, ...)])])
+
+
+def _triangle(name: str, keeps: str):
+    def triangle(x, k=0):
+        x = unlisted(x)
+        if not is_tensor(x):
+            return getattr(np, name)(x, k)
+        shape = shape_of(x)
+        if len(shape) < 2:
+            raise ValueError(
+                f"tapegrad.{name}: the tensor has shape {shape}; it must have at least 2 axes"
+            )
+        if not records(x):
+            return wrap(getattr(np, name)(value_of(x), k))
+        mask = np.tri(*shape[-2:], k=k if name == "tril" else k - 1, dtype=bool)
+        keep = np.broadcast_to(mask if name == "tril" else ~mask, shape)
+        return apply("where", keep, x, 0.0)
+
+    triangle.__name__ = name
+    triangle.__doc__ = f"{name}(x, k): what is {keeps} the k-th diagonal, elsewhere 0."
+    return function(name)(triangle)
+
+
+tril, triu = _triangle("tril", "on and below"), _triangle("triu", "on and above")

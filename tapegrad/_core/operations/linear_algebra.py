@@ -1,0 +1,302 @@
+"""Products of matrices and vectors, and traces, under NumPy's names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted, view_like
+from ..tensor.indexing import set_item
+from ..tensor.registry import function
+from ..tensor.trace import named, steered, tensor_like
+from ..tensor.values import (
+    FLOATS,
+    check_casting,
+    differentiates,
+    dtype_of,
+    is_tensor,
+    shape_of,
+    value_of,
+)
+from .einsum import as_tensor, contract, record, result, shown
+from .reductions import axes_of, plain
+from .reductions import sum as sum_of
+
+
+def _unrecorded(numpy_function, *operands, **kwargs):
+    """A function of NumPy's on operands that are not recorded."""
+    value = steered(numpy_function, *operands, **kwargs)
+    return tensor_like(value, *operands)
+
+
+def _unequal(name, a, b, what):
+    return ValueError(
+        f"tapegrad.{name}: operands of shapes {shape_of(a)} and {shape_of(b)}: {what}"
+    )
+
+
+def _pair(name, numpy_function, a, b):
+    """Two operands as tensors, or (None, result) when nothing is to be recorded."""
+    a, b = unlisted(a), unlisted(b)
+    if differentiates(a, b):
+        return as_tensor(name, a), as_tensor(name, b)
+    try:
+        return None, _unrecorded(numpy_function, a, b)
+    except ValueError as error:
+        raise _unequal(name, a, b, str(error)) from error
+
+
+# --- products ---------------------------------------------------------------------------------
+
+
+def _simple(x, y):
+    """The product of two matrices or vectors of one dtype, recorded; None for anything else."""
+    kinds = (rt.Array, np.ndarray)
+    if type(x) not in kinds or type(y) not in kinds or not differentiates(x, y):
+        return None
+    a, b = value_of(x), value_of(y)
+    if not (0 < a.ndim <= 2 and 0 < b.ndim <= 2) or a.dtype != b.dtype or a.dtype not in FLOATS:
+        return None
+    if a.shape[-1] != b.shape[0]:
+        return None
+    out = np.asarray(np.matmul(a, b))
+    return record(out, x, y, out, 0, 1)
+
+
+@function("matmul", "linalg.matmul")
+def matmul(x, y):
+    """matmul(x, y), `x @ y`: the product of matrices, batched over the axes before the last two.
+
+    Shapes (…, m, k) and (…, k, n) give (…, m, n); a vector is a row on the left and a column on the
+    right, and its axis is left out of the result. float64, or float32 when both are. Raises
+    ValueError, with the shapes, for a scalar and for sizes that do not fit.
+
+    >>> import tapegrad as tg
+    >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ [1.0, 10.0]
+    tensor([21., 43.])
+    """
+    simple = _simple(x, y)
+    if simple is not None:
+        return simple
+    a, b = _pair("matmul", np.matmul, x, y)
+    if a is None:
+        return b
+    return _matmul("matmul", a, b)
+
+
+def _matmul(name, a, b):
+    m, n = shape_of(a), shape_of(b)
+    if not m or not n:
+        raise _unequal(name, a, b, "each needs an axis; use * for a number")
+    _check_inner(name, a, b, m[-1], n[-2] if len(n) > 1 else n[0])
+    deepest = max(len(m), len(n), 2) - 2
+    labels_a = (*range(-max(len(m) - 2, 0), 0), *("mk" if len(m) > 1 else "k"))
+    labels_b = (*range(-max(len(n) - 2, 0), 0), *("kn" if len(n) > 1 else "k"))
+    for one, other in zip(m[-3::-1], n[-3::-1], strict=False):
+        if one != other and 1 not in (one, other):
+            raise _unequal(name, a, b, "the axes before the last two do not broadcast")
+    ends = ("m" if len(m) > 1 else "") + ("n" if len(n) > 1 else "")
+    return result(contract(name, a, b, labels_a, labels_b, (*range(-deepest, 0), *ends)))
+
+
+def _check_inner(name, a, b, m, n) -> None:
+    if m != n:
+        raise _unequal(
+            name, a, b, f"the axes summed over have sizes {m} and {n}, which must be equal"
+        )
+
+
+@function("dot", method="dot")
+def dot(a, b):
+    """dot(a, b): the sum over the last axis of `a` and the second to last of `b`, as NumPy's.
+
+    Vectors: the inner product; matrices: `matmul`; a number: multiplication.
+    """
+    simple = _simple(a, b)
+    if simple is not None:
+        return simple
+    a, b = _pair("dot", np.dot, a, b)
+    if a is None:
+        return b
+    m, n = shape_of(a), shape_of(b)
+    if not m or not n:
+        return apply("multiply", a, b)
+    if len(m) <= 2 and len(n) <= 2:
+        return _matmul("dot", a, b)
+    return _along("dot", a, b, (len(m) - 1,), (max(len(n) - 2, 0),))
+
+
+@function("inner")
+def inner(a, b):
+    """inner(a, b): the sum over the last axes of both; a number: multiplication."""
+    a, b = _pair("inner", np.inner, a, b)
+    if a is None:
+        return b
+    m, n = shape_of(a), shape_of(b)
+    if not m or not n:
+        return apply("multiply", a, b)
+    return _along("inner", a, b, (len(m) - 1,), (len(n) - 1,))
+
+
+@function("vdot")
+def vdot(a, b):
+    """vdot(a, b): the inner product of all elements, both flattened."""
+    a, b = _pair("vdot", np.vdot, a, b)
+    if a is None:
+        return b
+    return _along("vdot", _flat(a), _flat(b), (0,), (0,))
+
+
+@named("linear.vecdot")
+def _vecdot(x1, x2, axis):
+    return np.einsum("...i,...i->...", *[np.moveaxis(np.asarray(x), axis, -1) for x in (x1, x2)])
+
+
+@function("vecdot", "linalg.vecdot")
+def vecdot(x1, x2, axis=-1):
+    """vecdot(x1, x2, axis): inner products along one axis, the others broadcast."""
+    x1, x2 = unlisted(x1), unlisted(x2)
+    if not differentiates(x1, x2):
+        return tensor_like(steered(_vecdot, x1, x2, axis=axis), x1, x2)
+    a, b = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
+    for operand in (a, b):
+        axes_of("vecdot", axis, len(shape_of(operand)))
+    a, b = (shown(x, np.moveaxis(value_of(x), axis, -1)) for x in (a, b))
+    m, n = shape_of(a), shape_of(b)
+    _check_inner("vecdot", a, b, m[-1], n[-1])
+    try:
+        np.broadcast_shapes(m, n)
+    except ValueError:
+        raise _unequal("vecdot", a, b, "the other axes do not broadcast") from None
+    labels = tuple(range(1 - max(len(m), len(n)), 0))
+    ones, others = labels[len(labels) - len(m) + 1 :], labels[len(labels) - len(n) + 1 :]
+    return result(contract("vecdot", a, b, (*ones, "k"), (*others, "k"), labels))
+
+
+@function("outer", "linalg.outer")
+def outer(a, b):
+    """outer(a, b): every element of `a` times every element of `b`, both flattened: (m, n)."""
+    a, b = _pair("outer", np.outer, a, b)
+    if a is None:
+        return b
+    a, b = _flat(a), _flat(b)
+    return apply("multiply", shown(a, value_of(a)[:, None]), shown(b, value_of(b)[None, :]))
+
+
+@function("tensordot", "linalg.tensordot")
+def tensordot(a, b, axes=2):
+    """tensordot(a, b, axes): the sum over pairs of axes.
+
+    `axes` is how many last axes of `a` and first ones of `b`, or two sequences of axes. The result
+    has the other axes of `a`, then those of `b`.
+
+    >>> import tapegrad as tg
+    >>> tg.tensordot(tg.tensor([1.0, 2.0]), [3.0, 4.0], axes=1)
+    tensor(11.)
+    """
+    a, b = unlisted(a), unlisted(b)
+    if not differentiates(a, b):
+        return _unrecorded(np.tensordot, a, b, axes=axes)
+    a, b = as_tensor("tensordot", a), as_tensor("tensordot", b)
+    m, n = len(shape_of(a)), len(shape_of(b))
+    if isinstance(axes, (int, np.integer)):
+        if not 0 <= axes <= min(m, n):
+            raise _unequal("tensordot", a, b, f"they do not have axes={axes} axes to sum over")
+        return _along("tensordot", a, b, tuple(range(m - axes, m)), tuple(range(axes)))
+    left, right = (tuple(x) if np.iterable(x) else (x,) for x in axes)
+    if len(left) != len(right):
+        raise _unequal("tensordot", a, b, f"axes={axes} names {len(left)} and {len(right)} axes")
+    axes_of("tensordot", left, m)
+    axes_of("tensordot", right, n)
+    return _along("tensordot", a, b, [x % m for x in left], [x % n for x in right])
+
+
+def _along(name, a, b, left, right):
+    """The sum over pairs of axes; the result has the others of `a`, then those of `b`."""
+    m, n = shape_of(a), shape_of(b)
+    for one, other in zip(left, right, strict=True):
+        _check_inner(name, a, b, m[one], n[other])
+    labels_a = tuple(range(len(m)))
+    labels_b = [len(m) + k for k in range(len(n))]
+    out = [x for x in labels_a if x not in left] + [
+        x for k, x in enumerate(labels_b) if k not in right
+    ]
+    for one, other in zip(left, right, strict=True):
+        labels_b[other] = labels_a[one]
+    return result(contract(name, a, b, labels_a, tuple(labels_b), tuple(out)))
+
+
+@function("kron")
+def kron(a, b):
+    """kron(a, b): the Kronecker product, every element of `a` times all of `b`, in blocks."""
+    a, b = _pair("kron", np.kron, a, b)
+    if a is None:
+        return b
+    m, n = shape_of(a), shape_of(b)
+    ndim = max(len(m), len(n))
+    m, n = (1,) * (ndim - len(m)) + m, (1,) * (ndim - len(n)) + n
+    if not ndim:
+        return apply("multiply", a, b)
+    wide = shown(a, value_of(a)[(None,) * (ndim - value_of(a).ndim)])
+    deep = shown(b, value_of(b)[(None,) * (ndim - value_of(b).ndim)])
+    wide = shown(wide, value_of(wide)[(slice(None), None) * ndim])
+    deep = shown(deep, value_of(deep)[(None, slice(None)) * ndim])
+    blocks = apply("multiply", wide, deep)
+    return view_like(blocks, blocks._array.reshape([p * q for p, q in zip(m, n, strict=True)]))
+
+
+def _flat(x):
+    """All elements as a vector: a view where NumPy gives one."""
+    array = value_of(x)
+    if array.ndim == 1:
+        return x
+    flat = array.reshape(-1)
+    if not is_tensor(x) or np.may_share_memory(flat, array) or not flat.size:
+        return shown(x, flat)
+    copied = x.copy()
+    return view_like(copied, copied._array.reshape(-1))
+
+
+def _operator(name, function_of_two):
+    def method(x, y):
+        if not isinstance(y, (rt.Tensor, np.ndarray, list, tuple)):
+            return NotImplemented
+        return function_of_two(x, y)
+
+    method.__name__ = name
+    return method
+
+
+def _matmul_in_place(self, other):
+    product = matmul(self, other)
+    check_casting("imatmul", dtype_of(product), self)
+    set_item(self, ..., product)
+    return self
+
+
+METHODS = {
+    "__matmul__": _operator("__matmul__", matmul),
+    "__rmatmul__": _operator("__rmatmul__", lambda x, y: matmul(y, x)),
+    "__imatmul__": _matmul_in_place,
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+# --- trace -----------------------------------------------------------------------------------
+
+
+@function("trace", method="trace")
+def trace(a, offset=0, axis1=0, axis2=1):
+    """trace(a, offset, axis1, axis2): the sum of a diagonal of the two axes."""
+    a = unlisted(a)
+    value = np.asarray(value_of(a))
+    if value.ndim < 2:
+        raise ValueError(
+            f"tapegrad.trace: the operand has shape {value.shape}; a trace needs two axes"
+        )
+    if not differentiates(a):
+        return plain(np.trace, a, offset=offset, axis1=axis1, axis2=axis2)
+    axes_of("trace", (axis1, axis2), value.ndim)
+    return sum_of(shown(a, value.diagonal(offset, axis1, axis2)), axis=-1)

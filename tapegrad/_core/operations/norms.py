@@ -1,0 +1,127 @@
+"""Norms of vectors and matrices, NumPy's `linalg.norm`."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted, view_like
+from ..tensor.registry import function
+from ..tensor.trace import named, steered
+from ..tensor.values import differentiates, scalar_of, shape_of, value_of
+from .einsum import as_tensor
+from .reductions import axes_of, plain
+from .reductions import sum as sum_of
+
+
+@function("linalg.norm", public="norm")
+def norm(x, ord=None, axis=None, keepdims=False):
+    """norm(x, ord, axis, keepdims): the norm of vectors or matrices, NumPy's `linalg.norm`.
+
+    Vectors: `ord` None or 2 (Euclidean), 1, inf, -inf, 0 or any number p. Matrices (`axis` with two
+    axes, or an `ord` with a matrix): None or 'fro', 1, -1, inf, -inf. The derivative is 0 where the
+    norm is 0; equal largest (or smallest) elements share it. Raises ValueError for other orders.
+
+    >>> import tapegrad as tg
+    >>> tg.norm(tg.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    x = unlisted(x)
+    if not differentiates(x):
+        return plain(np.linalg.norm, x, ord=ord, axis=axis, keepdims=keepdims)
+    x = as_tensor("norm", x)
+    ndim = len(shape_of(x))
+    if axis is None and ord is not None and ndim not in (1, 2):
+        raise ValueError(
+            f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
+            "for vectors or two for matrices"
+        )
+    all_axes = axis is None and ord is None
+    axes = axes_of("norm", axis, ndim)
+    if (
+        all_axes
+        or (len(axes) == 1 and ord in (None, 2))
+        or (len(axes) == 2 and ord in (None, "fro"))
+    ):
+        return _root(_total(apply("square", x), axes, keepdims), 0.5)
+    if len(axes) == 1:
+        return _vector_norm(x, ord, axes, keepdims)
+    if len(axes) == 2:
+        pair = axis if axis is not None else (0, 1)
+        return _matrix_norm(x, ord, [k % ndim for k in pair], keepdims)
+    raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
+
+
+def _total(x, axes, keepdims):
+    return x if not axes else sum_of(x, axis=axes, keepdims=keepdims)
+
+
+def _root(total, power):
+    """total ** power, with derivative 0 where the total is 0."""
+    zero = steered(operator.eq, total, 0)
+    apart = apply("where", zero, 1.0, total)
+    root = apply("sqrt", apart) if power == 0.5 else apply("power", apart, power)
+    return apply("where", zero, 0.0 if power > 0 else np.inf, root)
+
+
+def _vector_norm(x, ord, axes, keepdims):
+    if isinstance(ord, str) or not np.isscalar(ord):
+        raise ValueError(f"tapegrad.norm: ord={ord!r} is not a norm of vectors")
+    size = apply("absolute", x)
+    if math.isinf(ord):
+        return _extreme(size, axes, keepdims, largest=ord > 0)
+    if ord == 1:
+        return _total(size, axes, keepdims)
+    if ord == 0:
+        count = steered(np.linalg.norm, x, 0, axes[0], keepdims)
+        return apply("multiply", _total(apply("sign", size), axes, keepdims), 0.0) + count
+    zero = steered(operator.eq, size, 0)
+    apart = apply("where", zero, 1.0, size)
+    powers = apply("where", zero, 0.0 if ord > 0 else np.inf, apply("power", apart, float(ord)))
+    total = _total(powers, axes, keepdims)
+    if ord > 0:
+        return _root(total, 1.0 / ord)
+    return apply("power", total, 1.0 / ord)
+
+
+def _extreme(size, axes, keepdims, largest):
+    """The largest or smallest along axes; equal ones share the derivative."""
+    values = value_of(size)
+    if not values.size:
+        raise ValueError(
+            f"tapegrad.norm: the operand of shape {values.shape} has no largest element"
+        )
+    chosen = steered(_chosen, size, axes=axes, largest=largest)
+    count = steered(_count, chosen, axes=axes, keepdims=keepdims, dtype=values.dtype)
+    return apply("divide", _total(apply("where", chosen, size, 0.0), axes, keepdims), count)
+
+
+@named("norms.chosen")
+def _chosen(values, axes, largest):
+    """Which elements are the largest or smallest along axes; all where there is a NaN."""
+    best = (np.max if largest else np.min)(values, axis=axes, keepdims=True)
+    return (values == best) | np.isnan(best)
+
+
+@named("norms.count")
+def _count(chosen, axes, keepdims, dtype):
+    return np.sum(chosen, axis=axes, keepdims=keepdims).astype(dtype)
+
+
+def _matrix_norm(x, ord, axes, keepdims):
+    rows, columns = axes
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise ValueError(
+            f"tapegrad.norm: ord={ord!r} of matrices has no derivative here; use None, 'fro', 1, "
+            "-1, inf or -inf, or linalg.svd for the others"
+        )
+    summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    lines = sum_of(apply("absolute", x), axis=summed, keepdims=True)
+    largest = _extreme(lines, (rest,), True, ord > 0)
+    if keepdims:
+        return largest
+    kept = [n for k, n in enumerate(largest.shape) if k not in axes]
+    return scalar_of(view_like(largest, value_of(largest).reshape(kept)))

@@ -1,0 +1,258 @@
+"""Sums and what is made of them; and what all reductions share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.apply import apply
+from ..tensor.copies import LINK, SUM, unlisted
+from ..tensor.registry import function
+from ..tensor.trace import fixed, named, steered, steering_tensor
+from ..tensor.values import differentiates, is_tensor, scalar_of, shape_of
+
+
+def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple without negative ones; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    fixed = []
+    for one in axes:
+        if not -ndim <= one < ndim:
+            raise ValueError(
+                f"tapegrad.{name}: axis {one} does not exist, the tensor has {ndim} axes"
+            )
+        fixed.append(int(one) % ndim)
+    if len(set(fixed)) != len(fixed):
+        raise ValueError(f"tapegrad.{name}: axis {tuple(axes)} names an axis twice")
+    return tuple(sorted(fixed))
+
+
+def kept_shape(shape, axes) -> tuple[int, ...]:
+    """The shape with the reduced axes kept as 1."""
+    return tuple(1 if k in axes else n for k, n in enumerate(shape))
+
+
+def plain(function_of_numpy, x, *args, **kwargs):
+    """A function of NumPy's on what is not recorded."""
+    if kwargs.get("where", None) is True:  # np.sum and others of older NumPy take no True
+        del kwargs["where"]
+    if is_tensor(x):
+        return steering_tensor(function_of_numpy, x, *args, **kwargs)
+    return function_of_numpy(x, *args, **kwargs)
+
+
+def operand(name: str, x, dtype=None, out=None):
+    """The operand of a reduction, in the dtype asked for; `out` is there for NumPy's signature."""
+    if out is not None:
+        raise TypeError(
+            f"tapegrad.{name}: the argument out is not supported on tensors; assign the result to "
+            "a tensor with target[...] = result"
+        )
+    x = unlisted(x)
+    if dtype is None or not is_tensor(x):
+        return x
+    return x.astype(dtype)
+
+
+def masked(where, x, otherwise):
+    """x where the mask holds, else what changes nothing."""
+    mask = steered(_mask, unlisted(where), shape=shape_of(x))
+    return apply("where", mask, x, otherwise)
+
+
+@named("reductions.mask")
+def _mask(where, shape):
+    return np.broadcast_to(np.asarray(where, bool), shape)
+
+
+def grouped(x, axes):
+    """A view of a recorded tensor with `axes` last, and how many lines along the last are a group.
+
+    Without axes every element is a group.
+    """
+    array = x._array
+    if not axes:
+        return rt.view(x, array[..., None]), 1
+    kept = [k for k in range(array.ndim) if k not in axes]
+    moved = array.transpose([*kept, *axes])
+    return rt.view(x, moved), int(np.prod(moved.shape[len(kept) : -1], dtype=np.int64))
+
+
+def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
+    """Record a reduction whose value, with the reduced axes kept as 1, is known."""
+    moved, lines = grouped(x, axes)
+    if len(axes) == x._array.ndim and not keepdims and value.dtype == np.float64:
+        return rt.row(op, float(value.reshape(())), moved, lines)
+    out = np.ascontiguousarray(value).reshape(kept_shape(x._array.shape, axes))
+    if not keepdims:
+        out = out.reshape([n for k, n in enumerate(x._array.shape) if k not in axes])
+        out = out if out.ndim else out.copy()  # a number: no view, to which `+=` would write
+    return rt.row(op, out, moved, lines)
+
+
+@function("sum", method="sum")
+def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+    """sum(x, axis, dtype, keepdims, where): sum over all elements or over the given axes.
+
+    >>> import tapegrad as tg
+    >>> tg.sum(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    tensor([4., 6.])
+    """
+    x = operand("sum", x, dtype, out)
+    if not differentiates(x):
+        return plain(
+            np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
+        )
+    if where is not True:
+        x = masked(where, x, 0.0)
+    if type(x) is rt.Scalar:
+        axes_of("sum", axis, 0)
+        return x
+    array = x._array
+    axes = axes_of("sum", axis, array.ndim)
+    if len(axes) == array.ndim and not keepdims and array.dtype == np.float64:
+        if array.flags.c_contiguous:
+            return rt.row(SUM, float(array.sum()), x)
+    is_whole = len(axes) == array.ndim and not keepdims
+    out = np.asarray(np.sum(array, axis=axes, keepdims=not is_whole), order="C")
+    shown = np.broadcast_to(out, array.shape)
+    if not keepdims and not is_whole:
+        out = out.reshape([n for k, n in enumerate(array.shape) if k not in axes])
+    return scalar_of(rt.row(LINK, out, x, shown))
+
+
+def count_along(x, axes, where=True):
+    """How many elements are reduced into one: a number, or an array if a mask says where."""
+    shape = shape_of(x)
+    if where is not True:
+        return steered(_count, unlisted(where), shape=shape, axes=axes)
+    return int(np.prod([shape[k] for k in axes], dtype=np.int64))
+
+
+@named("reductions.count")
+def _count(where, shape, axes):
+    return np.sum(_mask(where, shape), axis=axes, keepdims=True)
+
+
+def _per_count(x, total, axes, keepdims, where, ddof=0):
+    """`total`, which has the reduced axes kept as 1 if `keepdims`, divided by the count."""
+    n = count_along(x, axes, where)
+    if where is True:
+        return apply("divide", total, float(max(n - ddof, 0)))
+    n = steered(_divisor, n, ddof=ddof, axes=() if keepdims else axes)
+    return apply("divide", total, n)
+
+
+@named("reductions.divisor")
+def _divisor(n, ddof, axes):
+    return np.squeeze(np.maximum(n - ddof, 0).astype(np.float64), axes)
+
+
+@function("mean", method="mean")
+def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+    """mean(x, axis, dtype, keepdims, where): mean over all elements or over the given axes.
+
+    >>> import tapegrad as tg
+    >>> tg.mean(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1)
+    tensor([1.5, 3.5])
+    """
+    x = operand("mean", x, dtype, out)
+    if not differentiates(x):
+        return plain(
+            np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
+        )
+    axes = axes_of("mean", axis, len(shape_of(x)))
+    total = sum(x, axes, keepdims=keepdims, where=where)
+    return _per_count(x, total, axes, keepdims, where)
+
+
+@function("var", method="var")
+def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
+    """var(x, axis, dtype, ddof, keepdims, where): mean squared deviation; the divisor is n − ddof.
+
+    `correction` is another name of `ddof`; `mean` is not supported.
+    """
+    ddof = _ddof("var", ddof, options)
+    x = operand("var", x, dtype, out)
+    if not differentiates(x):
+        settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+        return plain(np.var, x, where=fixed(where, "where="), **settings)
+    axes = axes_of("var", axis, len(shape_of(x)))
+    deviation = x - mean(x, axes, keepdims=True, where=where)
+    total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
+    return _per_count(x, total, axes, keepdims, where, ddof)
+
+
+def _ddof(name, ddof, options):
+    ddof = options.pop("correction", ddof)
+    if options:
+        raise TypeError(
+            f"tapegrad.{name}: the argument {sorted(options)[0]} is not supported on tensors"
+        )
+    return ddof
+
+
+@function("std", method="std")
+def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
+    """std(x, axis, dtype, ddof, keepdims, where): square root of `var`; its slope is infinite at 0.
+
+    `correction` is another name of `ddof`; `mean` is not supported.
+    """
+    ddof = _ddof("std", ddof, options)
+    x = operand("std", x, dtype, out)
+    if not differentiates(x):
+        settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+        return plain(np.std, x, where=fixed(where, "where="), **settings)
+    return apply("sqrt", var(x, axis, None, None, ddof, keepdims, where=where))
+
+
+@function("average")
+def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
+    """average(x, axis, weights, returned, keepdims): mean weighted by `weights`.
+
+    The weights have the shape of x, or with one axis given its length; they may be recorded. With
+    `returned` the sum of the weights comes too. Raises ZeroDivisionError when that is zero.
+    """
+    x, weights = unlisted(x), unlisted(weights)
+    if not is_tensor(x) and not is_tensor(weights):
+        return np.average(x, axis, weights, returned, keepdims=keepdims)
+    if weights is None:
+        made = mean(x, axis, keepdims=keepdims)
+        total = count_along(x, axes_of("average", axis, len(shape_of(x))))
+        return (made, np.full(shape_of(made), float(total))) if returned else made
+    shape, given = shape_of(x), shape_of(weights)
+    axes = axes_of("average", axis, len(shape))
+    if given != shape:
+        if given != tuple(shape[k] for k in axes):
+            raise ValueError(
+                f"tapegrad.average: weights have shape {given}, the tensor has {shape}; give one "
+                "for each element, or name the axes that they go along"
+            )
+        weights = weights[tuple(slice(None) if k in axes else None for k in range(len(shape)))]
+    weights = apply("where", np.ones(shape, bool), weights, 0.0)
+    total = sum(weights, axes, keepdims=keepdims)
+    if fixed(steered(_has_zero, total), "average()"):
+        raise ZeroDivisionError("tapegrad.average: the weights sum to zero")
+    made = apply("divide", sum(apply("multiply", x, weights), axes, keepdims=keepdims), total)
+    return (made, total) if returned else made
+
+
+def _has_zero(total):
+    return np.any(total == 0.0)
+
+
+def _flags(name: str):
+    numpy_function = getattr(np, name)
+
+    def test(x, axis=None, out=None, keepdims=False, *, where=True):
+        x = operand(name, x, None, out)
+        return plain(numpy_function, x, axis=axis, keepdims=keepdims, where=fixed(where, "where="))
+
+    test.__name__ = name
+    test.__doc__ = f"{name}(x, axis, keepdims): NumPy's {name}; a boolean tensor, not recorded."
+    return function(name, method=name)(test)
+
+
+any, all = _flags("any"), _flags("all")

@@ -1,0 +1,350 @@
+"""The contraction: a batched matrix product of strided operands, reversed by two more by BLAS.
+
+References: A seen as (batch, m, k), B as (batch, k, n), the output as (batch, m, n), how many
+axes are batch, how many are k, the output. Each of batch, m, k, n is a group of any number of
+axes. A matrix whose rows or columns lie next to each other is given to BLAS where it is, and its
+mirror accumulates in place; any other is packed first.
+"""
+
+from tapegrad._core.codegen.blas import (
+    ADDRESS,
+    ALONG_K,
+    ALONG_M,
+    ALONG_N,
+    BLOCK_BYTES,
+    COLUMN_COUNT,
+    COLUMN_STRIDE,
+    LEAST_BLOCK,
+    LEFT,
+    MATRIX_BYTES,
+    OUT,
+    PACKED,
+    RIGHT,
+    ROW_COUNT,
+    ROW_STRIDE,
+    WORK_BYTES,
+)
+from tapegrad._core.codegen.intrinsics import (
+    calloc,
+    free,
+    helper,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+    store_i64,
+)
+from tapegrad._core.codegen.layout import (
+    ARRAY_DATA,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    ARRAY_STRIDES,
+    FRAME_SEEDS,
+    REFERENCE_BYTES,
+    TAG_SCALAR,
+)
+from tapegrad._core.codegen.matmul_tiles import LEAST_ROWS, TILE_ROWS
+from tapegrad._core.codegen.shared_kernels import add_block, block_of, cell
+from tapegrad._core.codegen.sweep_frame import count_of, item_bytes, mirror, mirrored
+
+from .matmul import PRODUCT, is_narrow, product, suits
+from .table import structural
+
+
+@helper
+def group_size(array, first, end):
+    """Number of elements of a group of axes."""
+    total = 1
+    for axis in range(first, end):
+        total *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+    return total
+
+
+@helper
+def group_stride(array, first, end):
+    """Stride in bytes of a group of axes seen as one, −1 if it is not one."""
+    stride, size = 0, 1
+    for axis in range(end - 1, first - 1, -1):
+        n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        step = load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        if n != 1:
+            if size == 1:
+                stride = step
+            elif step != stride * size:
+                return -1
+            size *= n
+    return stride
+
+
+@helper
+def see_matrix(matrix, array, batch, split, width):
+    """Describe the matrices of an array: axes batch … split are rows, the rest columns."""
+    last = load_i32(array, ARRAY_NDIM)
+    rows, columns = group_size(array, batch, split), group_size(array, split, last)
+    down, along = group_stride(array, batch, split), group_stride(array, split, last)
+    packed = not (
+        suits(rows, down, columns, along, width) or suits(columns, along, rows, down, width)
+    )
+    if packed or rows * columns == 0:
+        down, along = columns * width, width
+    store_i64(matrix, ROW_COUNT, rows)
+    store_i64(matrix, COLUMN_COUNT, columns)
+    store_i64(matrix, ROW_STRIDE, down)
+    store_i64(matrix, COLUMN_STRIDE, along)
+    store_i64(matrix, PACKED, 1 if packed else 0)
+
+
+@helper
+def matrix_at(matrix, array, batch, number, width):
+    """Address of one matrix of the batch."""
+    at = load_i64(matrix, ADDRESS)
+    if load_i64(matrix, PACKED) != 0:
+        size = load_i64(matrix, ROW_COUNT) * load_i64(matrix, COLUMN_COUNT)
+        return at + number * size * width
+    for axis in range(batch - 1, 0, -1):
+        n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
+        at += (number % n) * load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)
+        number //= n
+    return at + number * load_i64(load_i64(array, ARRAY_STRIDES), 0) if batch > 0 else at
+
+
+@helper
+def load_matrix(frame, matrix, array, data, width):
+    """Set the address of a matrix that is read: its own, or that of a packed copy."""
+    if load_i64(matrix, PACKED) == 0:
+        store_i64(matrix, ADDRESS, data)
+        return
+    count = count_of(array)
+    copy = malloc(count * width)
+    shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+    block_of(frame, data, strides, shape, load_i32(array, ARRAY_NDIM), 0, count, copy, width)
+    store_i64(matrix, ADDRESS, copy)
+
+
+@helper
+def drop_matrix(matrix):
+    """Give back a packed copy."""
+    if load_i64(matrix, PACKED) != 0:
+        free(load_i64(matrix, ADDRESS))
+
+
+@helper
+def see_matrices(work, arrays, batch, inner, width):
+    """Describe the matrices of the operands and of the output."""
+    left, right, whole = arrays
+    rows = load_i32(left, ARRAY_NDIM) - inner
+    see_matrix(work, left, batch, rows, width)
+    see_matrix(work + MATRIX_BYTES, right, batch, batch + inner, width)
+    see_matrix(work + 2 * MATRIX_BYTES, whole, batch, rows, width)
+
+
+@helper
+def interleaved(matrix, array, batch, stride):
+    """Whether lines of other matrices of the batch lie between the lines that far apart."""
+    if load_i64(matrix, PACKED) != 0:
+        return False
+    for axis in range(batch - 1, -1, -1):
+        if load_i64(load_i64(array, ARRAY_SHAPE), axis * 8) > 1:
+            return 0 < abs(load_i64(load_i64(array, ARRAY_STRIDES), axis * 8)) < abs(stride)
+    return False
+
+
+@helper
+def longest(m, n, k):
+    """Which size is the largest."""
+    if m >= n and m >= k:
+        return ALONG_M
+    return ALONG_N if n >= k else ALONG_K
+
+
+@helper
+def narrow(m, n, k):
+    """Whether a product of these sizes goes by tiles: BLAS has blocks, and clears, of its own."""
+    return min(m, n, k) >= LEAST_ROWS and is_narrow(m, n, k)
+
+
+@helper
+def mixed_along(work, arrays, batch, along):
+    """Whether matrices that have the size `along` are interleaved along it."""
+    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
+    left, right, whole = arrays
+    if along == ALONG_M:
+        return interleaved(one, left, batch, load_i64(one, ROW_STRIDE)) or interleaved(
+            out, whole, batch, load_i64(out, ROW_STRIDE)
+        )
+    if along == ALONG_N:
+        return interleaved(two, right, batch, load_i64(two, COLUMN_STRIDE)) or interleaved(
+            out, whole, batch, load_i64(out, COLUMN_STRIDE)
+        )
+    return interleaved(one, left, batch, load_i64(one, COLUMN_STRIDE)) or interleaved(
+        two, right, batch, load_i64(two, ROW_STRIDE)
+    )
+
+
+@helper
+def block_along(work, arrays, batch, along, m, n, k, width):
+    """How much of the longest size is taken through the whole batch at a time.
+
+    Where matrices are interleaved, one alone is a little of every page of the array. A block of all
+    of them stays in the cache, and so do the matrices without that size.
+    """
+    size, count = max(m, n, k), group_size(arrays[2], 0, batch)
+    area, others = m * n * k // size, m + n + k - size
+    if not narrow(m, n, k) or area * count * width > BLOCK_BYTES:
+        return size
+    if not mixed_along(work, arrays, batch, along):
+        return size
+    most = max(BLOCK_BYTES // (others * count * width), LEAST_BLOCK)
+    blocks = (size + most - 1) // most
+    return ((size + blocks - 1) // blocks + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS
+
+
+@helper
+def add_products(work, target, arrays, batch, fresh, width):
+    """For every matrix of the batch: left += out·rightᵀ, right += leftᵀ·out, out += left·right.
+
+    A fresh output is set instead.
+    """
+    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
+    left, right, whole = arrays
+    m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
+    k = load_i64(one, COLUMN_COUNT)
+    ar, ac = load_i64(one, ROW_STRIDE), load_i64(one, COLUMN_STRIDE)
+    br, bc = load_i64(two, ROW_STRIDE), load_i64(two, COLUMN_STRIDE)
+    gr, gc = load_i64(out, ROW_STRIDE), load_i64(out, COLUMN_STRIDE)
+    count, along, size = group_size(whole, 0, batch), longest(m, n, k), max(m, n, k)
+    step = block_along(work, arrays, batch, along, m, n, k, width)
+    for start in range(0, size, step):
+        taken = min(step, size - start)
+        in_m = start if along == ALONG_M else 0
+        in_n = start if along == ALONG_N else 0
+        in_k = start if along == ALONG_K else 0
+        m = taken if along == ALONG_M else m
+        n = taken if along == ALONG_N else n
+        k = taken if along == ALONG_K else k
+        new = fresh and in_k == 0
+        for number in range(count):
+            a = matrix_at(one, left, batch, number, width) + in_m * ar + in_k * ac
+            b = matrix_at(two, right, batch, number, width) + in_k * br + in_n * bc
+            g = matrix_at(out, whole, batch, number, width) + in_m * gr + in_n * gc
+            if target == LEFT:
+                product(g, gr, gc, b, bc, br, a, ar, ac, m, k, n, False, width, work)
+            elif target == RIGHT:
+                product(a, ac, ar, g, gr, gc, b, br, bc, k, n, m, False, width, work)
+            else:
+                product(a, ar, ac, b, br, bc, g, gr, gc, m, n, k, new, width, work)
+
+
+@helper
+def begin_sums(matrix, array, data, width):
+    """Let the matrices at `data` be added to, in memory of their own if they have to be packed."""
+    packed = load_i64(matrix, PACKED) != 0
+    store_i64(matrix, ADDRESS, calloc(count_of(array), width) if packed else data)
+
+
+@helper
+def end_sums(frame, matrix, array, data, width):
+    """Add what was summed in other memory."""
+    if load_i64(matrix, PACKED) != 0:
+        count, ndim, sums = count_of(array), load_i32(array, ARRAY_NDIM), load_i64(matrix, ADDRESS)
+        shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
+        add_block(frame, data, strides, shape, ndim, 0, count, sums, width)
+        free(sums)
+
+
+@helper
+def pass_back(frame, work, side, found, own, step, arrays, batch, width):
+    """Add to the mirror `found` of one operand; the output's adjoints are at own + seed · step."""
+    left, right, whole = arrays
+    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
+    to_left = side == LEFT
+    target, matrix, factor, other = (left, one, right, two) if to_left else (right, two, left, one)
+    load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), width)
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
+        begin_sums(matrix, target, data, width)
+        load_matrix(frame, out, whole, own + seed * step, width)
+        add_products(work, side, arrays, batch, False, width)
+        drop_matrix(out)
+        end_sums(frame, matrix, target, data, width)
+    drop_matrix(other)
+
+
+def contract_adjoint(frame, id, refs, task):
+    """References: A, B, the output as a matrix, number of batch axes, of k axes, the output."""
+    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    left, right, whole = arrays
+    batch = load_i64(refs, 3 * REFERENCE_BYTES)
+    inner = load_i64(refs, 4 * REFERENCE_BYTES)
+    width = item_bytes(frame, whole)
+    own, step = cell(frame, id), 8
+    if load_i32(refs, 5 * REFERENCE_BYTES + 12) != TAG_SCALAR:
+        adjoints = load_i64(own, 0)
+        own, step = mirrored(adjoints, load_i64(whole, ARRAY_DATA), 0), load_i64(adjoints, 0)
+    to_left, to_right = load_i32(refs, 8), load_i32(refs, REFERENCE_BYTES + 8)
+    found_left = mirror(frame, to_left) if to_left >= 0 else 0
+    found_right = mirror(frame, to_right) if to_right >= 0 else 0
+    if count_of(left) == 0 or count_of(right) == 0:
+        return
+    work = malloc(WORK_BYTES)
+    see_matrices(work, arrays, batch, inner, width)
+    if found_left != 0:
+        pass_back(frame, work, LEFT, found_left, own, step, arrays, batch, width)
+    if found_right != 0:
+        pass_back(frame, work, RIGHT, found_right, own, step, arrays, batch, width)
+    free(work)
+
+
+def contract_forward(frame, id, refs, task):
+    """The same references; what is packed lies elsewhere until it is complete."""
+    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    left, right, whole = arrays
+    batch = load_i64(refs, 3 * REFERENCE_BYTES)
+    data = load_i64(whole, ARRAY_DATA)
+    work, empty = malloc(WORK_BYTES), count_of(left) == 0 or count_of(right) == 0
+    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), 8)
+    out = work + 2 * MATRIX_BYTES
+    m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
+    fresh = narrow(m, n, load_i64(work, COLUMN_COUNT)) and load_i64(out, PACKED) == 0
+    if empty or not fresh:
+        memset(load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA), 0, count_of(whole) * 8)
+    if empty:
+        free(work)
+        return
+    load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), 8)
+    load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), 8)
+    begin_sums(out, whole, data, 8)
+    add_products(work, OUT, arrays, batch, fresh, 8)
+    end_sums(frame, out, whole, data, 8)
+    drop_matrix(work + MATRIX_BYTES)
+    drop_matrix(work)
+    free(work)
+
+
+structural(
+    "contract",
+    contract_adjoint,
+    forward=contract_forward,
+    form="contraction",
+    helpers=(
+        group_size,
+        group_stride,
+        *PRODUCT,
+        see_matrix,
+        matrix_at,
+        load_matrix,
+        drop_matrix,
+        see_matrices,
+        interleaved,
+        longest,
+        narrow,
+        mixed_along,
+        block_along,
+        add_products,
+        begin_sums,
+        end_sums,
+        pass_back,
+    ),
+    example="np.dot(x, x)",
+    doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",
+)

@@ -1,0 +1,1 @@
+"""Compiled code that appends rows: operators, index writes, calls from Python."""

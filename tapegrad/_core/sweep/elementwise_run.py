@@ -1,0 +1,352 @@
+"""The reverse sweep of element-wise array rows: a run of rows over one shape, block by block.
+
+Going back from the last row, rows join the run while they are element-wise, of the same shape and
+dtype, and are read by later rows of the run element by element. Then each block of the shape is
+taken through all rows: adjoints of results that only live inside the run exist as one block only
+and never travel to main memory. Operands that are broadcast, strided or scalars are copied to a
+contiguous block first, so that one kernel per operation serves all of them.
+"""
+
+from numba import types
+
+from ..codegen.intrinsics import (
+    apart,
+    call_address,
+    f32s,
+    f64s,
+    helper,
+    i64s,
+    inside,
+    load_i32,
+    load_i64,
+    memcpy,
+    memset,
+    store_i32,
+    store_i64,
+    sum_of,
+)
+from ..codegen.layout import (
+    ARRAY,
+    ARRAY_DATA,
+    ARRAY_NDIM,
+    ARRAY_SHAPE,
+    BLOCK,
+    DONE,
+    FRAME_ADD_BLOCK,
+    FRAME_BLOCK_OF,
+    FRAME_RETAIN,
+    FRAME_SCRATCH,
+    FRAME_SEEDS,
+    FRAME_STATUS,
+    FRAME_USED,
+    REFERENCE_BYTES,
+)
+from ..codegen.shared_kernels import cell, forget
+from ..codegen.strided_sums import start_of_block, sum64
+from ..codegen.sweep_frame import (
+    add_to_cell,
+    base_of,
+    count_of,
+    item_bytes,
+    mirrored,
+    row_of,
+    scalar_operand,
+)
+from .elementwise_run_layout import (
+    ADDED,
+    ALIGNED,
+    AT_ADJOINTS,
+    AT_ARGUMENTS,
+    AT_ENTRIES,
+    AT_INSIDE,
+    AT_UNIT,
+    AT_VALUES,
+    BLOCK_BYTES,
+    CLEAR,
+    CODE,
+    COPIED,
+    ENTRY,
+    FRESH,
+    FROM,
+    HOW,
+    ID,
+    INPUTS,
+    INSIDE,
+    KERNEL,
+    LINE,
+    MASK,
+    OUTER,
+    OWN,
+    OWN_STEP,
+    PLACE,
+    REFS,
+    ROUTE,
+    SINGLE,
+    SLOPES,
+    STEP,
+    STRIDED,
+    UNIFORM,
+    UNITS,
+    WHERE,
+)
+from .elementwise_run_planning import collect, release_pending, resolve, strides_of, undo_inside
+
+kernel_call = call_address(types.none(types.int64, types.int64))
+block_call = call_address(types.none(*[types.int64] * 9))
+
+
+@helper
+def fill(address, value, n, width):
+    if width == 8:
+        b64 = f64s(address)
+        for i in range(n):
+            b64[i] = value
+    else:
+        b32 = f32s(address)
+        for i in range(n):
+            b32[i] = value
+
+
+@helper
+def add_line(target, source, n, width):
+    """Add elements side by side to others."""
+    if width == 8:
+        t64, s64 = f64s(target), f64s(source)
+        for i in range(n):
+            t64[i] += s64[i]
+    else:
+        t32, s32 = f32s(target), f32s(source)
+        for i in range(n):
+            t32[i] += s32[i]
+
+
+@helper
+def add_value(target, value, width):
+    """Add a number to an element."""
+    if width == 8:
+        f64s(target)[0] += value
+    else:
+        f32s(target)[0] += value
+
+
+@helper
+def total(address, n, width):
+    if width == 8:
+        return sum64(address, n)
+    b32, result = f32s(address), 0.0
+    for i in range(n):
+        result = sum_of(result, b32[i])
+    return result
+
+
+@helper
+def find_place(frame, entry, e, j, out, start, n, width):
+    """Note where in its array a strided input starts for this block, if the block is in one line
+    of neighbours or of one value."""
+    line, step = load_i64(entry, LINE + j * 8), load_i64(entry, STEP + j * 8)
+    skip = start % line
+    place = -1
+    if skip + n <= line and (step == width or load_i64(entry, UNIFORM) & (1 << j)):
+        index, outer = i64s(load_i64(frame, FRAME_SCRATCH)), load_i64(entry, OUTER + j * 8)
+        strides, shape = strides_of(frame, e, j), load_i64(out, ARRAY_SHAPE)
+        place = start_of_block(index, strides, shape, outer, start // line) + skip * step
+    store_i64(entry, PLACE + j * 8, place)
+
+
+@helper
+def value_address(frame, entry, e, j, used, out, start, n, width):
+    """Where the kernel finds the values of input j for this block."""
+    inside()
+    block = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
+    how, ref = load_i64(entry, HOW + j * 8), load_i64(entry, REFS) + j * REFERENCE_BYTES
+    if not used & (1 << j):
+        return block
+    if how == SINGLE:
+        one = load_i64(entry, UNIFORM) & (1 << j)
+        fill(block, scalar_operand(frame, ref), 1 if one else n, width)
+        return block
+    data = load_i64(load_i64(ref, 0), ARRAY_DATA)
+    if how == ALIGNED:
+        return data + start * width
+    if load_i64(entry, PLACE + j * 8) >= 0:
+        return data + load_i64(entry, PLACE + j * 8)
+    ndim, shape = load_i32(out, ARRAY_NDIM), load_i64(out, ARRAY_SHAPE)
+    way = load_i64(frame, FRAME_BLOCK_OF)
+    block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
+    return block
+
+
+@helper
+def own_adjoint(frame, e, start):
+    """Where the adjoint of a row of the run is, for this block."""
+    inside()
+    entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
+    return load_i64(entry, OWN) + start * load_i64(entry, OWN_STEP)
+
+
+@helper
+def adjoint_address(frame, entry, j, start, seed, width):
+    """Where the adjoint of input j begins for this block; 0 if it is not in one line."""
+    inside()
+    where, how = load_i64(entry, WHERE + j * 8), load_i64(entry, HOW + j * 8)
+    place = start * width if how == ALIGNED else load_i64(entry, PLACE + j * 8)
+    if how == SINGLE or place < 0:
+        return 0
+    if where < 0:
+        return own_adjoint(frame, where - INSIDE, start)
+    array = load_i64(load_i64(entry, REFS), j * REFERENCE_BYTES)
+    return mirrored(where, load_i64(array, ARRAY_DATA), seed) + place
+
+
+@helper
+def deliver(frame, entry, e, j, block, out, start, n, seed, width):
+    """Add a block of adjoints that could not be added in place to where it belongs."""
+    apart()
+    ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
+    if load_i64(entry, HOW + j * 8) == SINGLE:
+        add_to_cell(frame, load_i32(ref, 8), seed, total(block, n, width))
+        return
+    target = adjoint_address(frame, entry, j, start, seed, width)
+    if target == 0:
+        where = load_i64(entry, WHERE + j * 8)
+        data = mirrored(where, load_i64(load_i64(ref, 0), ARRAY_DATA), seed)
+        shape, ndim = load_i64(out, ARRAY_SHAPE), load_i32(out, ARRAY_NDIM)
+        way = load_i64(frame, FRAME_ADD_BLOCK)
+        block_call(way, frame, data, strides_of(frame, e, j), shape, ndim, start, n, block, width)
+    elif load_i64(entry, UNIFORM) & (1 << j):
+        add_value(target, total(block, n, width), width)
+    else:
+        add_line(target, block, n, width)
+
+
+@helper
+def targets(frame, entry, start, n, seed, width, table):
+    """Where the kernel puts the adjoint of each input; returns bits of those to deliver later."""
+    inside()
+    mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
+    uniform, fresh = load_i64(entry, UNIFORM), load_i64(entry, FRESH)
+    detours = 0
+    for j in range(load_i64(entry, INPUTS)):
+        target = 0
+        if mask & ~uniform & (1 << j):
+            target = adjoint_address(frame, entry, j, start, seed, width)
+            for other in range(j):
+                if target == load_i64(table, other * 8):
+                    target = 0
+        if target == 0:
+            target = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS + j * BLOCK_BYTES
+            if mask & (1 << j):
+                detours |= 1 << j
+                if not fresh & (1 << j):
+                    memset(target, 0, n * width)
+        store_i64(table, j * 8, target)
+    return detours
+
+
+@helper
+def run_kernel(frame, entry, e, own, out, start, n, seed, width):
+    """Let the kernel of a row of the run add to the adjoints of its inputs, for one block."""
+    arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
+    id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
+    used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
+    for j in range(inputs):
+        address = value_address(frame, entry, e, j, used, out, start, n, width)
+        store_i64(arguments, j * 8, address)
+    value = load_i64(base_of(frame, id), ARRAY_DATA) + start * width
+    store_i64(arguments, inputs * 8, value)
+    store_i64(arguments, (inputs + 1) * 8, own)
+    table = arguments + (inputs + 2) * 8
+    detours = targets(frame, entry, start, n, seed, width, table)
+    kernel_call(load_i64(entry, KERNEL), n, arguments)
+    for j in range(inputs):
+        if detours & (1 << j):
+            count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n  # the kernel has summed
+            deliver(frame, entry, e, j, load_i64(table, j * 8), out, start, count, seed, width)
+
+
+@helper
+def row_block(frame, entry, e, out, start, n, seed, width):
+    """Take one row of the run through one block."""
+    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, start)
+    for j in range(inputs):
+        if load_i64(entry, HOW + j * 8) == STRIDED:
+            find_place(frame, entry, e, j, out, start, n, width)
+    if load_i64(entry, KERNEL) != 0:
+        run_kernel(frame, entry, e, own, out, start, n, seed, width)
+    units = load_i64(entry, UNITS) & load_i64(entry, MASK)
+    for j in range(inputs):
+        route = load_i64(entry, ROUTE + j * 8)
+        if units & (1 << j) and route == COPIED:
+            memcpy(adjoint_address(frame, entry, j, start, seed, width), own, n * width)
+        elif units & (1 << j) and route == ADDED:
+            deliver(frame, entry, e, j, own, out, start, n, seed, width)
+
+
+@helper
+def place_adjoints(frame, n, seed, width):
+    """Note where the adjoint of each row of the run is, for one right-hand side."""
+    scratch = load_i64(frame, FRAME_SCRATCH)
+    for e in range(n):
+        entry = scratch + AT_ENTRIES + e * ENTRY
+        id, source = load_i64(entry, ID), load_i64(entry, FROM)
+        state = load_i64(cell(frame, id), 0)
+        own, step = scratch + AT_INSIDE + e * BLOCK_BYTES, 0
+        if source >= 0:
+            giver = scratch + AT_ENTRIES + source * ENTRY
+            own, step = load_i64(giver, OWN), load_i64(giver, OWN_STEP)
+        elif state > 0:
+            own, step = mirrored(state, load_i64(base_of(frame, id), ARRAY_DATA), seed), width
+        store_i64(entry, OWN, own)
+        store_i64(entry, OWN_STEP, step)
+
+
+@helper
+def sweep_run(frame, n, out):
+    """Execute the collected run, last row first, block by block."""
+    scratch = load_i64(frame, FRAME_SCRATCH)
+    width = item_bytes(frame, out)
+    size, unit = count_of(out), load_i64(scratch, AT_UNIT)
+    pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, as blocks end where a unit does
+    piece = (unit + pieces - 1) // pieces
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        place_adjoints(frame, n, seed, width)
+        start = 0
+        while start < size:
+            length = min(piece, unit - start % unit)
+            for e in range(n):
+                entry = scratch + AT_ENTRIES + e * ENTRY
+                if load_i64(entry, CLEAR):
+                    memset(load_i64(entry, OWN), 0, length * width)
+            for e in range(n):
+                entry = scratch + AT_ENTRIES + e * ENTRY
+                row_block(frame, entry, e, out, start, length, seed, width)
+            start += length
+    leave_run(frame, n)
+
+
+@helper
+def leave_run(frame, n):
+    """Give back the mirrors of a run that has been swept; its rows are used up."""
+    for e in range(n):
+        entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
+        id = load_i64(entry, ID)
+        if load_i64(cell(frame, id), 0) > 0:
+            forget(frame, id)
+        if not load_i64(frame, FRAME_RETAIN):
+            store_i32(row_of(frame, id), 0, -(ARRAY + load_i64(entry, CODE)))
+
+
+@helper
+def pointwise_run(frame, id):
+    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for what the frame's
+    status says."""
+    store_i64(frame, FRAME_STATUS, DONE)
+    n, low = collect(frame, id)
+    if load_i64(frame, FRAME_STATUS) != DONE:
+        undo_inside(frame, n)
+        return id
+    out = base_of(frame, id)
+    release_pending(frame, n)
+    resolve(frame, n)
+    sweep_run(frame, n, out)
+    return low - 1

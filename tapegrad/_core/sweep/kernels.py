@@ -1,0 +1,132 @@
+"""Kernels of single operations, compiled when first wanted and kept for the life of the process.
+
+An element-wise kernel is `kernel(n, arguments)` over contiguous blocks; the arguments are the
+addresses of the inputs, the output, its adjoint and the adjoints of the inputs, which it adds to.
+"""
+
+import ctypes
+import inspect
+import textwrap
+from collections.abc import Callable
+
+from ..codegen.factory import compile_source
+from ..codegen.layout import FEW_OPERANDS
+from ..codegen.ufunc import make_ufunc
+from ..ops.table import Pointwise, Structural
+
+_HEAD = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.intrinsics import f32s, f64s, i64s, sum_of
+from tapegrad._core.codegen.vector_math import select
+"""
+_VIEW = {8: "f64s", 4: "f32s"}
+
+
+def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
+    """The inputs that have an adjoint, that are one value all through a block, whose is set."""
+    if len(op.inputs) > FEW_OPERANDS:
+        return masks, 0, 0
+    few = (1 << FEW_OPERANDS) - 1
+    return masks & few, masks >> FEW_OPERANDS & few, masks >> 2 * FEW_OPERANDS
+
+
+def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
+    """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
+
+    What an input of one value gets is summed.
+    """
+    mask, uniform, fresh = split_masks(op, masks)
+    view, count = _VIEW[width], len(op.inputs)
+    wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
+    head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
+    head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    head += [f"    gs = {view}(at[{count + 1}])"]
+    head += [f"    t{j} = {view}(at[{count + 2 + j}])" for j in wanted]
+    body = ["    for i in range(n):", "        g = gs[i]"]
+    for j, name in enumerate((*op.inputs, "out")):
+        if op.used >> j & 1 and uniform >> j & 1:
+            head.append(f"    {name} = {name}s[0]")
+        elif op.used >> j & 1:
+            body.append(f"        {name} = {name}s[i]")
+    body += [
+        f"        {name} = {text}" for name, text in op.needed(*[op.slopes[j] for j in wanted])
+    ]
+    tail = []
+    for j in wanted:
+        slope = op.slopes[j]
+        part = {"1.0": "g", "-1.0": "-g"}.get(slope, f"select(g == 0.0, 0.0, g * ({slope}))")
+        if uniform >> j & 1:
+            head.append(f"    sum_{j} = 0.0")
+            body.append(f"        sum_{j} = sum_of(sum_{j}, {part})")
+            tail.append(f"    t{j}[0] = sum_{j}")
+        else:
+            body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
+    return _HEAD + "\n".join(head + body + tail) + "\n"
+
+
+def value_source(op: Pointwise, width: int, uniform: int) -> str:
+    """Text of the kernel that computes the values of an operation.
+
+    Of the inputs in the mask `uniform` there is one value for all elements.
+    """
+    view = _VIEW[width]
+    lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
+    lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
+    once = [name for j, name in enumerate(op.inputs) if uniform >> j & 1]
+    lines += [f"    {name} = {name}s[0]" for name in once]
+    lines += ["    for i in range(n):"]
+    lines += [f"        {name} = {name}s[i]" for name in op.inputs if name not in once]
+    lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
+    lines += [f"        outs[i] = {op.value}"]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:
+    """Address of the adjoint kernel."""
+    text = adjoint_source(op, masks, width)
+    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+
+
+def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
+    """Address of the value kernel."""
+    text = value_source(op, width, uniform)
+    return compile_source(text, {"kernel": "void(int64, int64)"})["kernel"]
+
+
+_STRUCTURAL_HEAD = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.blas import *
+from tapegrad._core.codegen.sweep_frame import *
+from tapegrad._core.codegen.strided_sums import *
+from tapegrad._core.codegen.layout import *
+from tapegrad._core.codegen.intrinsics import *
+from tapegrad._core.codegen.matmul_tiles import *
+from tapegrad._core.codegen.shared_kernels import *
+from tapegrad._core.codegen.vector_math import select
+from numba import types
+"""
+
+
+def structural_source(op: Structural, kernel: Callable) -> str:
+    """Text of the module with a kernel of a structural operation."""
+    texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, kernel)]
+    return _STRUCTURAL_HEAD + "\n\n".join(texts)
+
+
+def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
+    """Address of the adjoint kernel of a structural operation, or of another of its kernels."""
+    kernel = kernel or op.adjoint
+    name, signature = kernel.__name__, "void(int64, int64, int64, int64)"
+    return compile_source(structural_source(op, kernel), {name: signature})[name]
+
+
+def ufunc(op: Pointwise):
+    """The operation as a ufunc of NumPy's, which takes float32 first where that holds all."""
+    compiled = {letter: compile_value(op, width) for letter, width in (("f", 4), ("d", 8))}
+    return make_ufunc(op.name, len(op.inputs), compiled)
+
+
+def callable_value(op: Pointwise, width: int):
+    """The value kernel as a function of Python's, called without the interpreter lock."""
+    address = compile_value(op, width)
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)

@@ -1,0 +1,355 @@
+"""Adjoints of scalar rows written as rows, in compiled code: derivatives of derivatives.
+
+The rows are walked backwards as in the reverse sweep, but an adjoint is itself a row: each cell
+holds the row of the adjoint so far (−1: a constant) and its value. The slopes of the table are
+turned into calls that compute a value and append its row; of a `select` only the branch that the
+values choose is written. Rows of arrays are left to Python, which has their rules. So are rows of
+scalars where a program is traced and the frame says so: those with a choice made on what is
+recorded, or all.
+"""
+
+import ast
+
+from ..ops.table import TABLE, Pointwise
+
+_HEAD = '''
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.sweep_frame import *
+from tapegrad._core.codegen.layout import *
+from tapegrad._core.codegen.intrinsics import *
+from tapegrad._core.codegen.cpython import error_occurred
+from tapegrad._core.sweep.marking import buffer_written, references
+from tapegrad._core.recorder.rows import append_scalar
+
+
+@helper
+def unary(op, i, value):
+    """Append an operation of one operand, row `i`; returns its row, -1 if it is a constant."""
+    apart()
+    return append_scalar(op, i, -1, 0.0, value) if i >= 0 else -1
+
+
+@helper
+def binary(op, i, x, j, y, value):
+    """Append an operation of two operands, rows `i` and `j` or constants; returns its row."""
+    apart()
+    if i >= 0 and j >= 0:
+        return append_scalar(op + ROW_ROW, i, j, 0.0, value)
+    if i >= 0:
+        return append_scalar(op + ROW_CONSTANT, i, -1, y, value)
+    return append_scalar(op + CONSTANT_ROW, j, -1, x, value) if j >= 0 else -1
+
+
+@helper
+def slope_of(which, i, x, j, y, k, out):
+    """Row and value of a slope: `which` is twice the code of the operation, plus the operand.
+
+    Row -2 stands for one that is 0 everywhere.
+    """
+'''
+
+_BETWEEN = '''
+    return -2, 0.0
+
+
+@helper
+def chooses(which, i, j):
+    """Whether values of operands choose a slope; `i` and `j` say which of them are recorded."""
+'''
+
+_TAIL = '''
+    return False
+
+
+@helper
+def contribute(frame, id, i, part):
+    """Add a row or constant to the adjoint of a scalar row."""
+    at = cell(frame, id)
+    before = load_i64(at, 0)
+    if before != UNTOUCHED:
+        i = binary(ADD_OP, before, load_f64(at, 8), i, part, load_f64(at, 8) + part)
+        part = load_f64(at, 8) + part
+    store_i64(at, 0, i)
+    store_f64(at, 8, part)
+
+
+@helper
+def is_settled(frame, g_row):
+    """Whether an adjoint of 0 is one for good: a program that is traced meets others too."""
+    return g_row < 0 or load_i64(frame, FRAME_LEFT) == LEFT_NONE
+
+
+@helper
+def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
+    """Adjoint times slope to operand `id`; either of 0, everywhere, gives 0 whatever the other."""
+    s_row, s = slope_of(which, i, x, j, y, k, out)
+    if s_row < 0 and s == 1.0:
+        contribute(frame, id, g_row, g)
+    elif s_row == -2 or (g == 0.0 and not s - s == 0.0 and is_settled(frame, g_row)):
+        contribute(frame, id, -1, 0.0)
+    else:
+        contribute(frame, id, binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s)
+
+
+@helper
+def is_left(frame, row, op):
+    """Whether a scalar operation is left to Python."""
+    left, which, kind = load_i64(frame, FRAME_LEFT), 2 * ((op >> 2) - 1), op & 3
+    if left != LEFT_CHOICES:
+        return left == LEFT_ALL
+    if kind == CONSTANT_ROW:
+        return chooses(which + 1, False, True)
+    both = kind == ROW_ROW and load_i32(row, 8) >= 0
+    return chooses(which, True, both) or (both and chooses(which + 1, True, True))
+
+
+@helper
+def scalar_rule(frame, id, row, op, at):
+    """Write the adjoint of a scalar operation."""
+    marks = load_i64(frame, FRAME_MARKS)
+    g_row, g = load_i64(at, 0), load_f64(at, 8)
+    which, kind = 2 * ((op >> 2) - 1), op & 3
+    i = load_i32(row, 4)
+    x = load_f64(row_of(frame, i), 16)
+    j, y = -1, load_f64(row, 8)
+    if kind == ROW_ROW:
+        j, y = load_i32(row, 8), 0.0
+        if j >= 0:
+            y = load_f64(row_of(frame, j), 16)
+    elif kind == CONSTANT_ROW:
+        i, x, j, y = -1, y, i, x
+    out = load_f64(row, 16)
+    if i >= 0 and load_u8(marks, i) & (ACTIVE | STOP):
+        pass_on(frame, i, which, g_row, g, i, x, j, y, id, out)
+    if j >= 0 and load_u8(marks, j) & (ACTIVE | STOP):
+        pass_on(frame, j, which + 1, g_row, g, i, x, j, y, id, out)
+
+
+@helper
+def load_rule(frame, row, at):
+    """Note the adjoint of a cell that was read: buffer, place in it, row and value."""
+    buffer = load_i32(row, 4)
+    if not load_u8(load_i64(frame, FRAME_MARKS), buffer) & (ACTIVE | STOP):
+        return
+    count = load_i64(frame, FRAME_LOADS_COUNT)
+    entry = load_i64(frame, FRAME_LOADS) + count * 32
+    store_i64(entry, 0, buffer)
+    store_i64(entry, 8, load_i32(row, 8))
+    store_i64(entry, 16, load_i64(at, 0))
+    store_f64(entry, 24, load_f64(at, 8))
+    store_i64(frame, FRAME_LOADS_COUNT, count + 1)
+    store_i64(cell(frame, buffer), 0, -1)
+
+
+@helper
+def row_rule(frame, id, row, at):
+    """Write the adjoint of a row; returns a status."""
+    op = load_i32(row, 0)
+    if op > ARRAY:
+        return WANT_RULE
+    if op < 0:
+        return MET_FREED
+    if op == LOAD:
+        if load_i64(frame, FRAME_LOADS_COUNT) == LOADS:
+            return LOADS_FULL
+        load_rule(frame, row, at)
+    elif op >= 4 * FIRST_CODE:
+        if is_left(frame, row, op):
+            return WANT_RULE
+        scalar_rule(frame, id, row, op, at)
+        if error_occurred() != 0:
+            return FAILED
+    return DONE
+
+
+def write_adjoints(frame):
+    """Walk back from where the frame says; returns why it stopped."""
+    order, position = load_i64(frame, FRAME_AT_ORDER), load_i64(frame, FRAME_AT_POSITION)
+    marks = load_i64(frame, FRAME_MARKS)
+    while order >= load_i64(frame, FRAME_FIRST):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        rows = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8) + HEADER_BYTES
+        cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+        base, lowest = slot << ROWS_BITS, load_i64(frame, FRAME_LOWEST) + slot * 8
+        while cells != 0 and position >= load_i64(lowest, 0):
+            at = cells + position * 16
+            status = DONE
+            if load_i64(at, 0) != UNTOUCHED and load_u8(marks, base + position) & ACTIVE:
+                status = row_rule(frame, base + position, rows + position * ROW_BYTES, at)
+            if status != DONE:
+                store_i64(frame, FRAME_AT_ORDER, order)
+                store_i64(frame, FRAME_AT_POSITION, position)
+                return status
+            position -= 1
+        order -= 1
+        position = ROWS - 1
+    return DONE
+
+
+@helper
+def marks_of_operands(chunk, row, op, marks, id):
+    """The marks of what a row reads, together."""
+    found = 0
+    if op > ARRAY:
+        refs = references(chunk, row)
+        for k in range(load_i32(row, 8)):
+            source = load_i32(refs, k * REFERENCE_BYTES + 8)
+            if source >= 0 and source != id:
+                found |= load_u8(marks, source)
+    elif op == LOAD or op == STORE or op >= 4 * FIRST_CODE:
+        found = load_u8(marks, load_i32(row, 4))
+        if op == STORE and load_i32(row, 12) >= 0:  # else it was used up
+            found |= load_u8(marks, load_i32(row, 12))
+        if op >= 4 * FIRST_CODE and op & 3 == ROW_ROW and load_i32(row, 8) >= 0:
+            found |= load_u8(marks, load_i32(row, 8))
+    return found
+
+
+def mark_written(frame, start):
+    """Mark the buffers that are written in place from chunk `start` of the sequence on."""
+    marks = load_i64(frame, FRAME_MARKS)
+    for order in range(start, load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        if load_i64(chunk, WRITES) == 0:
+            continue
+        for position in range(load_i64(chunk, USED_ROWS)):
+            row = chunk + HEADER_BYTES + position * ROW_BYTES
+            buffer = buffer_written(chunk, row, load_i32(row, 0), load_i64(frame, FRAME_USED))
+            if buffer >= 0:
+                store_u8(marks, buffer, load_u8(marks, buffer) | WRITTEN)
+    return 0
+
+
+@helper
+def is_used_up(chunk, row, op):
+    """Whether a row that writes in place has passed on its adjoint for good."""
+    if op == STORE:
+        return load_i32(row, 12) == -2
+    return load_i32(references(chunk, row), 2 * REFERENCE_BYTES + 8) == -2
+
+
+def mark_active(frame, start):
+    """Mark the rows that depend on a stop; returns how many of them read what is written later.
+
+    Used-up rows are marked too, and buffers with a used-up write: the walk is to stop there.
+    """
+    marks = load_i64(frame, FRAME_MARKS)
+    troubled = 0
+    for order in range(start, load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
+        for position in range(load_i64(chunk, USED_ROWS)):
+            row = chunk + HEADER_BYTES + position * ROW_BYTES
+            id, op = (slot << ROWS_BITS) + position, load_i32(row, 0)
+            buffer = buffer_written(chunk, row, op, load_i64(frame, FRAME_USED))
+            if buffer >= 0 and is_used_up(chunk, row, op):
+                store_u8(marks, buffer, load_u8(marks, buffer) | ACTIVE)
+            found = marks_of_operands(chunk, row, abs(op), marks, id)
+            if found & (ACTIVE | STOP) and not load_u8(marks, id) & STOP:
+                store_u8(marks, id, load_u8(marks, id) | ACTIVE)
+                if op > 0 and (found | load_u8(marks, id)) & WRITTEN:
+                    troubled += 1
+    return troubled
+'''
+
+
+class _Writer(ast.NodeVisitor):
+    """Turns the text of a slope into statements; `visit` gives names of (row, value)."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.indent = "        "
+        self.count = 0
+
+    def put(self, line: str) -> None:
+        self.lines.append(self.indent + line)
+
+    def name(self) -> tuple[str, str]:
+        self.count += 1
+        return f"i{self.count}", f"v{self.count}"
+
+    def visit_Name(self, node):
+        return {"x": ("i", "x"), "y": ("j", "y"), "out": ("k", "out")}[node.id]
+
+    def visit_Constant(self, node):
+        return "-1", repr(float(node.value))
+
+    def visit_UnaryOp(self, node):
+        if isinstance(node.operand, ast.Constant):
+            return "-1", repr(-float(node.operand.value))
+        return self.operation("negative", "-{}", [node.operand])
+
+    def visit_BinOp(self, node):
+        name, sign = {
+            ast.Add: ("add", "+"),
+            ast.Sub: ("subtract", "-"),
+            ast.Mult: ("multiply", "*"),
+            ast.Div: ("divide", "/"),
+        }[type(node.op)]
+        return self.operation(name, f"{{}} {sign} {{}}", [node.left, node.right])
+
+    def visit_Call(self, node):
+        if isinstance(node.func, ast.Name):
+            return self.select(*node.args)
+        places = ", ".join(["{}"] * len(node.args))
+        return self.operation(node.func.attr, f"np.{node.func.attr}({places})", node.args)
+
+    def operation(self, name, value, nodes):
+        pairs = [self.visit(node) for node in nodes]
+        i, v = self.name()
+        op = 4 * (TABLE[name].code + 1)
+        self.put(f"{v} = {value.format(*[x for _, x in pairs])}")
+        if len(pairs) == 1:
+            self.put(f"{i} = unary({op}, {pairs[0][0]}, {v})")
+        else:
+            given = ", ".join(text for pair in pairs for text in pair)
+            self.put(f"{i} = binary({op}, {given}, {v})")
+        return i, v
+
+    def select(self, condition, *branches):
+        """Both branches of a `select`, of which the values choose one."""
+        i, v = self.name()
+        for head, branch in zip((f"if {ast.unparse(condition)}:", "else:"), branches, strict=True):
+            self.put(head)
+            self.indent += "    "
+            row, value = self.visit(branch)
+            self.put(f"{i}, {v} = {row}, {value}")
+            self.indent = self.indent[:-4]
+        return i, v
+
+
+def _choice(which: int, slope: str) -> str:
+    """Whether a condition of a slope reads what is recorded: `i` and `j` say which operands are."""
+    calls = [node for node in ast.walk(ast.parse(slope)) if isinstance(node, ast.Call)]
+    tests = [node.args[0] for node in calls if isinstance(node.func, ast.Name)]
+    names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
+    read = [{"x": "i", "y": "j", "out": "True"}[name] for name in sorted(names & {"x", "y", "out"})]
+    return f"    if which == {which}:\n        return {' or '.join(read)}\n" if read else ""
+
+
+def _case(which: int, slope: str) -> str:
+    writer = _Writer()
+    row, value = writer.visit(ast.parse(slope, mode="eval").body)
+    body = "".join(line + "\n" for line in writer.lines)
+    return f"    if which == {which}:\n{body}        return {row}, {value}\n"
+
+
+def source() -> str:
+    """The text of the module: slopes of every operation that a scalar row can hold."""
+    slopes = [
+        (2 * op.code + place, slope)
+        for op in TABLE.values()
+        if isinstance(op, Pointwise) and len(op.inputs) <= 2
+        for place, slope in enumerate(op.slopes)
+        if slope != "0.0"
+    ]
+    codes = {"ADD_OP": "add", "MULTIPLY_OP": "multiply"}
+    constants = [f"{name} = {4 * (TABLE[op].code + 1)}\n" for name, op in codes.items()]
+    cases = "".join(_case(*one) for one in slopes)
+    choices = "".join(_choice(*one) for one in slopes)
+    return "".join(constants) + _HEAD + cases + _BETWEEN + choices + _TAIL
+
+
+#: Called with the interpreter lock held: rows are appended.
+EXPORTS = {"write_adjoints": 1, "mark_written": 2, "mark_active": 2}

@@ -1,0 +1,266 @@
+"""The two compiled tensor types, made once, when the first tensor is.
+
+`start` compiles (or loads) the recorder and builds the types through CPython's stable C interface
+(`PyType_FromSpecWithBases`); nothing here runs per operation.
+"""
+
+import ctypes
+import sys
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from ..codegen import forks, layout
+from ..codegen.factory import once
+from ..recorder import scalar_operators
+
+#: The recorder's state: one block of words that compiled code knows as `tapegrad_state`.
+STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
+_lock = forks.lock()
+_keep: list = []
+#: Compiled code writes here until the very end of the process, after Python has cleared its
+#: modules: what it writes to is never freed.
+immortal = ctypes.pythonapi.Py_IncRef
+mortal = ctypes.pythonapi.Py_DecRef
+for _function in (immortal, mortal):
+    _function.argtypes, _function.restype = [ctypes.py_object], None
+immortal(STATE)
+
+# What a thread keeps for compiled code: whether it does not record.
+_api = ctypes.pythonapi
+_api.PyThread_tss_alloc.restype, _api.PyThread_tss_alloc.argtypes = ctypes.c_void_p, []
+_api.PyThread_tss_create.argtypes = [ctypes.c_void_p]
+_api.PyThread_tss_set.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+_silent_key = _api.PyThread_tss_alloc()
+_api.PyThread_tss_create(_silent_key)
+STATE[layout.STATE_SILENT_KEY // 8] = _silent_key
+
+_SLOTS = {
+    "mp_ass_subscript": 3,
+    "mp_subscript": 5,
+    "nb_add": 7,
+    "nb_multiply": 29,
+    "nb_negative": 30,
+    "nb_power": 33,
+    "nb_subtract": 36,
+    "nb_true_divide": 37,
+    "tp_clear": 51,
+    "tp_dealloc": 52,
+    "tp_members": 72,
+}
+_OBJECT, _DOUBLE, _LONG_LONG, _READ_ONLY = 16, 4, 17, 1
+_BASE_TYPE, _NOT_CALLABLE = 1 << 10, 1 << 7
+_FAST_CALL = 0x80
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("address", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("basicsize", ctypes.c_int),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.POINTER(_Slot)),
+    ]
+
+
+class _Member(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+class _Method(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+def set_word(offset: int, value: int) -> None:
+    """Write one word of the recorder's state."""
+    STATE[offset // 8] = value
+
+
+def get_word(offset: int) -> int:
+    """Read one word of the recorder's state."""
+    return int(STATE[offset // 8])
+
+
+def set_silent(silent: bool) -> None:
+    """Tell compiled code whether this thread does not record."""
+    _api.PyThread_tss_set(_silent_key, int(silent))
+
+
+def _make_type(name, size, flags, slots, members, bases):
+    """A heap type with compiled slots; `members` are (name, C type, offset)."""
+    rows = [_Member(n.encode(), kind, offset, _READ_ONLY, None) for n, kind, offset in members]
+    rows.append(_Member(None, 0, 0, 0, None))
+    member_array = (_Member * len(rows))(*rows)
+    entries = [_Slot(_SLOTS[slot], address) for slot, address in slots.items()]
+    entries.append(_Slot(_SLOTS["tp_members"], ctypes.addressof(member_array)))
+    entries.append(_Slot(0, None))
+    slot_array = (_Slot * len(entries))(*entries)
+    spec = _Spec(name.encode(), size, 0, flags, slot_array)
+    make = ctypes.pythonapi.PyType_FromSpecWithBases
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object]
+    _keep.extend((member_array, slot_array, spec))
+    return make(ctypes.addressof(spec), bases)
+
+
+def builtins(names: tuple[str, ...], address: int) -> dict:
+    """Builtin functions with CPython's fast calling convention, by name.
+
+    They share one compiled function, which is given the number of the one that is called as self.
+    """
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
+    )
+    made = {}
+    for number, name in enumerate(names):
+        method = _Method(name.encode(), address, _FAST_CALL, None)
+        _keep.append(method)
+        made[name] = make(ctypes.addressof(method), number, None)
+    return made
+
+
+def _check_layout() -> None:
+    """Objects must lie in memory as `layout` says, else nothing may run."""
+    number, array = 1.25, np.arange(6.0).reshape(2, 3)
+    boxed, pair = np.float64(number), (number, array)  # held while their memory is read
+    word = ctypes.c_int64.from_address
+    as_expected = (
+        ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
+        and ctypes.c_double.from_address(id(boxed) + layout.FLOAT_VALUE).value == number
+        and word(id(array) + layout.OBJECT_TYPE).value == id(np.ndarray)
+        and word(id(array) + layout.ARRAY_DATA).value == array.ctypes.data
+        and ctypes.c_int32.from_address(id(array) + layout.ARRAY_NDIM).value == 2
+        and word(word(id(array) + layout.ARRAY_SHAPE).value + 8).value == 3
+        and word(word(id(array) + layout.ARRAY_STRIDES).value).value == 24
+        and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
+        and word(id(pair) + 32).value == id(array)
+    )
+    refuse_unless(as_expected and getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def refuse_unless(as_expected: bool) -> None:
+    """Raise an error where objects do not lie in memory as compiled code takes it."""
+    if not as_expected:
+        raise RuntimeError(
+            "tapegrad: this build of Python or NumPy lays out its objects in an unknown way; "
+            "tapegrad needs CPython 3.10 or later with its global lock, on a 64-bit machine"
+        )
+
+
+@once
+def _writes() -> dict[str, int]:
+    return scalar_operators.compile_writes()
+
+
+def _compile_writes() -> None:
+    """Compile the write to a subscript; its slot calls this at the first one."""
+    set_word(layout.STATE_SET_SUBSCRIPT, _writes()["set_subscript"])
+
+
+@once
+def write_whole():
+    """The builtin `write_whole(op, tensor, value)`; see `sweep.writes`."""
+    return builtins(("write_whole",), _writes()["write_whole"])["write_whole"]
+
+
+def _set_state(types: dict, slow: list, new_chunk) -> None:
+    table = np.array([id(function) for function in slow], np.int64)
+    for needed in (table, slow, new_chunk, _compile_writes, types["scalar"], types["array"]):
+        immortal(needed)
+    words = {
+        layout.STATE_SCALAR_TYPE: id(types["scalar"]),
+        layout.STATE_ARRAY_TYPE: id(types["array"]),
+        layout.STATE_FLOAT_TYPE: id(float),
+        layout.STATE_INT_TYPE: id(int),
+        layout.STATE_BOOL_TYPE: id(bool),
+        layout.STATE_SLICE_TYPE: id(slice),
+        layout.STATE_TUPLE_TYPE: id(tuple),
+        layout.STATE_NDARRAY_TYPE: id(np.ndarray),
+        layout.STATE_NUMPY_FLOAT_TYPE: id(np.float64),
+        layout.STATE_FLOAT64: id(np.dtype(np.float64)),
+        layout.STATE_FLOAT32: id(np.dtype(np.float32)),
+        layout.STATE_NONE: id(None),
+        layout.STATE_TRUE: id(True),
+        layout.STATE_FALSE: id(False),
+        layout.STATE_COPY: id(np.ndarray.copy),
+        layout.STATE_ELLIPSIS: id(Ellipsis),
+        layout.STATE_SLOW: table.ctypes.data,
+        layout.STATE_NEW_CHUNK: id(new_chunk),
+        layout.STATE_COMPILE_WRITES: id(_compile_writes),
+    }
+    for offset, value in words.items():
+        set_word(offset, value)
+
+
+def set_operator(number: int, function) -> None:
+    """Let another Python function, which the caller keeps, do what compiled slots do not cover."""
+    table = get_word(layout.STATE_SLOW)
+    ctypes.c_int64.from_address(table + number * 8).value = id(function)
+
+
+def _never_called() -> int:
+    """A slot that keeps a type from inheriting its base's part in garbage collection.
+
+    Scalars are allocated without the collector's header, which it would otherwise write to.
+    """
+    return ctypes.cast(ctypes.pythonapi.Py_IsInitialized, ctypes.c_void_p).value or 0
+
+
+def build(base: type, make_array, slow: list, new_chunk) -> dict:
+    """Compile the recorder and make the types.
+
+    `base` is the Python class both derive from, `make_array(native)` derives the class of array
+    tensors from the compiled one, `slow` are the functions for what compiled slots do not cover
+    (in the order of `layout.OPERATORS`), `new_chunk` makes room on the tape.
+    Returns the types under "scalar" and "array" and the recorder's functions by name.
+    """
+    with _lock:
+        _check_layout()
+        llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
+        address = scalar_operators.compile_recorder()
+        operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}
+        operators["mp_subscript"] = address["tensor_item"]
+        operators["mp_ass_subscript"] = address["set_subscript"]
+        set_word(layout.STATE_ARRAY_OPERATOR, address["array_operator"])
+        scalar = _make_type(
+            "tapegrad.Scalar",
+            layout.SCALAR_BYTES,
+            _NOT_CALLABLE,
+            {**operators, "tp_dealloc": address["free_scalar"], "tp_clear": _never_called()},
+            [("_value", _DOUBLE, layout.SCALAR_VALUE), ("_id", _LONG_LONG, layout.SCALAR_ID)],
+            (base,),
+        )
+        native = _make_type(
+            "tapegrad.NativeArray",
+            layout.TENSOR_BYTES,
+            _BASE_TYPE | _NOT_CALLABLE,
+            {
+                **operators,
+                "tp_dealloc": address["free_tensor"],
+            },
+            [
+                ("_array", _OBJECT, layout.TENSOR_ARRAY),
+                ("_id", _LONG_LONG, layout.TENSOR_ID),
+                ("_chunk", _LONG_LONG, layout.TENSOR_CHUNK),
+            ],
+            (object,),
+        )
+        made = {"scalar": scalar, "array": make_array(native)}
+        _set_state(made, slow, new_chunk)
+        return made | builtins(scalar_operators.FUNCTIONS, address["call"])

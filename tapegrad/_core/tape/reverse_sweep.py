@@ -1,0 +1,188 @@
+"""One reverse sweep from Python: seeds in, adjoints of inputs out."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..codegen import layout
+from ..codegen.sweep_frame import MIRROR_HEADER
+from .compiled_sweep import address_of, compiled, undoing
+from .overlaps import add_to_windows
+from .row_marks import Marks
+from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
+
+
+class ChangedError(RuntimeError):
+    """An input that the sweep reaches was written after it had been read."""
+
+
+FEW_INPUTS = 32
+_NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
+_word = ctypes.c_int64.from_address
+
+
+class Sweep:
+    """One reverse sweep with `seeds` right-hand sides at once; a context that gives back memory."""
+
+    def __init__(self, seeds: int = 1, retain: bool = False):
+        self.seeds = seeds
+        self.code = compiled()
+        self.work, writes = work_for(self, seeds, retain)
+        self.address = self.work.address
+        self.writes = writes > 0
+        self.before: Any = None  # a walk that finds what was written since
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        give_back(self, self.work)
+
+    def _key(self, number: int) -> int:
+        """Where a row stands in the order of time."""
+        place = int(self.work.places[number >> layout.ROWS_BITS])
+        return (place << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
+
+    def plant(self, tensor, seeds) -> None:
+        """Add `seeds`, one per right-hand side, to the adjoint of a recorded tensor."""
+        if hasattr(tensor, "_array"):
+            target, seeds = self.mirror(tensor._id, tensor._array), np.asarray(seeds)
+            for axis, stride in enumerate(target.strides):
+                if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
+                    target = target[(slice(None),) * axis + (slice(0, 1),)]
+                    seeds = seeds.sum(axis=axis, keepdims=True)
+            add_to_windows(target, seeds)
+            return
+        for k in range(self.seeds):
+            self.code.plant_scalar(self.address, tensor, k, float(seeds[k]))
+
+    def adopt(self, tensor) -> np.ndarray:
+        """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""
+        array = tensor._array
+        size = MIRROR_HEADER + self.seeds * array.nbytes
+        memory = np.zeros(size + layout.CACHE_LINE, np.uint8)
+        address = _word(id(memory) + layout.ARRAY_DATA).value + MIRROR_HEADER
+        memory = memory[-address % layout.CACHE_LINE :][:size]
+        self.code.adopt(self.address, tensor, memory)
+        return memory[MIRROR_HEADER:].view(array.dtype).reshape(self.seeds, *array.shape)
+
+    def scalar(self, tensor, seed: int = 0) -> float:
+        """The adjoint of a scalar tensor."""
+        return self.code.read_scalar(self.address, tensor, seed)
+
+    def mirror(self, number: int, array: np.ndarray) -> np.ndarray:
+        """The adjoint of `array`, which lies in the buffer of row `number`: shape (seeds, …)."""
+        return self.work.mirror(number, array, self.seeds)
+
+    def cell(self, number: int) -> np.ndarray:
+        """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
+        return self.work.cell(number, self.seeds)
+
+    def is_touched(self, number: int) -> bool:
+        """Whether the sweep has reached a row."""
+        return self.work.is_touched(number, self.seeds)
+
+    def take(self, number: int, array: np.ndarray) -> np.ndarray:
+        """The adjoint of an input as an array of its own; gives back the mirror."""
+        result = np.empty((self.seeds, *array.shape), array.dtype)
+        if not self.code.take(self.address, number, array, result):
+            result[...] = self.mirror(number, array)
+            self.forget(number, True)
+        return result
+
+    def cells(self, number: int) -> np.ndarray | None:
+        """What a row's cell holds, per right-hand side; None if nothing has touched it."""
+        address = int(self.work.adjoints[number >> layout.ROWS_BITS])
+        if address:
+            address += (number & (layout.ROWS - 1)) * 8 * self.seeds
+            if _word(address).value != layout.UNTOUCHED:
+                memory: Any = (ctypes.c_double * self.seeds).from_address(address)
+                return np.frombuffer(memory)
+        return None
+
+    def touched_inputs(self) -> list[int]:
+        """Numbers of the tensors made with `requires_grad=True` that the sweep has reached.
+
+        Their chunks are those of when the sweep began: other threads, and hooks, may make more.
+        """
+        found: list[int] = []
+        for slot in self.work.input_slots:
+            address = int(self.work.adjoints[slot])
+            if address:
+                rows = _word(int(self.work.table[slot]) + layout.USED_ROWS).value
+                cells: Any = (ctypes.c_int64 * (rows * self.seeds)).from_address(address)
+                base = slot << layout.ROWS_BITS
+                if rows <= FEW_INPUTS:  # NumPy's calls would take longer
+                    firsts = cells[:: self.seeds]
+                    hits = [k for k, cell in enumerate(firsts) if cell != layout.UNTOUCHED]
+                else:
+                    firsts = np.frombuffer(cells, np.int64)[:: self.seeds]
+                    hits = (firsts != layout.UNTOUCHED).nonzero()[0].tolist()
+                found.extend(base + k for k in hits)
+        return found
+
+    def forget(self, number: int, is_array: bool) -> None:
+        """Make a row one that the sweep has not reached."""
+        cell = _word(self.code.cell_of(self.address, number))
+        if is_array and cell.value != layout.UNTOUCHED:
+            self.code.free_memory(cell.value)
+        cell.value = layout.UNTOUCHED
+
+    def _call_python(self, frame: np.ndarray) -> None:
+        """Let the object that a row refers to first pass on the row's adjoint."""
+        slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])
+        position = int(frame[layout.FRAME_AT_POSITION // 8])
+        start = int(self.work.table[slot]) + layout.HEADER_BYTES
+        first = ctypes.c_int32.from_address(start + position * layout.ROW_BYTES + 4).value
+        at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
+        ctypes.cast(_word(at).value, ctypes.py_object).value(
+            self, (slot << layout.ROWS_BITS) + position
+        )
+        frame[layout.FRAME_ANSWERED // 8] = 1
+
+    def _find_writes(self) -> None:
+        """Find which writes the sweep has to undo, if any."""
+        self.marks = Marks(len(self.work.table))
+        found = undoing()
+        self.work.set(FRAME_MARKS=self.marks.address, FRAME_EXCHANGE=address_of(found["exchange"]))
+        self.writes = found["find_writes"](self.address) != 0
+
+    def _reverse(self) -> int:
+        """Sweep until it is over or has to stop; returns why."""
+        if self.writes:  # while they are undone no other thread may look at what they wrote
+            return self.code.reverse_alone(self.address)
+        reader = begin_reading()
+        try:
+            return self.code.reverse(self.address)
+        finally:
+            end_reading(reader)
+
+    def run(self, stops: dict[int, Any] | None = None) -> None:
+        """Sweep from the newest row to the oldest one that is reached.
+
+        `stops` names rows at which the sweep pauses, if it reaches them, with the function called
+        there: every contribution to the row's adjoint is in, and none has been passed on.
+        """
+        code, frame = self.code, self.work.frame
+        if self.writes:
+            self._find_writes()
+        named = {self._key(number): stop for number, stop in stops.items()} if stops else {}
+        keys = np.array([*sorted(named, reverse=True), -1], np.int64) if stops else _NOWHERE
+        frame[layout.FRAME_STOPS // 8] = keys.ctypes.data
+        while (status := self._reverse()) != layout.DONE:
+            if status == layout.MET_FREED:
+                raise FreedError
+            if status == layout.MET_CHANGED:
+                raise ChangedError
+            if status == layout.MET_UNKNOWN:
+                raise UnknownError
+            if status == layout.STOPPED:
+                named[_word(int(frame[layout.FRAME_STOPS // 8])).value]()
+                frame[layout.FRAME_STOPS // 8] += 8
+            elif status == layout.CALL_PYTHON:
+                self._call_python(frame)
+            else:
+                code.want(status, frame)

@@ -1,0 +1,397 @@
+"""A recording that can be looked at: the rows that an output needs, renumbered from 0.
+
+`extract` copies them out of the store, oldest first, so that the store may go on. A tape prints
+itself one row a line, tells its size, and checks that it is legal.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..codegen import layout
+from ..ops.table import BY_CODE, Pointwise, find
+from . import store
+from .svg import BLUE, PALE, Box, picture, saved
+
+ROW = np.dtype([("op", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("value", "f8")])
+REFERENCE = np.dtype([("what", "i8"), ("id", "i4"), ("tag", "i4")])
+USED_UP = (
+    "tapegrad: a row that is needed was used up by a backward pass; call it with retain_graph=True"
+)
+_CELLS = {layout.LOAD: "load", layout.STORE: "store"}
+_OTHERS = {
+    layout.LEAF: "input",
+    layout.CONSTANT: "constant",
+    layout.NUMBER: "constant",
+    **_CELLS,
+}
+
+
+_IN_CHUNK = layout.ROWS - 1  # of a time, the position in its chunk
+
+
+@functools.cache
+def _writing_ops() -> np.ndarray:
+    """Words of the operations that write in place."""
+    codes = [code for code, op in BY_CODE.items() if getattr(op, "writes", False)]
+    return np.array([layout.STORE, *[layout.ARRAY + code for code in codes]])
+
+
+@dataclasses.dataclass
+class Row:
+    """One row: the operation, its operands, and its value.
+
+    An operand is (row number, view or None), a constant number, or a constant array; `view` is the
+    part of that row's array which the operation reads.
+    """
+
+    op: str
+    operands: list
+    value: np.ndarray | float | None
+
+    @property
+    def inputs(self) -> list[int]:
+        """Numbers of the rows that this one reads."""
+        return [operand[0] for operand in self.operands if isinstance(operand, tuple)]
+
+
+def array_at(address: int) -> np.ndarray:
+    return object_at(address)
+
+
+def object_at(address: int) -> Any:
+    return ctypes.cast(int(address), ctypes.py_object).value
+
+
+class Reader:
+    """Rows of the store, by id."""
+
+    def __init__(self):
+        with store.lock:
+            store.seal()
+            self._sequence = store.input_slots + store.order
+            self._inputs = len(store.input_slots)
+        self.place = {slot: k for k, slot in enumerate(self._sequence)}
+        self._writes: dict[int, list[int]] = {}
+        self._looked = len(self._sequence) << layout.ROWS_BITS  # from this time on they are known
+        self._rows: dict[int, np.ndarray] = {}
+        self._references: dict[int, np.ndarray] = {}
+
+    def time(self, number: int) -> int:
+        """Position in time."""
+        slot = number >> layout.ROWS_BITS
+        return (self.place[slot] << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
+
+    def _read(self, slot: int) -> None:
+        if slot not in self._rows:
+            memory = store.chunks[slot]
+            rows = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
+            self._rows[slot] = memory[layout.HEADER_BYTES : rows].view(ROW)
+            self._references[slot] = memory[rows:].view(REFERENCE)
+
+    def filled(self, slot: int) -> np.ndarray:
+        """The rows of a chunk."""
+        self._read(slot)
+        return self._rows[slot][: store.word(slot, layout.USED_ROWS)]
+
+    def row(self, number: int):
+        slot = number >> layout.ROWS_BITS
+        self._read(slot)
+        return self._rows[slot][number & (layout.ROWS - 1)]
+
+    def references(self, number: int):
+        row = self.row(number)
+        first, count = int(row["a"]), int(row["b"])
+        return self._references[number >> layout.ROWS_BITS][first : first + count]
+
+    def operands(self, number: int) -> list[int]:
+        """Ids of the rows that row `number` reads."""
+        row = self.row(number)
+        op = int(row["op"])
+        if op > layout.ARRAY:
+            found = [int(i) for i in self.references(number)["id"]]
+            return [i for i in found if i >= 0 and i != number]
+        if op == layout.LOAD:
+            return [int(row["a"])]
+        if op == layout.STORE:
+            return [i for i in (int(row["a"]), int(row["c"])) if i >= 0]  # below: used up
+        if op >= 4 * layout.FIRST_CODE:
+            both = op & 3 == layout.ROW_ROW and row["b"] >= 0
+            return [int(row["a"])] + ([int(row["b"])] if both else [])
+        return []
+
+    def buffer_written(self, number: int) -> int:
+        """The buffer that the row writes in place, −1 if none."""
+        row = self.row(number)
+        op = int(row["op"])
+        if op > layout.ARRAY:
+            declared = BY_CODE[op - layout.ARRAY]
+            if not isinstance(declared, Pointwise) and declared.writes:
+                return int(self.references(number)["id"][0])
+        return int(row["a"]) if op == layout.STORE else -1
+
+    def writes(self, buffer: int) -> list[int]:
+        """The rows that write a buffer in place, oldest first. All are newer than its own."""
+        if self.place[buffer >> layout.ROWS_BITS] < self._inputs:
+            return []  # an input that is written has another row from then on
+        time = self.time(buffer)
+        while self._looked > time:
+            place = (self._looked - 1) >> layout.ROWS_BITS
+            first, stop = max(time - (place << layout.ROWS_BITS), 0), self._looked & _IN_CHUNK
+            self._look(self._sequence[place], first, stop or layout.ROWS)
+            self._looked = (place << layout.ROWS_BITS) + first
+        return self._writes.get(buffer, [])
+
+    def _look(self, slot: int, first: int, stop: int) -> None:
+        """Find the writes among some rows of a chunk, which are older than those known."""
+        if store.word(slot, layout.WRITES):
+            base, rows = (slot << layout.ROWS_BITS) + first, self.filled(slot)[first:stop]
+            places = np.isin(rows["op"], _writing_ops()).nonzero()[0]
+            buffers, ops = rows["a"][places].copy(), rows["op"][places]
+            arrays = ops > layout.ARRAY  # there `a` is the number of the first reference
+            buffers[arrays] = self._references[slot]["id"][buffers[arrays]]
+            found: dict[int, list[int]] = {}
+            for buffer, place in zip(buffers.tolist(), places.tolist(), strict=True):
+                found.setdefault(buffer, []).append(base + place)
+            for buffer, older in found.items():
+                self._writes[buffer] = older + self._writes.get(buffer, [])
+
+
+def constant_of(row) -> float:
+    return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
+
+
+def name_of_op(op: int) -> str:
+    """Name of the operation of a row, from its word; also if the row is used up."""
+    op = abs(op)
+    if op > layout.ARRAY:
+        return BY_CODE[op - layout.ARRAY].name
+    if op >= 4 * layout.FIRST_CODE:
+        return BY_CODE[op // 4 - 1].name
+    return _OTHERS.get(op, "")
+
+
+def name_of_row(reader: Reader, number: int) -> str:
+    """Name of a row's operation."""
+    op = int(reader.row(number)["op"])
+    name = name_of_op(op) if op > 0 else ""
+    if not name:
+        raise RuntimeError(USED_UP)
+    return name
+
+
+def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
+    """Ids of all rows that the outputs need, in order of time; writes of their buffers included.
+
+    What only the rows in `stops` need is left out, but not writes of their buffers.
+    """
+    found, waiting = set(), list(outputs)
+    while waiting:
+        number = waiting.pop()
+        if number in found:
+            continue
+        found.add(number)
+        waiting.extend(reader.writes(number))
+        if number not in stops:
+            waiting.extend(reader.operands(number))
+    return sorted(found, key=reader.time)
+
+
+def _shown(what) -> np.ndarray:
+    """An array of the store for a tape: what is done to it leaves the row as it is."""
+    view = array_at(what).view()
+    view.flags.writeable = False
+    return view
+
+
+def _scalar_row(reader, number, row, numbers) -> Row:
+    op = int(row["op"])
+    first = (numbers[int(row["a"])], None)
+    kind = op & 3
+    operands: list = [first]
+    if kind == layout.ROW_CONSTANT:
+        operands.append(constant_of(row))
+    elif kind == layout.CONSTANT_ROW:
+        operands.insert(0, constant_of(row))
+    elif row["b"] >= 0:
+        operands.append((numbers[int(row["b"])], None))
+    return Row(BY_CODE[op // 4 - 1].name, operands, float(row["value"]))
+
+
+def _array_row(reader, number, row, numbers) -> Row:
+    operands: list = []
+    value: np.ndarray | float | None = None
+    for what, source, tag in reader.references(number):
+        source, tag = int(source), int(tag)
+        if source == number:
+            value = _shown(what) if tag == layout.TAG_ARRAY else float(row["value"])
+        elif tag == layout.TAG_ARRAY:
+            array = _shown(what)
+            operands.append((numbers[source], array) if source >= 0 else array)
+        elif tag == layout.TAG_SCALAR:
+            operands.append((numbers[source], None))
+        elif tag == layout.TAG_CONSTANT:
+            operands.append(float(np.int64(what).view(np.float64)))
+        else:
+            operands.append(object_at(what) if tag == layout.TAG_OBJECT else int(what))
+    return Row(BY_CODE[int(row["op"]) - layout.ARRAY].name, operands, value)
+
+
+def _read(reader, number, numbers) -> Row:
+    row = reader.row(number)
+    op = int(row["op"])
+    if op > layout.ARRAY:
+        return _array_row(reader, number, row, numbers)
+    if op >= 4 * layout.FIRST_CODE:
+        return _scalar_row(reader, number, row, numbers)
+    if op in _CELLS:
+        operands: list = [(numbers[source], None) for source in reader.operands(number)]
+        operands.insert(1, int(row["b"]) * 4)
+        return Row(_CELLS[op], operands, float(row["value"]) if op == layout.LOAD else None)
+    if op == layout.NUMBER:
+        return Row("constant", [], float(row["value"]))
+    if op in (layout.LEAF, layout.CONSTANT):
+        name = "input" if op == layout.LEAF else "constant"
+        references = reader.references(number)
+        array = _shown(references["what"][0]) if len(references) else float(row["value"])
+        return Row(name, [], array)
+    raise AssertionError(name_of_row(reader, number))
+
+
+class Tape:
+    """Rows of a recorded computation, oldest first; made by `tg.record`.
+
+    `rows` is a list of `Row`, `outputs` the numbers of the rows of the results.
+    """
+
+    def __init__(self, rows: list[Row], outputs: list[int]):
+        self.rows = rows
+        self.outputs = outputs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, their references and the arrays that they keep."""
+        held = {id(r.value): r.value.nbytes for r in self.rows if isinstance(r.value, np.ndarray)}
+        references = sum(len(row.operands) + 1 for row in self.rows)
+        return (
+            len(self.rows) * layout.ROW_BYTES
+            + references * layout.REFERENCE_BYTES
+            + sum(held.values())
+        )
+
+    def check(self) -> None:
+        """Raise ValueError unless every row reads only rows before it and views that fit."""
+        for number, row in enumerate(self.rows):
+            if find(row.op) is None and row.op not in ("input", "constant", *_CELLS.values()):
+                raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
+            for source in row.inputs:
+                if not 0 <= source < number:
+                    raise ValueError(
+                        f"tapegrad.Tape: row {number} ({row.op}) reads row {source}, which is not "
+                        "before it"
+                    )
+            for operand in row.operands:
+                if isinstance(operand, tuple) and operand[1] is not None:
+                    base = self.rows[operand[0]].value
+                    if not isinstance(base, np.ndarray) or not _inside(operand[1], base):
+                        raise ValueError(
+                            f"tapegrad.Tape: row {number} ({row.op}) reads outside the buffer of "
+                            f"row {operand[0]}"
+                        )
+        for output in self.outputs:
+            if not 0 <= output < len(self.rows):
+                raise ValueError(f"tapegrad.Tape: there is no row {output}, which is an output")
+
+    def draw(self, path=None) -> str:
+        """A picture of the tape as SVG text, also written to `path` if there is one.
+
+        Rows are boxes, and lines lead from each to those that read it. Of a long tape runs of one
+        operation, or of neighbours, are one box.
+        """
+        written: dict[int, int] = {}  # the row that wrote a buffer last
+        boxes = []
+        for number, row in enumerate(self.rows):
+            reads = sorted({written.get(source, source) for source in row.inputs})
+            boxes.append(_drawn(number, row, reads, number in self.outputs))
+            if row.op == _CELLS[layout.STORE] or getattr(find(row.op), "writes", False):
+                written[row.inputs[0]] = number
+        return saved(picture(f"tape of {len(self)} rows", boxes), path)
+
+    def __str__(self) -> str:
+        lines = [f"tape of {len(self)} rows, {self.nbytes} bytes"]
+        lines += [f"{k:5d}  {_line(row, k in self.outputs)}" for k, row in enumerate(self.rows)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _inside(view: np.ndarray, base: np.ndarray) -> bool:
+    low, high = bounds(view)
+    base_low, base_high = bounds(base)
+    return view.size == 0 or (base_low <= low and high <= base_high)
+
+
+def bounds(array: np.ndarray) -> tuple[int, int]:
+    """Addresses of the first byte of an array and of the byte after its last."""
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    start = array.__array_interface__["data"][0]
+    low = start + sum(step for step in steps if step < 0)
+    return low, start + sum(step for step in steps if step > 0) + array.itemsize
+
+
+def cell_of(base: np.ndarray, place: int) -> np.ndarray:
+    """The element of an array at a place as LOAD and STORE name it, without axes."""
+    if base.flags.c_contiguous:
+        return np.ndarray((), base.dtype, base, place * 4)
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
+    index: tuple = np.unravel_index(int(np.flatnonzero(places == place * 4)[0]), base.shape)
+    return base[(*index, ...)]
+
+
+def _drawn(number: int, row: Row, reads: list[int], is_output: bool) -> Box:
+    """The box of a row: its number, operation and value; operands that are constants."""
+    others = [_operand_text(x) for x in row.operands if not isinstance(x, tuple)]
+    lines = [f"{number} {row.op}", *[", ".join(others)[:40]][: len(others)]]
+    if row.value is not None:
+        lines.append(_value_text(row.value))
+    colour = {"input": BLUE, "constant": PALE}.get(row.op, "white")
+    return Box(lines, reads, row.op, colour, is_output)
+
+
+def _value_text(value) -> str:
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else f"{value:.6g}"
+
+
+def _operand_text(operand) -> str:
+    if isinstance(operand, tuple):
+        number, view = operand
+        return f"%{number}" if view is None else f"%{number}{list(view.shape)}"
+    if isinstance(operand, np.ndarray):
+        return f"array{list(operand.shape)}"
+    return f"{operand:.6g}" if isinstance(operand, float) else str(operand)
+
+
+def _line(row: Row, is_output: bool) -> str:
+    value = "" if row.value is None else _value_text(row.value)
+    operands = " ".join(_operand_text(operand) for operand in row.operands)
+    end = "  output" if is_output else ""
+    return f"{row.op:12s} {operands:32s} {value}{end}".rstrip()
+
+
+def extract(outputs: list[int]) -> Tape:
+    """The tape of the rows that the rows `outputs` need."""
+    reader = Reader()
+    found = needed(reader, outputs)
+    numbers = {number: k for k, number in enumerate(found)}
+    rows = [_read(reader, number, numbers) for number in found]
+    return Tape(rows, [numbers[number] for number in outputs])

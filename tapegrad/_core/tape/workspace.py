@@ -1,0 +1,193 @@
+"""The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
+
+import ctypes
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from ..codegen import forks, layout
+from ..codegen.sweep_frame import MIRROR_HEADER
+from ..sweep.elementwise_run_layout import SCRATCH_BYTES
+from . import store
+from .compiled_sweep import compiled
+
+
+class FreedError(RuntimeError):
+    """A row that the sweep needs was used up by an earlier backward pass."""
+
+
+class UnknownError(RuntimeError):
+    """A buffer that is reached was written outside of the tape before it was read."""
+
+    def __init__(self):
+        super().__init__(
+            "tapegrad: a tensor whose derivative is asked for was written through detach(), and "
+            "read afterwards; write to a copy, detach().copy(), or to the tensor itself"
+        )
+
+
+_word = ctypes.c_int64.from_address
+
+
+class Work:
+    """Memory of a sweep that is kept from one to the next."""
+
+    def __init__(self):
+        code = compiled()
+        self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
+        self.address = self.frame.ctypes.data
+        self.scratch = np.empty(SCRATCH_BYTES + layout.CACHE_LINE, np.uint8)
+        self.pool = np.zeros(layout.POOL_BYTES // 8, np.int64)
+        self.version = -1
+        self.set(
+            FRAME_KERNELS64=code.kernels[8].ctypes.data,
+            FRAME_KERNELS32=code.kernels[4].ctypes.data,
+            FRAME_STRUCTURAL=code.structural.ctypes.data,
+            FRAME_USED=store.used_table().ctypes.data,
+            FRAME_SCRATCH=-(-self.scratch.ctypes.data // layout.CACHE_LINE) * layout.CACHE_LINE,
+            FRAME_POOL=self.pool.ctypes.data,
+            FRAME_FLOAT32=id(np.dtype(np.float32)),
+            FRAME_FLOAT64=id(np.dtype(np.float64)),
+        )
+
+    def set(self, **words: int) -> None:
+        for name, value in words.items():
+            self.frame[getattr(layout, name) // 8] = value
+
+    def follow(self) -> None:
+        """Take over the store's chunks as they are now."""
+        slots = len(store.table)
+        self.input_slots = list(store.input_slots)
+        self.sequence = np.array(self.input_slots + store.order, np.int64)
+        self.places = np.zeros(slots, np.int64)
+        self.places[self.sequence] = np.arange(len(self.sequence))
+        self.adjoints = np.zeros(slots, np.int64)
+        self.lowest = np.zeros(slots, np.int64)
+        self.table = store.table.copy()
+        self.length = len(self.sequence)
+        self.set(FRAME_INPUTS=len(self.input_slots), FRAME_EARLIER_WRITES=-1)
+        self.set(
+            FRAME_CHUNKS=self.table.ctypes.data,
+            FRAME_ADJOINTS=self.adjoints.ctypes.data,
+            FRAME_LOWEST=self.lowest.ctypes.data,
+            FRAME_ORDER=self.places.ctypes.data,
+            FRAME_SEQUENCE=self.sequence.ctypes.data,
+        )
+        self.version = store.version
+
+    def mirror(self, number: int, array: np.ndarray, seeds: int) -> np.ndarray:
+        """The mirror of `array`, which lies in the buffer of a row, made on first touch.
+
+        Its shape is that of the array with an axis of `seeds` first.
+        """
+        found = compiled().mirror_of(self.address, number)
+        if found == 0:
+            raise FreedError
+        span, low = _word(found).value, _word(found + 8).value
+        memory: Any = (ctypes.c_char * (span * seeds)).from_address(found + MIRROR_HEADER)
+        offset = _word(id(array) + layout.ARRAY_DATA).value - low
+        return np.ndarray(
+            (seeds, *array.shape), array.dtype, memory, offset, (span, *array.strides)
+        )
+
+    def cell(self, number: int, seeds: int) -> np.ndarray:
+        """The cell of a scalar row, shape (seeds,); from then on the row is touched."""
+        address = compiled().cell_of(self.address, number)
+        cells: Any = (ctypes.c_double * seeds).from_address(address)
+        return np.frombuffer(cells)
+
+    def is_touched(self, number: int, seeds: int) -> bool:
+        """Whether a row's cell holds anything."""
+        slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
+        address = int(self.adjoints[slot])
+        return bool(address) and _word(address + position * 8 * seeds).value != layout.UNTOUCHED
+
+    def reached(self) -> list[tuple[int, int]]:
+        """The chunks that the sweep has reached, each with the lowest position there."""
+        slots = self.adjoints.nonzero()[0].tolist()
+        return [(slot, int(self.lowest[slot])) for slot in slots]
+
+
+_works: list[Work] = []
+#: Who is reading rows just now, perhaps without the interpreter lock, by identity; with the thread.
+_readers: dict[int, tuple[object, int]] = {}
+#: Used-up rows whose arrays a reader may be using: those who were reading when the rows were used
+#: up, and where these are: slot, lowest position. Whoever begins later sees that they are used up.
+_waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
+
+
+def begin_reading() -> object:
+    """From here to `end_reading` of what is returned no array of a row is let go."""
+    reader = object()
+    _readers[id(reader)] = reader, get_ident()
+    return reader
+
+
+def end_reading(reader: object) -> None:
+    """Let go of what has waited for a reader alone."""
+    _readers.pop(id(reader), None)
+    if _waiting:
+        _let_go()
+
+
+def _let_go() -> None:
+    with store.lock:
+        for readers, places in list(_waiting):
+            readers.intersection_update(_readers)
+            if not readers:
+                _waiting.remove((readers, places))
+                for slot, lowest in places:
+                    compiled().release(int(store.table[slot]), lowest)
+
+
+def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
+    """Memory for a sweep that begins at the newest row, and how many writes there are.
+
+    No chunk is let go before `give_back` is called for the same sweep.
+    """
+    code = compiled()
+    with store.lock:  # a look that has begun is over then
+        store.sweeping[id(sweep)] = sweep, get_ident()
+        work = _works.pop() if _works else Work()
+        if work.version != store.version:
+            work.follow()
+        return work, code.begin(work.address, work.length, seeds, retain)
+
+
+def give_back(sweep: object, work: Work) -> None:
+    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
+    with store.lock:
+        readers = _reading() if _readers else set()
+        if readers:
+            _waiting.append((readers, work.reached()))
+        compiled().end(work.address, not readers)
+        store.sweeping.pop(id(sweep), None)
+        _works.append(work)
+
+
+def _settle() -> None:
+    """No sweep is under way, so nobody reads: what has waited goes while its chunk is there."""
+    _readers.clear()
+    _let_go()
+
+
+store.before_look.append(_settle)
+
+
+def _reading() -> set[int]:
+    """Those who are reading."""
+    store.is_sweeping()  # forgets walks that were kept from their end, which hold their readers
+    for key in store.abandoned(_readers):
+        _readers.pop(key, None)
+    _let_go()
+    return set(_readers)
+
+
+@forks.in_child
+def _alone() -> None:
+    """The readers of other threads never end."""
+    for key, (_, thread) in list(_readers.items()):
+        if thread != get_ident():
+            del _readers[key]
+    _let_go()

@@ -1,0 +1,1 @@
+"""The recorded value: tensors, what they hold, operators, views and in-place writes."""

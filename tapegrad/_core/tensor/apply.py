@@ -1,0 +1,187 @@
+"""Element-wise operations on anything: value by NumPy, one row; dtypes are made equal first."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import numpy as np
+
+from ..codegen.layout import ARRAY, BLOCK
+from ..ops import elementwise as _declarations
+from ..ops.table import TABLE, USERS, Pointwise, find
+from ..sweep import kernels
+from . import buffer_pool
+from . import runtime as rt
+from .copies import as_number, in_dtype, unlisted
+from .trace import steering_tensor
+from .values import (
+    FLOATS,
+    differentiates,
+    is_recorded,
+    is_tensor,
+    name_of,
+    scalar_of,
+    value_of,
+    wrap,
+)
+
+assert _declarations
+
+
+@functools.cache
+def ufunc_of(name: str):
+    """NumPy's or SciPy's function of an operation; a compiled one for an operation of a user's."""
+    if name in USERS:
+        return kernels.ufunc(USERS[name])
+    module, _, function = TABLE[name].numpy.rpartition(".")
+    return getattr(importlib.import_module(module), function)
+
+
+#: Operations whose compiled loop is faster than NumPy's: they call a function per element. So is
+#: `where`, which in NumPy jumps for each element.
+COMPILED = frozenset(
+    name
+    for name, op in TABLE.items()
+    if isinstance(op, Pointwise)
+    and (
+        "np." in op.value
+        and len(op.inputs) == 1
+        and name
+        not in ("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma")
+    )
+)
+
+
+@functools.cache
+def value_kernel(name: str):
+    """The compiled loop of an operation, callable with (n, address of addresses)."""
+    return kernels.callable_value(TABLE[name], 8)
+
+
+def compute(name: str, values):
+    """The value of an operation, with errors that name it."""
+    try:
+        if name in COMPILED and len(values) == 1:
+            (x,) = values
+            if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
+                return compiled_value(name, x)
+        if name == "where" and is_large(values[1:]):
+            return compiled_value(name, *np.broadcast_arrays(*values))
+        function = ufunc_of(name)
+        with np.errstate(all="ignore"):
+            if is_large(values) and isinstance(function, np.ufunc):
+                shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+                return function(*values, out=buffer_pool.empty(shape))
+            return function(*values)
+    except ValueError as error:
+        shapes = " and ".join(str(np.shape(value)) for value in values)
+        raise ValueError(
+            f"tapegrad.{name}: the operands have shapes {shapes}, which do not broadcast; make "
+            "each axis equal or 1, for instance with x[:, None]"
+        ) from error
+    except TypeError as error:
+        kinds = " and ".join(name_of(value) for value in values)
+        raise TypeError(
+            f"tapegrad.{name}: the operands have types {kinds}, which NumPy cannot combine; "
+            "convert them to arrays of numbers first"
+        ) from error
+
+
+def is_large(values) -> bool:
+    """Whether the result is float64 and worth memory that is used again."""
+    large = False
+    for value in values:
+        if type(value) is np.ndarray:
+            if value.dtype != np.float64:
+                return False
+            large = large or value.nbytes >= buffer_pool.LARGE
+        elif not isinstance(value, float):
+            return False
+    return large
+
+
+def compiled_value(name: str, *values: np.ndarray) -> np.ndarray:
+    """The value of an operation on arrays of one shape by its compiled loop."""
+    values = tuple([np.ascontiguousarray(value, np.float64) for value in values])
+    out = buffer_pool.empty(values[0].shape)
+    addresses = np.array([value.ctypes.data for value in (*values, out)], np.int64)
+    value_kernel(name)(out.size, addresses.ctypes.data)
+    return out
+
+
+def check_operand(name: str, operand) -> None:
+    if not isinstance(operand, (bool, int, float, np.ndarray, np.generic)):
+        raise TypeError(
+            f"tapegrad.{name}: an operand has type {type(operand).__name__}; it must be a tensor, "
+            "an array or a number"
+        )
+
+
+def apply(name: str, *operands):
+    """Compute an element-wise operation and record it if a derivative may be wanted."""
+    items = [unlisted(operand) for operand in operands]
+    plain = True
+    for operand in items:
+        if is_tensor(operand):
+            plain = False
+        else:
+            check_operand(name, operand)
+    if plain:
+        return compute(name, items)
+    if not differentiates(*items):
+        return _unrecorded(name, items)
+    items = [scalar_of(operand) for operand in items]
+    values = [value_of(operand) for operand in items]
+    out = compute(name, values)
+    if rt.trace() is not None and out.dtype.kind in "biu":
+        return steering_tensor(ufunc_of(name), *items)
+    op = find(name)
+    check_dtype(name, out)
+    if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
+        numbers = [as_number(operand) for operand in items]
+        return rt.row(4 * (op.code + 1), float(out), *numbers)
+    return scalar_of(record_array(op, np.asarray(out, order="C"), items))
+
+
+def _unrecorded(name, operands):
+    """A result that is not recorded; a number if it was computed from one, as in compiled code."""
+    if rt.trace() is not None and any([is_recorded(operand) for operand in operands]):
+        return steering_tensor(ufunc_of(name), *operands)
+    out = compute(name, [value_of(operand) for operand in operands])
+    if type(out) is np.float64 and any([type(operand) is rt.Scalar for operand in operands]):
+        return rt.scalar_at(float(out), -1, 0)
+    return wrap(out)
+
+
+def check_dtype(name: str, out) -> None:
+    if out.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the result has dtype {out.dtype}; only float64 and float32 can be "
+            "recorded: convert the operands, or use detach() where no derivative is wanted"
+        )
+
+
+def record_array(op: Pointwise, out: np.ndarray, operands):
+    """Append the row of an array operation whose value is known."""
+    read = op.used
+    return rt.row(
+        ARRAY + op.code,
+        out,
+        *[operand_for(o, out.dtype, read >> k & 1) for k, o in enumerate(operands)],
+    )
+
+
+def operand_for(operand, dtype, read):
+    """An operand of an element-wise row: scalars stay, arrays are brought to the dtype.
+
+    A constant array whose values the slopes `read` is copied, since the caller may write to it.
+    """
+    if type(operand) is rt.Scalar:
+        return operand
+    if isinstance(operand, (bool, int, float, np.generic)):
+        return float(operand)
+    made = in_dtype(operand, dtype)
+    if read and type(made) is np.ndarray and np.may_share_memory(made, value_of(operand)):
+        return buffer_pool.copy_of(made)
+    return made

@@ -1,0 +1,249 @@
+"""What leaves tensors as plain values: detach, arrays, Python's numbers, text.
+
+A number that Python takes by itself, as in `math.sin(t)`, leaves its derivative behind. Inside a
+transform that would be a wrong gradient, and is refused; of a tensor of the user's own it warns.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+from ..tape.dependence import dependence_of
+from ..tape.tape import Reader, needed
+from . import callers
+from . import runtime as rt
+from .aliases import Origin, Told, is_relied_on, told_of
+from .registry import PUBLIC
+from .trace import is_steering, learned, steered, steering_tensor
+from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
+
+
+def detach(self):
+    """The value as a tensor that is not recorded; it shares memory."""
+    if rt.trace() is not None and is_recorded(self):
+        made = steering_tensor(np.array, self)
+        rt.trace().detached.add(made._id)
+        made._array.flags.writeable = False  # so that compiled code leaves writes to Python
+        return made
+    if type(self) is not rt.Array:
+        return wrap(self._value)
+    made = rt.wrap(self._array)
+    if is_recorded(self):
+        made._meta = Storage(self._array, Told(Origin(self)))
+    elif is_relied_on(self):
+        storage_of(made).tensor = told_of(self)
+    return made
+
+
+def numpy_value(self):
+    """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
+    if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
+        return array_of(self).view()
+    if is_recorded(self):
+        raise RuntimeError(
+            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+            "detach().numpy()"
+        )
+    return array_of(self).view()  # whose shape and dtype may be changed: rows have the other
+
+
+def as_numpy_array(self, dtype=None, copy=None):
+    """What `np.asarray(t)` asks for."""
+    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
+        return np.array(array_of(self).view(), dtype=dtype, copy=copy)
+    if is_recorded(self):
+        raise TypeError(
+            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
+            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
+        )
+    return np.array(array_of(self).view(), dtype=dtype, copy=copy)
+
+
+def item(self, *index):
+    """The one element as a Python number; the derivative is left behind silently."""
+    learned(self[index] if index else self, "item()")
+    if type(self) is rt.Scalar:
+        return self._value
+    return self._array.item(*index)
+
+
+def tolist(self):
+    """The value as nested lists of Python numbers.
+
+    Inside a transform it raises TypeError for a tensor that the transform differentiates: a list of
+    recorded numbers is `list(t)`, one of plain numbers `t.detach().tolist()`.
+    """
+    learned(self, "tolist()")
+    if is_differentiated(self):
+        raise TypeError(
+            "tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
+            f"lost ({callers.users_line()}); use list(t), whose elements keep it, or "
+            "t.detach().tolist() for plain numbers"
+        )
+    return array_of(self).tolist()
+
+
+def is_differentiated(tensor) -> bool:
+    """Whether a transform under way differentiates with respect to something a tensor depends on.
+
+    What a tensor of the user's own, made with `requires_grad=True`, gives is not: as in PyTorch.
+    """
+    inputs = rt.differentiated()
+    if not inputs or not is_recorded(tensor) or not rt.is_recording() or is_steering(tensor):
+        return False
+    if tensor._id in inputs:
+        return True
+    marks, _ = dependence_of([tensor._id])
+    if not marks.rows[[*inputs]].any():
+        return False
+    if rt.trace() is None:
+        return True
+    stops = inputs | rt.trace().steering  # past masks and detached values no derivative goes
+    return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
+
+
+def _lossy(kind):
+    """`float()` or `int()` of a tensor, which leave the derivative behind."""
+
+    def method(self):
+        value = value_of(self)
+        if value.size != 1:
+            raise TypeError(
+                f"tapegrad: {kind.__name__}() of a tensor of shape {value.shape}; only one element "
+                "can become a number"
+            )
+        frame = sys._getframe(1)
+        formatted = callers.formats(frame)
+        learned(self, "str()" if formatted else f"{kind.__name__}()")
+        recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
+        if recorded and not formatted:
+            _lose(self, kind, frame)
+        return kind(value.item())
+
+    return method
+
+
+def _lose(tensor, kind, frame) -> None:
+    """Refuse a loss of a derivative at a frame, or warn of it."""
+    line = callers.users_line()
+    if callers.writes_item(frame):
+        raise TypeError(
+            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
+            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
+        )
+    differentiated = is_differentiated(tensor)
+    if kind is float and differentiated:
+        taken, instead = _advice(frame)
+        raise TypeError(
+            f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
+            f"({line}); use {instead}, or t.item() for the number alone"
+        )
+    if differentiated or rt.trace() is None:
+        warnings.warn(
+            f"{kind.__name__}() of a recorded tensor loses its derivative ({line}); use item() if "
+            "that is meant, or NumPy's functions on the tensor",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+#: Functions of `math` by NumPy's names, or SciPy's, where those differ.
+_RENAMED = dict(
+    asin="np.arcsin",
+    acos="np.arccos",
+    atan="np.arctan",
+    atan2="np.arctan2",
+    asinh="np.arcsinh",
+    acosh="np.arccosh",
+    atanh="np.arctanh",
+    pow="np.power",
+    fsum="np.sum",
+    sumprod="np.dot",
+    dist="np.linalg.norm",
+    erf="scipy.special.erf",
+    erfc="scipy.special.erfc",
+    lgamma="scipy.special.gammaln",
+)
+
+
+def _advice(frame) -> tuple[str, str]:
+    """What takes the number at a frame, as far as can be seen, and what to use in its place."""
+    name = callers.function_of_math(frame)
+    if name is not None:
+        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
+        return f"math.{name}()", f"{known} on the tensor" if known else "operations of NumPy's"
+    function = callers.library_function(frame)
+    taken = "float()" if function is None else f"float(), called by {function}(),"
+    return taken, "the tensor itself, or NumPy's functions on it"
+
+
+def _bool(self):
+    value = value_of(self)
+    if value.size != 1:
+        raise ValueError(
+            f"tapegrad: the truth of a tensor of shape {value.shape} is ambiguous; use any() or "
+            "all()"
+        )
+    learned(steered(np.not_equal, self, 0) if value.dtype.kind == "f" else self, "bool()")
+    return bool(value.item())
+
+
+def _index(self):
+    value = array_of(self)
+    if value.ndim or value.dtype.kind not in "iu":
+        raise TypeError("tapegrad: only integer tensors without axes can be used as an index")
+    learned(self, "an index")
+    return int(value)
+
+
+def _text(self):
+    learned(self, "str()")
+    body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
+    value = array_of(self)
+    dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
+    node = self.grad_fn
+    grad = ", requires_grad=True" if is_recorded(self) else ""
+    grad = grad if node is None else f", grad_fn=<{node.name()}>"
+    return f"tensor({body}{dtype}{grad})"
+
+
+def _formatted(self, layout):
+    if not layout:
+        return str(self)
+    learned(self, "str()")
+    return format(value_of(self)[()], layout)
+
+
+def _rounded(self, digits=None):
+    """`round(t)`, an int, and `round(t, digits)`, whose derivative is zero."""
+    if digits is not None:
+        return PUBLIC["round"](self, digits)
+    learned(self, "round()")
+    return round(self._value)
+
+
+METHODS = {
+    "detach": detach,
+    "numpy": numpy_value,
+    "item": item,
+    "tolist": tolist,
+    "__array__": as_numpy_array,
+    "__float__": _lossy(float),
+    "__int__": _lossy(int),
+    "__bool__": _bool,
+    "__index__": _index,
+    "__repr__": _text,
+    "__format__": _formatted,
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+def _round_numbers() -> None:
+    rt.Scalar.__round__ = _rounded
+
+
+rt.on_start.append(_round_numbers)

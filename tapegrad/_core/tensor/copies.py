@@ -1,0 +1,156 @@
+"""Rows of linked views: the one road of sums, copies, joins and pads; lists as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.layout import ARRAY, ROWS
+from ..ops import copy_add as _declarations
+from ..ops.table import TABLE
+from . import runtime as rt
+from .trace import named, steered
+from .values import (
+    FLOATS,
+    array_of,
+    current,
+    is_recorded,
+    is_tensor,
+    plain_array,
+    records,
+    scalar_of,
+    storage_of,
+    value_of,
+)
+
+LINK, SUM, PACK, CONVERT = (ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert"))
+assert _declarations
+
+
+def convert(tensor, dtype):
+    """A recorded array tensor in float64 or float32; other dtypes raise TypeError."""
+    if dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad: a recorded tensor cannot become {dtype}; a derivative passes only through "
+            "float64 and float32: use one of these, or detach()"
+        )
+    return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
+
+
+def in_dtype(operand, dtype):
+    """An operand in the dtype of a row: a recorded conversion, or a converted constant."""
+    kind = type(operand)
+    if not is_recorded(operand):
+        return np.asarray(value_of(operand), dtype)
+    if kind is rt.Scalar:
+        return operand if dtype == np.float64 else convert(pack(operand), dtype)
+    if operand._array.dtype not in FLOATS:
+        return steered(np.asarray, operand, dtype=dtype)
+    return operand if operand._array.dtype == dtype else convert(operand, dtype)
+
+
+def link(out: np.ndarray, pairs):
+    """Record `out`, whose value is known, as the sum of views of operands.
+
+    `pairs` are (view of an operand: tensor or array, view of `out` of the same shape). Operands
+    without derivative are left out.
+    """
+    references = []
+    for operand, target in pairs:
+        if is_tensor(operand) and operand._id >= 0:
+            references += [operand, target]
+    return rt.row(LINK, out, *references)
+
+
+def as_number(operand):
+    """An operand of a row of numbers: a scalar, or a number if it is not recorded."""
+    if is_recorded(operand):
+        return scalar_of(in_dtype(operand, np.dtype(np.float64)))
+    return float(value_of(operand))
+
+
+def pack(*scalars, shape=()):
+    """Scalars and numbers as one new tensor of `shape`, in C order; recorded if one of them is."""
+    values = [float(value_of(s)) for s in scalars]
+    out = np.array(values, np.float64).reshape(shape)
+    if not any([is_recorded(s) for s in scalars]):
+        return rt.wrap(out)
+    if len(scalars) > ROWS:  # a row's references must fit in a chunk
+        flat, pairs = out.reshape(-1), []
+        for k in range(0, len(scalars), ROWS):
+            target = flat[k : k + ROWS]
+            pairs.append((pack(*scalars[k : k + ROWS], shape=target.shape), target))
+        return link(out, pairs)
+    return rt.row(PACK, out, *[as_number(s) for s in scalars])
+
+
+def view_like(tensor, array: np.ndarray):
+    """A tensor on `array`, which is a view of the value of `tensor`."""
+    made = rt.view(current(tensor), array)
+    if made._id < 0:
+        share(tensor, made)
+    return made
+
+
+def share(tensor, made) -> None:
+    """Let `made` belong to the same buffer as `tensor`, which is not recorded."""
+    made._meta = storage_of(tensor)
+
+
+def copy_tensor(tensor):
+    """A new tensor with the same value, in C order."""
+    if not records(tensor):
+        return rt.wrap(np.array(array_of(tensor), order="C"))
+    if type(tensor) is rt.Scalar:
+        return pack(tensor)
+    out = tensor._array.copy(order="C")
+    return link(out, [(tensor, out)])
+
+
+def holds_tensor(sequence) -> bool:
+    return any(
+        is_tensor(item) or (isinstance(item, (list, tuple)) and holds_tensor(item))
+        for item in sequence
+    )
+
+
+def unlisted(operand):
+    """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is.
+
+    An array of another class than NumPy's raises TypeError.
+    """
+    if not isinstance(operand, (list, tuple)):
+        return plain_array(operand) if isinstance(operand, np.ndarray) else operand
+    for item in operand:
+        if isinstance(item, np.ndarray):
+            plain_array(item)
+    if not holds_tensor(operand):
+        return np.asarray(operand)
+    items = [unlisted(item) for item in operand]
+    return stack_equal(items)
+
+
+def stack_equal(items):
+    """Tensors, arrays and numbers of one shape, one after the other along a new first axis."""
+    shapes = {np.shape(value_of(item)) for item in items}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"tapegrad.stack: the items have shapes {sorted(shapes)}; they must be equal"
+        )
+    if np.result_type(*[value_of(item) for item in items]).kind in "biu":
+        made = steered(_stacked, *items)
+        return made if is_tensor(made) else rt.wrap(made)
+    if shapes == {()} and all(np.result_type(value_of(i)) != np.float32 for i in items):
+        if not records(*items):
+            return rt.wrap(np.array([value_of(i) for i in items]))
+        return pack(*[scalar_of(i) for i in items], shape=(len(items),))
+    arrays = [array_of(item) for item in items]
+    out = np.stack(arrays)
+    if not records(*items):
+        return rt.wrap(out)
+    items = [pack(item) if type(item) is rt.Scalar else item for item in items]
+    return link(out, [(in_dtype(item, out.dtype), out[k, ...]) for k, item in enumerate(items)])
+
+
+@named("linking.stacked")
+def _stacked(*values):
+    return np.stack(values)

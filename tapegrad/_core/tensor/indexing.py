@@ -1,0 +1,329 @@
+"""Reading and writing parts of a tensor: views, gathered elements, and writes in place."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..codegen.layout import ARRAY, CONSTANT
+from ..ops import gather as _declarations
+from ..ops.table import TABLE
+from ..tape import store
+from . import runtime as rt
+from .aliases import before_write, is_relied_on, renew
+from .apply import apply
+from .copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from .trace import named, steered
+from .values import (
+    FLOATS,
+    Storage,
+    array_of,
+    check_recordable,
+    current,
+    dtype_of,
+    is_recorded,
+    is_tensor,
+    meta_of,
+    plain_array,
+    records,
+    scalar_of,
+    shape_of,
+    value_of,
+    wrap,
+)
+
+assert _declarations
+GATHER, SCATTER, WRITE, DEPOSIT = (
+    ARRAY + TABLE[name].code for name in ("gather", "scatter", "write", "deposit")
+)
+
+
+def _plain_key(key):
+    """A key as NumPy takes it: tensors in it become arrays, lists of tensors too."""
+    if isinstance(key, tuple):
+        return tuple([_plain_key(part) for part in key])
+    if type(key) is slice:
+        return _plain_slice(key)
+    if isinstance(key, np.ndarray):
+        return plain_array(key)
+    key = unlisted(key) if isinstance(key, list) and key else key
+    if not is_tensor(key):
+        return key
+    value = array_of(key)
+    if value.dtype.kind not in "biu":
+        raise IndexError(
+            f"tapegrad.getitem: an index has dtype {value.dtype}; indices are integers or "
+            "booleans: convert it with astype(int)"
+        )
+    return value
+
+
+def _plain_slice(key):
+    return slice(
+        *[operator.index(p) if is_tensor(p) else p for p in (key.start, key.stop, key.step)]
+    )
+
+
+def steered_positions(shape, key):
+    """As `positions`; in a trace, where the key holds recorded tensors, a recorded tensor."""
+    parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
+    for part in parts:
+        if rt.trace() is not None and is_recorded(part) and dtype_of(part).kind == "b":
+            rt.trace().learn(steered(np.count_nonzero, part), "how many a mask picks")
+    return steered(_positions_of, *parts, shape=shape, is_tuple=isinstance(key, tuple))
+
+
+def as_tuple(key) -> tuple:
+    return key if isinstance(key, tuple) else (key,)
+
+
+@named("indexing.positions_of")
+def _positions_of(*parts, shape, is_tuple):
+    return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
+
+
+def is_basic(key) -> bool:
+    """Whether NumPy answers this key with a view."""
+    if type(key) is slice:
+        return True
+    parts = key if isinstance(key, tuple) else (key,)
+    return all(
+        part is None
+        or part is Ellipsis
+        or isinstance(part, slice)
+        or (isinstance(part, (int, np.integer)) and not isinstance(part, bool))
+        for part in parts
+    )
+
+
+def positions(shape, key) -> np.ndarray:
+    """Positions in C order of the elements that an advanced key picks from an array of `shape`."""
+    size = int(np.prod(shape, dtype=np.int64))
+    if isinstance(key, np.ndarray) and key.dtype == bool and key.shape == shape:
+        return np.flatnonzero(key)
+    if isinstance(key, np.ndarray) and key.dtype.kind in "iu" and len(shape) == 1:
+        picked = key.astype(np.int64)
+        np.empty(size, np.uint8)[key]  # raises NumPy's own error when out of bounds
+        return np.where(picked < 0, picked + size, picked)
+    return np.arange(size, dtype=np.int64).reshape(shape)[key]
+
+
+def get_item(tensor, key):
+    """`tensor[key]` for every key of NumPy's."""
+    given, key = key, _plain_key(key)
+    if type(tensor) is rt.Scalar:
+        return get_item(pack(tensor), given)
+    tensor = current(tensor)
+    try:
+        value = tensor._array[key]
+    except IndexError as error:
+        raise IndexError(
+            f"tapegrad.getitem: {error} (the tensor has shape {tensor._array.shape})"
+        ) from error
+    if is_basic(key):
+        if isinstance(value, np.ndarray):
+            return view_like(tensor, value)
+        return _element(tensor, key, value)
+    if not records(tensor) and rt.trace() is None:
+        return wrap(value)
+    picked = steered_positions(tensor._array.shape, given)
+    if not records(tensor, picked):
+        return wrap(value)
+    return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
+
+
+def _element(tensor, key, value):
+    """One element, which NumPy answers with a number: not with a view that could be written."""
+    if value.dtype == np.float64 and not records(tensor):
+        return rt.scalar_at(float(value), -1, 0)
+    view = tensor._array[_with_rest(key)]
+    view.flags.writeable = False
+    made = view_like(tensor, view)
+    return scalar_of(made) if rt.is_recording() else made
+
+
+def deposit(x, picked, size: int):
+    """An array of `size` zeros to which the elements of `x` are added at positions."""
+    x = pack(x) if type(x) is rt.Scalar else x
+    out = np.zeros(size, array_of(x).dtype)
+    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    if not records(x, picked):
+        return wrap(out)
+    if not is_tensor(x) and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return rt.row(DEPOSIT, out, x, picked)
+
+
+def set_item(tensor, key, value) -> None:
+    """`tensor[key] = value`, in place; the reverse sweep undoes it."""
+    if type(tensor) is rt.Scalar:
+        raise TypeError(
+            "tapegrad.setitem: the tensor is an element read from another, or computed from such "
+            "elements; it is a number and no view: write to the tensor itself, y[i] = value"
+        )
+    if type(value) is rt.Array and value._id == tensor._id >= 0 and is_basic(key):
+        part = tensor._array[key if type(key) is slice else _with_rest(key)]
+        if rt.same_place(value._array, part):
+            return  # `t[i] += x` ends with t[i] = t[i]
+    given, key, value = key, _plain_key(key), unlisted(value)
+    tensor = current(tensor)
+    array = tensor._array
+    if rt.trace() is not None and tensor._id in rt.trace().detached:
+        raise TypeError(
+            "tapegrad.setitem: a detached tensor is written in a traced function, where it has "
+            "memory of its own; write to detach().copy()"
+        )
+    if not array.flags.writeable:
+        raise ValueError("tapegrad.setitem: the tensor is a read-only view; copy() it first")
+    target = array[key] if not is_basic(key) else array[_with_rest(key)]
+    value = _fitting(value, target)
+    if _is_traced_mask(given, array) and np.size(value_of(value)) == 1:
+        value = apply("where", given, value, tensor)  # however many elements it picks
+        given, key, target = ..., ..., array
+    picked = None if is_basic(key) else _picked(given, tensor, value)
+    if not records(tensor, value, picked):
+        _write_unrecorded(tensor, key, value)
+        return
+    check_write(tensor)
+    if array.dtype not in FLOATS and rt.trace() is not None:
+        rt.trace().refuse(f"an array of {array.dtype} is written in place")
+        array[key] = value_of(value)
+    else:
+        _write_recorded(tensor, key, target, value, picked)
+
+
+def _write_recorded(tensor, key, target, value, picked) -> None:
+    """Record and do a write; nothing is changed before the last thing that may be refused."""
+    array = tensor._array
+    if tensor._id < 0 or array.dtype not in FLOATS:
+        check_recordable("setitem", array)
+    value = _source(value, array.dtype)
+    if type(value) is rt.Array and np.may_share_memory(value._array, array):
+        value = copy_tensor(value)
+    if tensor._id < 0:
+        before_write(tensor)
+        become_row(tensor)
+    if is_basic(key):
+        _write_view(rt.view(tensor, target), target, value)
+    else:
+        _write_picked(tensor, key, target, value, picked)
+
+
+def _is_traced_mask(key, array) -> bool:
+    """Whether a key is a mask of all elements that a program computes again."""
+    if rt.trace() is None or array.dtype.kind != "f" or not is_recorded(key):
+        return False
+    return dtype_of(key).kind == "b" and shape_of(key) == array.shape
+
+
+def _picked(key, tensor, value):
+    """Positions of the elements that an advanced key picks; None if nothing is recorded."""
+    if records(tensor, value) or rt.trace() is not None:
+        return steered_positions(tensor._array.shape, key)
+    return None
+
+
+def _with_rest(key):
+    """A basic key that gives a view also where it picks one element."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return key if any(part is Ellipsis for part in parts) else (*parts, ...)
+
+
+def _fitting(value, target):
+    shape = np.shape(value_of(value))
+    try:
+        np.broadcast_to(np.empty(shape, np.uint8), target.shape)
+    except ValueError:
+        extra = shape[: len(shape) - target.ndim]
+        if len(shape) > target.ndim and all(n == 1 for n in extra):
+            return value.reshape(shape[len(extra) :])
+        raise ValueError(
+            f"tapegrad.setitem: a value of shape {shape} does not fit where shape {target.shape} "
+            "is written; reshape or broadcast it"
+        ) from None
+    return value
+
+
+def _owner_of(tensor):
+    """The input that a tensor is, or is a view of; None if it is neither."""
+    known = store.leaves.get(tensor._id)
+    return known() if known else None
+
+
+def check_write(tensor) -> None:
+    """Refuse an in-place write to a tensor that may not be written as things are."""
+    is_input = _owner_of(tensor) is not None
+    if not rt.is_recording() and is_recorded(tensor) and not is_input:
+        raise RuntimeError(
+            "tapegrad.setitem: a recorded tensor cannot be written inside no_grad(), its "
+            "derivative would be lost; write to detach().copy() instead"
+        )
+    if rt.is_recording() and is_input:
+        raise RuntimeError(
+            "tapegrad.setitem: an input that requires grad cannot be written in place while "
+            "operations are recorded; write to a copy(), or inside `with tg.no_grad():`"
+        )
+
+
+def become_row(tensor) -> None:
+    """Make the buffer of a tensor that is not recorded a row, for it and for all its views."""
+    storage = meta_of(tensor)
+    if type(storage) is not Storage:
+        storage = tensor._meta = Storage(tensor._array)
+    storage.tensor = made = rt.row(CONSTANT, storage.owner)
+    if rt.trace() is not None:
+        rt.trace().originals[made._id] = storage.owner, storage.owner.copy()
+    current(tensor)
+
+
+def _source(value, dtype):
+    """What is written, in the dtype of the buffer."""
+    return float(value) if isinstance(value, (bool, int, float)) else in_dtype(value, dtype)
+
+
+def _write_unrecorded(tensor, key, value) -> None:
+    check_write(tensor)
+    owner = _owner_of(tensor)
+    if owner is not None or is_relied_on(tensor):
+        value = np.asarray(value_of(value), tensor._array.dtype)  # raises if it is no number
+        before_write(tensor if owner is None else owner)
+    if owner is not None:
+        renew(owner)
+        if tensor is not owner:
+            rt.attach(tensor, owner._id, owner._chunk)
+    tensor._array[key] = value_of(value)
+
+
+def _write_view(view, target, value) -> None:
+    """Record and do the write of a view."""
+    if target.ndim == 0 and target.dtype == np.float64 and not isinstance(value, np.ndarray):
+        value = scalar_of(value) if is_tensor(value) else value
+    kept = target.copy(order="C")
+    if type(value) is rt.Scalar or isinstance(value, float):
+        rt.row(WRITE, None, view, kept, value)
+        target[...] = value_of(value)
+        return
+    if is_tensor(value):
+        shown = np.broadcast_to(value._array, target.shape)
+        rt.row(WRITE, None, view, kept, rt.view(value, shown))
+        target[...] = value._array
+        return
+    rt.row(WRITE, None, view, kept, np.broadcast_to(value, target.shape))
+    target[...] = value
+
+
+def _write_picked(tensor, key, target, value, picked) -> None:
+    """Record and do the write of elements picked by an advanced key."""
+    array = tensor._array
+    kept = np.array(target, order="C")
+    if type(value) is rt.Scalar:
+        source = value
+    elif is_tensor(value):
+        source = rt.view(value, np.broadcast_to(value._array, target.shape))
+    elif rt.trace() is None:
+        source = 0.0
+    else:  # a program writes it again
+        source = np.array(np.broadcast_to(value_of(value), target.shape), array.dtype)
+    rt.row(SCATTER, None, tensor, kept, source, picked)
+    array[key] = value_of(value)

@@ -1,0 +1,178 @@
+"""Operators of tensors that compiled slots do not cover, and the way back from compiled code."""
+
+from __future__ import annotations
+
+import operator
+from fractions import Fraction
+
+import numpy as np
+
+from ..tape import native_types, store
+from . import runtime as rt
+from .apply import apply
+from .copies import unlisted
+from .indexing import WRITE, get_item, set_item
+from .trace import steering_tensor
+from .values import Storage, check_casting, dtype_of, meta_of
+
+#: Exponents for which NumPy's `**` takes a shorter way.
+_POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
+
+
+def power(x, y):
+    """power(x, y): x to the power y, element by element."""
+    if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, rt.Tensor):
+        if y in _POWERS:
+            return apply(_POWERS[y], x)
+    return apply("power", x, y)
+
+
+def _binary(name):
+    def method(x, y):
+        if not _understands(y) or not _understands(x):
+            return NotImplemented
+        return apply(name, _float_of(x), _float_of(y))
+
+    return method
+
+
+def _understands(operand) -> bool:
+    kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
+    return isinstance(operand, kinds) or type(operand) is Fraction
+
+
+def _float_of(operand):
+    """A fraction as the float that it is beside one; else the operand."""
+    return float(operand) if type(operand) is Fraction else operand
+
+
+def _power_method(x, y):
+    if not _understands(y) or not _understands(x):
+        return NotImplemented
+    return power(_float_of(x), _float_of(y))
+
+
+def _power_modulo(x, y):
+    raise TypeError("tapegrad: pow() of three arguments is for integers; use (x ** y) % z")
+
+
+def _delete(tensor, key):
+    raise TypeError("tapegrad: elements of a tensor cannot be deleted; pick those to keep instead")
+
+
+rt.slow.update(
+    add=_binary("add"),
+    subtract=_binary("subtract"),
+    multiply=_binary("multiply"),
+    divide=_binary("divide"),
+    power=_power_method,
+    item=get_item,
+    negative=lambda x, _: apply("negative", x),
+    set_item=set_item,
+    delete_item=_delete,
+    power_modulo=_power_modulo,
+)
+
+
+def _reflected(function):
+    return lambda self, other: function(other, self)
+
+
+def _compare(name):
+    function = getattr(operator, name)
+
+    def method(x, y):
+        if type(y) is complex and y.imag == 0:
+            y = y.real
+        if not _understands(y):
+            return NotImplemented
+        return steering_tensor(function, x, _float_of(unlisted(y)))
+
+    return method
+
+
+def divided(x, y):
+    """divmod(x, y): `x // y` and `x % y`, element by element."""
+    return apply("floor_divide", x, y), apply("remainder", x, y)
+
+
+def _divmod_method(x, y):
+    return divided(x, y) if _understands(x) and _understands(y) else NotImplemented
+
+
+def _unary(name):
+    return lambda self: apply(name, self)
+
+
+def _logical(name):
+    function = getattr(operator, name)
+    return lambda x, y: steering_tensor(function, x, y)
+
+
+METHODS = {
+    "__abs__": _unary("absolute"),
+    "__pos__": lambda self: apply("multiply", self, 1.0),
+    "__mod__": _binary("remainder"),
+    "__rmod__": _reflected(_binary("remainder")),
+    "__floordiv__": _binary("floor_divide"),
+    "__rfloordiv__": _reflected(_binary("floor_divide")),
+    "__divmod__": _divmod_method,
+    "__rdivmod__": _reflected(_divmod_method),
+    "__invert__": lambda self: steering_tensor(operator.invert, self),
+    "__hash__": object.__hash__,
+}
+_LOGICAL = {name: _logical(f"__{name}__") for name in ("and", "or", "xor")}
+METHODS |= {f"__{name}__": _compare(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
+METHODS |= {f"__{name}__": method for name, method in _LOGICAL.items()}
+METHODS |= {f"__r{name}__": _reflected(method) for name, method in _LOGICAL.items()}
+
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)
+
+
+# --- in place ---------------------------------------------------------------------------------
+
+
+def _is_number(tensor) -> bool:
+    """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
+
+    It does for elements that were read and for results, not for what was made to be written.
+    """
+    array = tensor._array
+    if array.ndim or not array.flags.writeable:
+        return not array.ndim
+    made = tensor._id < 0 or type(meta_of(tensor)) is Storage or tensor._id in store.leaves
+    return array.flags.owndata and not made
+
+
+def _in_place(name, function):
+    def method(self, other):
+        changed = function(self, other)
+        if changed is NotImplemented or _is_number(self):
+            return changed
+        if type(changed) is not rt.Array or not native_types.write_whole()(WRITE, self, changed):
+            if function is not operator.floordiv:  # of whole numbers in any dtype
+                check_casting(name, dtype_of(changed), self)
+            self[...] = changed
+        return self
+
+    return method
+
+
+_IN_PLACE = {
+    "__iadd__": operator.add,
+    "__isub__": operator.sub,
+    "__imul__": operator.mul,
+    "__itruediv__": operator.truediv,
+    "__ipow__": operator.pow,
+    "__imod__": operator.mod,
+    "__ifloordiv__": operator.floordiv,
+}
+
+
+def _add_in_place() -> None:
+    for name, function in _IN_PLACE.items():
+        setattr(rt.Array, name, _in_place(name.strip("_"), function))
+
+
+rt.on_start.append(_add_in_place)

@@ -1,0 +1,216 @@
+"""The compiled parts that tensors are made of, started with the first tensor; and the modes.
+
+`Scalar` and `Array` are the two compiled classes, `row`, `view`, `wrap`, … the recorder's
+functions (see `sweep.recorder`). Importing tapegrad compiles and loads nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+from ..codegen import forks, layout
+from ..recorder.scalar_operators import FUNCTIONS
+from ..tape import native_types, store
+
+
+class Tensor:
+    """An array whose operations are recorded, so that they can be differentiated.
+
+    Made by `tg.tensor`; see there. Everything NumPy does with an array of its shape it does with a
+    tensor: operators, indexing for reading and writing, methods, `np.sin(t)`, `np.sum(t, axis=0)`.
+    """
+
+    __slots__ = ()
+
+    #: Before ndarray in binary operations.
+    __array_priority__ = 1000.0
+
+    def __new__(cls, *_, **__):
+        raise TypeError("tapegrad.Tensor: tensors are made by tg.tensor(data)")
+
+
+Scalar: Any = type("Scalar", (), {})
+Array: Any = type("Array", (), {})
+row: Any = None
+view: Any = None
+wrap: Any = None
+attach: Any = None
+hold: Any = None
+scalar_leaf: Any = None
+scalar_at: Any = None
+load: Any = None
+same_place: Any = None
+started = False
+_lock = forks.lock()
+#: The functions for what compiled slots do not cover, by operator; filled by `tensor.operators`.
+slow: dict[str, object] = {}
+
+
+def _make_array(native_array: type) -> type:
+    """The class of array tensors: compiled fields, Python methods, and one slot for the rest."""
+    return type(
+        "Tensor",
+        (native_array, Tensor),
+        {
+            "__slots__": ("_meta", "__weakref__"),
+            "__module__": "tapegrad",
+            "__doc__": Tensor.__doc__,
+        },
+    )
+
+
+def start() -> None:
+    """Compile, or load, what tensors need; the first tensor does it."""
+    global Scalar, Array, started
+    with _lock:
+        if started:
+            return
+        python = [slow[name] for name in layout.OPERATORS]
+        made = native_types.build(Tensor, _make_array, python, store.new_chunk)
+        Scalar, Array = made["scalar"], made["array"]
+        globals().update({name: made[name] for name in FUNCTIONS})
+        native_types.set_word(layout.STATE_BYTES_LIMIT, store.FEWEST_BYTES)
+        store.new_chunk()
+        for prepare in on_start:
+            prepare()
+        started = True
+
+
+#: Called once when the compiled classes exist.
+on_start: list = []
+
+
+# --- modes ------------------------------------------------------------------------------------
+
+
+class _Mode(threading.local):
+    recording = True
+    depth = 0  # of transforms inside one another
+    trace = None  # of the program that is being traced
+
+    def __init__(self):
+        self.inputs = []  # ids of the rows that are inputs of the transforms under way
+
+
+_mode = _Mode()
+_count_lock = forks.lock()
+_silent: set[int] = set()  # threads that do not record
+_differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
+
+
+def is_recording() -> bool:
+    """Whether operations of this thread are recorded."""
+    return _mode.recording
+
+
+def set_recording(on: bool) -> bool:
+    """Switch recording in this thread; returns what it was.
+
+    An interrupt on the way leaves it as it was.
+    """
+    before = _mode.recording
+    if not on and _mode.trace is not None:
+        _mode.trace.refuse("recording is switched off inside it (no_grad)")
+    if before != on:
+        try:
+            _switch(on)
+        except BaseException:
+            _switch(before)
+            raise
+    return before
+
+
+def _switch(on: bool) -> None:
+    """Tell Python and compiled code; to do it twice changes nothing.
+
+    Compiled operators look at a word: how many threads do not record. While it is not zero they ask
+    whether theirs is one.
+    """
+    _mode.recording = on
+    native_types.set_silent(not on)
+    with _count_lock:
+        (_silent.discard if on else _silent.add)(threading.get_ident())
+        native_types.set_word(layout.STATE_SILENT, len(_silent))
+
+
+@forks.in_child
+def _alone() -> None:
+    """The other threads that did not record are gone."""
+    _silent.intersection_update({threading.get_ident()})
+    native_types.set_word(layout.STATE_SILENT, len(_silent))
+
+
+def add_special(step: int) -> None:
+    """Count those who listen to what is recorded; for them compiled operators go to Python."""
+    with _count_lock:
+        word = layout.STATE_SPECIAL
+        native_types.set_word(word, native_types.get_word(word) + step)
+
+
+def trace() -> Any:
+    """The trace under way in this thread (see `tensor.steering`), or None."""
+    return _mode.trace
+
+
+@contextlib.contextmanager
+def tracing(made):
+    """Let `made` be this thread's trace."""
+    before = _mode.trace
+    try:
+        _mode.trace = made
+        yield made
+    finally:
+        _mode.trace = before
+
+
+@contextlib.contextmanager
+def recording():
+    """Record whatever the thread's mode: inside a transform."""
+    mode = _mode
+    before = mode.recording, mode.depth, len(mode.inputs)
+    try:
+        if not before[0]:
+            set_recording(True)
+        mode.depth += 1
+        yield
+    finally:
+        try:
+            _go_back(mode, *before)
+        except BaseException:  # an interrupt: once more
+            _go_back(mode, *before)
+            raise
+
+
+def _go_back(mode: _Mode, recording: bool, depth: int, inputs: int) -> None:
+    """Leave transforms; to do it twice changes nothing."""
+    noted = mode.inputs
+    while len(noted) > inputs:
+        _differentiated.discard(noted[-1])
+        noted.pop()
+    mode.depth = depth
+    if mode.recording != recording:
+        set_recording(recording)
+
+
+def note_input(number: int, differentiated: bool = True) -> None:
+    """Remember that a row is an input of the innermost transform under way."""
+    _mode.inputs.append(number)
+    if differentiated:
+        _differentiated.add(number)
+
+
+def noted_inputs() -> list[int]:
+    """Rows that are inputs of the transforms under way, outermost first."""
+    return list(_mode.inputs)
+
+
+def differentiated() -> set[int]:
+    """Rows with respect to which transforms under way differentiate, of any thread."""
+    return set(_differentiated)
+
+
+def is_nested() -> bool:
+    """Whether a transform runs inside another."""
+    return _mode.depth > 1

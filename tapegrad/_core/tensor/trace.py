@@ -1,0 +1,222 @@
+"""Values that steer a computation without having a derivative: masks, indices, truths.
+
+Ordinarily they are plain arrays. While a program is traced they are rows too, so that it computes
+them again; and what Python learns from a value is noted, so that the program can check it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import opaque_call
+from . import runtime as rt
+from .values import is_recorded, is_tensor, value_of, wrap
+
+COMPUTED = ARRAY + opaque_call.COMPUTED.code
+#: Functions of ours that `steered` is given, by the names that they have in files.
+NAMED: dict[str, Callable] = {}
+#: Arrays of more elements are not guarded when Python has seen them.
+MOST_GUARDS = 64
+
+
+def named(name: str):
+    """Give a function a name in files, which stays when the function moves."""
+
+    def enter(function):
+        if name in NAMED:
+            raise ValueError(f"two functions have the name {name} in files")
+        NAMED[name] = function
+        return function
+
+    return enter
+
+
+@dataclasses.dataclass
+class Call:
+    """A call of NumPy's function: `arguments` are numbers of operands in the row, or constants."""
+
+    function: Callable
+    arguments: list[tuple[bool, Any]]
+    keywords: dict
+
+    def bound(self) -> Callable:
+        """The function with its keywords."""
+        return functools.partial(self.function, **self.keywords) if self.keywords else self.function
+
+
+@dataclasses.dataclass
+class Guard:
+    """What Python has learned: the element of a tensor at a flat position had a value.
+
+    `at` is the number of a row recorded then, `place` the user's line, `how` what read it there.
+    """
+
+    tensor: Any
+    position: int
+    value: float
+    at: int
+    place: Any
+    how: str
+
+    def __str__(self) -> str:
+        for file, line, _ in self.place:
+            return f"{file}:{line} ({self.how})"
+        return self.how
+
+
+class Trace:
+    """What a traced computation has beside its rows; `refusal` says why it cannot be a program."""
+
+    def __init__(self, place: Callable):
+        self.guards: list[Guard] = []
+        self.held: list = []  # tensors whose rows must stay
+        self.steering: set[int] = set()  # rows of values without derivative
+        self.detached: set[int] = set()  # those of them that share memory where nothing is traced
+        #: Buffers, by row, and what was in them before a recorded write made them rows.
+        self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self.refusal: str | None = None
+        #: While derivatives are recorded: whether products of 0 and infinity are looked for.
+        self.careful: bool | None = None
+        self._place = place
+
+    def refuse(self, reason: str) -> None:
+        """Say that the computation cannot be repeated; the first reason counts."""
+        self.refusal = self.refusal or reason
+
+    def now(self) -> int:
+        """A new row that stays: what is recorded from now on comes after it."""
+        self.held.append(rt.scalar_leaf(0.0))
+        return self.held[-1]._id
+
+    def learn(self, tensor, what: str) -> None:
+        """Python learns the value of a recorded tensor."""
+        values = np.asarray(value_of(tensor))
+        if values.size > MOST_GUARDS:
+            self.refuse(f"{what} reads an array of shape {values.shape}")
+            return
+        if values.dtype.kind == "f" and (values == 0.0).any():
+            self.learn(steered(np.signbit, tensor), what)  # 0.0 and −0.0 are equal
+        self.held.append(tensor)
+        at, place = self.now(), self._place()
+        for position, value in enumerate(values.ravel().tolist()):
+            self.guards.append(Guard(tensor, position, float(value), at, place, what))
+
+
+def learned(tensor, what: str) -> bool:
+    """Note that Python reads a tensor's value; whether a trace is under way."""
+    trace = rt.trace()
+    if trace is None:
+        return False
+    if is_recorded(tensor):
+        trace.learn(tensor, what)
+    return True
+
+
+def refuse(reason: str) -> None:
+    """Say in a trace that the computation cannot be repeated."""
+    trace = rt.trace()
+    if trace is not None:
+        trace.refuse(reason)
+
+
+def is_steering(tensor) -> bool:
+    """Whether a recorded tensor has no derivative: a mask, indices, something detached."""
+    trace = rt.trace()
+    if trace is None:
+        return False
+    return tensor._id in trace.steering or np.asarray(value_of(tensor)).dtype.kind != "f"
+
+
+def steered(function, /, *operands, **keywords):
+    """`function` of values: what NumPy gives; while a program is traced, a recorded tensor of it.
+
+    Tensors among the operands are given as arrays.
+    """
+    value = function(*[value_of(operand) for operand in operands], **keywords)
+    trace = rt.trace()
+    if trace is None or not any([is_recorded(operand) for operand in operands]):
+        return value
+    if function in _OF_OWN_SHAPE:
+        shapes = steered(_shapes, *operands, function=function, keywords=keywords)
+        trace.learn(shapes, f"the shape of {name_of(function)}()")
+    if isinstance(value, tuple):
+        return tuple(
+            steered(_part, *operands, function=function, number=k, keywords=keywords)
+            for k in range(len(value))
+        )
+    value = np.asarray(value)
+    if value.dtype.kind not in "biuf":
+        trace.refuse(f"{name_of(function)} gives {value.dtype}")
+        return value
+    return _row(Call(function, [], keywords), np.array(value, order="C"), operands)
+
+
+def name_of(function) -> str:
+    return getattr(function, "__name__", str(function))
+
+
+#: Functions whose results have shapes that depend on values.
+_OF_OWN_SHAPE = frozenset((np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract))
+
+
+@named("steering.shapes")
+def _shapes(*values, function, keywords):
+    """The shapes of all results of a function, one after the other."""
+    made = function(*values, **keywords)
+    parts = made if isinstance(made, tuple) else (made,)
+    return np.array([n for part in parts for n in np.shape(part)])
+
+
+@named("steering.part")
+def _part(*values, function, number, keywords):
+    """One result of a function that has several."""
+    return function(*values, **keywords)[number]
+
+
+def _row(call: Call, value: np.ndarray, operands):
+    """Append the row of a call."""
+    recorded: list = []
+    for operand in operands:
+        if is_tensor(operand) and is_recorded(operand):
+            call.arguments.append((True, len(recorded)))
+            recorded.append(operand)
+        else:
+            plain = value_of(operand)
+            if np.iscomplexobj(plain):
+                refuse(f"{name_of(call.function)} takes complex numbers")
+            kept = plain.copy() if isinstance(plain, np.ndarray) else plain
+            call.arguments.append((False, kept))
+    made = rt.row(COMPUTED, value, call, *recorded)
+    trace = rt.trace()
+    trace.held.append(made)
+    trace.steering.add(made._id)
+    return made
+
+
+def steering_tensor(function, *operands, **keywords):
+    """As `steered`, but a tensor in any case."""
+    value = steered(function, *operands, **keywords)
+    if isinstance(value, tuple):
+        return tuple(part if is_tensor(part) else wrap(part) for part in value)
+    return value if is_tensor(value) else wrap(value)
+
+
+def tensor_like(value, *operands):
+    """The result of `steered` as a tensor if an operand is one."""
+    if is_tensor(value) or not any([is_tensor(operand) for operand in operands]):
+        return value
+    return wrap(value)
+
+
+def fixed(operand, what: str):
+    """The value of an operand that a program cannot change, such as a number of repeats."""
+    trace = rt.trace()
+    if trace is not None and is_recorded(operand):
+        trace.learn(operand, what)
+    return value_of(operand)

@@ -1,0 +1,197 @@
+"""What a tensor holds: its value for NumPy, whether it is recorded, and who owns its buffer."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..codegen import layout
+from ..tape import native_types
+from . import runtime as rt
+
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
+
+class Storage:
+    """The buffer that a tensor which is not recorded shares with its views.
+
+    The first recorded write makes it a row; then every view belongs to that row, whose tensor is
+    `tensor`. Before, that is None, or those who are told of writes (see `aliases`): compiled code
+    writes only where it is None.
+    """
+
+    __slots__ = ("owner", "tensor")
+
+    def __init__(self, owner: np.ndarray, tensor: Any = None):
+        self.owner = owner
+        self.tensor = tensor
+
+
+def _check_storage() -> None:
+    """Compiled code reads the Storage of a tensor where `layout` says it lies."""
+    array = np.zeros(1)
+    tensor, storage = rt.wrap(array), Storage(array)
+    tensor._meta, storage.tensor = storage, tensor
+    word = ctypes.c_int64.from_address
+    native_types.refuse_unless(
+        word(id(tensor) + layout.TENSOR_META).value == id(storage)
+        and word(id(storage) + layout.STORAGE_TENSOR).value == id(tensor)
+    )
+    storage.tensor = None
+
+
+rt.on_start.append(_check_storage)
+
+
+class Leaf:
+    """What only an input has: its gradient and hooks (or None).
+
+    `alias` is the Storage of memory that it shares with rows or tensors of before, or None.
+    """
+
+    __slots__ = ("alias", "grad", "watch")
+
+    def __init__(self):
+        self.alias = None
+        self.grad = None
+        self.watch = None
+
+
+def meta_of(tensor):
+    """The Storage or Leaf of an array tensor, None if it has neither."""
+    try:
+        return tensor._meta
+    except AttributeError:
+        return None
+
+
+def storage_of(tensor) -> Storage:
+    """The Storage of a tensor that is not recorded, made if need be."""
+    storage = meta_of(tensor)
+    if storage is None:
+        storage = tensor._meta = Storage(tensor._array)
+    return storage
+
+
+def current(tensor):
+    """The tensor, made part of its buffer's row if the buffer has become one."""
+    if tensor._id < 0:
+        storage = meta_of(tensor)
+        if type(storage) is Storage and type(storage.tensor) is rt.Array:
+            owner = storage.tensor
+            rt.attach(tensor, owner._id, owner._chunk)
+    return tensor
+
+
+def is_tensor(value) -> bool:
+    return isinstance(value, rt.Tensor)
+
+
+def plain_array(array: np.ndarray) -> np.ndarray:
+    """An array that is of NumPy's own class, or mapped from a file; others raise TypeError.
+
+    Masks, products of matrices and whatever other classes do would be ignored.
+    """
+    kind = type(array)
+    if kind is np.ndarray:
+        return array
+    if kind is np.memmap:
+        return np.asarray(array)
+    advice = "convert it with np.asarray(x)"
+    if isinstance(array, np.ma.MaskedArray):
+        advice = "its mask would be ignored: use x.filled(value), or x.compressed()"
+    raise TypeError(
+        f"tapegrad: an operand is of the class {kind.__module__}.{kind.__qualname__}; only NumPy's "
+        f"own arrays are taken: {advice}"
+    )
+
+
+def value_of(operand):
+    """What NumPy gets for an operand: an array, a number."""
+    kind = type(operand)
+    if kind is rt.Scalar:
+        return np.float64(operand._value)
+    if kind is rt.Array:
+        return operand._array
+    return operand
+
+
+def array_of(operand) -> np.ndarray:
+    """The value of an operand as an array."""
+    return np.asarray(value_of(operand))
+
+
+def is_recorded(operand) -> bool:
+    """Whether a derivative with respect to the operand may be wanted."""
+    kind = type(operand)
+    if kind is rt.Scalar:
+        return operand._id >= 0
+    return kind is rt.Array and current(operand)._id >= 0
+
+
+def records(*operands) -> bool:
+    """Whether an operation on these operands is to be recorded."""
+    return rt.is_recording() and any([is_recorded(operand) for operand in operands])
+
+
+def differentiates(*operands) -> bool:
+    """Whether an operation on these operands may have a derivative: masks and indices have none."""
+    return records(*operands) and (
+        rt.trace() is None or any([is_recorded(o) and dtype_of(o) in FLOATS for o in operands])
+    )
+
+
+def dtype_of(operand) -> np.dtype:
+    return np.asarray(value_of(operand)).dtype
+
+
+def check_recordable(name: str, array: np.ndarray) -> None:
+    """Refuse a buffer that compiled code cannot read as the row of a tensor."""
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the tensor has dtype {array.dtype}; a derivative passes only "
+            "through float64 and float32: make it with dtype=float"
+        )
+    if not array.flags.aligned:
+        raise ValueError(
+            f"tapegrad.{name}: the elements do not lie at multiples of their size, as those of a "
+            "packed structured array; make a copy() of the tensor"
+        )
+
+
+def check_casting(name: str, dtype: np.dtype, target) -> None:
+    """Refuse a result that would not keep its kind where it is written in place, as NumPy does."""
+    if not np.can_cast(dtype, dtype_of(target), "same_kind"):
+        raise TypeError(
+            f"tapegrad.{name}: a result of dtype {dtype} cannot be written in place to a tensor of "
+            f"dtype {dtype_of(target)}; convert one of them with astype"
+        )
+
+
+def wrap(value):
+    """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
+    rt.start()
+    array = np.asarray(value)
+    if isinstance(value, np.generic) and value.dtype != np.float64:
+        array.flags.writeable = False
+    return rt.wrap(array)
+
+
+def scalar_of(operand):
+    """A recorded float64 tensor without axes as a scalar; other operands as they are."""
+    if type(operand) is rt.Array and operand._id >= 0 and operand._array.ndim == 0:
+        if operand._array.dtype == np.float64:
+            return rt.load(operand)
+    return operand
+
+
+def shape_of(operand) -> tuple[int, ...]:
+    return np.shape(value_of(operand))
+
+
+def name_of(operand) -> str:
+    """Dtype or type of an operand, for messages."""
+    value = value_of(operand)
+    return str(getattr(value, "dtype", type(value).__name__))

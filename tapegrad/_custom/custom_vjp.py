@@ -1,0 +1,262 @@
+"""Floor 5: `custom_vjp`, operations on arrays with value and adjoint compiled by the user."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .._core.codegen import forks, njit_adjoints
+from .._core.codegen.layout import ARRAY
+from .._core.ops import custom_call
+from .._core.ops.table import MOST_CODES, declare, users_name
+from .._core.tape import store
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import copy_tensor, in_dtype, unlisted, view_like
+from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
+from .._derivatives.recorded_reverse import RULES
+from .._derivatives.view_layouts import seen_as
+
+_lock = forks.lock()
+_NUMBER = (np.dtype(np.float64), 0)
+
+
+class CustomVjp:
+    """An operation on arrays made by `tg.custom_vjp`."""
+
+    def __init__(self, forward, backward, op):
+        self.forward, self.backward, self.op = forward, backward, op
+        self.__name__ = self.__qualname__ = forward.__name__
+        self.__doc__ = forward.__doc__
+        self._bridges: dict = {}
+
+    def __repr__(self):
+        return f"<tapegrad operation {self.__name__} with its own adjoint>"
+
+    def __reduce__(self):
+        return custom_vjp, (self.forward, self.backward)
+
+    def __call__(self, *operands):
+        items = [self._operand(k, unlisted(x)) for k, x in enumerate(operands)]
+        values = [value_of(item) for item in items]
+        given = self.forward(*[float(v) if np.ndim(v) == 0 and _is_float(v) else v for v in values])
+        outputs = self._outputs(given)
+        if records(*items):
+            made = self._record(items, values, outputs)
+        else:
+            plain = not any(map(is_tensor, operands))
+            made = [_number(y) if plain else wrap(y) for y in outputs]
+        return tuple(made) if isinstance(given, tuple) else made[0]
+
+    # --- operands and outputs -----------------------------------------------------------------
+
+    def _operand(self, k: int, x):
+        """An operand as it is recorded: a contiguous array, or a number."""
+        value = value_of(x)
+        if isinstance(value, (bool, np.bool_, int, np.integer)):
+            return int(value)
+        if not isinstance(value, (float, np.floating, np.ndarray)):
+            raise TypeError(
+                f"tapegrad.{self.__name__}: operand {k} has type {type(value).__name__}; it must "
+                "be a tensor, an array or a number"
+            )
+        if np.ndim(value) == 0:
+            return scalar_of(in_dtype(x, np.float64)) if is_recorded(x) else float(value)
+        if is_recorded(x):
+            return x if x._array.flags.c_contiguous else copy_tensor(x)
+        return np.array(value, order="C")  # a copy, since the caller may write to it
+
+    def _outputs(self, given) -> list[np.ndarray]:
+        """What forward has returned, as arrays of one dtype."""
+        found = [np.asarray(y) for y in (given if isinstance(given, tuple) else (given,))]
+        dtypes = {y.dtype for y in found}
+        if len(dtypes) != 1 or not dtypes <= set(FLOATS):
+            names = ", ".join(str(y.dtype) for y in found)
+            raise TypeError(
+                f"tapegrad.{self.__name__}: forward returned {names}; it must return float64 or "
+                "float32, the same for all outputs"
+            )
+        return found
+
+    # --- recording ----------------------------------------------------------------------------
+
+    def _record(self, items, values, outputs):
+        """One row; several outputs lie one after the other in its array."""
+        operands = [_kind(v) for v in values]
+        recorded = tuple(is_recorded(x) for x in items)
+        address = self._bridge(operands, tuple(_kind(y) for y in outputs), recorded)
+        if len(outputs) == 1:
+            whole = _own(outputs[0], values)
+            views = [whole]
+        else:
+            whole = np.concatenate([y.ravel() for y in outputs])
+            views = _parts(whole, outputs)
+        row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
+        if len(outputs) == 1:
+            return [scalar_of(row)]
+        return [scalar_of(view_like(row, view)) for view in views]
+
+    def _bridge(self, operands, outputs, recorded) -> int:
+        """The bridge for operands and outputs of these kinds, compiled at their first use."""
+        key = (*operands, None, *outputs, None, *recorded)
+        if key not in self._bridges:
+            with _lock:
+                compiled = _compiled(self.backward)
+                found = njit_adjoints.derivatives(compiled, (*outputs, *operands, *outputs))
+                wanted = self._wanted(operands, recorded, found)
+                self._bridges[key] = njit_adjoints.compile_bridge(
+                    compiled, operands, outputs, wanted
+                )
+        return self._bridges[key]
+
+    def _wanted(self, operands, recorded, found) -> list[bool]:
+        """Which derivatives are added to adjoints; errors for those that do not fit."""
+        if len(found) != len(operands):
+            raise TypeError(
+                f"tapegrad.{self.__name__}: backward returned {len(found)} derivatives for "
+                f"{len(operands)} operands; return a tuple with one for each, None for zero"
+            )
+        for k, (kind, returned) in enumerate(zip(operands, found, strict=True)):
+            if recorded[k] and returned is not None and not njit_adjoints.fits(returned, kind):
+                raise TypeError(
+                    f"tapegrad.{self.__name__}: backward returned {returned} for operand {k}, "
+                    f"which is {_words(kind)}; return floats of as many axes, or None for zero"
+                )
+        return [bool(r) and d is not None for r, d in zip(recorded, found, strict=True)]
+
+    def refusal(self, answer: int) -> Exception:
+        """What a bridge has answered, in words."""
+        name = f"tapegrad.{self.__name__}"
+        if answer == njit_adjoints.RAISED:
+            return RuntimeError(
+                f"{name}: backward raised an exception inside the reverse sweep; call it with the "
+                "same arrays to see which"
+            )
+        operand, axis = (answer & 0xFF) - 1, answer >> njit_adjoints.AXIS & 0xFF
+        return ValueError(
+            f"{name}: backward returned for operand {operand} an array of length "
+            f"{answer >> njit_adjoints.LENGTH} along axis {axis}, where the operand has another; return "
+            "one of the operand's shape"
+        )
+
+    # --- derivatives of derivatives -------------------------------------------------------------
+
+    def rule(self, walk, number: int, adjoint) -> None:
+        """The adjoint as an operation, where it has an adjoint itself."""
+        if not isinstance(self.backward, CustomVjp):
+            raise NotImplementedError(
+                f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
+                "of its backward; give custom_vjp one that is itself made by custom_vjp"
+            )
+        *operands, (_, count), _, (_, whole) = walk.operands(number)
+        operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
+        base = walk.base(number)
+        views = _parts(base, shapes) if count > 1 else [base]
+        adjoints = [scalar_of(seen_as(adjoint, base, view)) for view in views]
+        outputs = [scalar_of(view_like(whole, view)) for view in views]
+        parts = self.backward(*adjoints, *[x for _, x in operands], *outputs)
+        for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
+            if source >= 0:
+                walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
+
+
+def _own(output: np.ndarray, values) -> np.ndarray:
+    """An output as the array of a row: nobody else's, in C order."""
+    shared = any(isinstance(v, np.ndarray) and np.may_share_memory(output, v) for v in values)
+    free = output.flags.c_contiguous and output.flags.writeable and not shared
+    return output if free else np.array(output, order="C")
+
+
+def _parts(whole: np.ndarray, shapes) -> list[np.ndarray]:
+    """Views of a flat array that have the shapes of arrays, one after the other."""
+    ends = zip(shapes, np.cumsum([y.size for y in shapes]), strict=True)
+    return [whole[end - y.size : end].reshape(y.shape) for y, end in ends]
+
+
+def _is_float(value) -> bool:
+    return isinstance(value, (float, np.floating, np.ndarray))
+
+
+def _number(y):
+    return y if y.ndim else y[()]
+
+
+def _tuple(parts) -> tuple:
+    return parts if isinstance(parts, tuple) else (parts,)
+
+
+def _kind(value) -> njit_adjoints.Kind:
+    """How compiled code gets a value."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim
+    return (np.dtype(np.int64), 0) if isinstance(value, int) else _NUMBER
+
+
+def _words(kind: njit_adjoints.Kind) -> str:
+    dtype, ndim = kind
+    return f"an array of {dtype} with {ndim} axes" if ndim else "a number"
+
+
+def _compiled(backward):
+    return backward.forward if isinstance(backward, CustomVjp) else backward
+
+
+def custom_vjp(forward, backward) -> CustomVjp:
+    """An operation on arrays from two functions compiled with `numba.njit`: value and adjoint.
+
+    `forward` takes arrays and numbers and returns an array or number of float64 or float32, or a
+    tuple of such of one dtype. `backward` takes the adjoint of each output, then the operands, then
+    the outputs, and returns the derivative with respect to each operand, floats of its shape: a
+    tuple, or what is in it if there is one operand. None stands for zero. What has no axes comes as
+    a number. Both must leave their arguments as they are. The reverse sweep calls `backward`
+    without Python and without the interpreter lock.
+
+    A derivative of a derivative needs the adjoint of `backward`: give one that is itself made by
+    `custom_vjp`. Raises TypeError for functions that are not compiled, and where what they return
+    does not fit; ValueError from the sweep for a derivative of a wrong shape.
+
+    >>> import numba
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> @numba.njit
+    ... def total(x):
+    ...     s = 0.0
+    ...     for v in x:
+    ...         s += v * v
+    ...     return s
+    >>> @numba.njit
+    ... def total_adjoint(g, x, s):
+    ...     return 2.0 * g * x
+    >>> f = tg.custom_vjp(total, total_adjoint)
+    >>> tg.grad(f)(np.array([1.0, 2.0]))
+    array([2., 4.])
+    """
+    for what, function in (("forward", forward), ("backward", _compiled(backward))):
+        if not njit_adjoints.is_compiled(function):
+            raise TypeError(
+                f"tapegrad.custom_vjp: {what} is of type {type(function).__name__}; decorate it "
+                "with @numba.njit, so that the sweep can call it without Python"
+            )
+    return _made(forward, backward)
+
+
+@functools.cache
+def _made(forward, backward) -> CustomVjp:
+    """The operation of two functions: the same one each time."""
+    refusal = functools.partial(_refused, forward, backward)
+    with _lock:
+        name = users_name(forward.__name__)
+        op = declare(lambda code: custom_call.declaration(name, code, refusal))
+    if op is None:
+        raise RuntimeError(
+            f"tapegrad.custom_vjp: {MOST_CODES - 1} operations are declared; declare each once, "
+            "outside loops"
+        )
+    store.enter(op)
+    made = CustomVjp(forward, backward, op)
+    RULES[name] = made.rule
+    return made
+
+
+def _refused(forward, backward, answer: int) -> Exception:
+    return _made(forward, backward).refusal(answer)

@@ -1,0 +1,166 @@
+"""Floor 5: `elementwise`, scalar functions made operations like those of the table."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .._core.codegen import forks
+from .._core.codegen.layout import OPERANDS
+from .._core.ops.table import MOST_CODES, Pointwise, declare, users_name
+from .._core.tape import store
+from .._core.tensor.apply import apply
+from .ast_reader import Reader
+from .symbolic import Lines, Number, declaration
+
+_known: dict[tuple, Pointwise] = {}  # what an operation computes → the operation
+_lock = forks.lock()
+
+
+class Elementwise:
+    """An operation made of a scalar function by `tg.elementwise`; called with anything."""
+
+    def __init__(self, name: str, op: Pointwise, names, defaults, doc: str | None):
+        self.declaration = op
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        self._names, self._defaults = names, defaults
+        kind, none = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(name, kind, default=defaults.get(name, none)) for name in names]
+        )
+
+    def __call__(self, *operands, **named):
+        if named or len(operands) != len(self._names):
+            try:
+                bound = self.__signature__.bind(*operands, **named)
+            except TypeError as error:
+                raise TypeError(f"tapegrad.{self.__name__}: {error}") from None
+            bound.apply_defaults()
+            operands = bound.args
+        return apply(self.declaration.name, *operands)
+
+    def __repr__(self):
+        return f"<tapegrad operation {self.__name__}({', '.join(self._names)})>"
+
+    def __reduce__(self):
+        """The operation itself travels, not the function: another process needs no source."""
+        op = self.declaration
+        content = (self.__name__, len(op.inputs), op.value, op.slopes, op.steps)
+        return operation_of, (content, self._names, self._defaults, self.__doc__)
+
+
+def operation_of(content, names, defaults, doc):
+    """The operation that a pickle, or a function read just now, describes."""
+    return Elementwise(content[0], _declared(*content), names, defaults, doc)
+
+
+def elementwise(function=None, *, slopes=None):
+    """Make a scalar function an operation: one compiled loop, one row, its derivative found.
+
+    `function` takes numbers and returns one. Its text is read, not run: arithmetic, comparisons,
+    conditional expressions, `if`, assignments, loops over constants, the functions of `math` and
+    NumPy that are in the table of operations, those of `scipy.special` there, other functions of
+    the same sort. Constants come from around the function and are those of the moment when it is
+    declared. The result takes tensors, arrays and numbers, broadcasts as NumPy does, computes as
+    NumPy does (no exceptions: 1 / 0 is ∞), and can be differentiated to any order.
+
+    Its slopes are found by the chain rule from those of the table. `slopes`, a list of one function
+    per input, gives them instead: each takes the inputs, and the value after them if it has one
+    parameter more.
+
+    Works as a decorator, with and without arguments. Arrays of float32 stay so; at most 8 inputs.
+    Raises TypeError, which names the line, for what cannot be read.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> @tg.elementwise
+    ... def huber(x, d):
+    ...     return 0.5 * x * x if abs(x) < d else d * (abs(x) - 0.5 * d)
+    >>> huber(np.array([-0.5, 3.0]), 1.0)
+    array([0.125, 2.5  ])
+    >>> tg.grad(lambda x: np.sum(huber(x, 1.0)))(np.array([-0.5, 3.0]))
+    array([-0.5,  1. ])
+    """
+    if function is None:
+        return functools.partial(elementwise, slopes=slopes)
+    function = getattr(function, "py_func", function)  # one that Numba has compiled
+    if not inspect.isfunction(function):
+        raise TypeError(
+            f"tapegrad.elementwise: the function is of type {type(function).__name__}; give one "
+            "that is written in Python with def or lambda"
+        )
+    names, defaults = _inputs_of(function)
+    content = _content(function, names, slopes)
+    return operation_of(content, names, defaults, inspect.getdoc(function))
+
+
+def _inputs_of(function):
+    """Names of the inputs, and the values of those that may be left out."""
+    parameters = _parameters(function)
+    plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    if not plain or not 1 <= len(parameters) <= OPERANDS:
+        raise TypeError(
+            f"tapegrad.elementwise: {function.__name__}{inspect.signature(function)} must have 1 "
+            f"to {OPERANDS} plain parameters; put several values in constants around it"
+        )
+    names = tuple(p.name for p in parameters)
+    return names, {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def _content(function, names, given):
+    """Name, number of inputs, value, slopes and steps of the operation of a function."""
+    lines = Lines()
+    inputs = [Number(f"a{k}") for k in range(len(names))]
+    reader = Reader(function, lines)
+    out = reader.number(reader.run(inputs), reader.tree)
+    if given is None:
+        slopes = lines.slopes(out, inputs)
+    else:
+        slopes = _given_slopes(reader, given, inputs, out)
+    name = function.__name__ if function.__name__.isidentifier() else "elementwise"
+    return (name, len(names), *declaration(lines, out, slopes))
+
+
+def _given_slopes(reader, given, inputs, out):
+    if len(given) != len(inputs):
+        raise TypeError(
+            f"tapegrad.elementwise: {reader.function.__name__} has {len(inputs)} inputs, slopes= "
+            f"has {len(given)} functions; give one for each input"
+        )
+    found = []
+    for slope in given:
+        code = getattr(slope, "py_func", slope)
+        has_value = inspect.isfunction(code) and len(_parameters(code)) > len(inputs)
+        result = reader.call(reader.tree, slope, [*inputs, out] if has_value else inputs)
+        found.append(str(reader.number(result, reader.tree)))
+    return found
+
+
+def _parameters(function):
+    return inspect.signature(function).parameters.values()
+
+
+def _declared(name, count, value, slopes, steps) -> Pointwise:
+    """The operation of this content: the one that is there, or a new one."""
+    content = (name, count, value, slopes, steps)
+    with _lock:
+        if content in _known:
+            return _known[content]
+        inputs = tuple(f"a{k}" for k in range(count))
+        called = users_name(name)
+        text = f"{called}, an operation of a user's"
+
+        def make(code):
+            domain = ((-2.0, 2.0),) * count
+            return Pointwise(called, inputs, value, slopes, text, domain, "", "", code, steps)
+
+        op = declare(make)
+        if op is None:
+            raise RuntimeError(
+                f"tapegrad.elementwise: {MOST_CODES - 1} operations are declared; declare each "
+                "once, outside loops, and pass what changes as an input"
+            )
+        store.enter(op)
+        _known[content] = op
+        return op

@@ -1,0 +1,1 @@
+"""Derivatives that are recorded themselves, and forward mode."""

@@ -1,0 +1,156 @@
+"""Floor 5: arguments of a function made inputs of the tape, in whatever structure they come."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.codegen.layout import LEAF
+from .._core.tape.reverse_sweep import Sweep
+from .._core.tensor import buffer_pool
+from .._core.tensor import runtime as rt
+from .._core.tensor.apply import apply
+from .._core.tensor.copies import unlisted
+from .._core.tensor.values import FLOATS, is_recorded, value_of
+
+
+def tree_leaves(tree, path="") -> list:
+    """Values in nested tuples, lists and dicts, each with its place."""
+    if isinstance(tree, dict):
+        return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
+    if isinstance(tree, (tuple, list)):
+        return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
+    return [(path, tree)]
+
+
+def tree_build(tree, values):
+    """A tree of the same structure with values taken from an iterator."""
+    if isinstance(tree, dict):
+        return {key: tree_build(item, values) for key, item in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[tree_build(item, values) for item in tree])
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(tree_build(item, values) for item in tree)
+    return next(values)
+
+
+class InputTensors:
+    """Inputs of the tape, with their derivatives after a sweep."""
+
+    def __init__(self, tensors: list):
+        self.tensors = tensors
+
+    def prepare(self, sweep: Sweep) -> None:
+        """Let the sweep write the adjoints of arrays where they are returned from."""
+        self.adjoints = [
+            None if type(tensor) is rt.Scalar else sweep.adopt(tensor) for tensor in self.tensors
+        ]
+
+    def read(self, sweep: Sweep) -> list[np.ndarray]:
+        """Adjoints of the inputs, each of shape (seeds, …)."""
+        return [
+            np.array([sweep.scalar(tensor, k) for k in range(sweep.seeds)]) if a is None else a
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+    def flat(self, sweep: Sweep) -> list:
+        """Derivatives for the one seed, in the order of the tensors."""
+        return [
+            sweep.scalar(tensor) if a is None else plain(a[0])
+            for tensor, a in zip(self.tensors, self.adjoints, strict=True)
+        ]
+
+
+class Inputs(InputTensors):
+    """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
+
+    def __init__(self, name: str, args, argnums):
+        self.single = isinstance(argnums, (int, np.integer))
+        self._order: list[int] | None = None  # of results, where an argument is named twice
+        named = self._named(name, len(args), argnums)
+        self.trees = [args[number] for number in named]
+        super().__init__([])
+        self.nested = False  # whether an argument is itself recorded
+        made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
+        replaced = list(args)
+        for number, tree in zip(named, made, strict=True):
+            replaced[number] = tree
+        self.args = tuple(replaced)
+
+    def _named(self, name: str, count: int, argnums) -> list[int]:
+        """Which of the arguments are inputs, each once."""
+        numbers = [argnums] if self.single else list(argnums)
+        for number in numbers:
+            if not -count <= number < count:
+                raise ValueError(
+                    f"tapegrad.{name}: argnums {number} is out of range, the function got "
+                    f"{count} positional arguments"
+                )
+        if len(numbers) == 1:
+            return numbers
+        numbers = [number % count for number in numbers]
+        named = list(dict.fromkeys(numbers))
+        if len(named) < len(numbers):
+            self._order = [named.index(number) for number in numbers]
+        return named
+
+    def _record(self, name, tree):
+        if isinstance(tree, (np.ndarray, float)):
+            return [self._input(name, "", tree)]
+        return [self._input(name, place, value) for place, value in tree_leaves(tree)]
+
+    def _input(self, name, place, value):
+        rt.start()
+        if is_recorded(value):
+            tensor = apply("multiply", value, 1.0)
+            self.nested = True
+        elif isinstance(value, (float, int)) and not isinstance(value, bool):
+            tensor = rt.scalar_leaf(float(value))
+        else:
+            array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
+            tensor = array_input(name, place, buffer_pool.copy_of(array))
+        self.tensors.append(tensor)
+        rt.note_input(tensor._id)
+        return tensor
+
+    def gradients(self, sweep: Sweep):
+        """Derivatives for the one seed, in the structure of the arguments."""
+        return self.build(iter(self.flat(sweep)))
+
+    def build(self, values):
+        """Values in the structure of the arguments."""
+        results = [tree_build(tree, values) for tree in self.trees]
+        if self._order is not None:
+            return tuple([results[k] for k in self._order])
+        return results[0] if self.single else tuple(results)
+
+
+def array_input(name, place, array):
+    """An array argument, which is ours, as an input."""
+    if array.dtype.kind in "iu":
+        array = array.astype(np.float64)
+    if array.dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: the argument{place} has dtype {array.dtype}; it must hold real "
+            "numbers (float64 or float32)"
+        )
+    if array.ndim == 0 and array.dtype == np.float64:
+        return rt.scalar_leaf(float(array))
+    return rt.row(LEAF, array)
+
+
+def plain(value):
+    """A result as the caller expects it: a float for a scalar, else an array."""
+    value = np.asarray(value)
+    return value.item() if value.ndim == 0 else value
+
+
+def scalar_output(name, out) -> np.ndarray:
+    """The value of an output that must be one number."""
+    value = np.asarray(value_of(out))
+    if value.size != 1 or value.dtype.kind not in "fiub":
+        kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__
+        raise ValueError(
+            f"tapegrad.{name}: the function returned {kind}; a gradient is of a scalar: reduce it, "
+            "for instance with sum(), or use jacobian or elementwise_grad"
+        )
+    return value

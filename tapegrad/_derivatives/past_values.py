@@ -1,0 +1,108 @@
+"""Floor 5: walks over rows that find buffers as they were at the time of each row.
+
+A buffer that has been written since is copied when its values are first asked for, and the newer
+writes are undone in the copy; they are done again there as the walk goes on. The memory of the
+user's tensors is not touched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.tape.tape import bounds
+from .tape_walk import Walk, placed
+
+
+class _Past:
+    """A buffer as it was: a copy, and the writes that are not in it, oldest last."""
+
+    def __init__(self, memory: np.ndarray):
+        self.memory = memory
+        self.newer: list[tuple[int, np.ndarray]] = []  # the row, and what it wrote
+
+
+class Rewound(Walk):
+    """Rows with the values that they had read."""
+
+    def __init__(self, stops):
+        super().__init__(stops)
+        self.now = -1  # the row that the walk is at
+        self._pasts: dict[int, _Past] = {}
+
+    def then(self, source: int, what):
+        """What `read` has found, as a plain value of the time of the row that the walk is at."""
+        if source < 0:
+            return what
+        if what is None:
+            return self.number(source)
+        past = self._past(source)
+        return what if past is None else placed(past.memory, self.base(source), what)
+
+    def wrote(self, number: int) -> np.ndarray:
+        """What the row that the walk is at, which is a write, has written."""
+        past = self._past(self.reader.buffer_written(number))
+        assert past is not None
+        return past.newer[-1][1]
+
+    def key(self, number: int, view: np.ndarray) -> tuple:
+        """The key by which a write writes its view: all of it, or picked elements."""
+        picked = self.read(number)[3:]
+        return np.unravel_index(picked[0][1], view.shape) if picked else (...,)
+
+    def _past(self, buffer: int) -> _Past | None:
+        """The buffer as it was, None if it is so still."""
+        past, now = self._pasts.get(buffer), self.reader.time(self.now)
+        if past is None:
+            writes = self.reader.writes(buffer)
+            if not writes or self.reader.time(writes[-1]) < now:
+                return None
+            past = self._pasts[buffer] = _Past(self._copy(buffer))
+            for number in reversed(writes):
+                if self.reader.time(number) < now:
+                    break
+                place, key = self._place(buffer, number)
+                past.newer.append((number, place[key].copy()))
+                place[key] = self.read(number)[1][1]
+        while past.newer and self.reader.time(past.newer[-1][0]) < now:
+            number, after = past.newer.pop()
+            place, key = self._place(buffer, number)
+            place[key] = after
+        return past
+
+    def _copy(self, buffer: int) -> np.ndarray:
+        base = self.base(buffer)
+        low, high = bounds(base)
+        memory = np.zeros((high - low) // base.itemsize if base.size else 0, base.dtype)
+        placed(memory, base, base)[...] = base
+        return memory
+
+    def _place(self, buffer: int, number: int) -> tuple[np.ndarray, tuple]:
+        """Where in the copy of a buffer a row writes."""
+        view = self.read(number)[0][1]
+        return placed(self._pasts[buffer].memory, self.base(buffer), view), self.key(number, view)
+
+
+class Before(Rewound):
+    """One row in a sweep that has passed newer ones, with the values that it had read.
+
+    What the writes among those have written is not known any more, what they replaced is.
+    """
+
+    def at(self, number: int) -> Before:
+        """The same walk at another row; only from call to call what it has found is kept."""
+        self.now = number
+        self._pasts = {}
+        return self
+
+    def value(self, number: int, source: int, what):
+        """What a row has read from another, as a plain value."""
+        return self.then(source, what)
+
+    def _stored(self, source: int) -> tuple[int, Any]:
+        return super()._stored(source) if source >= 0 else (-1, None)
+
+    @staticmethod
+    def _referred(what, source, tag):
+        return Rewound._referred(what, max(int(source), -1), tag)

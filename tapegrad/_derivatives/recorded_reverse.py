@@ -1,0 +1,255 @@
+"""Floor 5: derivatives that are themselves recorded, by writing the adjoint of each row as rows.
+
+The rules are those that the compiled sweep uses: for rows of scalars compiled themselves, for
+arrays called with tensors, which costs Python per row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.codegen import layout
+from .._core.operations import PUBLIC
+from .._core.ops.table import Pointwise, find
+from .._core.tape import store
+from .._core.tape.adjoint_recorder import Writing
+from .._core.tape.dependence import dependence_of
+from .._core.tape.reverse_sweep import FreedError
+from .._core.tape.tape import USED_UP, Reader, name_of_row, needed
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import pack
+from .._core.tensor.indexing import deposit
+from .._core.tensor.values import dtype_of, is_recorded, shape_of, value_of
+from .functionalization import without_writes
+from .infinities import product, settled
+from .tape_walk import Walk, elements, evaluate, tensor_at
+from .view_layouts import cast, in_zeros, seen_as
+from .vjp_rules import RULES as STRUCTURAL
+
+
+def unbroadcast(adjoint, shape):
+    """Sum an adjoint over the axes along which an operand of `shape` was repeated."""
+    own = np.shape(value_of(adjoint))
+    extra = len(own) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        extra + k for k, n in enumerate(shape) if n == 1 and own[extra + k] != 1
+    )
+    if axes:
+        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
+    return PUBLIC["reshape"](adjoint, shape) if extra else adjoint
+
+
+class Differentiation(Walk):
+    """The adjoints of rows, as tensors, while the rows are walked backwards.
+
+    Rows of scalars are taken in compiled code (`tape.writing`), those of arrays by the rules here.
+    """
+
+    def __init__(self, stops, writing: Writing):
+        super().__init__(stops)
+        self.writing = writing
+        self.adjoints: dict = {}  # of arrays
+
+    def add(self, number: int, view, adjoint) -> None:
+        """Add to the adjoint of a row, or of the part of its buffer that `view` is."""
+        if not self.writing.marks[number]:
+            return  # no input is behind it
+        base = self.base(number)
+        if base is None:
+            self._add_to_scalar(number, adjoint)
+            return
+        if view is not None and not rt.same_place(view, base):
+            adjoint = in_zeros(base, view, adjoint)
+        adjoint = cast(adjoint, base.dtype)
+        before = self.adjoints.get(number)
+        self.adjoints[number] = adjoint if before is None else before + adjoint
+        self.writing.set(number, -1)
+
+    def _add_to_scalar(self, number: int, adjoint) -> None:
+        before = self.adjoint(number)
+        adjoint = adjoint if before is None else before + adjoint
+        if type(adjoint) is rt.Array and is_recorded(adjoint):
+            adjoint = rt.load(adjoint.astype(np.float64))
+        recorded = type(adjoint) is rt.Scalar
+        row = adjoint._id if recorded else -1
+        self.writing.set(number, row, float(value_of(adjoint)))
+
+    def adjoint(self, number: int):
+        """The adjoint of a row so far as a tensor or a number, None if nothing has reached it."""
+        base = self.base(number)
+        if base is None:
+            found = self.writing.adjoint(number)
+            return None if found is None else _scalar(*found)
+        if noted := self.writing.noted.pop(number, None):
+            self.add(number, None, _deposited(base, np.concatenate(noted)))
+        return self.adjoints.get(number)
+
+    def run(self, outputs, seeds) -> None:
+        """Walk back from `outputs`, whose adjoints are `seeds`."""
+        for output, seed in zip(outputs, seeds, strict=True):
+            self.add(output._id, output._array if type(output) is rt.Array else None, seed)
+        try:
+            self.writing.run(self.rule)
+        except FreedError:
+            raise RuntimeError(USED_UP) from None
+
+    def rule(self, number: int) -> None:
+        """Write the adjoint of a row of arrays."""
+        name = name_of_row(self.reader, number)
+        if name not in RULES and not isinstance(find(name), Pointwise):
+            raise NotImplementedError(
+                f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
+                "write the function without it, or take first derivatives only"
+            )
+        RULES.get(name, pointwise_rule)(self, number, self.adjoint(number))
+
+
+def _scalar(row: int, value: float):
+    return tensor_at(row, None, value) if row >= 0 else np.float64(value)
+
+
+def _deposited(base: np.ndarray, loads: np.ndarray):
+    """What reads of single cells add to the adjoint of their buffer."""
+    places = np.zeros(1, np.int64)
+    for n, stride in zip(base.shape, base.strides, strict=True):
+        places = np.add.outer(places, np.arange(n) * stride).ravel()
+    order = np.argsort(places)
+    picked = order[np.searchsorted(places[order], loads["place"] * 4)]
+    pairs = zip(loads["row"].tolist(), loads["value"].tolist(), strict=True)
+    adjoints = pack(*[_scalar(*pair) for pair in pairs], shape=(len(loads),))
+    return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
+
+
+def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
+    """Adjoint times slope, for each operand."""
+    *operands, (_, out) = walk.operands(number)
+    declaration = find(name_of_row(walk.reader, number))
+    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
+    pairs = zip(operands, declaration.slopes, strict=True)
+    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
+    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
+    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
+        part = product(adjoint, slope)
+        view = tensor._array if type(tensor) is rt.Array else None
+        shape = np.shape(value_of(tensor))
+        part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
+        walk.add(source, view, part)
+
+
+def sum_rule(walk, number, adjoint):
+    (source, tensor), *_ = walk.operands(number)
+    walk.add(source, tensor._array, PUBLIC["broadcast_to"](adjoint, tensor.shape))
+
+
+def link_rule(walk, number, adjoint):
+    *pairs, (_, out) = walk.operands(number)
+    base = walk.base(number)
+    for (source, tensor), (_, target) in zip(pairs[::2], pairs[1::2], strict=True):
+        walk.add(source, tensor._array, seen_as(adjoint, base, target))
+
+
+def pack_rule(walk, number, adjoint):
+    *operands, _ = walk.operands(number)
+    flat = PUBLIC["reshape"](adjoint, (-1,))
+    for k, (source, _) in enumerate(operands):
+        if source >= 0:
+            walk.add(source, None, flat[k])
+
+
+def deposit_rule(walk, number, adjoint):
+    (source, tensor), (_, picked), _ = walk.operands(number)
+    if source >= 0:  # else the positions alone are recorded, in a trace
+        walk.add(source, tensor._array, elements(adjoint, picked))
+
+
+def convert_rule(walk, number, adjoint):
+    (source, tensor), _ = walk.operands(number)
+    walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
+
+
+def computed_rule(walk, number, adjoint):
+    """A mask or an index of a traced function has no derivative."""
+
+
+def gather_rule(walk, number, adjoint):
+    (source, tensor), (_, picked), _ = walk.operands(number)
+    if source < 0:
+        return
+    shape = tensor._array.shape
+    size = int(np.prod(shape, dtype=np.int64))
+    spread = deposit(adjoint, picked, size)
+    walk.add(source, tensor._array, PUBLIC["reshape"](spread, shape))
+
+
+RULES = {
+    **STRUCTURAL,
+    "computed": computed_rule,
+    "sum": sum_rule,
+    "link": link_rule,
+    "pack": pack_rule,
+    "convert": convert_rule,
+    "gather": gather_rule,
+    "deposit": deposit_rule,
+}
+
+
+def recorded_adjoints(outputs, seeds, inputs) -> list:
+    """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
+    found = adjoints_if_reached(outputs, seeds, inputs)
+    return [
+        PUBLIC["zeros"](shape_of(tensor), dtype_of(tensor)) if adjoint is None else adjoint
+        for tensor, adjoint in zip(inputs, found, strict=True)
+    ]
+
+
+def adjoints_if_reached(outputs, seeds, inputs) -> list:
+    """Adjoints of `inputs` as recorded tensors, None where the outputs do not depend on them.
+
+    What lies behind an input does not get what passes through it.
+    """
+    return settled(lambda: _reached_adjoints(outputs, seeds, inputs))
+
+
+def _reached_adjoints(outputs, seeds, inputs) -> list:
+    stops = [tensor._id for tensor in inputs]
+    with _writing(outputs, stops) as writing:
+        if not writing.meets_writes:
+            return _adjoints(writing, outputs, seeds, inputs)
+    outputs = without_writes(outputs, stops)
+    with _writing(outputs, stops) as writing:
+        return _adjoints(writing, outputs, seeds, inputs)
+
+
+def _writing(outputs, stops) -> Writing:
+    trace, left = rt.trace(), layout.LEFT_NONE
+    if trace is not None:  # a program meets other values than compiled code sees here
+        left = layout.LEFT_ALL if trace.careful else layout.LEFT_CHOICES
+    return Writing(stops, dependence_of([output._id for output in outputs])[1], left)
+
+
+def _adjoints(writing, outputs, seeds, inputs) -> list:
+    stops = [tensor._id for tensor in inputs]
+    walk = Differentiation(stops, writing)
+    walk.run(outputs, seeds)
+    return [walk.adjoint(number) for number in stops]
+
+
+def depends_on_others(outputs, inputs) -> bool:
+    """Whether the outputs depend on an input that is not among `inputs`.
+
+    Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
+    inputs of a transform that is over are constants by now.
+    """
+    chunks = list(store.input_slots)  # of inputs that another thread makes now they cannot depend
+    found, _ = dependence_of([output._id for output in outputs])
+    others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
+    return any(map(found.has, chunks)) or bool(found.rows[[*others]].any())
+
+
+def reached(output, inputs) -> list[bool]:
+    """For each input, whether an output depends on it through recorded operations."""
+    if not is_recorded(output):
+        return [False for _ in inputs]
+    stops = {tensor._id for tensor in inputs}
+    found = set(needed(Reader(), [output._id], stops))
+    return [tensor._id in found for tensor in inputs]

@@ -1,0 +1,172 @@
+"""Floor 5: rows of the tape read as operations on tensors, for derivatives written as rows.
+
+What a walk over the tape needs whatever its direction: the operands of a row, the buffer that it
+owns, and the slopes of the table evaluated on tensors.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import types
+from typing import Any
+
+import numpy as np
+
+from .._core.codegen import layout
+from .._core.operations import PUBLIC
+from .._core.tape import store
+from .._core.tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
+from .._core.tape.workspace import UnknownError
+from .._core.tensor import runtime as rt
+
+
+def _select(condition, x, y):
+    """The rule's `select`: by value where the condition is one, else recorded."""
+    if isinstance(condition, (bool, np.bool_)):
+        return x if condition else y
+    return PUBLIC["where"](condition, x, y)
+
+
+_NAMES = {"np": types.SimpleNamespace(**PUBLIC), "select": _select}
+
+
+@functools.cache
+def _compiled(text: str):
+    return compile(text, text, "eval")
+
+
+def evaluate(declaration, slopes, values) -> list:
+    """Slopes of an operation, with the values of its names in a mapping.
+
+    The mapping gets the values of the steps that the slopes read.
+    """
+    with np.errstate(all="ignore"):
+        for name, text in declaration.needed(*slopes):
+            values[name] = eval(_compiled(text), _NAMES, values)  # the text is the table's
+        return [eval(_compiled(slope), _NAMES, values) for slope in slopes]
+
+
+def tensor_at(number: int, array=None, value: float = 0.0):
+    """A tensor on a recorded row: its scalar, or a view of its buffer."""
+    chunk = int(store.table[number >> layout.ROWS_BITS])
+    if array is None:
+        return rt.scalar_at(value, number, chunk)
+    return rt.attach(rt.wrap(array), number, chunk)
+
+
+def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -> np.ndarray:
+    """The part of `memory` that `view` is of `base`.
+
+    `memory` holds what has the layout of `base`, `lead` times one after the other if it is given;
+    then the result has that axis first.
+    """
+    low, high = bounds(base)
+    fits = memory.flags.c_contiguous and memory.dtype == base.dtype == view.dtype
+    if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
+        raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
+    shape = (*lead, *view.shape)
+    if not view.size:
+        return np.ndarray(shape, memory.dtype, memory)
+    offset = view.__array_interface__["data"][0] - low
+    strides = (*[high - low for _ in lead], *view.strides)
+    return np.ndarray(shape, memory.dtype, memory, offset, strides)
+
+
+def elements(x, key):
+    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
+    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
+    return (rt.wrap(np.asarray(x)) if plain else x)[key]
+
+
+class Walk:
+    """Rows, by number, with the arrays and operands that they have."""
+
+    def __init__(self, stops):
+        self.reader = Reader()
+        self.stops = set(stops)
+
+    def base(self, number: int):
+        """The array of a row, None where its value is a scalar, such as that of a sum."""
+        op = int(self.reader.row(number)["op"])
+        if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
+            return None
+        for last in self.reader.references(number)[-1:]:
+            if int(last["tag"]) == layout.TAG_ARRAY:
+                return array_at(last["what"])
+        return None
+
+    def shape(self, number: int) -> tuple[int, ...]:
+        base = self.base(number)
+        return () if base is None else base.shape
+
+    def number(self, number: int) -> np.float64:
+        """The value of a scalar row."""
+        return np.float64(self.reader.row(number)["value"])
+
+    def read(self, number: int) -> list:
+        """Operands of a row, then its output, as (row, what).
+
+        What is a view of the row's array, or None for a scalar row; the row of a constant is −1.
+        """
+        row = self.reader.row(number)
+        if int(row["op"]) > layout.ARRAY:
+            return [self._referred(*reference) for reference in self.reader.references(number)]
+        if int(row["op"]) == layout.LOAD:
+            return [self._cell(row), (number, None)]
+        if int(row["op"]) == layout.STORE:
+            return [self._cell(row), (-1, np.float64(row["value"])), self._stored(int(row["c"]))]
+        kind = int(row["op"]) & 3
+        operands: list = [(int(row["a"]), None)]
+        if kind == layout.ROW_ROW and row["b"] >= 0:
+            operands.append((int(row["b"]), None))
+        elif kind == layout.ROW_CONSTANT:
+            operands.append((-1, np.float64(constant_of(row))))
+        elif kind == layout.CONSTANT_ROW:
+            operands.insert(0, (-1, np.float64(constant_of(row))))
+        return [*operands, (number, None)]
+
+    def _cell(self, row) -> tuple[int, np.ndarray]:
+        """The cell that a LOAD or STORE names."""
+        source = int(row["a"])
+        return source, cell_of(self.base(source), int(row["b"]))
+
+    def _stored(self, source: int) -> tuple[int, Any]:
+        """What a STORE has written."""
+        if source < -1:
+            raise RuntimeError(USED_UP)
+        number = int(self.reader.row(source)["op"]) == layout.NUMBER
+        return (-1, self.number(source)) if number else (source, None)
+
+    @staticmethod
+    def _referred(what, source, tag):
+        source, tag = int(source), int(tag)
+        if source < -1:  # what a write has written, once a sweep has passed it
+            raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)
+        if tag == layout.TAG_ARRAY:
+            return source, array_at(what)
+        if tag == layout.TAG_SCALAR:
+            return source, None
+        if tag == layout.TAG_CONSTANT:
+            return -1, np.int64(what).view(np.float64)
+        if tag == layout.TAG_OBJECT:
+            return -1, object_at(what)
+        return -1, int(what)
+
+    def tensor(self, source: int, what):
+        """What `read` has found as a tensor on its row; constants as they are."""
+        if source < 0:
+            return what
+        return tensor_at(source, what, 0.0 if what is not None else float(self.number(source)))
+
+    def value(self, number: int, source: int, what):
+        """What a row has read from another, as a tensor."""
+        return self.tensor(source, what)
+
+    def operands(self, number: int) -> list:
+        """Operands and output of a row as (row, tensor), (−1, constant) for what has none."""
+        return [(source, self.tensor(source, what)) for source, what in self.read(number)]
+
+    def output(self, number: int):
+        """The value of a row as a tensor on it."""
+        return self.tensor(number, self.base(number))

@@ -1,0 +1,236 @@
+"""A program that can be run: plans of calls of its parts, and memory for runs."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import weakref
+
+import numpy as np
+
+from ..._core.codegen import forks
+from ..._core.ops.table import BY_CODE
+from ..replay import driver, njit_calls, run_layout
+from ..replay.clearing import clearing
+from ..replay.moves import slots_of
+from ..replay.parts import Part, Run
+from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
+from ..._core.tensor import buffer_pool
+from .sum_chains import sum_chains
+from .assembly import Parts
+from .scalarization import spread
+
+#: More operations on numbers after the last element-wise step are not looked through.
+_FEW = 64
+_word = ctypes.c_int64
+_words: list[weakref.ref] = []  # of all programs
+_C_MAKE = ctypes.CFUNCTYPE(_word)
+Call = tuple[int, Part]
+
+
+def table(objects: list):
+    """Addresses of objects in memory, 0 for None."""
+    return (_word * len(objects))(*[0 if one is None else id(one) for one in objects])
+
+
+class Program:
+    """A program, compiled; any number of threads may run it.
+
+    With `native` its steps are compiled to code of their own; with `cut` long loops in it keep what
+    they carry at intervals only. `source` is what it was made of.
+    """
+
+    def __init__(
+        self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
+    ):
+        self.source = source or code
+        self.code = code = spread(code) if native else code
+        self.native = native
+        self.parts = Parts(code, native, cut)
+        self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
+        self.words = np.zeros(driver.WORDS, np.int64)
+        _words.append(weakref.ref(self.words, _words.remove))
+        self._keep: list[np.ndarray] = []
+        self._fill_words()
+        self.address = self.words.ctypes.data
+        self.compiled = driver.compiled()
+        self._runs: list[Run] = []
+        self._pooled: list[Run] = []  # of those that compiled code takes
+        pool = np.zeros(driver.POOL_SIZE, np.int64)
+        self._make = _C_MAKE(self._new_run)
+        self._keep.append(pool)
+        self.words[driver.POOL // 8] = pool.ctypes.data
+        self.words[driver.NEW_RUN // 8] = ctypes.cast(self._make, ctypes.c_void_p).value or 0
+
+    # --- making -------------------------------------------------------------------------------
+
+    def _fill_words(self) -> None:
+        code, steps = self.code, range(len(self.code.steps))
+        reverse = [call for k in steps[::-1] for call in self._reverse(k)]
+        inputs = [self._input_words(one.view) for one in code.inputs]
+        tables = (
+            (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
+            (driver.AHEAD_PLAN, _plan([call for k in steps for call in self._ahead(k)])),
+            (driver.REVERSE_PLAN, _plan(reverse)),
+            (driver.GRADIENT_PLAN, _plan(self._gradient_plan())),
+            (driver.CLEARS, self.parts.touched()),
+            (driver.INPUTS, np.array(inputs, np.int64).reshape(-1, driver.INPUT_WORDS)),
+        )
+        for word, rows in tables:
+            self._keep.append(rows)
+            self.words[word // 8] = rows.ctypes.data
+            self.words[word // 8 + 1] = len(rows)
+        result = code.outputs[0].view.offset if code.outputs else NOTHING
+        self.words[driver.RESULT // 8] = result
+
+    def _input_words(self, view: View) -> tuple[int, ...]:
+        shape = np.array(view.shape, np.int64)
+        self._keep.append(shape)
+        zeroed = view.base not in self.parts.fresh
+        place = (view.offset, view.size, view.shape != (), view.base, zeroed)
+        return (*place, len(shape), shape.ctypes.data)
+
+    def _forward(self, k: int) -> list[Call]:
+        """The calls of a step."""
+        return [(part.forward, part) for part in self.parts.of[k]]
+
+    def _ahead(self, k: int) -> list[Call]:
+        """The same, before its calls in reverse."""
+        return [(part.ahead or part.forward, part) for part in self.parts.of[k]]
+
+    def _reverse(self, k: int) -> list[Call]:
+        """The calls of a step in reverse."""
+        clears = [(one.forward, one) for one in self._clears.get(k, [])]
+        return [(part.reverse, part) for part in self.parts.of[k][::-1]] + clears
+
+    def _gradient_plan(self) -> list[Call]:
+        """Values and adjoints.
+
+        Where the steps after an element-wise one have slopes that depend on nothing, their adjoints
+        come first, so that this one is gone through only once.
+        """
+        steps, constant = self.code.steps, self.parts.wanted.constant
+        last = len(steps)
+        while last > 0 and is_linear(steps[last - 1], constant):
+            last -= 1
+        pivot = last - 1
+        both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
+        if not both:
+            order = range(len(steps))
+            forward = [call for k in order for call in self._ahead(k)]
+            return forward + [call for k in order[::-1] for call in self._reverse(k)]
+        before, after = range(pivot), range(last, len(steps))
+        clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
+        return [
+            *[call for k in before for call in self._ahead(k)],
+            *[call for k in after[::-1] for call in self._reverse(k)],
+            *[(part.both, part) for part in both],
+            *clears,
+            *[call for k in after for call in self._forward(k)],
+            *[call for k in before[::-1] for call in self._reverse(k)],
+        ]
+
+    # --- running ------------------------------------------------------------------------------
+
+    def begin(self) -> Run:
+        """Memory for one evaluation, to be given to `end`."""
+        with contextlib.suppress(IndexError):  # another thread may have taken the last
+            return self._runs.pop()
+        run = Run(self.parts.slots, len(self.code.inputs) + 1, self)
+        for slot, values in self.code.constants:
+            run.values[slot : slot + len(values)] = values
+        return run
+
+    def end(self, run: Run) -> None:
+        self._runs.append(run)
+
+    def _new_run(self) -> int:
+        """Memory for compiled code, which keeps it."""
+        run = self.begin()
+        self._pooled.append(run)
+        return run.address
+
+    def forward(self, run: Run, objects: list, ahead: bool = False) -> int:
+        """Compute values from floats and float64 arrays in C order; returns why it stopped.
+
+        `ahead` says that `reverse` is going to follow: it is faster then.
+        """
+        given = table(objects)
+        return self.compiled["value"](run.address, self.address, ctypes.addressof(given), ahead)
+
+    def gradients(self) -> list:
+        """New arrays for the derivatives of the inputs; None for data."""
+        inputs = self.code.inputs
+        return [buffer_pool.empty(i.view.shape) if i.differentiated else None for i in inputs]
+
+    def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
+        """Adjoints of the inputs after `forward`, from those of the results; None for data."""
+        made = self.gradients()
+        given = table(made)
+        self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
+        for output, seed in zip(self.code.outputs, seeds, strict=True):
+            np.add.at(run.adjoints, slots_of(output.view), seed)
+        self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
+        return made
+
+    def jitted(self):
+        """(value, value_and_grad) for Numba code, which keeps the program."""
+        shapes = [one.view.shape for one in self.code.inputs]
+        wanted = [one.differentiated for one in self.code.inputs]
+        call = ctypes.cast(self.compiled["call"], ctypes.c_void_p).value or 0
+        made = njit_calls.functions(call, self.address, shapes, wanted)
+        for function in made:
+            function.program = self
+        return made
+
+    def results(self, run: Run) -> list[np.ndarray]:
+        """The results of `forward`, where they are."""
+        return [one.view.of(run.values) for one in self.code.outputs]
+
+    def failed(self, run: Run) -> tuple[int, float] | None:
+        """Which guard failed, in their order, and the value that it saw; None if it was none."""
+        slot = int(run.words[run_layout.RUN_FAILED // 8])
+        before = 0
+        for step in self.code.steps:
+            if isinstance(step, Scalars):
+                guards = np.flatnonzero(step.op == GUARD)
+                if step.first <= slot < step.first + len(step.op):
+                    number = before + int(np.searchsorted(guards, slot - step.first))
+                    return number, float(run.words.view(np.float64)[run_layout.RUN_SEEN // 8])
+                before += len(guards)
+        return None
+
+
+@forks.in_child
+def _alone() -> None:
+    """No other thread is taking a run from a pool; it may have stopped on the way."""
+    for reference in list(_words):
+        words = reference()
+        if words is not None:
+            words[driver.POOL_LOCK // 8] = 0
+
+
+def _plan(calls: list[Call]) -> np.ndarray:
+    rows = [(address, part.data.ctypes.data) for address, part in calls if address]
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def interpreted(code: Code) -> Program:
+    """The program that runs code without code of its own."""
+    return Program(sum_chains(code), source=code)
+
+
+def is_linear(step: Step, constant: np.ndarray) -> bool:
+    """Whether the slopes of a step depend on constants only."""
+    if isinstance(step, Link):
+        return True
+    if not isinstance(step, Scalars) or len(step.op) > _FEW:
+        return False
+    for op, a, b in zip(step.op, step.a, step.b, strict=True):
+        name = BY_CODE[op].name if op != GUARD else ""
+        linear = name in ("add", "subtract", "negative") or (
+            name == "multiply" and (constant[a] or constant[b])
+        )
+        if not (linear or (name == "divide" and constant[b])):
+            return False
+    return True

@@ -1,0 +1,191 @@
+"""Small arrays made numbers, for native code, which rolls what repeats into loops.
+
+A loop in Python over small vectors and matrices leaves many steps that cost more to begin than to
+compute. As operations on numbers they become one compiled loop, whose values stay in registers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.ops.table import BY_CODE
+from ..replay.moves import slots_of
+from ..native.scalar_code import rolled
+from ..ir.steps import (ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View, contiguous)
+from ..lowering.buffers import pattern
+from ..passes.input_planning import compact
+from ..ir.uses import constants_of, views_read
+from ..ir.rewriting import mapped
+from ..ir.cost import products_of
+from ..ir.scalar_expansion import contracted, summed
+
+#: The most elements of an array that is made numbers, and products in one of matrices.
+MOST, PRODUCTS = 16, 64
+#: The fewest steps that are worth it, and how many of all steps on arrays they have to be.
+LEAST, NEARLY = 16, 0.9
+#: What repeats has to be so much of all operations.
+MOSTLY = 0.8
+_OPERANDS = 3
+
+
+def spread(code: Code) -> Code:
+    """The program with its small arrays as numbers, if that leaves hardly more than loops."""
+    arrays = [step for step in code.steps if not isinstance(step, Scalars)]
+    small = sum(map(is_small, arrays))
+    if code.clears or small < max(LEAST, NEARLY * len(arrays)):
+        return code
+    made = _Spreader(code).program()
+    known = constants_of(made)[0]
+    numbers = [step for step in made.steps if isinstance(step, Scalars)]
+    repeated = sum(rolled(step, known) for step in numbers)
+    return made if repeated >= MOSTLY * sum(len(step.op) for step in numbers) else code
+
+
+def is_small(step: Step) -> bool:
+    """Whether a step on arrays is made operations on numbers."""
+    views = views_read(step)
+    if any(view.base != ARENA or not view.size for view in views):
+        return False
+    if isinstance(step, Elementwise):
+        few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
+        return few and 0 < math.prod(step.shape) <= MOST
+    if isinstance(step, Kernel):
+        return BY_CODE[step.code].name == "contract" and 0 < products_of(step) <= PRODUCTS
+    if isinstance(step, Gather):
+        return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
+    if isinstance(step, Link):
+        return sum(view.size for view in views) <= PRODUCTS and step.out.size <= MOST
+    return isinstance(step, Pack) and step.out.size <= MOST
+
+
+class _Spreader:
+    """Goes through the steps. `place` says by slot in which one its value is now."""
+
+    def __init__(self, code: Code):
+        self.code = code
+        self.place = np.arange(code.slots, dtype=np.int64)
+        self.zero, self.slots = code.slots, code.slots + 1
+        self.constants = [*code.constants, (self.zero, np.zeros(1))]
+        self.steps: list[Step] = []
+        self.written: list[tuple[np.ndarray, ...]] = []  # columns of the step of numbers so far
+        self.first = self.slots  # its first slot
+
+    def program(self) -> Code:
+        for step in self.code.steps:
+            if isinstance(step, Scalars):
+                self._numbers(step)
+            elif is_small(step):
+                _HANDLERS[type(step)](self, step)
+            else:
+                self.flush()
+                moved = mapped(step, self.view, lambda slots: self.place[slots])
+                self.steps.append(moved)
+        self.flush()
+        outputs = [dataclasses.replace(one, view=self.view(one.view)) for one in self.code.outputs]
+        return compact(Code(self.slots, self.constants, self.code.inputs, self.steps, outputs))
+
+    # --- slots --------------------------------------------------------------------------------
+
+    def of(self, view: View) -> np.ndarray:
+        """Where the values of a view are now, in its shape."""
+        return self.place[slots_of(view)]
+
+    def view(self, view: View) -> View:
+        """A view of the same values; they are put side by side if they lie in no regular places."""
+        if view.base != ARENA or not view.size:
+            return view
+        slots = self.of(view)
+        if np.array_equal(slots, slots_of(view)):
+            return view
+        found = pattern(slots)
+        if found is None:
+            self.flush()
+            found = contiguous(self._take(view.size), view.shape)
+            self.steps.append(Pack(found, slots.ravel().astype(np.int32)))
+        return found
+
+    def _take(self, count: int) -> int:
+        self.slots += count
+        self.first = self.slots
+        return self.slots - count
+
+    # --- operations ---------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """End the step of operations on numbers."""
+        if self.written:
+            op, a, b, c = (
+                np.concatenate(x).astype(np.int32) for x in zip(*self.written, strict=True)
+            )
+            c = c if (c >= 0).any() else np.empty(0, np.int32)
+            self.steps.append(Scalars(self.first, op, a, b, c))
+            self.written = []
+        self.first = self.slots
+
+    def write(self, op: np.ndarray, *operands: np.ndarray) -> np.ndarray:
+        """Write operations; returns the slots of their results."""
+        count = len(op)
+        missing = [np.full(count, -1)] * (_OPERANDS - len(operands))
+        self.written.append((op, *operands, *missing))
+        self.slots += count
+        return np.arange(self.slots - count, self.slots)
+
+    def apply(self, code: int, *operands: np.ndarray) -> np.ndarray:
+        """The same operation for each element of some arrays of slots, of one shape."""
+        flat = [slots.ravel() for slots in operands]
+        return self.write(np.full(len(flat[0]), code), *flat).reshape(operands[0].shape)
+
+    def _numbers(self, step: Scalars) -> None:
+        count = len(step.op)
+        self.place[step.first : step.first + count] = np.arange(self.slots, self.slots + count)
+        columns = [column for column in (step.a, step.b, step.c) if len(column)]
+        self.write(step.op, *[np.where(x < 0, x, self.place[x]) for x in columns])
+
+    def elementwise(self, step: Elementwise) -> None:
+        made: list[np.ndarray] = []
+        for code, operands in step.ops:
+            slots = [made[x] if isinstance(x, int) else self.of(x) for x in operands]
+            made.append(self.apply(code, *slots))
+        for number, view in step.stores:
+            self.place[slots_of(view)] = made[number]
+        for number, view in step.sums:
+            self.sum(slots_of(view).ravel(), made[number].ravel())
+
+    def sum(self, targets: np.ndarray, sources: np.ndarray) -> None:
+        """Let each target be the sum of the sources at its places, in their order."""
+        places, totals = summed(self.apply, targets, sources)
+        self.place[places] = totals
+
+    def link(self, step: Link) -> None:
+        targets = [slots_of(target).ravel() for target, _ in step.pairs]
+        sources = [self.of(source).ravel() for _, source in step.pairs]
+        self.place[slots_of(step.out)] = self.zero
+        if targets:
+            self.sum(np.concatenate(targets), np.concatenate(sources))
+
+    def pack(self, step: Pack) -> None:
+        self.place[slots_of(step.out).ravel()] = self.place[step.slots]
+
+    def gather(self, step: Gather) -> None:
+        assert isinstance(step.positions, np.ndarray)
+        picked = self.of(step.source).ravel()[step.positions.ravel()]
+        self.place[slots_of(step.out).ravel()] = picked
+
+    def contract(self, step: Kernel) -> None:
+        left, right, whole, batch, inner = step.operands
+        made = contracted(self.apply, self.of(left), self.of(right), batch, inner)
+        self.place[slots_of(whole).reshape(made.shape)] = made
+
+
+_HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {
+    Elementwise: _Spreader.elementwise,
+    Link: _Spreader.link,
+    Pack: _Spreader.pack,
+    Gather: _Spreader.gather,
+    Kernel: _Spreader.contract,
+}

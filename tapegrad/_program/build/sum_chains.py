@@ -1,0 +1,155 @@
+"""Long sums that a program adds up number by number are one step, in the same order.
+
+What is in between is not stored then, and in reverse all terms get their adjoint at once. Values
+and adjoints are the same to the bit. This is for interpreted programs: native code carries a sum in
+a register, along with what it adds up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.ops import ordered_sum as _declaration  # noqa: F401
+from ..._core.ops.table import PASSED, TABLE
+from ..ir.steps import ARENA, Code, Kernel, Scalars, Step, View, contiguous
+from . import sum_chain_scans as walks
+from ..ir.substitution import merged
+from ..ir.uses import Wanted, slots_read, views_read
+from ..ir.scalar_scans import BY_SLOT, UNREAD, Walk, places_after
+
+#: Fewer additions are not worth a step of their own.
+LEAST = 256
+#: More sums are left alone: they are in a loop, and native code would find many pieces of it.
+MOST = 4
+#: More views of the terms are not worth it.
+PIECES = 16
+_ADDING = [TABLE[name].code for name in ("add", "subtract")]
+_SUM = PASSED["sum_in_order"].code
+#: How often a slot is read, where that is not counted: often; by views, which may see others too.
+_OFTEN, _SEEN = 2, 3
+
+
+class Chain(NamedTuple):
+    """Additions of a step, one after the other: what they add or subtract, who reads the last."""
+
+    step: int
+    terms: np.ndarray
+    minus: np.ndarray
+    sums: np.ndarray
+    reader: int
+
+
+def sum_chains(code: Code) -> Code:
+    """The program with a step for each long sum; one whose arrays share slots stays as it is."""
+    found = [] if code.clears else _chains(code)
+    while found:
+        stands = np.zeros(code.slots + len(found), np.int32)
+        for k, chain in enumerate(found):
+            stands[chain.sums] = UNREAD
+            stands[chain.sums[-1]] = code.slots + k
+        places = places_after(stands)
+        pieces = [_pieces(chain, places) for chain in found]
+        if all(pieces):
+            return merged(_with_sums(code, found, pieces), stands)
+        found = [chain for chain, views in zip(found, pieces, strict=True) if views]
+    return code
+
+
+def _chains(code: Code) -> list[Chain]:
+    """The long sums that can be taken out, if they are few."""
+    numbers = [(k, step) for k, step in enumerate(code.steps) if isinstance(step, Scalars)]
+    if all(sum(np.count_nonzero(step.op == op) for op in _ADDING) < LEAST for _, step in numbers):
+        return []
+    reads = _read_elsewhere(code)
+    walk = Walk({BY_SLOT: reads}, walks.compiled)
+    for _, step in numbers:
+        walk("count", step, {})
+    found: list[Chain] = []
+    constant = 2 * Wanted(code).constant.astype(np.uint8)
+    for k, step in numbers:
+        lengths, ends = np.zeros(len(step.op), np.int32), np.zeros(MOST, np.int32)
+        goes_on = np.zeros(len(step.op), np.uint8)
+        arrays: dict[int, np.ndarray] = {
+            walks.LENGTHS: lengths,
+            walks.GOES_ON: goes_on,
+            walks.TERMS: ends,
+        }
+        count = walk("chain", step, arrays, LEAST, MOST)
+        if count + len(found) > MOST:
+            return []
+        for end in ends[:count].tolist():
+            if reads[step.first + end] != _SEEN:
+                found += _chain(k, step, end, lengths, constant, walk)
+    return found
+
+
+def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Chain]:
+    """The sum that ends with an operation, if it can be taken out."""
+    terms, minus, sums = (np.zeros(lengths[end] + more, np.int32) for more in (1, 1, 0))
+    arrays = {walks.TERMS: terms, walks.MINUS: minus, walks.SUMS: sums}
+    marks = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
+    reader = walk("unchain", step, arrays | marks, end)
+    return [Chain(k, terms, minus, sums, reader)] if reader >= 0 else []
+
+
+def _read_elsewhere(code: Code) -> np.ndarray:
+    """How slots are read by what is no operation on numbers."""
+    reads = np.zeros(code.slots, np.uint8)
+    others = [step for step in code.steps if not isinstance(step, Scalars)]
+    views = [view for step in others for view in views_read(step)]
+    for view in (*views, *[output.view for output in code.outputs]):
+        if view.base == ARENA and view.size:
+            seen = reads[slice(*view.extent)]
+            np.maximum(seen, _SEEN if view.size > 1 else _OFTEN, out=seen)
+    for slots in [slots for step in others for slots in slots_read(step)]:
+        reads[slots] = np.maximum(reads[slots], _OFTEN)
+    return reads
+
+
+def _pieces(chain: Chain, places: np.ndarray) -> list:
+    """The terms in order as views that are views still when the sums are gone; none if too many.
+
+    Before them a number, whose bits say which are subtracted.
+    """
+    terms = chain.terms
+    starts, counts = walks.runs([terms, places[terms]], [chain.minus])
+    first = terms[starts]
+    strides = np.where(counts > 1, terms[starts + (counts > 1)] - first, 0)
+    rows, many = walks.runs([first, places[first]], [counts, strides, chain.minus[starts]])
+    if len(rows) > PIECES:
+        return []
+    away = np.where(many > 1, first[rows + (many > 1)] - first[rows], 0)
+    table = np.stack((first[rows], many, counts[rows], away, strides[rows]), 1).tolist()
+    views = [
+        View(offset, (m, n), (far, near)) if m > 1 else View(offset, (n,), (near,))
+        for offset, m, n, far, near in table
+    ]
+    return [int(np.dot(chain.minus[starts[rows]], 1 << np.arange(len(rows)))), *views]
+
+
+def _with_sums(code: Code, found: list[Chain], pieces: list[list]) -> Code:
+    """The program with a step that adds up the terms before what reads each sum."""
+    steps: list[Step] = []
+    for k, step in enumerate(code.steps):
+        if not isinstance(step, Scalars):
+            steps.append(step)
+            continue
+        at = 0
+        mine = [number for number, chain in enumerate(found) if chain.step == k]
+        for number in sorted(mine, key=lambda number: found[number].reader):
+            stop, out = found[number].reader, contiguous(code.slots + number, (1,))
+            steps += [*_part(step, at, stop), Kernel(_SUM, pieces[number], out)]
+            at = stop
+        steps += _part(step, at, len(step.op))
+    return dataclasses.replace(code, slots=code.slots + len(found), steps=steps)
+
+
+def _part(step: Scalars, start: int, stop: int) -> list[Step]:
+    """Operations of a step, if there are any."""
+    if start == stop:
+        return []
+    columns = [column[start:stop] for column in (step.op, step.a, step.b, step.c)]
+    return [Scalars(step.first + start, *columns)]

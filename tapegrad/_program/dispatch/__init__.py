@@ -1,0 +1,1 @@
+"""Which program answers a call: signatures, variants, guards, native code."""

@@ -1,0 +1,100 @@
+"""Code of a program's own, compiled while calls go on."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from ..._core.codegen import forks
+from ..build.executable import Program
+from .takeover import Trial
+from .variants import Variant
+
+#: Evaluations after which a program is worth code of its own.
+HOT = 200
+_lock = forks.lock()
+_pool: list[ThreadPoolExecutor] = []
+_under_way: dict[Future, Callable] = {}  # what has been submitted and is not over
+_left: dict[Future, Callable] = {}  # of it, what the thread of a parent process was about
+_at_work: list[int] = []  # the thread that is compiling
+
+
+def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Future:
+    """Compile the code of a variant in a thread of its own; the variant has it when it is done.
+
+    A `trial` compares it with the interpreted program first. Where any of this fails a warning says
+    so, the future raises, and the variant goes on interpreted, with the `failure`. `name` is that
+    of the function. With `cut` long loops in it keep what they carry at intervals only.
+    """
+    with _lock:
+        if not _pool:
+            _pool.append(ThreadPoolExecutor(1, thread_name_prefix="tapegrad"))
+            threading._register_atexit(_stop)  # type: ignore[attr-defined]
+    return _submitted(functools.partial(_compile, variant, cut, name, trial))
+
+
+def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> None:
+    _at_work.append(threading.get_ident())
+    try:
+        try:
+            program = Program(variant.program.source, native=True, cut=cut)
+        except Exception as error:
+            reason = f"native code for it could not be made ({error!r}); please report this"
+            raise RuntimeError(reason) from error
+        if trial is not None:
+            trial.begin(program)
+        variant.trial = trial  # before calls can see the program
+        variant.program, variant.fast = program, None
+    except Exception as error:
+        raise failed(variant, name, error) from error
+    finally:
+        _at_work.clear()
+
+
+def failed(variant: Variant, name: str, error: Exception, level: int = 2) -> Exception:
+    """Warn that a variant goes on interpreted; returns the error that `wait` raises."""
+    variant.failure = RuntimeError(f"tapegrad.compile: {name} goes on interpreted: {error}")
+    warnings.warn(str(variant.failure), RuntimeWarning, stacklevel=level)
+    return variant.failure
+
+
+def _stop() -> None:
+    """Give up what is being compiled and what waits for that: the process is ending.
+
+    Nobody needs it any more, and the end of the process waits for the thread.
+    """
+    for pool in _pool:
+        pool.shutdown(wait=False, cancel_futures=True)
+    for thread in _at_work:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread), ctypes.py_object(SystemExit)
+        )
+
+
+def _submitted(job: Callable) -> Future:
+    future = _pool[0].submit(job)
+    _under_way[future] = job
+    future.add_done_callback(lambda future: _under_way.pop(future, None))
+    return future
+
+
+@forks.in_child
+def _alone() -> None:
+    """The thread that compiles is the parent's; here what it was about is done when waited for."""
+    _left.update(_under_way)
+    _under_way.clear()
+    _at_work.clear()
+    _pool.clear()
+
+
+def finish(future: Future) -> None:
+    """Wait for a compilation; raises what it raised."""
+    job = _left.pop(future, None)
+    if job is None:
+        future.result()
+    else:
+        job()

@@ -1,0 +1,130 @@
+"""A program evaluated for many inputs, on threads."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ..._core.tensor.copies import unlisted
+from ..._core.tensor.values import value_of
+from ..._derivatives.inputs import plain
+from ..build.executable import Program
+
+#: Rows that a thread takes at once, and most pieces whose sums are kept: results do not depend on
+#: how many threads there are.
+ROWS, SUMS = 64, 64
+
+
+class Batch:
+    """Inputs of many evaluations, and memory for what is computed from them.
+
+    An input has a row for each evaluation, or is shared by all. The gradients `wanted` have a row
+    for each evaluation; if `summed`, those of shared inputs are summed over the evaluations.
+    ValueError where the arguments do not fit `in_axes`.
+    """
+
+    def __init__(self, args: tuple, in_axes, argnums: tuple[int, ...], summed: bool):
+        self.inputs = [np.asarray(value_of(unlisted(arg)), np.float64, order="C") for arg in args]
+        self.shared = _shared(in_axes, self.inputs)
+        self.asked = [number % len(args) for number in argnums]
+        self.wanted = sorted({*self.asked})
+        self.count = len(self.inputs[self.shared.index(False)])
+        self.rows = max(ROWS, math.ceil(self.count / SUMS)) if summed else ROWS
+        self.values = np.empty(self.count)
+        self.summed = {k for k in self.wanted if summed and self.shared[k]}
+        pieces = math.ceil(self.count / self.rows)
+        self.gradients = {k: self._gradient(k, pieces) for k in self.wanted}
+
+    def _gradient(self, k: int, pieces: int) -> np.ndarray:
+        """A row for each evaluation; of sums one for each piece, and one for what is left."""
+        shape = self.inputs[k].shape if self.shared[k] else self.inputs[k].shape[1:]
+        if k in self.summed:
+            return np.zeros((pieces + 1, *shape))
+        return np.empty((self.count, *shape))
+
+    def total(self) -> float:
+        """The sum of the values."""
+        return float(self.values.sum())
+
+    def found(self, single: bool):
+        """The gradients, in the order in which they are asked for."""
+        sums = {k: plain(self.gradients[k].sum(axis=0)) for k in self.summed}
+        made = [sums.get(k, self.gradients[k]) for k in self.asked]
+        return made[0] if single else tuple(made)
+
+    def arguments(self, row: int) -> list:
+        """The arguments of one evaluation."""
+        pairs = zip(self.inputs, self.shared, strict=True)
+        found = [array if shared else array[row] for array, shared in pairs]
+        return [array if array.ndim else float(array) for array in found]
+
+    def run(self, program: Program, threads: int | None) -> list[int]:
+        """Evaluate all rows but those at which a guard of the program fails; returns these."""
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            left = pool.map(lambda at: self._piece(program, at), range(0, self.count, self.rows))
+        return [row for rows in left for row in rows]
+
+    def set(self, row: int, value: float, gradients: list) -> None:
+        self.values[row] = value
+        for k, gradient in zip(self.wanted, gradients, strict=True):
+            if k in self.summed:
+                self.gradients[k][-1] += gradient
+            else:
+                self.gradients[k][row] = gradient
+
+    def _piece(self, program: Program, start: int) -> list[int]:
+        """Evaluate rows from `start` on; returns those at which a guard failed."""
+        left, piece, stop = [], start // self.rows, min(start + self.rows, self.count)
+        memory = program.begin()
+        given = {k: np.empty_like(self.inputs[k]) for k in self.summed}
+        while start < stop:
+            words = self._words(start, piece, given)
+            start += program.compiled["rows"](
+                memory.address, program.address, words.ctypes.data, stop - start
+            )
+            if start < stop:
+                left.append(start)
+                start += 1
+        program.end(memory)
+        return left
+
+    def _words(self, start: int, piece: int, given: dict[int, np.ndarray]) -> np.ndarray:
+        """Where rows lie and how far apart, see `driver.rows`."""
+        words = [self.values.ctypes.data + 8 * start, int(bool(self.wanted))]
+        for k, array in enumerate(self.inputs):
+            words += _place(array[None] if self.shared[k] else array, start, self.shared[k])
+            if k in self.summed:
+                total, _ = _place(self.gradients[k], piece, False)
+                words += [*_place(given[k][None], start, True), total, array.size]
+            elif k in self.gradients:
+                words += [*_place(self.gradients[k], start, False), 0, 0]
+            else:
+                words += [0, 0, 0, 0]
+        return np.array(words, np.int64)
+
+
+def _shared(in_axes, inputs: list[np.ndarray]) -> list[bool]:
+    """Which inputs are the same for all evaluations."""
+    given = in_axes if isinstance(in_axes, (tuple, list)) else [in_axes] * len(inputs)
+    shapes = ", ".join(str(array.shape) for array in inputs)
+    if len(given) != len(inputs) or any(axis not in (0, None) for axis in given):
+        raise ValueError(
+            f"tapegrad.compile: in_axes is {in_axes!r} for {len(inputs)} arguments; it must be 0, "
+            "rows along the first axis, or None, the same for all, for each of them"
+        )
+    rows = [array for array, axis in zip(inputs, given, strict=True) if axis == 0]
+    if not rows or any(array.ndim == 0 or len(array) != len(rows[0]) for array in rows):
+        raise ValueError(
+            "tapegrad.compile: map and sum need arrays with a row for each evaluation, not "
+            f"{shapes}; in_axes says which arguments are the same for all"
+        )
+    return [axis is None for axis in given]
+
+
+def _place(rows: np.ndarray, start: int, shared: bool) -> tuple[int, int]:
+    """Where row `start` lies and how far the next one is; there is one row if it is shared."""
+    step = 0 if shared else rows.strides[0]
+    return rows.ctypes.data + start * step, step

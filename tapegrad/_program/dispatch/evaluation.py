@@ -1,0 +1,242 @@
+"""A function recorded at its first call and replayed afterwards: how one evaluation goes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import numpy as np
+
+from ..._core.tensor.row_listeners import users_level
+from ..._derivatives.inputs import plain, tree_build, tree_leaves
+from ..._transforms.gradients import value_and_grad
+from ..lowering.tape_rows import READS_OTHERS
+from .background import HOT, compile_later, failed
+from .rounding import first_difference
+from .short_call import FastCall, fast_call
+from .signature import Arguments, own_copy
+from .takeover import Trial
+from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_others
+
+#: Programs kept for one signature, and signatures.
+VARIANTS, SIGNATURES = 32, 64
+#: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
+MANY, FEW_HITS = 16, 4
+
+
+class Replayed:
+    """A function and its programs."""
+
+    def __init__(self, f: Callable, kind: str, argnums, *, on_branch, verify, native, memory):
+        self._name = getattr(f, "__name__", str(f))
+        self._f, self._kind = f, kind
+        self._single = isinstance(argnums, (int, np.integer))
+        self._argnums = (argnums,) if self._single else tuple(argnums)
+        self._on_branch, self._verify = on_branch, verify
+        self._native, self._memory = native, memory
+        self._families = Families(SIGNATURES, VARIANTS)
+        self._reason: str | None = None  # why there is no program
+        # the program used last, if calls of it can be short: for values and gradients, for values
+        self._fast: FastCall | None = None
+        self._fast_value: FastCall | None = None
+        self._compiling: list[Future] = []
+        self._compares = verify != "never"  # native code with the interpreted program
+
+    def _evaluate(self, args, kwargs, gradient: bool):
+        arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        family = self._family(arguments) if arguments is not None else None
+        if arguments is None or family is None:
+            return self._eagerly(args, kwargs, gradient)
+        self._go_on_with_trials(family, arguments.values)
+        variant, memory, stopped = family.run(arguments.values, gradient)
+        if variant is None or memory is None:
+            if stopped is not None:
+                self._branch(family, stopped)
+                if self._reason is not None:
+                    return self._eagerly(args, kwargs, gradient)
+            return self._record(family, arguments, args, kwargs, gradient)
+        if variant.trial is not None and variant.trial.is_new:  # it came just now
+            memory.program.end(memory)
+            return self._evaluate(args, kwargs, gradient)
+        family.hits += 1
+        if family.hits == HOT:
+            self._make_native(variant, arguments.values)
+        try:
+            value = variant.result(memory.program.results(memory))
+            if not gradient:
+                found = value, None
+            else:
+                found = self._differentiated(variant, memory, arguments, value)
+        finally:
+            memory.program.end(memory)
+        if self._verify == "always" or (self._verify == "once" and variant.checked <= gradient):
+            expected = self._eagerly(args, kwargs, gradient)
+            if reads_others(expected, []):
+                self._give_up(READS_OTHERS)
+                return expected
+            self._check(found, expected, variant, arguments)
+            variant.checked = 1 + gradient
+        if self._verify != "always":
+            self._shorten(variant, arguments, gradient)
+        return found
+
+    def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
+        """Let the next call be a short one, if it is like this; not while code is on trial."""
+        fast = fast_call(variant, arguments)
+        if variant.trial is not None:  # looked at after `fast` has its program
+            fast = None
+        if not gradient:
+            self._fast_value = fast
+            return
+        if fast is not None and fast.bare:
+            numbers = [number % fast.count for number in self._argnums]
+            fast.order = [sorted({*numbers}).index(number) for number in numbers]
+        self._fast = fast if fast is not None and fast.is_number else None
+
+    def _family(self, arguments: Arguments) -> Variants | None:
+        """The programs for such arguments; None where the function is to be called as it is."""
+        if arguments.nested:
+            return None
+        if arguments.reason is not None:
+            self._give_up(arguments.reason)
+            return None
+        family = self._families.of(arguments.key)
+        if self._families.unused >= SIGNATURES:
+            self._give_up(
+                "its arguments that are neither floats nor arrays differ at nearly every call; "
+                "pass an int that changes as a float or an array"
+            )
+            return None
+        self._convert(family)
+        return family if self._reason is None else None
+
+    def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
+        outputs = variant.program.code.outputs
+        if len(variant.leaves) != 1 or np.size(value) != 1:
+            raise ValueError(
+                "tapegrad.compile: the function returned more than one number; a gradient is of a "
+                "scalar: reduce it, for instance with sum(), or use jacobian"
+            )
+        adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
+        found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
+        return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)
+
+    def _arranged(self, fast: FastCall, args: tuple, gradients: list):
+        """Derivatives of the inputs of a short call, as `argnums` names their arguments."""
+        if fast.bare:
+            return tuple([gradients[k] for k in fast.order])
+        given, numbers = iter(gradients), [number % len(args) for number in self._argnums]
+        built = {k: tree_build(args[k], given) for k in sorted({*numbers})}
+        found = [built[k] for k in numbers]
+        return found[0] if self._single else tuple(found)
+
+    def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
+        """Call the function, and keep its program for the next time."""
+        try:
+            return self._recorded(family, arguments, gradient)
+        except NotRecorded as error:
+            reason = str(error)
+        found = self._eagerly(args, kwargs, gradient)
+        self._give_up(reason)
+        return found
+
+    def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
+        with Traced(self._f, arguments) as traced:
+            family.pending = traced
+            later = traced.is_long and not self._native  # the first result does not wait for it
+            if not later:
+                self._convert(family)
+            if not gradient:
+                return traced.value(), None
+            value, found = traced.value_and_grad(retain=later)
+        return value, arguments.gradients(found, self._argnums, self._single)
+
+    def _convert(self, family: Variants) -> None:
+        """Make a program of what has been recorded last, if that is still to be done."""
+        traced, family.pending = family.pending, None
+        if traced is None:
+            return
+        variant, reason = traced.program()
+        if variant is None:
+            self._give_up(reason)
+            return
+        recent = self._fast or self._fast_value
+        family.add(variant, None if recent is None else recent.variant)
+        if self._native:
+            self._make_native(variant, traced.values)
+
+    def _eagerly(self, args, kwargs, gradient: bool):
+        """Call the function as it is; as in a program, what it writes to arguments stays there."""
+        own = {k % len(args) for k in self._argnums} if gradient and args else set()
+        args = [arg if k in own else own_copy(arg) for k, arg in enumerate(args)]
+        kwargs = {name: own_copy(arg) for name, arg in kwargs.items()}
+        if gradient:
+            return value_and_grad(self._f, self._argnums[0] if self._single else self._argnums)(
+                *args, **kwargs
+            )
+        return self._f(*args, **kwargs), None
+
+    def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
+        """Compare with what the function gave when it was called as it is."""
+
+        gradient = found[1] is not None
+
+        def again(values):
+            return arguments.call(lambda *a, **k: self._eagerly(a, k, gradient), values)
+
+        def adjoints(noise):
+            wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
+            built = arguments.gradients(wanted, self._argnums, self._single)
+            return [m for _, m in tree_leaves(built)]
+
+        noises = variant.noises(arguments.values, again, adjoints if gradient else None)
+        if (pair := first_difference(found, expected, *noises)) is not None:
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
+                "it depends on something else than its arguments, such as random numbers or state "
+                "that changes between calls; pass that as an argument, or use verify='never'"
+            )
+
+    def _branch(self, family: Variants, stopped: str) -> None:
+        """The programs so far do not know how to go on."""
+        if self._on_branch == "error":
+            raise RuntimeError(
+                f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
+                "it was recorded; allow that with on_branch='record'"
+            )
+        if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
+            self._give_up(f"it takes another way at {stopped} at nearly every call")
+
+    def _give_up(self, reason: str | None) -> None:
+        self._reason = reason
+        self._fast = self._fast_value = None
+        warnings.warn(
+            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+    def _make_native(self, variant: Variant, values: list | None) -> None:
+        """Let native code be made of a program, and be compared with it at some inputs first."""
+        if self._native is False or variant.asked or variant.program.native:
+            return
+        variant.asked = True
+        trial = Trial(variant.program, values) if self._compares else None
+        cut = self._memory == "sqrt"
+        self._compiling.append(compile_later(variant, cut, self._name, trial))
+
+    def _go_on_with_trials(self, family: Variants, values: list) -> None:
+        """Compare new native code with the interpreted programs at the inputs of this call."""
+        for variant in family.found:
+            trial = variant.trial
+            if trial is not None and (trial.left > 0 or variant is family.found[0]):
+                try:
+                    over = trial.is_over(variant.program, values)
+                except RuntimeError as error:
+                    over = True
+                    variant.program, variant.fast = trial.plain, None
+                    if variant.failure is None:  # no other thread was here
+                        failed(variant, self._name, error, users_level() + 1)
+                if over:
+                    variant.trial = None

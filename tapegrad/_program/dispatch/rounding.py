@@ -1,0 +1,162 @@
+"""Whether two results are equal but for rounding, and how far rounding alone moves them.
+
+Where terms cancel a result says nothing of their size: a gradient that is 0 comes out as -6e-16 or
+as 5e-17, by the order of sums. So a program is run some times more, with inputs and constants a few
+units in the last places away and with seeds that are no powers of two: it has neither state nor
+random numbers, and what it gives then differs by rounding alone. The same is done with the function
+itself, if it gives the same twice: terms may cancel there that cancel exactly in the program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.tensor.values import value_of
+from ..._derivatives.inputs import tree_leaves
+from ..build.executable import Program
+from ..replay.opaque_calls import raised
+from ..replay.parts import Run
+from ..replay.run_layout import FINISHED, RAISED
+
+#: Results that are compared may differ by so much of the largest.
+ROUNDING = 1e-7
+#: Runs up and down that are compared: inputs are moved by so many units in the last place at most,
+#: since a few do not reach the last place of what a small number is added to.
+_MOVES = [2.0**k for k in range(2, 21, 3)]
+_ULP, _FEW = 2.0**-52, 4.0
+#: By how many times more two ways of computing may differ: one adds up by pairs and the other in
+#: order, or computes exp by vectors.
+_MARGIN = 100.0
+
+
+def agree(a, b, noise: float = 0.0) -> bool:
+    """Whether two results are equal but for rounding, which moves them by `noise` at least."""
+    a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        return False
+    if a.dtype.kind != "f":
+        return bool(np.all(a == b))
+    largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
+    allowed = ROUNDING * largest + noise
+    return bool(np.allclose(a, b, rtol=ROUNDING, atol=allowed, equal_nan=True))
+
+
+def first_difference(found, expected, *noises: Callable[[], list[float]]) -> tuple | None:
+    """The first leaves of two results that are not equal but for rounding; None if all are.
+
+    Each of `noises` says how far rounding moves leaves. It is called only where leaves seem to
+    differ.
+    """
+    leaves = itertools.zip_longest(tree_leaves(found), tree_leaves(expected), fillvalue=("", None))
+    pairs = [(a, b) for (_, a), (_, b) in leaves]
+    differing = [k for k, pair in enumerate(pairs) if not agree(*pair)]
+    for noise in noises:
+        if differing:
+            moved = [*noise(), *[0.0] * len(pairs)]
+            differing = [k for k in differing if not agree(*pairs[k], moved[k])]
+    return pairs[differing[0]] if differing else None
+
+
+class Rounding:
+    """How far rounding alone may move what is computed of the inputs of a program.
+
+    With `reverse` adjoints too. A result may jump at these inputs, which is more than rounding:
+    what counts are inputs moved up or moved down, by which it moves less, and no more than a small
+    part of the largest number that the program meets.
+    """
+
+    def __init__(self, program: Program, objects: list, reverse: bool):
+        self.program, self.objects, self.reverse = program, objects, reverse
+        self._rng = np.random.default_rng(0)
+        self._largest, self._moved = 0.0, False
+
+    def of_program(self) -> tuple[list[float], list[float]]:
+        """For each result of the program, and the adjoint of each input."""
+        noise, count = self.of(self._run), len(self.program.code.outputs)
+        return noise[:count], noise[count:]
+
+    def of(self, compute: Callable[[list], Any]) -> list[float]:
+        """For each leaf of what a function computes; 0 if that is not the same every time."""
+        self._moved = False
+        first, again = _leaves(compute, self.objects), _leaves(compute, self.objects)
+        if _apart(first, again).any():
+            return [0.0] * len(first)
+        self._moved = True
+        most = [self._most(compute, first, sign) for sign in (1.0, -1.0)]
+        return np.minimum(_MARGIN * np.minimum(*most), ROUNDING * self._largest).tolist()
+
+    def _most(self, compute, first: list, sign: float) -> np.ndarray:
+        """How far results are moved at most, of inputs moved up or down."""
+        most, inputs = np.zeros(len(first)), self.program.code.inputs
+        for move in _MOVES:
+            pairs = zip(self.objects, inputs, strict=True)
+            given = [self._away(x, sign * move) if d.dtype.kind == "f" else x for x, d in pairs]
+            most = np.maximum(most, _apart(_leaves(compute, given), first))
+        return most
+
+    def _away(self, value, units: float):
+        """A number or an array, moved by fewer units in the last place than given."""
+        part = units * _ULP * self._rng.random(np.shape(value))
+        made = value * (1.0 + np.sign(value) * part)  # infinities stay
+        return made if isinstance(value, np.ndarray) else float(made)
+
+    def _run(self, objects: list) -> list:
+        """Results, then adjoints for a seed divided by it; nothing on another way."""
+        memory, constants = self.program.begin(), self.program.code.constants
+        try:
+            if self._moved:  # whole numbers may be exponents, truths or positions
+                for slot, values in constants:
+                    away = np.where(np.rint(values) == values, values, self._away(values, _FEW))
+                    memory.values[slot : slot + len(values)] = away
+            return self._found(memory, objects)
+        finally:
+            for slot, values in constants:
+                memory.values[slot : slot + len(values)] = values
+            self.program.end(memory)
+
+    def _found(self, memory: Run, objects: list) -> list:
+        status = self.program.forward(memory, objects)
+        if status != FINISHED:
+            if status == RAISED:
+                raised(memory.address)
+            return []
+        found = [np.array(result) for result in self.program.results(memory)]
+        met = [memory.values, *map(np.asarray, objects)]
+        if self.reverse:
+            seed = self._rng.uniform(1.0, 2.0) if self._moved else 1.0
+            seeds = [np.full(one.view.shape, seed) for one in self.program.code.outputs]
+            adjoints = self.program.reverse(memory, seeds)
+            found += [np.zeros(()) if a is None else np.asarray(a) / seed for a in adjoints]
+            met.append(memory.adjoints)
+        self._largest = max(self._largest, *map(_largest, met))
+        return found
+
+
+def _leaves(compute: Callable[[list], Any], objects: list) -> list[np.ndarray]:
+    """The numbers of a result, 0 for leaves that are none; nothing where it is not defined."""
+    try:
+        tree = compute(objects)
+    except Exception:
+        return []
+    leaves = [np.asarray(value_of(leaf)) for _, leaf in tree_leaves(tree)]
+    return [leaf if leaf.dtype.kind == "f" else np.zeros(()) for leaf in leaves]
+
+
+def _apart(found: list, first: list) -> np.ndarray:
+    """How far leaves are apart; not at all where a result has another form."""
+    if [leaf.shape for leaf in found] != [leaf.shape for leaf in first]:
+        return np.zeros(len(first))
+    return np.array([_distance(a, b) for a, b in zip(found, first, strict=True)])
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    both = np.isfinite(a) & np.isfinite(b)
+    return float(np.max(np.abs(a[both] - b[both]), initial=0.0))
+
+
+def _largest(numbers: np.ndarray) -> float:
+    return float(np.max(np.abs(numbers), initial=0.0, where=np.isfinite(numbers)))

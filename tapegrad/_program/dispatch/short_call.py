@@ -1,0 +1,194 @@
+"""The short way of a call: arrays and floats as they come, and no program looked up."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ..._core.tensor import buffer_pool
+from ..._core.tensor.values import value_of
+from ..._derivatives.inputs import plain, tree_build, tree_leaves
+from ..replay.parts import Run
+from ..replay.run_layout import FINISHED
+from .signature import Arguments, structure
+from .variants import Variant
+
+_FLOAT64 = np.dtype(np.float64)
+_word = ctypes.c_int64
+
+
+class _Memory:
+    """A run with its table of objects (see `driver.fast`) and its results; `value` is the first.
+
+    `inputs` that came in structures are kept alive in a call; the caller's frame keeps others.
+    """
+
+    __slots__ = ("at", "inputs", "results", "run", "table", "value")
+
+    def __init__(self, run: Run, count: int):
+        self.run = run
+        self.table = (_word * (2 + 2 * count))(run.address, run.program.address)
+        self.at = ctypes.addressof(self.table)
+        self.results = run.program.results(run)
+        self.inputs: tuple = ()
+        first = self.results[0].ctypes.data if self.results else run.values.ctypes.data
+        self.value = ctypes.c_double.from_address(first)
+
+
+class FastCall:
+    """Evaluations of a program whose inputs are the positional arguments.
+
+    A call returns None where that does not hold, or a guard fails. Compiled code looks at floats
+    and arrays. Derivatives are given in some `order`. `is_number` says that there is one result of
+    one element, which can be differentiated; `is_plain` that the function returns it as it is, a
+    float.
+    """
+
+    bare = True  # no argument is in a structure
+
+    def __init__(self, variant: Variant):
+        self.variant, self.program = variant, variant.program
+        self.order: list[int] = []
+        self.calls = 0
+        code = self.program.code
+        self.count = len(code.inputs)
+        #: Of each differentiated input its place in the table, what makes its gradient, its shape.
+        self.gradients = [
+            (2 + self.count + k, buffer_pool.maker(one.view.shape), one.view.shape)
+            for k, one in enumerate(code.inputs)
+            if one.differentiated
+        ]
+        self.numbers = any(shape == () for _, _, shape in self.gradients)
+        outputs = code.outputs
+        self.is_number = (
+            len(outputs) == len(variant.leaves) == 1
+            and outputs[0].view.size == 1
+            and outputs[0].dtype == _FLOAT64
+        )
+        bare = tree_build(variant.tree, iter([self] * len(variant.leaves))) is self
+        self.is_plain = self.is_number and outputs[0].view.shape == () and bare
+        self.compiled = self.program.compiled["fast"]
+        self.compiled_value = self.program.compiled["fast_value"]
+        self.free: list[_Memory] = []
+
+    def _held(self, args: tuple) -> _Memory | None:
+        """Memory for a call, with its arguments in the table."""
+        if len(args) != self.count or self.variant.program is not self.program:
+            return None
+        self.calls += 1
+        try:
+            held = self.free.pop()
+        except IndexError:
+            held = _Memory(self.program.begin(), self.count)
+        table, k = held.table, 2
+        for arg in args:
+            table[k] = id(arg)
+            k += 1
+        return held
+
+    def value(self, args: tuple) -> tuple | None:
+        """The result of the function, in a tuple."""
+        held = self._held(args)
+        if held is None:
+            return None
+        status = self.compiled_value(held.at)
+        found = held.value.value if self.is_plain else None
+        if status == FINISHED and not self.is_plain:
+            found = self.variant.result(held.results)
+        held.inputs = ()
+        self.free.append(held)
+        return (found,) if status == FINISHED else None
+
+    def value_and_grad(self, args: tuple, arrays=()):
+        """The value, and the derivatives of the differentiated inputs in their order.
+
+        They are written to `arrays`, if these are given.
+        """
+        held = self._held(args)
+        if held is None:
+            return None
+        table = held.table
+        found: list[np.ndarray] = []
+        for place, make, shape in self.gradients:
+            made = arrays[len(found)] if arrays else make(shape)
+            table[place] = id(made)
+            found.append(made)
+        status = self.compiled(held.at)
+        value = held.value.value
+        held.inputs = ()
+        self.free.append(held)
+        if status != FINISHED:
+            return None
+        return value, [plain(one) for one in found] if self.numbers else found
+
+
+class StructuredCall(FastCall):
+    """The same where arguments hold inputs in structures."""
+
+    bare = False
+
+    def __init__(self, variant: Variant, structures: list):
+        super().__init__(variant)
+        self.structures = structures
+
+    def _held(self, args: tuple) -> _Memory | None:
+        if [structure(tree) for tree in args] != self.structures:
+            return None
+        inputs = tuple([value for tree in args for _, value in tree_leaves(tree)])
+        held = super()._held(inputs)
+        if held is not None:
+            held.inputs = inputs
+        return held
+
+
+def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
+    """The short way of a variant, if there is one."""
+    plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
+    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    if not (plain and exact):
+        return None
+    fast = variant.fast
+    if fast is None or fast.program is not variant.program:
+        structures = [structure(tree) for tree in arguments.trees]
+        fast = StructuredCall(variant, structures) if any(structures) else FastCall(variant)
+        variant.fast = fast
+    return fast
+
+
+def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:
+    """The caller's arrays by the number of their argument, once they are known to be fit."""
+    arrays = (out,) if single else out
+    if not all(-len(args) <= number < len(args) for number in argnums):
+        raise ValueError(
+            f"tapegrad.compile: out needs the arguments of argnums {argnums} by position; there "
+            f"are {len(args)}"
+        )
+    numbers = [number % len(args) for number in argnums]
+    if len({*numbers}) < len(numbers):
+        raise ValueError(
+            f"tapegrad.compile: out needs argnums that name each argument once, not {argnums}"
+        )
+    if not isinstance(arrays, (tuple, list)) or len(arrays) != len(numbers):
+        raise ValueError(
+            f"tapegrad.compile: out must be {len(numbers)} arrays, one for each argument of "
+            f"argnums {argnums}"
+        )
+    for number, array in zip(numbers, arrays, strict=True):
+        argument = value_of(args[number])
+        shape = np.shape(argument) if isinstance(argument, (np.ndarray, float, int)) else None
+        fits = isinstance(array, np.ndarray) and array.dtype == _FLOAT64 and array.shape == shape
+        if not fits or not array.flags.carray:
+            seen = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else array
+            wanted = "in a structure" if shape is None else f"of shape {shape}"
+            raise ValueError(
+                f"tapegrad.compile: out for argument {number}, {wanted}, is {seen}; it must be a "
+                "writable float64 array in C order of the same shape"
+            )
+        others = [*map(value_of, args), *arrays]
+        if sum(np.may_share_memory(array, x) for x in others if isinstance(x, np.ndarray)) > 1:
+            raise ValueError(
+                f"tapegrad.compile: out for argument {number} shares memory with an argument or "
+                "another out; give it memory of its own"
+            )
+    return dict(zip(numbers, arrays, strict=True))

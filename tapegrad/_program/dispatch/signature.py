@@ -1,0 +1,158 @@
+"""Arguments of a compiled function: which are inputs, and what makes calls alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.codegen.layout import LEAF
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.copies import copy_tensor
+from ..._core.tensor.values import differentiates, is_recorded, is_tensor, plain_array, value_of
+from ..._derivatives.inputs import tree_build, tree_leaves
+from ..replay.opaque_calls import LARGEST, are_doubles
+
+_FLOAT64 = np.dtype(np.float64)
+_STATIC = (bool, int, str, bytes, type(None))
+
+
+def own_copy(tree):
+    """Arguments with arrays of their own: what a function writes to them nobody else sees."""
+    return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]))
+
+
+def _own(value):
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if type(value) is not rt.Array:
+        return value
+    if not is_recorded(value):
+        return rt.wrap(value._array.copy(order="K"))
+    return copy_tensor(value) if differentiates(value) else value
+
+
+def structure(tree):
+    """The containers of an argument, to be compared."""
+    if isinstance(tree, dict):
+        return dict, tuple((key, structure(tree[key])) for key in tree)
+    if isinstance(tree, (tuple, list)):
+        return type(tree), tuple(map(structure, tree))
+    return None
+
+
+class Arguments:
+    """The arguments of one call: `key` is equal for calls alike, `values` are those of inputs.
+
+    Floats and arrays are inputs; those under `argnums` are differentiated (there ints count as
+    floats), the others are data. Everything else must be the same for a program to be used again.
+    `nested` says that one is recorded by somebody else, `reason` why there can be no program.
+    """
+
+    def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...]):
+        self.names = sorted(kwargs)
+        self.trees = [*args, *[kwargs[name] for name in self.names]]
+        self.count = len(args)
+        self.wanted = {self._number(number) for number in argnums} if args else set()
+        self.values: list[Any] = []
+        self.kinds: list[tuple[np.dtype, tuple, bool]] = []
+        self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
+        self.nested = False
+        self.reason: str | None = None
+        key = []
+        for number, tree in enumerate(self.trees):
+            leaves = tree_leaves(tree)
+            key.append(
+                (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
+            )
+        self.key = (len(args), *self.names, *key)
+
+    def _number(self, number: int) -> int:
+        """The argument that a number of `argnums` names."""
+        if not -self.count <= number < self.count:
+            raise ValueError(
+                f"tapegrad.compile: argnums {number} is out of range, the function got "
+                f"{self.count} positional arguments"
+            )
+        return number % self.count
+
+    def _leaf(self, value, differentiated: bool):
+        """Enter a leaf; returns its part of the key."""
+        if is_tensor(value):
+            self.nested = self.nested or is_recorded(value)
+            value = value_of(value)
+        kind = type(value)
+        if kind is float or (differentiated and kind is int) or kind is np.float64:
+            return self._input(float(value), _FLOAT64, (), differentiated)
+        if isinstance(value, (np.ndarray, np.generic)):
+            value = plain_array(value) if isinstance(value, np.ndarray) else value
+            if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
+                if not are_doubles(np.asarray(value)):
+                    self.reason = f"an argument holds integers beyond ±{LARGEST}"
+                array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
+                return self._input(array, value.dtype, value.shape, differentiated)
+            self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"
+        elif not isinstance(value, _STATIC) and not callable(value):
+            self.reason = f"an argument is of type {kind.__name__}"
+        self.static.append((True, value))
+        return kind, value if self.reason is None else None
+
+    def _input(self, value, dtype: np.dtype, shape: tuple, differentiated: bool):
+        if differentiated and dtype.kind == "b":
+            self.reason = "an argument to be differentiated is boolean"
+        dtype = _FLOAT64 if differentiated else dtype
+        self.static.append((False, None))
+        self.values.append(float(value) if shape == () else value)
+        self.kinds.append((dtype, shape, differentiated))
+        return dtype.str, shape, differentiated
+
+    def record(self, trace) -> list[tuple[Any, bool]]:
+        """The inputs as recorded tensors, and whether they are differentiated."""
+        made = []
+        for value, (dtype, shape, differentiated) in zip(self.values, self.kinds, strict=True):
+            if shape == () and dtype == _FLOAT64:
+                tensor = rt.scalar_leaf(value)
+            else:
+                tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
+            if dtype != _FLOAT64 or not differentiated:
+                trace.steering.add(tensor._id)
+            rt.note_input(tensor._id, differentiated)
+            made.append((tensor, differentiated))
+        trace.held.extend(tensor for tensor, _ in made)
+        return made
+
+    def build(self, inputs: list) -> tuple[list, dict]:
+        """The arguments with other values for the inputs."""
+        given, static = iter(inputs), iter(self.static)
+        made = []
+        for tree in self.trees:
+            count = len(tree_leaves(tree))
+            leaves = [value if fixed else next(given) for fixed, value in _take(static, count)]
+            made.append(tree_build(tree, iter(leaves)))
+        return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
+
+    def call(self, f, values: list):
+        """What a function gives for other values of the inputs, copied, of the types they had."""
+        pairs = zip(values, self.kinds, strict=True)
+        made = [_typed(x, dtype) for x, (dtype, _, _) in pairs]
+        args, kwargs = self.build(made)
+        return f(*args, **kwargs)
+
+    def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
+        """Derivatives of the differentiated inputs, in the structure of their arguments."""
+        given = iter(values)
+        built = {
+            k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
+        }
+        found = [built[self._number(number)] for number in argnums]
+        return found[0] if single else tuple(found)
+
+
+def _typed(value, dtype: np.dtype):
+    """A number or an array of its own, of a dtype."""
+    is_float = type(value) is float and dtype == _FLOAT64
+    return value if is_float else np.array(value, dtype)[()]
+
+
+def _take(items, count: int) -> list:
+    return [next(items) for _ in range(count)]

@@ -1,0 +1,227 @@
+"""Native code held against the interpreted program when it takes over.
+
+It is compared twice: at the inputs of the call that asked for it, and at those of the next call
+that differ. That is done outside of the short way of a call, which there is none of meanwhile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ..._core.ops.table import BY_CODE
+from ..build.executable import Program, table
+from ..ir.steps import ARENA, GUARD, Scalars, Step
+from ..ir.uses import views_written
+from ..replay import driver
+from ..replay.moves import slots_of
+from ..replay.opaque_calls import raised
+from ..replay.parts import Run
+from ..replay.run_layout import FINISHED, RAISED
+from .rounding import Rounding, agree, first_difference
+
+#: So many calls with the inputs of the first comparison, or on another way through the branches,
+#: are looked at; then no other inputs are waited for, or only those of calls on this way again.
+PATIENCE = 16
+#: How often inputs are moved by rounding, where native code differs: a result may jump there.
+_TRIES = 8
+_PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+class Trial:
+    """Native code that is still to be compared with the program `plain`.
+
+    `values` are the inputs of the first comparison; None if they are not known yet. `is_new` says
+    that no call has seen it: one that has begun before has not been compared.
+    """
+
+    def __init__(self, plain: Program, values: list | None):
+        self.plain, self.left, self.is_new = plain, PATIENCE, True
+        self.values = None if values is None else _copied(values)
+
+    def begin(self, native: Program) -> None:
+        """Compare at the first inputs; RuntimeError says what differs."""
+        if self.values is not None and not compared(self.plain, native, self.values):
+            self.values = None
+
+    def is_over(self, native: Program, values: list) -> bool:
+        """Compare at the inputs of a call, if they are others; RuntimeError says what differs."""
+        self.is_new = False
+        if self.values is not None and _same(self.values, values):
+            self.left -= 1
+            return self.left <= 0
+        if not compared(self.plain, native, values):
+            self.left -= 1
+            return False
+        is_first, self.values = self.values is None, _copied(values)
+        return not is_first
+
+
+def _copied(values: list) -> list:
+    """Inputs as they are now."""
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def _same(first: list, second: list) -> bool:
+    return all(np.array_equal(_bits(a), _bits(b)) for a, b in zip(first, second, strict=True))
+
+
+def _bits(value) -> np.ndarray:
+    """Numbers as words, so that NaNs are equal too: ten times faster than `equal_nan`."""
+    return np.asarray(value, np.float64).view(np.int64)
+
+
+def compared(plain: Program, native: Program, objects: list) -> bool:
+    """Whether programs could be compared at some inputs, since no guard stops the plain one.
+
+    RuntimeError says what differs by more than rounding.
+    """
+    reverse = _is_differentiable(plain)
+    expected = _evaluated(plain, objects, reverse)
+    if expected is None:
+        return False
+
+    def noise() -> list[float]:
+        results, adjoints = Rounding(plain, objects, reverse).of_program()
+        return [*results, *adjoints]
+
+    ways = [_evaluated(native, objects, False), *_fast(native, objects, reverse)]
+    if reverse:
+        ways.append(_evaluated(native, objects, True))
+    for found in ways:
+        wanted = expected if found is None else expected[: len(found)]
+        if found is None or first_difference(found, wanted, noise) is not None:
+            if found is None or not _is_near(plain, objects, found, reverse):
+                raise RuntimeError(_fault(native, objects, found, expected))
+    return True
+
+
+def _is_differentiable(program: Program) -> bool:
+    """Whether the program is asked for a gradient."""
+    code = program.code
+    one = len(code.outputs) == 1 and code.outputs[0].view.size == 1
+    return one and any(given.differentiated for given in code.inputs)
+
+
+def _evaluated(program: Program, objects: list, reverse: bool) -> list | None:
+    """Results, then adjoints of the inputs; None where the program stops."""
+    run = program.begin()
+    try:
+        status = program.forward(run, objects, reverse)
+        if status == RAISED:
+            raised(run.address)
+        if status != FINISHED:
+            return None
+        found = [np.array(result) for result in program.results(run)]
+        if reverse:
+            seeds = [np.ones(one.view.shape) for one in program.code.outputs]
+            found += _adjoints(program.reverse(run, seeds))
+        return found
+    finally:
+        program.end(run)
+
+
+def _fast(program: Program, objects: list, reverse: bool) -> list[list]:
+    """The same as the short way of a call gives it, with derivatives."""
+    if not reverse:
+        return []
+    run, made = program.begin(), program.gradients()
+    try:
+        given = table([*objects, *made])
+        words = (ctypes.c_int64 * (2 + len(given)))(run.address, program.address, *given)
+        status = program.compiled["fast"](ctypes.addressof(words))
+        if status == RAISED:
+            raised(run.address)
+        if status != FINISHED:  # a guard: the evaluation by other ways tells
+            return []
+        return [[*map(np.array, program.results(run)), *_adjoints(made)]]
+    finally:
+        program.end(run)
+
+
+def _adjoints(found: list) -> list:
+    return [np.zeros(()) if adjoint is None else adjoint for adjoint in found]
+
+
+def _is_near(plain: Program, objects: list, found: list, reverse: bool) -> bool:
+    """Whether the plain program gives the same where rounding might have led to."""
+    rng = np.random.default_rng(0)
+    for _ in range(_TRIES):
+        moved = []
+        for value in objects:
+            up = value * (1.0 + 4.0 * np.finfo(float).eps * rng.uniform(-1.0, 1.0, np.shape(value)))
+            moved.append(up if isinstance(value, np.ndarray) else float(up))
+        near = _evaluated(plain, moved, reverse)
+        if near is not None and first_difference(found, near[: len(found)], list) is None:
+            return True
+    return False
+
+
+# --- what differs ---------------------------------------------------------------------------------
+
+
+def _fault(native: Program, objects: list, found: list | None, expected: list) -> str:
+    where = _first_step(native, objects)
+    if where is None and found is None:
+        where = "a guard of it stops, which may see the rounded result of a sum"
+    if where is None:
+        pairs = zip(found or [], expected, strict=False)
+        k = next((k for k, (a, b) in enumerate(pairs) if not agree(a, b)), 0)
+        results = len(native.code.outputs)
+        what = f"result {k}" if k < results else f"the derivative by input {k - results}"
+        where = f"{what} is another one; the steps before it agree"
+    reason = "its native code gives something else than the interpreted program"
+    return f"{reason}: {where}; please report this"
+
+
+def _first_step(native: Program, objects: list) -> str | None:
+    """The first step of native code whose results differ from those of the same interpreted."""
+    plain, steps = Program(native.code), native.code.steps
+    runs = [_entered(native, objects), _entered(plain, objects)]
+    for k, step in enumerate(steps):
+        where = f"step {k} of {len(steps)}, {_described(native, k)}"
+        for program, run in zip((native, plain), runs, strict=True):
+            for part in program.parts.of[k]:
+                if part.forward and _PART(part.forward)(run.address, part.data.ctypes.data):
+                    return f"{where}, stops"
+        slots = _written(native, step)
+        a, b = (run.values[slots] for run in runs)
+        if not agree(a, b):
+            apart = ~np.isclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
+            at = int(np.flatnonzero(apart)[0])
+            seen = f"{float(a[at])!r}, interpreted {float(b[at])!r}"
+            return f"{where}: {_operation(step, int(slots[at]))} is {seen}"
+    return None
+
+
+def _entered(program: Program, objects: list) -> Run:
+    """Memory with inputs, in which nothing has been computed."""
+    words, given, run = program.words.copy(), table(objects), program.begin()
+    words[driver.VALUE_COUNT // 8] = 0
+    program.compiled["value"](run.address, words.ctypes.data, ctypes.addressof(given), False)
+    return run
+
+
+def _written(native: Program, step: Step) -> np.ndarray:
+    """Slots in which a step leaves its results."""
+    if isinstance(step, Scalars):
+        slots = np.arange(step.first, step.first + len(step.op))
+        return slots[native.parts.used[slots] & (step.op != GUARD)]
+    views = [slots_of(view).ravel() for view in views_written(step) if view.base == ARENA]
+    return np.concatenate([np.zeros(0, np.int64), *views])
+
+
+def _described(native: Program, k: int) -> str:
+    step = native.code.steps[k]
+    if not isinstance(step, Scalars):
+        return type(step).__name__
+    kept = [part.keep for part in native.parts.of[k] if isinstance(part.keep, str)]
+    return f"operations on numbers ({'; '.join(kept) or 'none compiled'})"
+
+
+def _operation(step: Step, slot: int) -> str:
+    if not isinstance(step, Scalars):
+        return "a result"
+    k = slot - step.first
+    return f"operation {k}, {BY_CODE[int(step.op[k])].name},"

@@ -1,0 +1,298 @@
+"""Programs of one function for one signature: one for each way through its branches."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.tape import store
+from ..._core.tape.reverse_sweep import Sweep
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.row_listeners import places
+from ..._core.tensor.trace import Guard, Trace
+from ..._core.tensor.values import is_recorded, is_tensor, value_of
+from ..._derivatives.inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
+from ..._derivatives.recorded_reverse import depends_on_others
+from ..._derivatives.reverse_mode import plant, run
+from ..build.executable import Program, interpreted
+from ..lowering.lower import Converter
+from ..lowering.tape_rows import READS_OTHERS, Unsupported, is_long
+from ..passes.pipeline import Account, optimised
+from ..replay.opaque_calls import LARGEST, raised
+from ..replay.parts import Run
+from ..replay.run_layout import FINISHED, GUARD_FAILED, RAISED
+from .rounding import Rounding, first_difference
+from .signature import Arguments
+
+
+@dataclasses.dataclass
+class Variant:
+    """A program, what its guards expect, and the structure of its result.
+
+    `leaves` are the results in order: numbers of the program's outputs, or what never changes.
+    """
+
+    program: Program
+    guards: list[Guard]
+    tree: Any
+    leaves: list[tuple[int, Any]]
+    account: Account | None = None  # how it was made, if it was not loaded from a file
+    checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
+    fast: Any = None  # its short way of a call
+    asked: bool = False  # for native code
+    trial: Any = None  # of native code (see `takeover`), while it is not over
+    failure: Exception | None = None  # why there is no native code
+
+    def outcome(self, k: int) -> float:
+        return self.guards[k].value
+
+    def differs(self, objects: list, out, again: Callable) -> str | None:
+        """Why it does not give what was computed when it was recorded; None if it does.
+
+        `again` calls the function as it is with other values of the inputs.
+        """
+        memory = self.program.begin()
+        try:
+            status = self.program.forward(memory, objects)
+            if status == RAISED:
+                return f"replayed at once it raises {raised(memory.address)!r}"
+            if status == GUARD_FAILED:
+                failed = self.program.failed(memory)
+                if failed is None:
+                    return f"it computes integers beyond ±{LARGEST}"
+                return (
+                    f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
+                    "that Python reads there may be the rounded result of a sum"
+                )
+            found = self.result(self.program.results(memory))
+        finally:
+            self.program.end(memory)
+        if first_difference(found, out, *self.noises(objects, again)) is None:
+            return None
+        return (
+            "replayed at once it gives something else: it writes to an array that it has read "
+            "before; make a new array for that"
+        )
+
+    def noises(
+        self, objects: list, again: Callable, adjoints: Callable | None = None
+    ) -> tuple[Callable[[], list[float]], ...]:
+        """How far rounding may move each leaf of the result, and of the gradient after it.
+
+        In the program, then in the function: `again` calls it as it is with other values of the
+        inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
+        without it there is no gradient.
+        """
+        rounding = Rounding(self.program, objects, adjoints is not None)
+
+        def of_program():
+            results, pulled = rounding.of_program()
+            made = [results[k] if k >= 0 else 0.0 for k, _ in self.leaves]
+            return made + adjoints(pulled) if adjoints is not None else made
+
+        return of_program, lambda: rounding.of(again)
+
+    def result(self, results: list[np.ndarray]):
+        """The result of the function from those of its program, which are copied."""
+        outputs = zip(results, self.program.code.outputs, strict=True)
+        made = [np.array(array, one.dtype, order="C") for array, one in outputs]
+        values = [plain(made[k]) if k >= 0 else _copied(given) for k, given in self.leaves]
+        return tree_build(self.tree, iter(values))
+
+
+def _copied(given):
+    """A constant result, which the caller may change."""
+    return given.copy() if isinstance(given, np.ndarray) else given
+
+
+def same(a: float, b: float) -> bool:
+    return a == b or (a != a and b != b)
+
+
+def reads_others(result, inputs: list) -> bool:
+    """Whether a result has a derivative to something recorded elsewhere than in `inputs`."""
+    if not store.leaves and len(rt.noted_inputs()) <= len(inputs):
+        return False
+    recorded = [out for _, out in tree_leaves(result) if is_recorded(out)]
+    return bool(recorded) and depends_on_others(recorded, inputs)
+
+
+class NotRecorded(Exception):
+    """A function cannot be recorded, for this reason; it may do well without."""
+
+
+class Traced:
+    """One call of a function with arguments made inputs: its result and, if it can be, its program.
+
+    A context, inside which the recording can be differentiated.
+    """
+
+    def __init__(self, f: Callable, arguments: Arguments):
+        self.trace = Trace(lambda: places(1))
+        self._call = f, arguments
+
+    def __enter__(self) -> Traced:
+        f, arguments = self._call
+        rt.start()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(rt.recording())
+            with rt.tracing(self.trace):
+                self._first = self.trace.now()
+                self.inputs = arguments.record(self.trace)
+                args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+                try:
+                    self.out = f(*args, **kwargs)
+                except Exception as error:
+                    name = type(error).__name__
+                    raise NotRecorded(f"recorded it raises {name}: {error}") from error
+                self._check_outside()
+                self._end = self.trace.now()
+            self.is_long = is_long(self._first, self._end)
+            self._leave = stack.pop_all()
+        return self
+
+    def __exit__(self, *problem) -> None:
+        self._leave.close()
+
+    def _check_outside(self) -> None:
+        """See that the result has derivatives to the arguments alone."""
+        if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
+            raise NotRecorded(self.trace.refusal or READS_OTHERS)
+
+    @property
+    def values(self) -> list:
+        """Those of the inputs."""
+        return self._call[1].values
+
+    def program(self) -> tuple[Variant | None, str | None]:
+        """The program, or why there is none; the rows must not have been used up."""
+        if not self.inputs:
+            return None, "it has no arguments that are floats or arrays"
+        if self.trace.refusal is not None:
+            return None, self.trace.refusal
+        try:
+            variant = self._convert()
+        except Unsupported as error:
+            return None, str(error)
+        f, arguments = self._call
+        again = lambda values: arguments.call(f, values)  # noqa: E731
+        reason = variant.differs(arguments.values, self.out, again)
+        return (variant, None) if reason is None else (None, reason)
+
+    def value_and_grad(self, retain: bool):
+        """The result, which must be one number, and its derivatives; its rows may be retained."""
+        value = scalar_output("compile", self.out)
+        inputs = InputTensors([tensor for tensor, differentiated in self.inputs if differentiated])
+        with Sweep(retain=retain) as sweep:
+            inputs.prepare(sweep)
+            if is_recorded(self.out) and self.out._id not in self.trace.steering:
+                plant(sweep, self.out, np.ones((1, *value.shape)))
+                run(sweep)
+            return plain(value.reshape(())), inputs.flat(sweep)
+
+    def _convert(self) -> Variant:
+        outputs: list = []
+        leaves: list[tuple[int, Any]] = []
+        for place, value in tree_leaves(self.out):
+            if is_recorded(value):
+                leaves.append((len(outputs), None))
+                outputs.append(value)
+            elif is_tensor(value):
+                leaves.append((-1, plain(np.array(value_of(value)))))
+            elif isinstance(value, np.ndarray):
+                leaves.append((-1, value.copy()))
+            elif isinstance(value, (np.generic, float, int, str, bool, type(None))):
+                leaves.append((-1, value))
+            else:
+                raise Unsupported(f"the result{place} is of type {type(value).__name__}")
+        converter = Converter(self.inputs, self._end, outputs, self.trace)
+        code, account = optimised(converter.convert(outputs), *converter.counts())
+        tree = tree_build(self.out, iter([None] * len(leaves)))
+        guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
+        return Variant(interpreted(code), guards, tree, leaves, account)  # which keep no rows alive
+
+    def value(self):
+        """The result with plain values."""
+        leaves = [value for _, value in tree_leaves(self.out)]
+        made = [plain(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
+        return tree_build(self.out, iter(made))
+
+
+class Variants:
+    """The programs of one signature, the one used last first; at most `most` of them."""
+
+    def __init__(self, most: int):
+        self.most = most
+        self.found: list[Variant] = []
+        self.pending: Traced | None = None  # a recording that is no program yet
+        self.recorded = 0  # how many there have been
+        self.hits = 0  # evaluations without a new recording, but for those by a short way
+
+    @property
+    def evaluations(self) -> int:
+        """How many there have been without a new recording."""
+        return self.hits + sum([v.fast.calls for v in self.found if v.fast is not None])
+
+    def add(self, variant: Variant, recent: Variant | None) -> None:
+        """Enter a new one; the oldest goes, but for one that was used by its short way."""
+        self.recorded += 1
+        first = [variant, *[v for v in self.found if v is recent]]
+        rest = [v for v in self.found if v is not recent]
+        self.found = [*first, *rest][: self.most]
+
+    def run(self, objects: list, ahead: bool) -> tuple[Variant | None, Run | None, str | None]:
+        """Run the program whose guards hold.
+
+        `ahead` says that adjoints are to follow. Gives the variant with its run, which its
+        program's `end` takes back; without one, where the programs known so far have stopped.
+        """
+        candidates, stopped = self.found, None
+        while candidates:
+            variant = candidates[0]
+            program = variant.program  # another thread may put another in its place
+            memory = program.begin()
+            status = program.forward(memory, objects, ahead)
+            if status == FINISHED:
+                if variant is not self.found[0]:
+                    self.found = [variant, *[v for v in self.found if v is not variant]]
+                return variant, memory, None
+            failed = program.failed(memory) if status == GUARD_FAILED else None
+            error = raised(memory.address) if status == RAISED else None
+            program.end(memory)
+            if failed is not None:
+                k, seen = failed
+                stopped = str(variant.guards[k])
+                candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
+            else:
+                stopped = "a result of another shape" if error is None else repr(error)
+                candidates = candidates[1:]
+        return None, None, stopped
+
+
+def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
+    """Whether a variant went the same way as another to guard k, and there saw a value."""
+    if len(variant.guards) <= k or not same(variant.outcome(k), seen):
+        return False
+    return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
+
+
+class Families:
+    """The variants of each signature, the one used last at the end; at most `most` of them."""
+
+    def __init__(self, most: int, variants: int):
+        self.most, self.variants = most, variants
+        self.found: dict[Any, Variants] = {}
+        self.unused = 0  # signatures given up that have been called once only
+
+    def of(self, key) -> Variants:
+        """The variants of a signature."""
+        family = self.found.pop(key, None) or Variants(self.variants)
+        self.found[key] = family
+        while len(self.found) > self.most:
+            oldest = self.found.pop(next(iter(self.found)), None)
+            self.unused += oldest is not None and not oldest.evaluations
+        return family

@@ -1,0 +1,1 @@
+"""Programs in files: format, encoding, and the checks of what is read."""

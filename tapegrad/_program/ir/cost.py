@@ -1,0 +1,108 @@
+"""How large a program is, and about how long it takes."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.ops.table import BY_CODE, Pointwise
+from .steps import GUARD, Code, Computed, Elementwise, Gather, Kernel, Link, Scalars, Step, View
+from .uses import views_written
+
+
+class Size(NamedTuple):
+    """Steps, operations in them, numbers that they store, slots of the arena."""
+
+    steps: int
+    operations: int
+    stored: int
+    slots: int
+
+
+def size_of(code: Code) -> Size:
+    return Size(
+        len(code.steps),
+        sum(operations(step) for step in code.steps),
+        sum(stored(step) for step in code.steps),
+        code.slots,
+    )
+
+
+def operations(step: Step) -> int:
+    """Operations in a step, guards not counted."""
+    if isinstance(step, Scalars):
+        return int(np.count_nonzero(step.op != GUARD))
+    return len(step.ops) if isinstance(step, Elementwise) else 1
+
+
+def stored(step: Step) -> int:
+    """Numbers that a step stores."""
+    if isinstance(step, Scalars):
+        return operations(step)
+    return sum(view.size for view in views_written(step))
+
+
+class Work(NamedTuple):
+    """What time is spent on, counted: calls of parts, then numbers that go through operations."""
+
+    calls: float = 0.0
+    numbers: float = 0.0  # operations on single numbers
+    number_functions: float = 0.0
+    elements: float = 0.0  # of arrays, by arithmetic
+    element_functions: float = 0.0
+    moved: float = 0.0
+    multiplied: float = 0.0  # in products of matrices
+    along: float = 0.0  # in other operations on whole arrays
+    python: float = 0.0  # calls of functions without derivative
+
+
+#: Nanoseconds of one of each, and of an evaluation itself, interpreted: values, and values with
+#: derivatives. Fitted to 30 functions from 2 µs to 13 ms on one machine; of the evaluations there
+#: half are off by less than 8 %, and nine of ten by less than a factor of 1.5.
+VALUE_COSTS = Work(50.0, 4.0, 16.0, 0.2, 1.9, 0.9, 0.05, 2.3, 32e3), 2.8e3
+GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3), 6.5e3
+
+
+def products_of(step: Kernel) -> int:
+    """Products of numbers in a product of matrices."""
+    left, _, whole, _, inner = step.operands
+    return whole.size * math.prod(left.shape[len(left.shape) - inner :])
+
+
+def work_of(step: Step) -> Work:
+    if isinstance(step, Scalars):
+        codes, counts = np.unique(step.op, return_counts=True)
+        functions = sum(n for op, n in zip(codes, counts, strict=True) if is_function(int(op)))
+        return Work(1, numbers=len(step.op) - float(functions), number_functions=float(functions))
+    if isinstance(step, Elementwise):
+        count, functions = math.prod(step.shape), sum(is_function(op) for op, _ in step.ops)
+        return Work(
+            1 + len(step.ops),
+            elements=float(count * (len(step.ops) - functions)),
+            element_functions=float(count * functions),
+        )
+    if isinstance(step, Kernel):
+        if BY_CODE[step.code].name == "contract":
+            return Work(1, multiplied=float(products_of(step)))
+        return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
+    if isinstance(step, Computed):
+        return Work(1, python=1.0)
+    if isinstance(step, Link):
+        return Work(1, moved=float(sum(source.size for _, source in step.pairs)))
+    return Work(1, moved=float(step.out.size * (1 + isinstance(step, Gather))))
+
+
+def is_function(code: int) -> bool:
+    """Whether an operation calls a function, and is not arithmetic or a choice alone."""
+    op = BY_CODE.get(code)
+    return isinstance(op, Pointwise) and any(
+        "np." in text for text in (op.value, *map(str, op.steps))
+    )
+
+
+def nanoseconds(code: Code, costs: tuple[Work, float]) -> float:
+    """About how long an evaluation takes, interpreted."""
+    counts = np.sum([work_of(step) for step in code.steps], axis=0)
+    return costs[1] + float(np.dot(costs[0], counts)) if code.steps else costs[1]

@@ -1,0 +1,103 @@
+"""What an element-wise step computes and which adjoints flow through it, before any code is made.
+
+A node is what a step can read: the number of an operation, or a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..._core.ops.table import BY_CODE, Pointwise, words_of
+from .blocks import LINE, cut, is_injective
+from .steps import Elementwise, View
+
+Node = int | View
+
+
+class Flow:
+    """A step read: `live` operations, those `pulled` in reverse, views that get an adjoint.
+
+    `direct` views can take it where they are, without a block on the way: two of them never
+    overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
+    `cleared` views have to be 0 before anything is added.
+    """
+
+    def __init__(self, step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int]):
+        self.ops: list[Pointwise] = [BY_CODE[code] for code, _ in step.ops]
+        self.operands: list[tuple[Node, ...]] = [operands for _, operands in step.ops]
+        self.stores = _by_number(step.stores)
+        self.sums = _by_number(step.sums)
+        self.live = self.computed({*self.stores, *self.sums}, set())
+        views = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
+        self.wanted = [view for view in dict.fromkeys(views) if wanted(view)]
+        self.pulled = self._pulled()
+        #: How often each node's adjoint is added to, its own operation's results not counted.
+        self.terms: dict[Node, int] = {}
+        for k in self.pulled:
+            for _, node in self.edges(k):
+                self.terms[node] = self.terms.get(node, 0) + 1
+        results = [view for many in (self.stores, self.sums) for v in many.values() for view in v]
+        self.cut = cut(step.shape, [*views, *results])
+        self._place(fresh)
+
+    def edges(self, k: int) -> list[tuple[int, Node]]:
+        """The operands of an operation that its adjoint flows to, with their positions.
+
+        Those that take it as it is come last.
+        """
+        slopes, operands = self.ops[k].slopes, self.operands[k]
+        order = sorted(range(len(slopes)), key=lambda j: slopes[j] == "1.0")
+        return [
+            (j, operands[j]) for j in order if slopes[j] != "0.0" and operands[j] in self.active
+        ]
+
+    def slope_nodes(self, k: int, edge: int | None = None) -> list[Node]:
+        """The nodes whose values the slopes along these edges read, or one of them."""
+        op, edges = self.ops[k], [j for j, _ in self.edges(k)]
+        slopes = [op.slopes[j] for j in (edges if edge is None else [edge])]
+        read = words_of(*slopes, *[text for _, text in op.needed(*slopes)])
+        nodes = zip((*op.inputs, "out"), (*self.operands[k], k), strict=True)
+        return [node for name, node in nodes if name in read]
+
+    def computed(self, roots: Iterable[Node], known: set[int]) -> list[int]:
+        """The operations that compute some nodes from what is known, in order."""
+        wanted = {node for node in roots if isinstance(node, int)} - known
+        for k in range(len(self.ops) - 1, -1, -1):
+            if k in wanted:
+                wanted |= {node for node in self.operands[k] if isinstance(node, int)} - known
+        return sorted(wanted)
+
+    def _pulled(self) -> list[int]:
+        """The operations whose adjoint is computed, last one first."""
+        self.active: set[Node] = set(self.wanted)
+        for k in self.live:
+            if self.edges(k):
+                self.active.add(k)
+        reached: set[Node] = {k for k in (*self.stores, *self.sums) if k in self.active}
+        for k in reversed(self.live):
+            if k in reached:
+                reached |= {node for _, node in self.edges(k)}
+        return [k for k in reversed(self.live) if k in reached]
+
+    def _place(self, fresh: frozenset[int]) -> None:
+        self.direct: list[View] = []
+        for view in self.wanted:
+            if self.cut.way(view) == LINE and not any(view.overlaps(v) for v in self.direct):
+                self.direct.append(view)
+        count = [view.base for view in self.wanted]
+        self.set_ = {
+            view
+            for view in self.direct
+            if view.base in fresh
+            and count.count(view.base) == 1
+            and view in self.terms
+            and is_injective(view)
+        }
+        self.cleared = [v for v in self.wanted if v.base in fresh and v not in self.set_]
+
+
+def _by_number(results: list[tuple[int, View]]) -> dict[int, list[View]]:
+    found: dict[int, list[View]] = {}
+    for number, view in results:
+        found.setdefault(number, []).append(view)
+    return found

@@ -1,0 +1,124 @@
+"""Slots taken out of programs: others stand for them, or nothing reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..lowering.buffers import pattern
+from ..replay.moves import slots_of
+from . import scalar_scans
+from .rewriting import mapped
+from .steps import ARENA, NOTHING, Code, Scalars, Step, View
+from .uses import views_read, views_written
+
+
+def merged(code: Code, stands: np.ndarray) -> Code:
+    """The program without the slots that do not stay; `stands` is as in `walks`.
+
+    What stands for a slot may have one that stands for it too. Slots stay after all where a view
+    would otherwise see no regular pattern any more, and with any slot of an array all of it.
+    """
+    stands = _resolved(stands)
+    while True:
+        for step in code.steps:
+            _keep_whole(step, stands)
+        moves = _Moves(stands)
+        torn = [view for view in _seen(code) if moves.of(view) is None]
+        if not torn:
+            break
+        for view in torn:
+            stands[slice(*view.extent)] = 0
+    return Code(
+        len(moves.places) - int(np.count_nonzero(stands)),
+        [(int(moves.places[slot]), values) for slot, values in code.constants],
+        [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
+        [made for step in code.steps if (made := moves.step(step)) is not None],
+        [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
+    )
+
+
+def _resolved(stands: np.ndarray) -> np.ndarray:
+    """`stands` with slots that no others stand for."""
+    stands = stands.copy()
+    gone = np.flatnonzero(stands > 0)
+    while len(gone):
+        further = stands[stands[gone]]
+        gone, further = gone[further > 0], further[further > 0]
+        stands[gone] = further
+    return stands
+
+
+def _keep_whole(step: Step, stands: np.ndarray) -> None:
+    """A step of arrays goes as a whole or stays."""
+    if not isinstance(step, Scalars) and not _goes(step, stands):
+        for view in views_written(step):
+            stands[slice(*view.extent)] = 0
+
+
+def _goes(step: Step, stands: np.ndarray) -> bool:
+    """Whether none of the slots that a step of arrays writes stays."""
+    written = [slice(*view.extent) for view in views_written(step) if view.size]
+    return bool(written) and all(stands[slots].all() for slots in written)
+
+
+def _seen(code: Code) -> list[View]:
+    """The views that steps read, and those of the results, which see several slots."""
+    views = [view for step in code.steps for view in views_read(step)]
+    views += [one.view for one in code.outputs]
+    return [view for view in dict.fromkeys(views) if view.size > 1 and view.base == ARENA]
+
+
+class _Moves:
+    """Where slots are afterwards."""
+
+    def __init__(self, stands: np.ndarray):
+        self.stands = stands
+        self.places = scalar_scans.places_after(stands)
+        self.known: dict[View, View | None] = {}
+        self.walk = scalar_scans.Walk(
+            {scalar_scans.BY_SLOT: stands, scalar_scans.PLACES: self.places}
+        )
+
+    def of(self, view: View) -> View | None:
+        """The view of the same values; None if there is no such view."""
+        if view not in self.known:
+            self.known[view] = self._of(view)
+        return self.known[view]
+
+    def __call__(self, view: View) -> View:
+        found = self.of(view)
+        assert found is not None
+        return found
+
+    def _of(self, view: View) -> View | None:
+        if view.base != ARENA:
+            return view
+        if not view.size:
+            return dataclasses.replace(view, offset=NOTHING)
+        low, high = view.extent
+        as_long = int(self.places[high - 1]) - int(self.places[low]) == high - 1 - low
+        all_stay = as_long and not (self.stands[low] or self.stands[high - 1])
+        if all_stay or view.size == 1:
+            return dataclasses.replace(view, offset=int(self.places[view.offset]))
+        return pattern(self.places[slots_of(view)])
+
+    def step(self, step: Step) -> Step | None:
+        if isinstance(step, Scalars):
+            return self._scalars(step)
+        if _goes(step, self.stands):
+            return None
+        return mapped(step, self, lambda slots: self.places[slots])
+
+    def _scalars(self, step: Scalars) -> Scalars | None:
+        stays = self.stands[step.first : step.first + len(step.op)] == 0
+        count = int(np.count_nonzero(stays))
+        if not count:
+            return None
+        first = int(self.places[step.first + int(stays.argmax())])
+        op, a, b = (np.empty(count, np.int32) for _ in range(3))
+        c = np.empty(count if len(step.c) else 0, np.int32)
+        made = {scalar_scans.OUT + 8 * k: column for k, column in enumerate((op, a, b, c))}
+        self.walk("keep", step, made)
+        return Scalars(first, op, a, b, c)

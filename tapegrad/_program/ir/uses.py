@@ -1,0 +1,111 @@
+"""What the steps of a program read and write."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..replay.moves import slots_of
+from .steps import (
+    ARENA,
+    Code,
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Scatter,
+    Step,
+    View,
+)
+
+
+def views_read(step: Step) -> list[View]:
+    """The views that a step reads; operations on numbers and packs read slots."""
+    if isinstance(step, Elementwise):
+        return [x for _, operands in step.ops for x in operands if isinstance(x, View)]
+    if isinstance(step, Link):
+        return [source for _, source in step.pairs]
+    if isinstance(step, Gather):
+        return [x for x in (step.source, step.positions) if isinstance(x, View)]
+    if isinstance(step, Scatter):
+        return [step.before, step.source, step.positions]
+    if isinstance(step, Kernel):
+        return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
+    if isinstance(step, Computed):
+        return [x for x, _ in step.operands if isinstance(x, View)]
+    return []
+
+
+def inside(view: View, whole: View) -> bool:
+    """Whether a view sees slots of another in C order only."""
+    low, high = view.extent
+    return view.base == whole.base and whole.offset <= low and high <= whole.offset + whole.size
+
+
+def slots_read(step: Step) -> list[np.ndarray]:
+    """The single slots that a step reads; −1 stands for none."""
+    if isinstance(step, Scalars):
+        return [step.a, step.b, step.c]
+    return [step.slots] if isinstance(step, Pack) else []
+
+
+def views_written(step: Step) -> list[View]:
+    """The slots that a step writes, in C order."""
+    if isinstance(step, Scalars):
+        return [View(step.first, (len(step.op),), (1,))]
+    if isinstance(step, Elementwise):
+        return [view for _, view in step.stores] + [_summed(view) for _, view in step.sums]
+    if step.out.is_contiguous:
+        return [step.out]
+    return [View(slot, (1,), (1,)) for slot in slots_of(step.out).ravel().tolist()]
+
+
+def mark_reads(step: Step, marks: np.ndarray) -> None:
+    """Mark the slots of the arena that a step reads; a view marks all between its ends."""
+    for slots in slots_read(step):
+        marks[slots[slots >= 0]] = True
+    for view in views_read(step):
+        if view.base == ARENA:
+            low, high = view.extent
+            marks[low:high] = True
+
+
+def mark_outputs(code: Code, marks: np.ndarray) -> None:
+    """Mark the slots that the results of a program are read from."""
+    for output in code.outputs:
+        low, high = output.view.extent
+        marks[low:high] = True
+
+
+def constants_of(code: Code) -> tuple[np.ndarray, np.ndarray]:
+    """By slot: whether it holds a constant, and which."""
+    known, values = np.zeros(code.slots, bool), np.zeros(code.slots)
+    for slot, given in code.constants:
+        known[slot : slot + len(given)] = True
+        values[slot : slot + len(given)] = given
+    return known, values
+
+
+def _summed(view: View) -> View:
+    """The slots into which a result is summed."""
+    low, high = view.extent
+    return View(low, (high - low,), (1,))
+
+
+class Wanted:
+    """Whether the adjoints of slots are wanted: not of constants and of data."""
+
+    def __init__(self, code: Code):
+        self.constant = np.ones(code.slots, bool)
+        differentiated = [one.view for one in code.inputs if one.differentiated]
+        self.bases = {view.base for view in differentiated if view.base != ARENA}
+        for view in differentiated + [view for step in code.steps for view in views_written(step)]:
+            if view.base == ARENA:
+                self.constant[view.offset : view.offset + view.size] = False
+
+    def __call__(self, view: View) -> bool:
+        if view.base != ARENA:
+            return view.base in self.bases
+        return not self.constant[slice(*view.extent)].all()

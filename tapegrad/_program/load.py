@@ -1,0 +1,86 @@
+"""`tg.load`: compiled functions from files, without the functions they were recorded from."""
+
+from __future__ import annotations
+
+from .compile import Compiled
+from .files import file_format
+
+
+def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
+    """A compiled function from a file that its `save` has written.
+
+    It has the methods of what `tg.compile` gives. There is no function to be recorded, so arguments
+    of another shape, dtype or structure than when it was saved, and values with which it takes a
+    way through its branches that it had not taken, raise RuntimeError. Everything in the file is
+    checked before anything of it runs: one that is damaged or made to do harm raises ValueError,
+    and so do programs that need more than `most_bytes` bytes of memory. `native` is as in
+    `tg.compile`: a file holds no machine code.
+
+    >>> import os, tempfile
+    >>> import tapegrad as tg
+    >>> compiled = tg.compile(lambda x: x**3 + 2.0 * x)
+    >>> compiled.value_and_grad(2.0)
+    (12.0, 14.0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "cubic.npz")
+    >>> compiled.save(path)
+    >>> tg.load(path).value_and_grad(3.0)
+    (33.0, 29.0)
+    """
+    try:
+        found = file_format.load(path, most_bytes)
+    except OSError:
+        raise
+    except Exception as error:  # of whatever kind: the file may hold anything
+        raise ValueError(f"tapegrad.load: {path}: {error}") from error
+    return Loaded(found, native)
+
+
+class Loaded(Compiled):
+    """A compiled function from a file; made by `tg.load`, see there."""
+
+    def __init__(self, found: file_format.Compilation, native):
+        def absent(*args, **kwargs):
+            raise AssertionError(found.name)
+
+        absent.__name__ = absent.__qualname__ = found.name
+        argnums = found.argnums[0] if found.single else found.argnums
+        settings = dict(on_branch="error", verify="never", native=native, memory="all")
+        super().__init__(absent, found.kind, argnums, **settings)
+        self._compares = True  # that needs no function
+        self._families.found = found.families
+        self._families.most = len(found.families) + 1  # and one that there is no program for
+        self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
+        if native:
+            for family in found.families.values():
+                for variant in family.found:
+                    self._make_native(variant, None)
+
+    def _of(self, name, transform, args, kwargs, of=None):
+        if name not in self._derived:
+            raise RuntimeError(
+                f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"
+            )
+        return super()._of(name, transform, args, kwargs)
+
+    def _record(self, family, arguments, args, kwargs, gradient):
+        if not family.found:
+            self._families.found.pop(arguments.key, None)
+        raise RuntimeError(
+            f"tapegrad.load: {self._name} has no program in its file for arguments like these; "
+            "call it with such arguments before it is saved"
+        )
+
+    def _branch(self, family, stopped):
+        raise RuntimeError(
+            f"tapegrad.load: with these values {self._name} takes another way at {stopped} than "
+            "its programs in the file; call it with such values before it is saved"
+        )
+
+    def _eagerly(self, args, kwargs, gradient):
+        raise RuntimeError(
+            f"tapegrad.load: {self._name} was loaded without its function and takes plain floats "
+            "and arrays of float64 and integers, no recorded tensors"
+        )
+
+    def _give_up(self, reason):
+        raise RuntimeError(f"tapegrad.load: {self._name} cannot be called: {reason}")

@@ -1,0 +1,1 @@
+"""Rows of a recording read as steps of a program."""

@@ -1,0 +1,292 @@
+"""Rows of arrays written as steps, by operation.
+
+What only moves values known by place (joins, picks, writes) writes no step: it changes maps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.ops.opaque_call import COMPUTED
+from ..._core.ops.table import BY_CODE, USERS, Pointwise, Structural
+from ..._core.tape.tape import array_at, object_at
+from ..ir.scalar_expansion import contracted, summed
+from ..ir.steps import Computed, Gather, Kernel, Link, Scatter, View
+from ..replay.moves import slots_of
+from . import small_arrays
+from .buffers import is_output
+from .builder import Writer
+from .numpy_calls import operation_of
+from .outputs import Target, broadcast
+from .tape_rows import Unsupported
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+@dataclasses.dataclass
+class Row:
+    """A row of arrays: where it is in the order of time, its number, operation and references."""
+
+    place: int
+    number: int
+    op: Any
+    references: Any
+
+    @property
+    def out(self):
+        """The reference of the result."""
+        return self.references[-1]
+
+    @property
+    def array(self) -> np.ndarray:
+        """The result, or its buffer."""
+        return array_at(self.out["what"])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape if is_output(self.out, self.number) else ()
+
+
+def write_row(writer: Writer, row: Row) -> None:
+    """Write the steps of a row of arrays."""
+    if row.op.name in USERS:
+        raise Unsupported("it calls a function of tg.elementwise; call the function it was made of")
+    if isinstance(row.op, Pointwise):
+        writer.result(row, writer.apply(row.op.code, row.references[:-1], row.array.shape))
+    else:
+        _HANDLERS.get(row.op.name, _kernel)(writer, row)
+
+
+# --- values moved -----------------------------------------------------------------------------
+
+
+def _link(writer: Writer, row: Row) -> None:
+    target = Target(row.array)
+    pairs = [
+        (row.references[k], array_at(row.references[k + 1]["what"]))
+        for k in range(0, len(row.references) - 1, 2)
+    ]
+    for _, shown in pairs:
+        target.count(shown)
+    if target.is_covered_at_most_once():
+        slots = _constants(writer, target)
+        for source, shown in pairs:
+            target.part(slots, shown)[...] = writer.slots_of(source)
+        writer.result(row, slots)
+        return
+    totals = small_arrays.sums(writer, target, pairs)
+    if totals is not None:
+        writer.result(row, totals)
+        return
+    made = writer.buffers.allocate(row.array.shape)
+    views = [(target.view(made, shown), writer.view_of(source)) for source, shown in pairs]
+    views = [(shown, broadcast(source, shown.shape)) for shown, source in views]
+    writer.steps.append(Link(made, views))
+    writer.result(row, made)
+
+
+def _constants(writer: Writer, target: Target) -> np.ndarray:
+    """Slots for the output of a link; elements that nothing reaches are constants."""
+    slots = np.zeros(target.out.shape, np.int64)
+    left = np.flatnonzero(target.counts == 0)
+    if left.size:
+        values = target.out.reshape(-1)[left].astype(np.float64)
+        if not values.any() and not np.signbit(values).any():
+            slots.reshape(-1)[left] = writer.rows.constant(0.0)
+        else:
+            slots.reshape(-1)[left] = slots_of(writer.constant_array(values))
+    return slots
+
+
+def _sum(writer: Writer, row: Row) -> None:
+    source = writer.view_of(row.references[0])
+    if 0 < source.size <= small_arrays.TERMS:
+        slots = slots_of(source).ravel()
+        writer.result(row, summed(writer.each, np.zeros_like(slots), slots)[1])
+        return
+    made = writer.buffers.allocate(())
+    writer.steps.append(Link(made, [(broadcast(made, source.shape), source)]))
+    writer.result(row, made)
+
+
+def _pack(writer: Writer, row: Row) -> None:
+    writer.result(row, np.array([int(writer.slots_of(r)) for r in row.references[:-1]], np.int64))
+
+
+def _gather(writer: Writer, row: Row) -> None:
+    source, picked, out = row.references
+    shape = row.array.shape
+    if int(picked["id"]) < 0:
+        positions = np.asarray(array_at(picked["what"]), np.int64)
+        writer.result(row, writer.slots_of(source).reshape(-1)[positions].reshape(shape))
+        return
+    view, at = writer.view_of(source), writer.view_of(picked)
+    made = writer.buffers.allocate(shape)
+    writer.steps.append(Gather(made, view, at))
+    writer.result(row, made)
+
+
+def _write(writer: Writer, row: Row) -> None:
+    view, _, source = row.references
+    slots = writer.slots_of(source)
+    writer.buffers.slots(int(view["id"]), array_at(view["what"]))[...] = slots
+
+
+def _scatter(writer: Writer, row: Row) -> None:
+    target, kept, source, picked = row.references
+    array = array_at(target["what"])
+    if int(picked["id"]) >= 0:
+        _scatter_computed(writer, row)
+        return
+    positions = np.asarray(array_at(picked["what"]), np.int64).ravel()
+    shape = array_at(kept["what"]).shape
+    slots = np.broadcast_to(writer.slots_of(source), shape).ravel()
+    index = np.unravel_index(positions, array.shape)
+    writer.buffers.slots(int(target["id"]), array)[index] = slots
+
+
+def _scatter_computed(writer: Writer, row: Row) -> None:
+    """A write at positions that the program computes makes a new array."""
+    target, kept, source, picked = row.references
+    number, array = int(target["id"]), array_at(target["what"])
+    written = broadcast(writer.view_of(source), array_at(kept["what"]).shape)
+    before, positions = writer.buffers.view(number, array), writer.view_of(picked)
+    made = writer.buffers.allocate(array.shape)
+    writer.steps.append(Scatter(made, before, written, positions))
+    writer.buffers.slots(number, array)[...] = slots_of(made)
+
+
+# --- functions without derivative --------------------------------------------------------------
+
+
+def _computed(writer: Writer, row: Row) -> None:
+    call = object_at(row.references[0]["what"])
+    operation = operation_of(call, [dtype_of(r) for r in row.references[1:-1]])
+    if operation == "same":
+        slots = writer.slots_of(row.references[1])
+        writer.result(row, np.broadcast_to(slots, row.array.shape))
+        return
+    operands: list[tuple[Any, np.dtype | None]] = [
+        (writer.view_of(row.references[1 + what]), dtype_of(row.references[1 + what]))
+        if recorded
+        else (what, None)
+        for recorded, what in call.arguments
+    ]
+    if isinstance(operation, int):
+        writer.result(row, _applied(writer, operation, operands, row.array.shape))
+        return
+    made = writer.buffers.allocate(row.array.shape)
+    writer.steps.append(Computed(call.bound(), operands, made))
+    writer.result(row, made)
+
+
+def _applied(writer: Writer, code: int, operands: list, shape) -> View | np.ndarray:
+    """A call as an operation of the table."""
+    missing = len(BY_CODE[code].inputs) - len(operands)  # conversion to bool compares with 0
+    views = [
+        one if isinstance(one, View) else writer.constant_array(np.asarray(one, np.float64))
+        for one, _ in [*operands, *[(0.0, None)] * missing]
+    ]
+    return writer.apply(code, views, shape)
+
+
+def dtype_of(reference) -> np.dtype:
+    """The dtype of what a reference of a row names."""
+    is_array = int(reference["tag"]) == layout.TAG_ARRAY
+    return array_at(reference["what"]).dtype if is_array else _FLOAT64
+
+
+# --- others -----------------------------------------------------------------------------------
+
+
+_REFUSALS = {
+    "convert": "it converts to float32, while programs compute in float64",
+    "function": "it calls an autograd.Function, whose backward is Python",
+    "called": "it calls a function of custom_vjp",
+}
+
+
+def _refused(writer: Writer, row: Row) -> None:
+    raise Unsupported(_REFUSALS[row.op.name])
+
+
+def _deposit(writer: Writer, row: Row) -> None:
+    """Elements added to zeros; where none is named twice they are what is there."""
+    source, picked = row.references[:2]
+    if int(picked["id"]) < 0:
+        positions = array_at(picked["what"]).ravel()
+        if len(np.unique(positions)) == len(positions):
+            slots = np.full(row.array.size, writer.rows.constant(0.0))
+            slots[positions] = writer.slots_of(source).ravel()
+            writer.result(row, slots)
+            return
+    _kernel(writer, row)
+
+
+def _contract(writer: Writer, row: Row) -> None:
+    left, right, whole, batch, inner = row.references[:5]
+    factor, product = array_at(left["what"]), array_at(whole["what"])
+    if not small_arrays.are_few_products(factor, product, int(inner["what"])):
+        _kernel(writer, row)
+        return
+    a, b = writer.slots_of(left), writer.slots_of(right)
+    made = contracted(writer.each, a, b, int(batch["what"]), int(inner["what"]))
+    if not is_output(row.out, row.number):
+        writer.result(row, made)
+        return
+    slots = np.zeros(row.array.shape, np.int64)
+    shown = Target(row.array).part(slots, product)
+    shown[...] = made.reshape(shown.shape)
+    writer.result(row, slots)
+
+
+def _kernel(writer: Writer, row: Row) -> None:
+    op: Structural = row.op
+    made = writer.buffers.allocate(row.shape)
+    operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
+    if op.name == "contract":  # the output with the axes that it is computed in
+        operands[2] = _computed_as(array_at(row.references[2]["what"]), row, made)
+    writer.steps.append(Kernel(op.code, operands, made))
+    writer.result(row, made)
+
+
+def _computed_as(whole: np.ndarray, row: Row, made: View) -> View:
+    if not is_output(row.out, row.number):
+        return View(made.offset, whole.shape, (0,) * whole.ndim)
+    return Target(row.array).view(made, whole)
+
+
+def _kernel_operand(writer: Writer, reference, row: Row, made: View):
+    tag = int(reference["tag"])
+    if tag == layout.TAG_INT:
+        return int(reference["what"])
+    if tag == layout.TAG_OBJECT:
+        return object_at(reference["what"])
+    if tag == layout.TAG_ARRAY and int(reference["id"]) < 0 and is_output(row.out, row.number):
+        array = array_at(reference["what"])
+        if np.may_share_memory(array, row.array):
+            return Target(row.array).view(made, array)
+    if tag == layout.TAG_ARRAY and int(reference["id"]) < 0:
+        array = array_at(reference["what"])
+        if array.dtype.kind in "iu":  # positions
+            return array.astype(np.int64)
+    return writer.view_of(reference)
+
+
+_HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
+    "link": _link,
+    "contract": _contract,
+    "sum": _sum,
+    "pack": _pack,
+    "gather": _gather,
+    "write": _write,
+    "scatter": _scatter,
+    "deposit": _deposit,
+    COMPUTED.name: _computed,
+    **dict.fromkeys(_REFUSALS, _refused),
+}

@@ -1,0 +1,158 @@
+"""Where the elements of recorded arrays are in a program's arena.
+
+A buffer lies in slots side by side, or has a map: the slot of each of its elements. Copies, joins
+and in-place writes only change maps; a view whose slots are no regular pattern is put together
+when an operation reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.tape.tape import array_at
+from ..ir.steps import Link, Pack, View, contiguous
+from .tape_rows import Rows, Unsupported
+
+#: A whole buffer is put together for a view of at least this part of it.
+WHOLE = 4
+#: Fewer pieces of slots side by side are linked, more are packed slot by slot.
+PIECES = 16
+
+
+class Buffer:
+    """A buffer: its first slot (or its map), and where its memory began when it was recorded."""
+
+    def __init__(self, array: np.ndarray, slot: int, map: np.ndarray | None):
+        if not array.flags.c_contiguous:
+            raise Unsupported("an array that is not in C order")
+        self.start = array.ctypes.data
+        self.itemsize = array.itemsize
+        self.size = array.size
+        self.shape = array.shape
+        self.slot = slot
+        self.map = map
+
+    def offset(self, view: np.ndarray) -> int:
+        """Number of the first element of a view."""
+        return (view.ctypes.data - self.start) // self.itemsize
+
+    def strides(self, view: np.ndarray) -> tuple[int, ...]:
+        return tuple(stride // self.itemsize for stride in view.strides)
+
+    def mapped(self, view: np.ndarray) -> np.ndarray:
+        """The part of the map that a view sees."""
+        assert self.map is not None
+        return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
+
+
+def pattern(slots: np.ndarray) -> View | None:
+    """Slots as a view, if they are one."""
+    if not slots.size:
+        return contiguous(0, slots.shape)
+    corner = (0,) * slots.ndim
+    first = int(slots[corner])
+    strides, expected = [], np.int64(first)
+    for axis, n in enumerate(slots.shape):
+        step = 0
+        if n > 1:
+            step = int(slots[(*corner[:axis], 1, *corner[axis + 1 :])]) - first
+        strides.append(step)
+        expected = np.add.outer(expected, np.arange(n) * step)
+    if not np.array_equal(slots, expected):
+        return None
+    lowest = first + sum(min(0, (n - 1) * s) for n, s in zip(slots.shape, strides, strict=True))
+    if lowest < 0 and slots.size > 1 and any(strides):
+        return None  # constants: their places are not known yet
+    return View(first, slots.shape, tuple(strides))
+
+
+class Buffers:
+    """The buffers of a recording, by row; `before` is called whenever slots are taken."""
+
+    def __init__(self, rows: Rows, steps: list, before: Callable[[], None]):
+        self.rows = rows
+        self.before = before
+        self.steps = steps
+        self.found: dict[int, Buffer] = {}
+
+    def allocate(self, shape: tuple[int, ...]) -> View:
+        """New slots for an array in C order."""
+        self.before()
+        made = contiguous(self.rows.next_slot, shape)
+        self.rows.next_slot += made.size
+        return made
+
+    def add(self, place: int, array: np.ndarray, slots: View | np.ndarray) -> None:
+        """Say where a new buffer is: a view in C order, or the slots of its elements."""
+        if isinstance(slots, np.ndarray):
+            made = Buffer(array, 0, np.array(slots, np.int64).ravel())
+        elif self.rows.is_written(place):
+            made = Buffer(array, 0, slots.offset + np.arange(array.size, dtype=np.int64))
+        else:
+            made = Buffer(array, slots.offset, None)
+        self.found[place] = made
+        if made.map is None:
+            self.rows.slots[place] = made.slot
+        else:
+            self.rows.set_map(place, made.map)
+
+    def of(self, number: int) -> Buffer:
+        return self.found[self.rows.place(number)]
+
+    def slots(self, number: int, view: np.ndarray) -> np.ndarray:
+        """The slots of the elements of a view."""
+        buffer = self.of(number)
+        if buffer.map is not None:
+            return buffer.mapped(view)
+        slots: np.ndarray = np.asarray(buffer.slot + buffer.offset(view))
+        for n, step in zip(view.shape, buffer.strides(view), strict=True):
+            slots = np.add.outer(slots, np.arange(n) * step)
+        return slots
+
+    def view(self, number: int, array: np.ndarray) -> View:
+        """A view of a buffer as operations read it."""
+        buffer = self.of(number)
+        if buffer.map is None:
+            offset = buffer.slot + buffer.offset(array)
+            return View(offset, array.shape, buffer.strides(array))
+        slots = buffer.mapped(array)
+        found = pattern(slots)
+        if found is not None:
+            return found
+        if buffer.size > WHOLE * array.size:
+            return self.together(slots)
+        buffer.map[:] = self.together(buffer.map).offset + np.arange(buffer.size)
+        found = pattern(buffer.mapped(array))
+        assert found is not None
+        return found
+
+    def together(self, slots: np.ndarray) -> View:
+        """Elements from anywhere put side by side."""
+        out, flat = self.allocate(slots.shape), slots.ravel()
+        cuts = np.flatnonzero(np.diff(flat) != 1) + 1
+        if len(cuts) >= PIECES:
+            self.steps.append(Pack(out, flat.astype(np.int32)))
+            return out
+        ends = [0, *cuts.tolist(), flat.size]
+        pairs = [
+            (
+                View(out.offset + start, (end - start,), (1,)),
+                View(int(flat[start]), (end - start,), (1,)),
+            )
+            for start, end in itertools.pairwise(ends)
+        ]
+        self.steps.append(Link(out, pairs))
+        return out
+
+
+def base_array(rows: Rows, number: int) -> np.ndarray:
+    """The array that owns the buffer of a row: its last reference."""
+    return array_at(rows.reader.references(number)["what"][-1])
+
+
+def is_output(reference, number: int) -> bool:
+    return int(reference["id"]) == number and int(reference["tag"]) == layout.TAG_ARRAY

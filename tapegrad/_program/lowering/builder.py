@@ -1,0 +1,144 @@
+"""The steps of a program as they are written: slots of rows, constants, operations on numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.tape.tape import array_at
+from ..ir.steps import Elementwise, Scalars, Step, View
+from ..replay.moves import slots_of
+from ..replay.opaque_calls import are_doubles
+from . import tape_scan
+from .buffers import Buffers, is_output
+from .outputs import Originals, broadcast
+from .tape_rows import Rows, Unsupported
+
+#: Element-wise operations on so few elements become operations on numbers.
+FEW = 8
+#: Arrays of so few numbers that never change are single constants to such operations.
+FEW_NUMBERS = 16
+
+
+class Writer:
+    """What has been written so far; rows of numbers are written by compiled code (`Rows`)."""
+
+    def __init__(self, rows: Rows, originals: Originals):
+        self.rows = rows
+        self.originals = originals
+        self.steps: list[Step] = []
+        self.constants: list[tuple[int, np.ndarray]] = []
+        self.third: dict[int, int] = {}  # third operands, by number of the operation
+        self.begun = (0, 0)  # operation and slot with which the step of scalars begins
+        self.buffers = Buffers(rows, self.steps, self.flush)
+
+    # --- operations on numbers ----------------------------------------------------------------
+
+    def flush(self) -> None:
+        """End the step of operations on scalars."""
+        begun, first = self.begun
+        count = self.rows[tape_scan.COUNT]
+        if count > begun:
+            op, a, b = (column[begun:count] for column in (self.rows.op, self.rows.a, self.rows.b))
+            c = np.empty(0, np.int32)
+            if any(begun <= k < count for k in self.third):
+                c = np.full(count - begun, -1, np.int32)
+                for k, slot in self.third.items():
+                    if begun <= k < count:
+                        c[k - begun] = slot
+            self.steps.append(Scalars(first, op, a, b, c))
+        self.begun = (count, self.rows.next_slot)
+
+    def begin_scalars(self) -> None:
+        """Before an operation is written: a step begins where slots have been taken since."""
+        begun, first = self.begun
+        if self.rows[tape_scan.COUNT] == begun:
+            self.begun = (begun, self.rows.next_slot)
+
+    def emit(self, op: int, *slots: int) -> int:
+        """Write an operation on numbers; returns the slot of its result."""
+        self.begin_scalars()
+        operands = [*slots, -1, -1][:2]
+        if len(slots) > 2:
+            self.third[self.rows[tape_scan.COUNT]] = slots[2]
+        return self.rows.emit(op, *operands)
+
+    def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
+        """The same for each element of arrays of slots of one shape."""
+        columns = [x.ravel().tolist() for x in slots]
+        made = [self.emit(op, *operands) for operands in zip(*columns, strict=True)]
+        return np.array(made, np.int64).reshape(slots[0].shape)
+
+    # --- where values are ---------------------------------------------------------------------
+
+    def slot(self, number: int) -> int:
+        """The slot of a row that is a number."""
+        return int(self.rows.slots[self.rows.place(number)])
+
+    def constant_array(self, array: np.ndarray) -> View:
+        """The slots of an array that never changes."""
+        if not are_doubles(array):
+            raise Unsupported(f"an array of {array.dtype}, which doubles do not hold")
+        if array.size == 1:
+            slot = self.rows.constant(float(array.reshape(())[()]))
+            return View(slot, array.shape, (0,) * array.ndim)
+        if array.size and array.dtype == np.float64 and not any(array.strides):
+            slot = self.rows.constant(float(array.ravel()[0]))  # one value broadcast
+            return View(slot, array.shape, (0,) * array.ndim)
+        view = self.buffers.allocate(array.shape)
+        self.constants.append((view.offset, np.array(array, np.float64).ravel()))
+        return view
+
+    def view_of(self, reference) -> View:
+        """What a reference of a row names, as a view."""
+        number, tag = int(reference["id"]), int(reference["tag"])
+        if tag == layout.TAG_SCALAR:
+            return View(self.slot(number), (), ())
+        if tag == layout.TAG_CONSTANT:
+            value = float(np.int64(reference["what"]).view(np.float64))
+            return View(self.rows.constant(value), (), ())
+        array = array_at(reference["what"])
+        if number >= 0:
+            return self.buffers.view(number, array)
+        return self.constant_array(self.originals.of(array))
+
+    def slots_of(self, reference) -> np.ndarray:
+        """The slots of what a reference of a row names."""
+        if int(reference["tag"]) != layout.TAG_ARRAY:
+            return slots_of(self.view_of(reference))
+        number, array = int(reference["id"]), array_at(reference["what"])
+        if number >= 0:
+            return self.buffers.slots(number, array)
+        array = self.originals.of(array)
+        if array.size > FEW_NUMBERS or not are_doubles(array):
+            return slots_of(self.constant_array(array))
+        numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
+        return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars goes on
+
+    def result(self, row, slots: View | np.ndarray) -> None:
+        """Say where the value of a row of arrays is."""
+        if is_output(row.out, row.number):
+            array = array_at(row.out["what"])
+            if array.dtype == np.float32:
+                raise Unsupported("float32 arrays, while programs compute in float64")
+            self.buffers.add(row.place, array, slots)
+        else:
+            self.rows.slots[row.place] = (
+                slots.offset if isinstance(slots, View) else int(slots.ravel()[0])
+            )
+
+    # --- element-wise operations --------------------------------------------------------------
+
+    def apply(self, code: int, operands: list, shape: tuple[int, ...]) -> View | np.ndarray:
+        """An element-wise operation; on few elements as operations on numbers.
+
+        An operand is a view or a reference of a row. The result's slots, as a view or one by one.
+        """
+        if np.prod(shape, dtype=np.int64) <= FEW:
+            found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
+            return self.each(code, *[np.broadcast_to(slots, shape) for slots in found])
+        views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
+        out = self.buffers.allocate(shape)
+        inputs = tuple(broadcast(view, shape) for view in views)
+        self.steps.append(Elementwise(tuple(shape), [(code, inputs)], [(0, out)], []))
+        return out

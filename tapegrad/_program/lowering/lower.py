@@ -1,0 +1,123 @@
+"""A recording converted to a program: rows in their order become steps in single assignment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.ops.table import BY_CODE
+from ..._core.tape.tape import array_at
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.trace import Guard, Trace
+from ..._core.tensor.values import value_of
+from ..ir.rewriting import settle
+from ..ir.steps import GUARD, Code, Input, Output, View
+from . import tape_scan
+from .array_rows import Row, write_row
+from .buffers import base_array
+from .builder import FEW, Writer
+from .outputs import Originals
+from .tape_rows import Rows, Unsupported
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+class Converter:
+    """Reads the rows of a trace up to before `end`; `inputs` are (tensor, if differentiated)."""
+
+    def __init__(self, inputs: list[tuple[Any, bool]], end: int, outputs: list, trace: Trace):
+        self.trace = trace
+        guards = trace.guards
+        needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
+        needed += [tensor._id for tensor, _ in inputs]  # for writes to them to be seen
+        self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
+        self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
+        self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
+        self.inputs = [self._input(*one) for one in inputs]
+
+    def counts(self) -> tuple[int, int]:
+        """How many rows the computation has recorded, and how many of them are needed."""
+        recorded, needed = self.rows.counts()
+        moments = {guard.at for guard in self.trace.guards}
+        return recorded - len(moments) - 1, needed  # without those that say when something was
+
+    def convert(self, outputs: list) -> Code:
+        """The program; `outputs` are the recorded results."""
+        for guard in self.trace.guards:
+            self._read_to(self.rows.place(guard.at))
+            self._guard(guard)
+        self._read_to(self.rows[tape_scan.END])
+        results = [self._output(output) for output in outputs]
+        self.writer.flush()
+        return settle(
+            Code(
+                self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
+            ),
+            self.rows.constant_values(),
+        )
+
+    def _read_to(self, stop: int) -> None:
+        self.writer.begin_scalars()
+        while (place := self.rows.next_array(stop)) >= 0:
+            self._array_row(place)
+            self.writer.begin_scalars()
+
+    def _array_row(self, place: int) -> None:
+        number = self.rows.number(place)
+        op = abs(int(self.rows.reader.row(number)["op"]))
+        references = self.rows.reader.references(number)
+        if op == layout.CONSTANT:
+            self._constant(place, number, array_at(references["what"][-1]))
+        elif op == layout.LEAF:
+            self._leaf(place, number, references)
+        else:
+            write_row(self.writer, Row(place, number, BY_CODE[op - layout.ARRAY], references))
+
+    def _constant(self, place: int, number: int, array: np.ndarray) -> None:
+        _, content = self.trace.originals.get(number, (array, array))
+        view = self.writer.buffers.allocate(content.shape)
+        self.writer.constants.append((view.offset, np.array(content, np.float64).ravel()))
+        self.writer.buffers.add(place, array, view)
+
+    def _leaf(self, place: int, number: int, references) -> None:
+        """An input of a function inside, which never changes."""
+        if self.rows.is_written(place):
+            raise Unsupported("it writes to an argument of a transform in it; copy() it first")
+        if len(references):
+            self._constant(place, number, array_at(references["what"][-1]))
+        else:
+            value = float(self.rows.reader.row(number)["value"])
+            self.rows.slots[place] = self.rows.constant(value)
+
+    def _guard(self, guard: Guard) -> None:
+        tensor = guard.tensor
+        if type(tensor) is rt.Scalar:
+            slot = self.writer.slot(tensor._id)
+        else:
+            slots = self.writer.buffers.slots(tensor._id, tensor._array)
+            slot = int(np.ravel(slots)[guard.position])
+        self.writer.emit(GUARD, slot, self.rows.constant(guard.value))
+
+    def _input(self, tensor, differentiated: bool) -> Input:
+        place = self.rows.place(tensor._id)
+        if self.rows.is_written(place) and not differentiated:
+            raise Unsupported(
+                "it writes to an argument that is not differentiated; copy() it first"
+            )
+        value = np.asarray(value_of(tensor))
+        view = self.writer.buffers.allocate(value.shape)
+        if type(tensor) is rt.Scalar:
+            self.rows.slots[place] = view.offset
+        else:
+            self.writer.buffers.add(place, base_array(self.rows, tensor._id), view)
+        return Input(view, value.dtype, differentiated)
+
+    def _output(self, output) -> Output:
+        if output._id < 0:
+            array = np.asarray(value_of(output))
+            return Output(self.writer.constant_array(array), array.dtype)
+        if type(output) is rt.Scalar:
+            return Output(View(self.writer.slot(output._id), (), ()), _FLOAT64)
+        return Output(self.writer.buffers.view(output._id, output._array), output._array.dtype)

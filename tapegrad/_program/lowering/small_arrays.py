@@ -1,0 +1,45 @@
+"""Products and sums of few elements, written as operations on numbers: a step costs more."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..ir.scalar_expansion import summed
+from .builder import Writer
+from .outputs import Target
+
+#: The most products of numbers in a product of matrices.
+PRODUCTS = 16
+#: The most elements that are added to others, and the most to one: NumPy adds so few in turn.
+ADDED, TERMS = 16, 7
+
+
+def are_few_products(left: np.ndarray, whole: np.ndarray, inner: int) -> bool:
+    """Whether a contraction, as the operation `contract` has it, is small."""
+    k = math.prod(left.shape[left.ndim - inner :])
+    return 0 < whole.size * k <= PRODUCTS
+
+
+def sums(writer: Writer, target: Target, pairs: list) -> np.ndarray | None:
+    """The slots of sums, from pairs of a source and the view of the output that it is added to.
+
+    None where they are not few; `pairs` name the source as a reference of a row.
+    """
+    if sum(shown.size for _, shown in pairs) > ADDED:
+        return None
+    places = np.arange(target.out.size)
+    targets = [target.part(places, shown).ravel() for _, shown in pairs]
+    counts = np.bincount(np.concatenate([*targets, places[:0]]), minlength=len(places))
+    if counts.max(initial=0) > TERMS:
+        return None
+    sources = [np.broadcast_to(writer.slots_of(x), shown.shape).ravel() for x, shown in pairs]
+    found, totals = summed(
+        writer.each, np.concatenate([*targets, places[:0]]), np.concatenate([*sources, places[:0]])
+    )
+    made = np.full(len(places), -1, np.int64)
+    made[found] = totals
+    if (made < 0).any():
+        made[made < 0] = writer.rows.constant(0.0)
+    return made.reshape(target.out.shape)

@@ -1,0 +1,192 @@
+"""The rows of the store that a program is made of: which are needed, and slots for their values."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
+from ..._core.ops.table import TABLE
+from ..._core.tape import store
+from ..._core.tape.tape import Reader
+from ..ir.steps import NOTHING
+from . import tape_scan
+
+
+class Unsupported(Exception):
+    """Why a recording cannot be a program."""
+
+
+READS_OTHERS = (
+    "it reads a recorded tensor that is not an argument (for instance one made with "
+    "requires_grad=True); pass it as an argument"
+)
+
+
+def address_of(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+#: Chunks of a recording whose conversion is put off, and operations on arrays of such a one: to
+#: convert one of these takes as long as some thousand numbers.
+LONG, MANY = 4, 200
+
+
+def is_long(first: int, end: int) -> bool:
+    """Whether the rows from `first` to before `end` take long to convert."""
+    with store.lock:
+        begin, last = (store.order.index(row >> ROWS_BITS) for row in (first, end))
+        slots = store.order[begin : last + 1]
+    if len(slots) > LONG:
+        return True
+    reader, arrays = Reader(), 0
+    for slot in slots:
+        ops = reader.filled(slot)["op"]
+        ops = ops[: end & (ROWS - 1)] if slot == slots[-1] else ops
+        ops = ops[first & (ROWS - 1) :] if slot == slots[0] else ops
+        arrays += int(np.count_nonzero(ops > ARRAY))
+    return arrays >= MANY
+
+
+class Rows:
+    """Rows from `first` to before `end`: marked from results, then read in order by `next_array`.
+
+    What other threads record meanwhile lies between them and is never marked.
+    """
+
+    def __init__(self, first: int, end: int, results: list[int]):
+        self.reader = Reader()
+        self.compiled = tape_scan.reading()
+        start = store.order.index(first >> ROWS_BITS)
+        order = np.array(store.order[start:], np.int64)
+        self.numbers = np.full(len(store.table), -1, np.int64)
+        self.numbers[order] = np.arange(len(order))
+        places = len(order) * ROWS
+        self.marks = np.zeros(places, np.uint8)
+        self.slots = np.full(places, -1, np.int64)
+        self.maps = np.zeros(places, np.int64)
+        self.words = np.zeros(tape_scan.WORDS, np.int64)
+        self._keep = [order]
+        table = store.table
+        for word, array in (
+            (tape_scan.CHUNKS, table),
+            (tape_scan.ORDER, order),
+            (tape_scan.NUMBERS, self.numbers),
+            (tape_scan.MARKS, self.marks),
+            (tape_scan.SLOTS, self.slots),
+            (tape_scan.MAPS, self.maps),
+        ):
+            self._point(word, array)
+        self[tape_scan.FIRST] = self[tape_scan.AT] = first & (ROWS - 1)
+        self[tape_scan.END] = self.place(end)
+        self[tape_scan.OUTSIDE] = -1
+        self.next_slot = NOTHING + 1
+        self._mark(results)
+
+    def __getitem__(self, word: int) -> int:
+        return int(self.words[word // 8])
+
+    def __setitem__(self, word: int, value: int) -> None:
+        self.words[word // 8] = value
+
+    def _point(self, word: int, array: np.ndarray) -> None:
+        self[word] = address_of(array)
+        self._keep.append(array)
+
+    def _mark(self, results: list[int]) -> None:
+        for number in results:
+            place = self.place(number)
+            if place < 0:
+                raise Unsupported("a result is a tensor that was recorded before the call")
+            self.marks[place] |= tape_scan.NEEDED
+        write, scatter = (ARRAY + TABLE[name].code for name in ("write", "scatter"))
+        self.compiled["mark"](address_of(self.words), write, scatter)
+        if self[tape_scan.OUTSIDE] >= 0:
+            raise Unsupported(READS_OTHERS)
+
+    def make_room(self, extra: int) -> None:
+        """Memory for the columns of the marked scalars and `extra` more operations."""
+        count = self[tape_scan.SCALARS] + extra
+        self.op, self.a, self.b = (np.empty(count, np.int32) for _ in range(3))
+        for word, array in ((tape_scan.OPS, self.op), (tape_scan.A, self.a), (tape_scan.B, self.b)):
+            self._point(word, array)
+        self._hold_constants(2 * count)
+
+    def _hold_constants(self, least: int) -> None:
+        """Memory for so many constants at least, and those so far in it."""
+        so_far = self.constant_values() if self[tape_scan.CONSTANTS_COUNT] else ()
+        size = 64
+        while size < 2 * least + 64:
+            size *= 2
+        self.constants = np.empty(size // 2)
+        self._point(tape_scan.TABLE, np.zeros((size, 2), np.int64))
+        self._point(tape_scan.CONSTANTS, self.constants)
+        self[tape_scan.TABLE_MASK], self[tape_scan.CONSTANTS_COUNT] = size - 1, 0
+        for value in so_far:
+            self.constant(value)
+
+    def place(self, number: int) -> int:
+        """Where a row is in the order of time; −1 before the first."""
+        found = int(self.numbers[number >> ROWS_BITS])
+        place = (found << ROWS_BITS) + (number & (ROWS - 1))
+        return -1 if found < 0 or place < self[tape_scan.FIRST] else place
+
+    def number(self, place: int) -> int:
+        """The row at a place."""
+        return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
+
+    @property
+    def next_slot(self) -> int:
+        return self[tape_scan.NEXT_SLOT]
+
+    @next_slot.setter
+    def next_slot(self, slot: int) -> None:
+        self[tape_scan.NEXT_SLOT] = slot
+
+    def constant_values(self) -> np.ndarray:
+        """The constants so far, by index."""
+        return self.constants[: self[tape_scan.CONSTANTS_COUNT]].copy()
+
+    def counts(self) -> tuple[int, int]:
+        """How many rows there are, and how many of them are needed."""
+        used = [store.word(int(slot), layout.USED_ROWS) for slot in self._keep[0]]
+        return sum(used) - self[tape_scan.FIRST], int(
+            np.count_nonzero(self.marks & tape_scan.NEEDED)
+        )
+
+    def is_needed(self, place: int) -> bool:
+        return bool(self.marks[place] & tape_scan.NEEDED)
+
+    def is_written(self, place: int) -> bool:
+        """Whether a needed row writes the buffer of the row at a place."""
+        return bool(self.marks[place] & tape_scan.WRITTEN)
+
+    def set_map(self, place: int, map: np.ndarray) -> None:
+        self.maps[place] = address_of(map)
+        self._keep.append(map)
+
+    def next_array(self, stop: int) -> int:
+        """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
+        end = self[tape_scan.END]
+        self[tape_scan.END] = min(stop, end)
+        place = self.compiled["scan"](address_of(self.words))
+        self[tape_scan.END] = end
+        return place
+
+    def constant(self, value: float) -> int:
+        """The slot of a constant, while the program is read."""
+        free = len(self.constants) - self[tape_scan.CONSTANTS_COUNT]
+        if free <= self[tape_scan.SCALARS]:  # those that compiled code adds have their room
+            self._hold_constants(2 * len(self.constants))
+        cell = ctypes.c_double(value)
+        return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
+
+    def emit(self, op: int, a: int, b: int) -> int:
+        """Append an operation on slots; returns the slot of its result."""
+        k = self[tape_scan.COUNT]
+        self.op[k], self.a[k], self.b[k] = op, a, b
+        self[tape_scan.COUNT] = k + 1
+        self[tape_scan.NEXT_SLOT] += 1
+        return self[tape_scan.NEXT_SLOT] - 1

@@ -1,0 +1,215 @@
+"""What the reverse pass of a stretch reads: recomputed, kept by iteration, or read in its slot.
+
+Inside loops the body of an iteration is computed again from what was carried into it: a trajectory
+keeps that, and the results of functions that take longer than a load; of short loops all results.
+Outside of loops results are read where they are stored, and so are results of a loop that the code
+after it reads.
+
+A loop may be cut into blocks of about the square root of its iterations: then what is carried is
+kept where a block begins, and reverse goes through each block forwards before it goes back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Collection
+
+from ..._core.codegen.layout import CACHE_LINE
+from ..._core.ops.table import BY_CODE, Pointwise, words_of
+from ..ir.steps import GUARD
+from .loop_finding import Loop
+from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
+
+#: So many slots stay near. Then all results of loops that carry something are kept: forward waits
+#: for what it carries and has time to write them.
+IN_CACHE = 1 << 16
+#: Loops of fewer iterations are not cut into blocks.
+LONG = 64
+#: Slots of a cache line.
+_LINE = CACHE_LINE // 8
+#: Functions that are computed in a few instructions.
+QUICK = {"sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "maximum", "minimum"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """`count` blocks of `length` iterations; one of them is kept in slots from `slots` on."""
+
+    length: int
+    count: int
+    slots: int
+
+
+class Kept:
+    """What reverse needs of a stretch. `recomputed` are results, those of bodies of loops.
+
+    `cut` says that long loops are cut into blocks.
+    """
+
+    def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int], cut: bool):
+        self.operands, self.stretch = operands, operands.stretch
+        self.wanted = wanted
+        self._wanted: dict[int, bool] = {}  # by operation
+        self.blocks: dict[Loop, Blocks] = {}  # of loops that are cut
+        #: By loop whose entries lie side by side over iterations: the slots of one entry.
+        self.columns: dict[Loop, int] = {}
+        self.slots: dict[Loop, int] = {}
+        self._find(set())
+        carrying = {loop for loop in self.entries if self.registers(loop)}
+        long = {loop for loop in carrying if cut and not loop.loops and loop.count >= LONG}
+        self._find(carrying - long)
+        if sum(self.total(x, len(kept)) for x, kept in self.entries.items()) > IN_CACHE:
+            self._find(set())
+        for loop in self.stretch.numbers:
+            if loop in long:
+                self._cut(loop, new_slots)
+
+    def allot(self, new_slots: Callable[[int], int], columns: Collection[Loop]) -> None:
+        """Give the entries of all loops their slots, those of `columns` side by side."""
+        self.columns = {loop: _apart(loop.count) for loop in columns}
+        for loop, kept in self.entries.items():
+            if kept:
+                total = self.total(loop, len(kept))
+                place = in_lines(new_slots, total) if loop in columns else new_slots(total)
+                self.slots[loop] = place
+
+    def registers(self, loop: Loop) -> list[Register]:
+        """What a loop carries and reverse needs."""
+        return [entry for entry in self.entries[loop] if isinstance(entry, Register)]
+
+    def _cut(self, loop: Loop, new_slots: Callable[[int], int]) -> None:
+        """Cut a loop into blocks; what its iterations need to be computed again is needed too."""
+        chain, known = (*self.stretch.around[loop], loop), 0
+        while known < len(self.entries[loop]):
+            entry = self.entries[loop][known]
+            known += 1
+            if isinstance(entry, Register):
+                self._need(Operand(LOCAL, "", result=entry.result), chain, entry.result)
+                continue
+            for name in self._names(entry, [self.op(entry).value]):
+                self._need(self._operand(entry, name), chain, entry)
+        length = math.isqrt(loop.count - 1) + 1
+        slots = new_slots(length * len(self.entries[loop]))
+        self.blocks[loop] = Blocks(length, math.ceil(loop.count / length), slots)
+
+    def _find(self, whole: set[Loop]) -> None:
+        """Find what is recomputed and what is kept; of the loops in `whole` all results are."""
+        self.whole = whole
+        self.recomputed: set[int] = set()
+        #: By loop: what is kept of each iteration, registers and results.
+        self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.stretch.numbers}
+        #: By loop (None: outside of loops): results of loops inside that are read after them.
+        self.last: dict[Loop | None, set[int]] = {x: set() for x in (None, *self.stretch.numbers)}
+        #: By outermost loop or operation outside of loops: results and slots that are read.
+        self.outer: dict[Loop | int, set[int]] = {}
+        self.fixed: set[tuple[Loop, int]] = set()
+        self._visit()
+
+    def size(self, loop: Loop, width: int) -> int:
+        """The slots of so many numbers of each iteration, for one run of a loop."""
+        times = self.blocks[loop].count if loop in self.blocks else loop.count
+        return self.columns.get(loop, times) * width
+
+    def total(self, loop: Loop, width: int) -> int:
+        """The same for all its runs."""
+        total = self.size(loop, width)
+        for around in self.stretch.around[loop]:
+            total *= around.count
+        return total
+
+    def is_wanted(self, k: int) -> bool:
+        """Whether the adjoint of an operation's result is wanted."""
+        if k not in self._wanted:
+            slots = self.stretch.step.first + self.stretch.positions(k, self.stretch.chain(k))
+            self._wanted[k] = bool(self.wanted[slots].any())
+        return self._wanted[k]
+
+    def op(self, k: int) -> Pointwise:
+        return BY_CODE[int(self.stretch.step.op[k])]
+
+    def slopes(self, k: int) -> list[tuple[Operand, str]]:
+        """Operands whose adjoint operation k adds to, with the slopes."""
+        if self.stretch.step.op[k] == GUARD or not self.is_wanted(k):
+            return []
+        pairs = zip(self.operands.of[k], self.op(k).slopes, strict=True)
+        return [(x, slope) for x, slope in pairs if x.wanted and slope != "0.0"]
+
+    def _visit(self) -> None:
+        for k in self.operands.of:
+            texts = [slope for _, slope in self.slopes(k)]
+            for name in self._names(k, texts):
+                self._need(self._operand(k, name), self.stretch.chain(k), k)
+
+    def _names(self, k: int, texts: list[str]) -> set[str]:
+        """The inputs, or `out`, that expressions of operation k read."""
+        if not texts:
+            return set()
+        op = self.op(k)
+        read = words_of(*texts, *[text for _, text in op.needed(*texts)])
+        return read & {*op.inputs, "out"}
+
+    def _operand(self, k: int, name: str) -> Operand:
+        if name == "out":
+            return Operand(LOCAL, f"v{k}", result=k)
+        return self.operands.of[k][self.op(k).inputs.index(name)]
+
+    def _need(self, operand: Operand, chain: Chain, k: int) -> None:
+        """Note how reverse gets the value of an operand, and what it needs for that."""
+        todo = [(operand, chain)]
+        while todo:
+            operand, chain = todo.pop()
+            if operand.kind == CARRIED:
+                self._keep(operand.register)
+            elif operand.kind == FIXED:
+                self.fixed.add((chain[0], operand.slot))
+            elif operand.kind == LOCAL:
+                todo += self._need_result(operand.result, chain, k)
+
+    def _keep(self, entry) -> None:
+        loop = self.stretch.chain(entry)[-1] if isinstance(entry, int) else entry.loop
+        if entry not in self.entries[loop]:
+            self.entries[loop].append(entry)
+
+    def _need_result(self, result: int, chain: Chain, k: int) -> list[tuple[Operand, Chain]]:
+        home = self.stretch.chain(result)
+        common = 0
+        while common < min(len(home), len(chain)) and home[common] is chain[common]:
+            common += 1
+        if common < len(home):
+            self.last[chain[common - 1] if common else None].add(result)
+            self.stretch.held[self.stretch.last_positions(result, home, common)] = True
+        if not common:
+            node = chain[0] if chain else k
+            self.outer.setdefault(node, set()).add(result)
+            if not home:
+                self.stretch.held[result] = True
+        if common < len(home) or not home or result in self.recomputed:
+            return []
+        self.recomputed.add(result)
+        if (home and home[-1] in self.whole) or self.takes_long(result):
+            self._keep(result)
+            return []
+        names = self._names(result, [self.op(result).value])
+        return [(self._operand(result, name), home) for name in names]
+
+    def takes_long(self, k: int) -> bool:
+        """Whether an operation calls a function that is more than a few instructions."""
+        op = self.op(k)
+        return not functions_of(op.value, *[text for _, text in op.needed(op.value)]) <= QUICK
+
+
+def _apart(count: int) -> int:
+    """Slots of so many iterations, an odd number of cache lines: columns meet in no cache set."""
+    return _LINE * (-(-count // _LINE) | 1)
+
+
+def in_lines(new_slots: Callable[[int], int], count: int) -> int:
+    """So many new slots that begin with a cache line."""
+    return -(-new_slots(count + _LINE - 1) // _LINE) * _LINE
+
+
+def functions_of(*texts: str) -> set[str]:
+    """The functions of NumPy's names that expressions call."""
+    return set(re.findall(r"\bnp\.(\w+)", " ".join(texts)))

@@ -1,0 +1,59 @@
+"""Where the reverse pass of a loop need not ask whether an adjoint is exactly 0.
+
+An adjoint of 0 gives 0 even where the slope is infinite or NaN. Sums and products of what is not
+finite are not finite either. So if what a loop carries is finite when it ends, all is finite that
+has gone into it by sums and products only, and the slopes of those products are: a plain product
+will do for them. What a loop carries is looked at once, after it.
+"""
+
+from __future__ import annotations
+
+from ..ir.steps import GUARD
+from .checkpoints import Kept
+from .loop_finding import Loop
+from .loop_operands import CARRIED, LOCAL, Register
+
+#: Operations whose result is not finite where an operand is not; their slopes are operands or 1.
+_PASS_ON = {"add", "subtract", "multiply", "negative", "square"}
+
+
+class Finite:
+    """`carried` by loop: what is looked at. `operations`: whose slopes are finite if that is."""
+
+    def __init__(self, kept: Kept):
+        self.kept, self.operands = kept, kept.operands
+        self.carried: dict[Loop, list[Register]] = {}
+        self.operations: set[int] = set()
+        for loop in self.operands.stretch.numbers:
+            if not loop.loops:
+                self._visit(loop)
+
+    def _visit(self, loop: Loop) -> None:
+        """Find the registers of a loop that pass on from iteration to iteration to its end."""
+        lasting = self.operands.carried(loop)
+        while True:
+            reaching = self._reaching(loop, {register.result for register in lasting})
+            still = [register for register in lasting if register in reaching]
+            if len(still) == len(lasting):
+                break
+            lasting = still
+        found = {k for k in reaching if isinstance(k, int) and self._passes_on(k)}
+        if any(self.kept.slopes(k) for k in found):
+            self.carried[loop] = lasting
+            self.operations |= found
+
+    def _passes_on(self, k: int) -> bool:
+        step = self.operands.stretch.step
+        return step.op[k] != GUARD and self.kept.op(k).name in _PASS_ON
+
+    def _reaching(self, loop: Loop, results: set[int]) -> set[int | Register]:
+        """The results and registers that go into some results by sums and products."""
+        found: set[int | Register] = {*results}
+        for k in reversed(range(loop.start, loop.start + loop.length)):
+            if k in found and self._passes_on(k):
+                for operand in self.operands.of[k]:
+                    if operand.kind == LOCAL:
+                        found.add(operand.result)
+                    elif operand.kind == CARRIED and operand.register is not None:
+                        found.add(operand.register)
+        return found & {*range(loop.start, loop.start + loop.length), *self.operands.carried(loop)}

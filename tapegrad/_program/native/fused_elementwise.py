@@ -1,0 +1,88 @@
+"""Element-wise steps with code of their own: one kernel for all operations, one loop.
+
+The text is put together from the declarations of the operations. It names no sizes and no
+places, so that steps which compute the same share it.
+
+What a kernel writes may be written twice, first by its plain loop, then by the careful one
+(fused_text.py). So it is set and never added to: blocks that are added elsewhere are delivered
+after it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+
+from ..._core.codegen.factory import compile_source
+from ..ir.elementwise_flow import Flow
+from ..ir.steps import Elementwise, View
+from ..replay.block_passes import ADJOINTS, VALUES, Pass, part
+from ..replay.parts import Part
+from .fused_loops import CarefulLoop, Loop, Words
+
+_HEAD = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.intrinsics import f64s, helper, i64s, inside, multiply_add, sum_of, unaliased
+from tapegrad._core.codegen.vector_math import select
+"""
+
+
+@functools.cache
+def _compiled(text: str, names: tuple[str, ...]) -> dict[str, int]:
+    return compile_source(text, dict.fromkeys(names, "void(int64, int64)"))
+
+
+class _Kernel:
+    """One kernel: two loops over the same words."""
+
+    def __init__(self, flow: Flow):
+        self.flow, self.code = flow, Pass(flow.cut)
+        self.words = Words(self.code)
+        self.plain, self.careful = Loop(flow, self.words), CarefulLoop(flow, self.words)
+
+    def results(self) -> None:
+        for views in self.flow.sums.values():
+            for view in views:
+                self.code.clear(view, VALUES)
+        self.plain.results()
+        self.careful.results()
+
+    def adjoints(self, known: Iterable[int] = ()) -> None:
+        for view in self.flow.cleared:
+            self.code.clear(view, ADJOINTS)
+        for loop in (self.plain, self.careful):
+            loop.compute(known)
+            loop.adjoints()
+
+    def text(self, name: str) -> str:
+        given = f"n, {self.words.given()}"
+        lines = self.plain.text(f"{name}_plain")
+        body = [f"    {name}_plain({given})"]
+        if self.words.repeated or self.plain.constants:
+            lines += self.careful.text(f"{name}_careful")
+            body = [f"    if {name}_plain({given}):", f"        {name}_careful({given})"]
+        return "\n".join([*lines, f"def {name}(n, words):", "    at = i64s(words)", *body, ""])
+
+    def finish(self, address: int) -> None:
+        self.code.call(address, *self.words.names)
+        for block, view, side, one in self.words.later:
+            self.code.deliver(block, view, side, summed=one)
+
+
+def native(
+    step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()
+) -> Part:
+    """A step as one kernel. See `flow` for what `wanted` and `fresh` say."""
+    flow = Flow(step, wanted, fresh)
+    kernels = {name: _Kernel(flow) for name in ("forward", "reverse", "both")}
+    kernels["forward"].results()
+    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+    kernels["reverse"].adjoints(flow.computed(read, set(flow.stores)))
+    kernels["both"].results()
+    kernels["both"].adjoints()
+    made = {name: kernel for name, kernel in kernels.items() if kernel.plain.lines}
+    text = "\n\n".join([_HEAD, *(kernel.text(name) for name, kernel in made.items())])
+    addresses = _compiled(text, tuple(made))
+    for name, kernel in made.items():
+        kernel.finish(addresses[name])
+    return part(*(kernel.code for kernel in kernels.values()))

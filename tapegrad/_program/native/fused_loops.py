@@ -1,0 +1,281 @@
+"""The text of a fused kernel: what its loop computes of an element, values and adjoints.
+
+An adjoint of exactly 0 gives 0 whatever the slope. To ask for that in every product takes half as
+long again, and matters only where a slope is infinite or NaN, which makes the result so. Hence two
+loops: a plain one that does not ask, and says whether what it made is finite, and a careful one.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from ..ir.blocks import ONE
+from ..ir.elementwise_flow import Flow, Node
+from ..ir.steps import View
+from ..replay.block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word
+
+#: An adjoint, as the name of a variable and what it is multiplied with.
+Term = tuple[str, str]
+_ONES = ("1.0", "-1.0")
+#: The most arguments of a call that Numba compiles are 30; beyond that words come in tuples.
+_SINGLE, _TOGETHER = 29, 24
+
+
+class Words:
+    """What a kernel is given, by name; its loops share it."""
+
+    def __init__(self, code: Pass):
+        self.code = code
+        self.names: dict[Word, str] = {}
+        self._blocks: dict[tuple[str, View, int], Buffer | Number] = {}
+        self.later: list[tuple] = []
+        self.repeated = False  # whether what the plain loop has written may be written again
+
+    def pointer(self, word: Word) -> str:
+        return self.names.setdefault(word, f"p{len(self.names)}")
+
+    def taken(self) -> tuple[str, list[str]]:
+        """The parameters of a function that takes all words, and the lines that it begins with."""
+        groups = self._groups([*self.names.values()])
+        lines = [f"{', '.join(group)} = t{k}" for k, group in enumerate(groups)]
+        return ", ".join([f"t{k}" for k in range(len(groups))] or self.names.values()), lines
+
+    def given(self) -> str:
+        """The arguments for it, from the table `at`."""
+        words = [f"f64s(at[{k}])" for k in range(len(self.names))]
+        groups = [f"({', '.join(group)})" for group in self._groups(words)]
+        return ", ".join(groups or words)
+
+    def _groups(self, words: list[str]) -> list[list[str]]:
+        """Words for tuples of at least two; none where each is an argument of its own."""
+        count = -(-len(words) // _TOGETHER) if len(words) > _SINGLE else 0
+        return [words[k::count] for k in range(count)]
+
+    def block(self, value: str, view: View, side: int, one: bool) -> str:
+        """A block, or `one` number, that is added to a view after the kernel."""
+        key = (value, view, side)
+        if key not in self._blocks:
+            self._blocks[key] = Number() if one else Buffer()
+            self.later.append((self._blocks[key], view, side, one))
+        return self.pointer(self._blocks[key])
+
+
+class Loop:
+    """The lines of the plain loop, and those before and after it."""
+
+    def __init__(self, flow: Flow, words: Words):
+        self.flow, self.words, self.code = flow, words, words.code
+        self.before: list[str] = []
+        self.lines: list[str] = []
+        self.after: list[str] = []
+        self.constants: list[str] = []
+        self.made: list[str] = []  # adjoints, as they can be read after the loop
+        self._known: dict[Node, str] = {}
+        self._steps: set[str] = set()
+
+    def load(self, view: View, side: int) -> str:
+        """Read a view; returns the name of the variable."""
+        pointer = self.words.pointer(self.code.read(view, side, whole=False))
+        name = f"v{pointer[1:]}"
+        if self.code.cut.way(view) == ONE:
+            line, lines = f"{name} = {pointer}[0]", self.before
+        else:
+            line, lines = f"{name} = {pointer}[i]", self.lines
+        if line not in lines:
+            lines.append(line)
+        return name
+
+    def value(self, node: Node) -> str:
+        if node not in self._known:
+            view = node if isinstance(node, View) else self.flow.stores[node][0]
+            self._known[node] = self.load(view, VALUES)
+        return self._known[node]
+
+    def expression(self, k: int, text: str) -> str:
+        """An expression of operation k in the names of this loop; its steps are computed."""
+        op = self.flow.ops[k]
+        nodes = dict(zip((*op.inputs, "out"), (*self.flow.operands[k], k), strict=True))
+        steps = {name: f"o{k}_{name}" for name, _ in op.steps}
+
+        def renamed(expression: str) -> str:
+            def name(match: re.Match) -> str:
+                word = match.group()
+                return self.value(nodes[word]) if word in nodes else steps.get(word, word)
+
+            return re.sub(r"(?<![\w.])[A-Za-z_]\w*", name, expression)
+
+        for step, its_text in op.needed(text):
+            if steps[step] not in self._steps:
+                self._steps.add(steps[step])
+                self.lines.append(f"{steps[step]} = {renamed(its_text)}")
+        return renamed(text)
+
+    def compute(self, numbers: Iterable[int]) -> None:
+        for k in numbers:
+            self.lines.append(f"o{k} = {self.expression(k, self.flow.ops[k].value)}")
+            self._known[k] = f"o{k}"
+
+    def results(self) -> None:
+        """Compute all that the step writes."""
+        self.compute(self.flow.live)
+        for k, views in self.flow.stores.items():
+            for view in views:
+                self._set(self.words.pointer(self.code.place(view, VALUES)), f"o{k}")
+        for k, views in self.flow.sums.items():
+            for view in views:
+                self._add(f"o{k}", view, VALUES)
+
+    def _set(self, pointer: str, value: str) -> str:
+        """Write a value; returns how it is read again."""
+        self.lines.append(f"{pointer}[i] = {value}")
+        return f"{pointer}[i]"
+
+    def _add(self, value: str, view: View, side: int) -> str:
+        """Add a value to a view, by way of a block that is delivered later, or of a sum."""
+        one = self.code.cut.way(view) == ONE
+        pointer = self.words.block(value, view, side, one)
+        if one:
+            total = f"s{pointer[1:]}"
+            self.before.append(f"{total} = 0.0")
+            self.lines.append(f"{total} = sum_of({total}, {value})")
+            self.after.append(f"{pointer}[0] = {total}")
+            return total
+        return self._set(pointer, value)
+
+    def adjoints(self) -> None:
+        """Compute adjoints and add them to those of the views that are wanted."""
+        terms: dict[Node, list[Term]] = {}
+        for k in self.flow.pulled:
+            seeds = (*self.flow.stores.get(k, []), *self.flow.sums.get(k, []))
+            parts = [(self.load(view, ADJOINTS), "1.0") for view in seeds] + terms.get(k, [])
+            adjoint = self._adjoint(k, parts)
+            for j, node in self.flow.edges(k):
+                terms.setdefault(node, []).append(self._term(k, j, adjoint))
+        for number, view in enumerate(v for v in self.flow.wanted if v in terms):
+            self.lines.append(f"a{number} = {self._sum(terms[view])}")
+            if view in self.flow.set_:
+                pointer = self.words.pointer(self.code.place(view, ADJOINTS))
+                self.made.append(self._set(pointer, f"a{number}"))
+            elif view in self.flow.direct and not self.words.repeated:
+                pointer = self.words.pointer(self.code.place(view, ADJOINTS))
+                self._set(pointer, f"{pointer}[i] + a{number}")
+            else:
+                self.made.append(self._add(f"a{number}", view, ADJOINTS))
+
+    def _term(self, k: int, j: int, adjoint: Term) -> Term:
+        """What operand j gets."""
+        (name, factor), slope = adjoint, self.flow.ops[k].slopes[j]
+        if slope == "1.0":
+            return adjoint
+        if slope == "-1.0":
+            return name, "-1.0" if factor == "1.0" else f"(-({factor}))"
+        return name, f"({self._slope(k, j, self.expression(k, slope))})"
+
+    def is_one(self, k: int, j: int) -> bool:
+        """Whether the slope to operand j reads numbers only, which were stored before the step."""
+        if self.flow.ops[k].needed(self.flow.ops[k].slopes[j]):
+            return False
+        nodes = self.flow.slope_nodes(k, j)
+        return all(isinstance(x, View) and self.code.cut.way(x) == ONE for x in nodes)
+
+    def _slope(self, k: int, j: int, text: str) -> str:
+        """A slope, as a factor; whether it is finite is looked at once or in its products."""
+        if not self.is_one(k, j):
+            self.words.repeated = True
+            return text
+        name = f"s{k}_{j}"
+        self.before.append(f"{name} = {text}")
+        self.constants.append(name)
+        return name
+
+    def _adjoint(self, k: int, terms: list[Term]) -> Term:
+        """The adjoint of operation k.
+
+        It stays a product where one operand takes it as it is: slopes that meet there are added
+        before they are multiplied.
+        """
+        edges, by_name = self.flow.edges(k), _by_name(terms)
+        passes_on = len(edges) == 1 and self.flow.ops[k].slopes[edges[0][0]] in _ONES
+        if len(terms) == 1 and (passes_on or terms[0][1] == "1.0"):
+            return terms[0]
+        if len(by_name) == 1 and passes_on:
+            self.lines.append(f"f{k} = {_added([factor for _, factor in terms])}")
+            return terms[0][0], f"f{k}"
+        self.lines.append(f"g{k} = {self._sum(terms)}")
+        return f"g{k}", "1.0"
+
+    def _sum(self, terms: list[Term]) -> str:
+        total = ""
+        for name, factors in _by_name(terms).items():
+            factor = _added(factors)
+            if factor == "1.0":
+                total = f"{total} + {name}" if total else name
+            elif total:
+                total = f"multiply_add({name}, {factor}, {total})"
+            else:
+                total = f"{name} * ({factor})" if factor != "-1.0" else f"-{name}"
+        return total
+
+    def _checks(self) -> list[str]:
+        """Whether all adjoints are finite.
+
+        They are read again: the loop that made them has no register to spare.
+        """
+        if not self.words.repeated:
+            return []
+        return ["for i in range(n):", f"    bad = sum_of(bad, ({' + '.join(self.made)}) * 0.0)"]
+
+    def text(self, name: str) -> list[str]:
+        taken, first = self.words.taken()
+        lines = ["@helper", f"def {name}(n, {taken}):", "    inside()", "    unaliased()"]
+        lines += [f"    {line}" for line in (*first, "bad = 0.0")]
+        lines += [f"    {line}" for line in self.before]
+        if self.constants:
+            finite = " + ".join(f"({s} - {s})" for s in self.constants)
+            lines += [f"    if {finite} != 0.0:", "        return True"]
+        lines += ["    for i in range(n):", *(f"        {line}" for line in self.lines)]
+        lines += [f"    {line}" for line in (*self.after, *self._checks())]
+        return [*lines, "    return bad != 0.0", "", ""]
+
+
+class CarefulLoop(Loop):
+    """The loop that asks of every adjoint whether it is 0."""
+
+    def _slope(self, k: int, j: int, text: str) -> str:
+        return text
+
+    def _adjoint(self, k: int, terms: list[Term]) -> Term:
+        self.lines.append(f"g{k} = {self._sum(terms)}")
+        return f"g{k}", "1.0"
+
+    def _sum(self, terms: list[Term]) -> str:
+        return " + ".join(self._product(*term) for term in terms)
+
+    def _product(self, name: str, factor: str) -> str:
+        if factor in _ONES:
+            return name if factor == "1.0" else f"(-{name})"
+        return f"select({name} == 0.0, 0.0, {name} * ({factor}))"
+
+    def _checks(self) -> list[str]:
+        return []
+
+
+def _added(factors: list[str]) -> str:
+    """The sum of some factors, of which products are added as they are taken."""
+    total = factors[0]
+    for factor in factors[1:]:
+        tree = ast.parse(factor, mode="eval").body
+        if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
+            total = f"multiply_add({ast.unparse(tree.left)}, {ast.unparse(tree.right)}, {total})"
+        else:
+            total = f"{total} + {factor}"
+    return total
+
+
+def _by_name(terms: list[Term]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, factor in terms:
+        found.setdefault(name, []).append(factor)
+    return found

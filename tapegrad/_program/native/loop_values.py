@@ -1,0 +1,282 @@
+"""Text of native code for a stretch of operations with loops: values.
+
+Names in the text: v5 is the result of operation 5 (as it is in iteration 0), g5 its adjoint; c0 is
+a carried value, o0 its adjoint; p7 the value in slot 7 and s7 a sum for its adjoint; i0 a counter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..ir.steps import GUARD
+from .checkpoints import Kept
+from .finite_slopes import Finite
+from .loop_finding import Loop
+from .loop_operands import FIXED, Chain, Operand, Operands, walk
+
+HEAD = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.intrinsics import (
+    apart, f64s, helper, inside, load_f64, load_i32, load_i64, load_u8, multiply_add, store_f64,
+    store_i64, sum_of, unaliased,
+)
+from tapegrad._core.codegen.vector_math import select
+from tapegrad._program.replay.run_layout import *
+
+INF, NAN = float("inf"), float("nan")
+"""
+_START = """
+def {name}(run, data):
+    V, A = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
+    T = f64s(data)
+"""
+
+
+def substituted(text: str, names: dict[str, str]) -> str:
+    """An expression with other names; those after a dot are NumPy's."""
+    return re.sub(r"(?<!\.)\b[A-Za-z_]\w*", lambda found: names.get(found[0], found[0]), text)
+
+
+class Writer:
+    """Lines of one function, which begins with `start`."""
+
+    start = _START
+
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores):
+        self.operands, self.kept, self.stores = operands, kept, stores
+        self.stretch, self.first = operands.stretch, operands.stretch.step.first
+        self.lines: list[str] = []
+        self.indent = 1
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.indent + text)
+
+    @contextlib.contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """The lines below a header, which is left out if there are none."""
+        self.line(header)
+        start = len(self.lines)
+        self.indent += 1
+        yield
+        self.indent -= 1
+        if len(self.lines) == start:
+            self.lines.pop()
+
+    def text(self, name: str) -> str:
+        self.write()
+        self.line("return 0")
+        return self.start.format(name=name) + "\n".join(self.lines) + "\n"
+
+    def write(self) -> None:
+        raise NotImplementedError
+
+    def names(self, k: int) -> dict[str, str]:
+        """What inputs, output and steps of an operation are called in the text."""
+        op = self.kept.op(k)
+        values = [x.value for x in self.operands.of[k]]
+        steps = {name: f"{name}_{k}" for name, _ in op.steps}
+        return {**dict(zip(op.inputs, values, strict=True)), "out": f"v{k}", **steps}
+
+    def value_of(self, k: int) -> None:
+        """Compute an operation."""
+        op, names = self.kept.op(k), self.names(k)
+        for name, text in op.needed(op.value):
+            self.line(f"{names[name]} = {substituted(text, names)}")
+        self.line(f"v{k} = {substituted(op.value, names)}")
+
+    def entries(self, loop: Loop) -> list[tuple[str, str]]:
+        """Name and place of each value that is kept of an iteration.
+
+        Of a loop in blocks the places are those of this block (f1 is the first iteration of it).
+        """
+        kept, number = self.kept.entries[loop], self.stretch.numbers[loop]
+        chain = (*self.stretch.around[loop], loop)
+        strides = [len(kept)]
+        for inner in chain[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        pairs = []
+        for j, entry in enumerate(kept):
+            if loop in self.kept.blocks:
+                first = self.kept.blocks[loop].slots + j
+                at = f"{first} + (i{number} - f{number}) * {len(kept)}"
+            elif loop in self.kept.columns:
+                at = self.column(loop, self.kept.slots[loop], j, len(kept))
+            else:
+                at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
+            pairs.append((f"v{entry}" if isinstance(entry, int) else entry.name, f"V[{at}]"))
+        return pairs
+
+    def column(self, loop: Loop, slot: int, which: int, width: int) -> str:
+        """The place of one of so many numbers of each iteration, side by side over iterations."""
+        chain, strides = (*self.stretch.around[loop], loop), [1]
+        run = self.kept.size(loop, width)
+        for around in reversed(chain[:-1]):
+            strides.insert(0, run)
+            run *= around.count
+        return self.stretch.index(slot + which * self.kept.columns[loop], strides, chain)
+
+    def beginnings(self, loop: Loop) -> list[tuple[str, str]]:
+        """Name and place of what is carried into block b of a loop."""
+        blocks, around = self.kept.blocks[loop], self.stretch.around[loop]
+        number, size = self.stretch.numbers[loop], len(self.kept.entries[loop])
+        strides = [blocks.count * size]
+        for inner in around[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        places = []
+        for j, register in enumerate(self.kept.registers(loop)):
+            at = self.stretch.index(self.kept.slots[loop] + j, strides, around)
+            places.append((register.name, f"V[{at} + b{number} * {size}]"))
+        return places
+
+    def place(self, k: int, chain: Chain, depth: int) -> str:
+        """The slot of a result, in the last iterations of the loops inside of the first `depth`."""
+        base = self.first + k + sum(x.length * (x.count - 1) for x in chain[depth:])
+        return self.stretch.index(base, [x.length for x in chain[:depth]], chain)
+
+    def entry(self, table: int, chain: Chain) -> str:
+        """The place in a table of bytes with an entry for all counters."""
+        strides = [1]
+        for inner in chain[:0:-1]:
+            strides.insert(0, strides[0] * inner.count)
+        return self.stretch.index(table, strides, chain)
+
+    def fixed(self, nest: Loop) -> list[Operand]:
+        """Operands of a nest of loops that are the same slot in all iterations."""
+        stop, found = nest.start + nest.length, {}
+        for k, operands in self.operands.of.items():
+            if nest.start <= k < stop:
+                found.update({x.slot: x for x in operands if x.kind == FIXED})
+        for loop, around in self.stretch.around.items():
+            if around[:1] == (nest,):
+                initial = [x.initial for x in self.operands.carried(loop)]
+                found.update({x.slot: x for x in initial if x.kind == FIXED})
+        return list(found.values())
+
+
+class Stores:
+    """Which results are stored in their slots, and where in the text.
+
+    `of` a result: at which depth of loops (less than its own: after the last iteration), and the
+    offset of a table of bytes that says at which counters, −1 for all. `read` are those with an
+    adjoint.
+    """
+
+    def __init__(self, operands: Operands):
+        self.of: dict[int, tuple[int, int]] = {}
+        self.read: set[int] = set()
+        stretch = operands.stretch
+        for k in operands.of:
+            chain = stretch.chain(k)
+            positions = stretch.positions(k, chain)
+            read = stretch.read[positions]
+            if read.any():
+                self.read.add(k)
+            read = read | stretch.held[positions]
+            if read.any() and stretch.step.op[k] != GUARD:
+                at_once = operands.read_at_once[positions].any()
+                self.of[k] = self._where(read, at_once, operands)
+                for loop in chain[self.of[k][0] :]:
+                    operands.registers[loop].setdefault(k, [])
+
+    def _where(self, read: np.ndarray, at_once: bool, operands: Operands) -> tuple[int, int]:
+        if read.all():
+            return read.ndim, -1
+        for depth in range(0 if not at_once else read.ndim, read.ndim):
+            last = (slice(None),) * depth + (-1,) * (read.ndim - depth)
+            if read[last].all() and read.sum() == read[last].size:
+                return depth, -1
+        return read.ndim, operands.data.add(read.astype(np.uint8))
+
+    def after(self, loop: Loop, depth: int) -> list[int]:
+        """Results of a loop that are stored after it."""
+        return [
+            k
+            for k, (at, _) in self.of.items()
+            if at == depth and loop.start <= k < loop.start + loop.length
+        ]
+
+
+class Forward(Writer):
+    """Values, first operation to last; and in slot `flag`, if any, 0 if slopes are `finite`."""
+
+    def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
+        super().__init__(operands, kept, stores)
+        self.finite, self.flag = finite, flag
+        self.computed: set[int] = set()  # what is known before the iterations of its loop
+
+    def write(self) -> None:
+        stretch = self.stretch
+        self.body(stretch.start, stretch.stop, stretch.loops, ())
+        if self.flag:
+            self.line(f"V[{self.flag}] = flag")
+
+    def body(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
+        for item in walk(start, stop, loops):
+            if isinstance(item, Loop):
+                self.loop(item, chain)
+            elif self.stretch.step.op[item] == GUARD:
+                self.guard(item, chain)
+            else:
+                if item not in self.computed:
+                    self.value_of(item)
+                self.store(item, chain)
+
+    def guard(self, k: int, chain: Chain) -> None:
+        x, y = [operand.value for operand in self.operands.of[k]]
+        self.line(f"x, y = {x}, {y}")
+        self.line("if not (x == y or (x != x and y != y)):")
+        self.line(f"    store_i64(run, RUN_FAILED, {self.place(k, chain, len(chain))})")
+        self.line("    store_f64(run, RUN_SEEN, x)")
+        self.line("    return GUARD_FAILED")
+
+    def store(self, k: int, chain: Chain) -> None:
+        depth, mask = self.stores.of.get(k, (-1, -1))
+        if depth == len(chain):
+            if mask >= 0:
+                self.line(f"if load_u8(data, {self.entry(mask, chain)}) != 0:")
+                self.line(f"    V[{self.place(k, chain, depth)}] = v{k}")
+            else:
+                self.line(f"V[{self.place(k, chain, depth)}] = v{k}")
+
+    def loop(self, loop: Loop, chain: Chain) -> None:
+        registers = self.operands.registers[loop]
+        if not chain:
+            for operand in self.fixed(loop):
+                self.line(f"{operand.value} = V[{operand.slot}]")
+        after = self.stores.after(loop, len(chain))
+        for result in {*registers, *after}:
+            self.line(f"v{result} = 0.0")
+        for register in self.operands.carried(loop):
+            self.line(f"{register.name} = {register.initial.value}")
+        self.iterations(loop, chain)
+        for register in self.finite.carried.get(loop, []):
+            self.line(f"flag = flag + ({register.name} - {register.name})")
+        for result in after:
+            home = self.stretch.chain(result)
+            self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")
+
+    def iterations(self, loop: Loop, chain: Chain) -> None:
+        """All iterations of a loop."""
+        raise NotImplementedError
+
+    def iteration(self, loop: Loop, chain: Chain) -> None:
+        number = self.stretch.numbers[loop]
+        entries = [] if loop in self.kept.blocks else self.entries(loop)
+        if loop in self.kept.blocks:
+            self.line(f"b{number} = i{number} // {self.kept.blocks[loop].length}")
+            self.line(f"if i{number} == b{number} * {self.kept.blocks[loop].length}:")
+            for name, at in self.beginnings(loop):
+                self.line(f"    {at} = {name}")
+        for name, at in entries:
+            if name.startswith("c"):
+                self.line(f"{at} = {name}")
+        self.body(loop.start, loop.start + loop.length, loop.loops, (*chain, loop))
+        for name, at in entries:
+            if name.startswith("v") and int(name[1:]) not in self.computed:
+                self.line(f"{at} = {name}")
+        for register in self.operands.carried(loop):
+            self.line(f"{register.name} = v{register.result}")

@@ -1,0 +1,180 @@
+"""Native code for a step of operations on numbers: loops found, compiled, the rest interpreted."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..._core.codegen.factory import compile_source
+from ..ir.steps import Scalars
+from ..replay.parts import SIGNATURE, Part
+from ..replay.scalar_interpreter import interpreted
+from .checkpoints import Kept
+from .finite_slopes import Finite
+from .loop_adjoints import Reverse
+from .loop_checks import Claims
+from .loop_finding import Loop, find_loops
+from .loop_operands import Operands, Stretch
+from .loop_values import HEAD, Stores
+from .simd_loops import in_lanes
+from .simd_planning import Lanes
+
+#: Operations between loops that are compiled: more would take longer to compile than they save.
+_STRAIGHT = 200
+#: The most operations in the text of one part.
+_TEXT = 600
+#: The most operations in the body of a loop that is compiled.
+_BODY = 2000
+_EITHER = """
+def reverse(run, data):
+    if load_f64(load_i64(run, RUN_VALUES), {flag}) == 0.0:
+        return plain(run, data)
+    return careful(run, data)
+"""
+
+
+_PLAIN = """
+def reverse(run, data):
+    return plain(run, data)
+"""
+
+
+@dataclasses.dataclass
+class _Piece:
+    """Operations start to stop: one loop, or none; compiled or not."""
+
+    start: int
+    stop: int
+    loops: list[Loop]
+    native: bool
+
+    @property
+    def text(self) -> int:
+        return self.stop - self.start if not self.loops else sum(x.body for x in self.loops)
+
+
+def rolled(step: Scalars, known: np.ndarray) -> int:
+    """How many operations of a step are in loops that are compiled. See `native` for `known`."""
+    return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
+
+
+def native(
+    step: Scalars,
+    known: np.ndarray,
+    initial: np.ndarray,
+    wanted: np.ndarray,
+    outside: np.ndarray,
+    new_slots: Callable[[int], int],
+    most: int,
+    cut: bool = False,
+) -> list[Part]:
+    """Parts for a step, at most so many of them compiled.
+
+    By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
+    its adjoint is asked for. `outside` says of results whether anything outside of the step reads
+    them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
+    `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
+    says that long loops keep what they carry at intervals only (see `kept`).
+    """
+    pieces = _limited(_grouped(_pieces(len(step.op), find_loops(step, known))), most)
+    outside |= _read_by_interpreted(step, pieces)
+    made: list[Callable[[], Part]] = []
+    for piece in pieces:  # all find out what they read in memory before code is made for any
+        if piece.native:
+            stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
+            claims = Claims(Operands(stretch, known, initial, wanted))
+            claims.check()
+            kept = Kept(claims.operands, wanted, new_slots, cut)
+            made.append(functools.partial(_compiled, claims, kept, new_slots))
+        else:
+            outside[piece.start : piece.stop] = True
+            made.append(functools.partial(_interpreted, step, piece))
+    return [make() for make in made]
+
+
+def _read_by_interpreted(step: Scalars, pieces: list[_Piece]) -> np.ndarray:
+    """Which results interpreted pieces read in their slots."""
+    read = np.zeros(len(step.op), bool)
+    for piece in pieces:
+        if not piece.native:
+            for column in (step.a, step.b, step.c):
+                results = column[piece.start : piece.stop].astype(np.int64) - step.first
+                read[results[(results >= 0) & (results < len(read))]] = True
+    return read
+
+
+def _pieces(n: int, loops: list[Loop]) -> Iterator[_Piece]:
+    at = 0
+    for loop in loops:
+        if at < loop.start:
+            yield _Piece(at, loop.start, [], loop.start - at <= _STRAIGHT)
+        yield _Piece(loop.start, loop.stop, [loop], loop.body <= _BODY)
+        at = loop.stop
+    if at < n:
+        yield _Piece(at, n, [], n - at <= _STRAIGHT)
+
+
+def _grouped(pieces: Iterator[_Piece]) -> list[_Piece]:
+    """Neighbours together, those compiled up to a length of text."""
+    groups: list[_Piece] = []
+    for piece in pieces:
+        last = groups[-1] if groups else None
+        if (
+            last
+            and last.native == piece.native
+            and (not piece.native or last.text + piece.text <= _TEXT)
+        ):
+            loops = last.loops + piece.loops if piece.native else []
+            groups[-1] = _Piece(last.start, piece.stop, loops, piece.native)
+        else:
+            groups.append(piece if piece.native else dataclasses.replace(piece, loops=[]))
+    return groups
+
+
+def _limited(pieces: list[_Piece], most: int) -> list[_Piece]:
+    """So many pieces compiled at most, those with the most operations."""
+    compiled = sorted((piece for piece in pieces if piece.native), key=lambda x: x.start - x.stop)
+    for piece in compiled[most:]:
+        piece.native, piece.loops = False, []
+    return pieces
+
+
+def _interpreted(step: Scalars, piece: _Piece) -> Part:
+    cut = slice(piece.start, piece.stop)
+    return interpreted(
+        Scalars(step.first + piece.start, step.op[cut], step.a[cut], step.b[cut], step.c[cut])
+    )
+
+
+def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Part:
+    operands = claims.operands
+    stores, finite = Stores(operands), Finite(kept)
+    claims.check_stores(stores)
+    lanes = Lanes(kept, stores, finite)
+    kept.allot(new_slots, lanes.columns)
+    flag = new_slots(1) if finite.carried or lanes.apart else 0
+    text = HEAD + in_lanes(lanes, flag, new_slots)
+    if flag:
+        careful = Reverse(operands, kept, stores, set()).text("careful")
+        text += f"\n@helper{careful}{_EITHER.format(flag=8 * flag)}"
+    else:
+        text += _PLAIN
+    exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
+    address = compile_source(text, dict.fromkeys(exports, SIGNATURE))
+    keep = _summary(operands.stretch, lanes)
+    return Part(data=operands.data.array(), keep=keep, **address)
+
+
+def _summary(stretch: Stretch, lanes: Lanes) -> str:
+    """What a part does, in one line."""
+    words = [str(loop) for loop in stretch.loops]
+    for what, done in ("values", lanes.independent), ("adjoints", {*lanes.sums, *lanes.apart}):
+        if done:
+            words.append(f"{what} in lanes: {len(done)} of {len(stretch.numbers)} loops")
+    straight = stretch.stop - stretch.start - sum(x.count * x.length for x in stretch.loops)
+    if straight:
+        words.append(f"{straight} operations")
+    return "; ".join(words)

@@ -1,0 +1,1 @@
+"""Passes over steps: folding, common subexpressions, fusion, memory."""

@@ -1,0 +1,283 @@
+"""Algebra that is exact in IEEE arithmetic: for all operands, signed zeros, NaN and infinities too.
+
+Slopes are exact as well: what an operand gets is the same number. Two rules that look as if they
+belonged here do not. x + 0 is not x, since −0 + 0 is 0. maximum(x, x) has the value x, but at NaN
+the slopes 0 and 0, not 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._core.ops.table import TABLE
+from ..ir import scalar_scans
+from ..ir.blocks import is_injective
+from ..ir.steps import ARENA, Code, Elementwise, Scalars, Step, View
+from ..ir.substitution import merged
+from ..ir.uses import constants_of, views_read
+from ..replay.moves import slots_of
+
+#: Kinds of constants, as bits.
+ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))
+#: In what a rule gives: 1 / the constant.
+RECIPROCAL = "reciprocal"
+
+
+class Rule(NamedTuple):
+    """An operation on operands of some kinds, and what it is equal to.
+
+    An operand is a kind of constants, a name, or (name, operation, name of its operand). What it is
+    equal to is a name, or (operation, name, …).
+    """
+
+    op: str
+    operands: tuple
+    equal: str | tuple[str, ...]
+
+
+#: Why each is exact: its value; then the slope that x gets.
+RULES = (
+    Rule("multiply", ("x", ONE), "x"),  # nothing is rounded; 1
+    Rule("multiply", (ONE, "x"), "x"),  # the same
+    Rule("divide", ("x", ONE), "x"),  # nothing is rounded; 1 / 1
+    Rule("power", ("x", ONE), "x"),  # pow(x, 1) is x; 1 · x⁰, and x⁰ is 1 for NaN and ∞ too
+    Rule("subtract", ("x", ZERO), "x"),  # −0 − 0 is −0, 0 − 0 is 0; 1
+    Rule("add", ("x", MINUS_ZERO), "x"),  # −0 + −0 is −0, 0 + −0 is 0; 1
+    Rule("add", (MINUS_ZERO, "x"), "x"),  # the same
+    Rule("negative", (("y", "negative", "x"),), "x"),  # the sign changed twice; −1 · −1
+    Rule("absolute", (("y", "absolute", "x"),), "y"),  # |x| has no sign; 1, or at 0 and NaN 0 · 0
+    Rule("where", (TRUE, "x", "y"), "x"),  # a choice; 1, and what y gets is 0
+    Rule("where", (FALSE, "y", "x"), "x"),  # the same
+    Rule("where", ("c", "x", "x"), "x"),  # either way; 1 + 0 or 0 + 1
+    Rule("multiply", ("x", MINUS_ONE), ("negative", "x")),  # the sign is changed; −1
+    Rule("multiply", (MINUS_ONE, "x"), ("negative", "x")),  # the same
+    Rule("divide", ("x", MINUS_ONE), ("negative", "x")),  # the same; 1 / −1
+    Rule("divide", ("x", POWER), ("multiply", "x", RECIPROCAL)),  # both round x · 2⁻ᵏ; 2⁻ᵏ is exact
+)
+_OPERANDS = 3
+_CODES = {rule.op: TABLE[rule.op].code for rule in RULES}
+#: What is matched without a constant, and kinds of constants that tell of the others.
+_OTHERS = {"negative", "absolute", "where"}
+_TELLING = ONE | MINUS_ONE | ZERO | MINUS_ZERO | POWER
+
+
+def kinds_of(values: np.ndarray) -> np.ndarray:
+    """The kinds of constants."""
+    fraction, exponent = np.frexp(values)
+    minus = np.signbit(values)
+    power = (np.abs(fraction) == 0.5) & (exponent >= -1021) & (exponent <= 1023)
+    tests = {
+        ONE: values == 1.0,
+        MINUS_ONE: values == -1.0,
+        ZERO: (values == 0.0) & ~minus,
+        MINUS_ZERO: (values == 0.0) & minus,
+        POWER: power & (np.abs(values) != 1.0),
+        TRUE: values != 0.0,
+        FALSE: values == 0.0,
+    }
+    found = np.zeros(len(values), np.uint8)
+    for kind, test in tests.items():
+        found[test] |= kind
+    return found
+
+
+class Change(NamedTuple):
+    """Rows of a table that a rule changes, and the operands by their names."""
+
+    rule: Rule
+    rows: np.ndarray
+    names: dict[str, np.ndarray]
+
+    def where(self, holds: np.ndarray) -> Change:
+        names = {name: operands[holds] for name, operands in self.names.items()}
+        return Change(self.rule, self.rows[holds], names)
+
+
+class Table:
+    """Operations as columns; operands are numbers, `kinds` of which says what they hold.
+
+    `results` are the numbers of the results, in ascending order.
+    """
+
+    def __init__(self, op, columns: list[np.ndarray], results: np.ndarray, kinds: np.ndarray):
+        self.op, self.columns, self.results, self.kinds = op, columns, results, kinds
+
+    def rows(self, operands: np.ndarray) -> np.ndarray:
+        """The operations whose results operands are, −1 for others."""
+        at = np.minimum(np.searchsorted(self.results, operands), len(self.results) - 1)
+        return np.where(self.results[at] == operands, at, -1)
+
+    def candidates(self) -> dict[str, np.ndarray]:
+        """Operations that rules may change, by name: for most rules a constant tells."""
+        kinds = self.kinds & _TELLING
+        found = {name: np.flatnonzero(self.op == _CODES[name]) for name in _OTHERS}
+        rows = np.zeros(0, np.int64)
+        if kinds.any():
+            rows = np.flatnonzero(kinds[self.columns[0]] | kinds[self.columns[1]])
+        of_rows = self.op[rows]
+        return found | {name: rows[of_rows == _CODES[name]] for name in _CODES.keys() - _OTHERS}
+
+    def changes(self) -> Iterator[Change]:
+        """For each rule the operations that it changes."""
+        found = self.candidates()
+        for rule in RULES:
+            if len(found[rule.op]):
+                fits, names = self._match(rule, found[rule.op])
+                if fits.any():
+                    yield Change(rule, found[rule.op], names).where(fits)
+                    found[rule.op] = found[rule.op][~fits]
+
+    def _match(self, rule: Rule, rows: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        fits = np.ones(len(rows), bool)
+        names: dict[str, np.ndarray] = {}
+        for wanted, column in zip(rule.operands, self.columns, strict=False):
+            given = column[rows]
+            if isinstance(wanted, int):
+                fits &= self.kinds[given] & wanted != 0
+                names["constant"] = given
+            elif isinstance(wanted, str):
+                fits &= names.setdefault(wanted, given) == given
+            else:
+                name, inner, of = wanted
+                at = self.rows(given)
+                fits &= (at >= 0) & (self.op[at] == TABLE[inner].code)
+                names[name], names[of] = given, self.columns[0][at]
+        return fits, names
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def simplify(code: Code) -> Code:
+    """The program with operations simplified by all rules, until none applies."""
+    while (made := _Simplifier(code).simplified()) is not None:
+        code = made
+    return code
+
+
+class _Simplifier:
+    """Rules applied once to all operations of a program, on numbers and on arrays."""
+
+    def __init__(self, code: Code):
+        self.code = code
+        self.values = constants_of(code)[1]
+        self.kinds = np.zeros(code.slots, np.uint8)
+        for slot, given in code.constants:
+            self.kinds[slot : slot + len(given)] = kinds_of(given)
+        self.stands = np.zeros(code.slots, np.int32)
+        self.any_goes = False
+        self.added: list[np.ndarray] = []
+        self.new: dict[int, Step] = {}  # by the id of what they replace
+
+    def simplified(self) -> Code | None:
+        """The simpler program, None if there is none."""
+        self._numbers([step for step in self.code.steps if isinstance(step, Scalars)])
+        self._arrays([s for s in self.code.steps if isinstance(s, Elementwise) and _is_single(s)])
+        if not self.new and not self.any_goes:
+            return None
+        added = np.concatenate([np.zeros(0), *self.added])
+        constants = [*self.code.constants, *([(self.code.slots, added)] if len(added) else [])]
+        steps = [self.new.get(id(step), step) for step in self.code.steps]
+        slots = self.code.slots + len(added)
+        code = dataclasses.replace(self.code, slots=slots, constants=constants, steps=steps)
+        made = merged(code, np.append(self.stands, np.zeros(len(added), np.int32)))
+        return made if self.new or made.slots < slots else None
+
+    def _reciprocals(self, slots: np.ndarray) -> np.ndarray:
+        """Slots of 1 / what is in slots of constants."""
+        values, numbers = np.unique(self.values[slots], return_inverse=True)
+        first = self.code.slots + sum(map(len, self.added))
+        self.added.append(1.0 / values)
+        return first + numbers
+
+    def _numbers(self, steps: list[Scalars]) -> None:
+        if not steps:
+            return
+        cuts = np.cumsum([len(step.op) for step in steps])[:-1]
+        op, a, b = (_joined([getattr(s, name) for s in steps]) for name in ("op", "a", "b"))
+        c = _joined([s.c if len(s.c) else np.full(len(s.op), -1, np.int32) for s in steps])
+        results = _joined([np.arange(s.first, s.first + len(s.op), dtype=np.int32) for s in steps])
+        found = list(Table(op, [a, b, c], results, self.kinds).changes())
+        if not found:
+            return
+        wished = np.zeros(len(op), np.uint8)
+        for change in found:
+            wished[change.rows] = 1
+        if not scalar_scans.settle_wishes(steps, np.split(wished, cuts)):
+            return
+        found = [change.where(wished[change.rows] != 0) for change in found]
+        for change in found:
+            if isinstance(change.rule.equal, str):
+                self.stands[results[change.rows]] = change.names[change.rule.equal]
+                self.any_goes = True
+        rewritten = [change for change in found if not isinstance(change.rule.equal, str)]
+        if any(len(change.rows) for change in rewritten):
+            columns = [op.copy(), a.copy(), b.copy()]
+            for change in rewritten:
+                made = self._operation(change, change.names["constant"])
+                for column, given in zip(columns, made, strict=True):
+                    column[change.rows] = given
+            parts = zip(steps, *[np.split(column, cuts) for column in columns], strict=True)
+            for step, its_op, its_a, its_b in parts:
+                self.new[id(step)] = Scalars(step.first, its_op, its_a, its_b, step.c)
+
+    def _operation(self, change: Change, constants: np.ndarray) -> tuple:
+        """The operation and the operands that a rule gives; `constants` are slots of them."""
+        assert not isinstance(change.rule.equal, str)
+        name, first, *others = change.rule.equal
+        second = self._reciprocals(constants) if others else np.full(len(constants), -1)
+        return TABLE[name].code, change.names[first], second
+
+    def _arrays(self, steps: list[Elementwise]) -> None:
+        """The same of steps of one operation, where operands are numbered by their views."""
+        if not steps:
+            return
+        numbers: dict[View, int] = {}
+        rows = [
+            [numbers.setdefault(view, len(numbers)) for view in (*views_read(step), out)]
+            for step in steps
+            for _, out in step.stores
+        ]
+        views = list(numbers)
+        operands = np.array([[*row[:-1], -1, -1][:_OPERANDS] for row in rows])
+        op, results = np.array([s.ops[0][0] for s in steps]), np.array([row[-1] for row in rows])
+        kinds = np.array([self._kind(view) for view in views], np.uint8)
+        for change in Table(op, list(operands.T), results, kinds).changes():
+            self._change_arrays(steps, views, change)
+
+    def _change_arrays(self, steps: list[Elementwise], views: list[View], change: Change) -> None:
+        if isinstance(change.rule.equal, str):
+            for k, number in zip(change.rows, change.names[change.rule.equal], strict=True):
+                out, view = steps[k].stores[0][1], views[number]
+                if is_injective(view):
+                    self.stands[slice(*out.extent)] = slots_of(view).ravel()
+                    self.any_goes = True
+            return
+        constants = np.array([views[number].offset for number in change.names["constant"]])
+        code, firsts, seconds = self._operation(change, constants)
+        for k, first, second in zip(change.rows, firsts, seconds, strict=True):
+            step, operands = steps[k], [views[first]]
+            if second >= 0:
+                operands.append(View(int(second), step.shape, (0,) * len(step.shape)))
+            self.new[id(step)] = dataclasses.replace(step, ops=[(code, tuple(operands))])
+
+    def _kind(self, view: View) -> int:
+        """What is in all slots of a view."""
+        if not view.size or view.base != ARENA or not self.kinds[view.offset]:
+            return 0
+        single = not any(view.strides)
+        kind = np.bitwise_and.reduce(view.of(self.kinds), axis=None)
+        return int(kind) if single else int(kind) & ~POWER
+
+
+def _is_single(step: Elementwise) -> bool:
+    """Whether a step is one operation, as it is converted."""
+    return len(step.ops) == len(step.stores) == 1 and not step.sums
+
+
+def _joined(columns: list[np.ndarray]) -> np.ndarray:
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)

@@ -1,0 +1,111 @@
+"""What depends on constants only is computed when the program is made."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..build.executable import Program
+from ..ir import scalar_scans
+from ..ir.steps import (
+    ARENA,
+    GUARD,
+    NOTHING,
+    Code,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Step,
+)
+from ..ir.substitution import merged
+from ..ir.uses import constants_of, slots_read, views_read, views_written
+from ..replay.run_layout import FINISHED
+
+_FOLDED = Elementwise, Gather, Kernel, Link, Pack
+
+
+def fold(code: Code) -> Code:
+    """Operations on numbers and steps of arrays whose operands are all constants become constants.
+
+    The program's own parts compute them, so that values are the same to the bit. Guards stay: the
+    programs of a function tell them by their order.
+    """
+    finder = _Finder(code)
+    if not finder.steps:
+        return code
+    program = Program(Code(code.slots, code.constants, [], finder.steps, []))
+    run = program.begin()
+    if program.forward(run, []) != FINISHED:
+        return code
+    constants = list(code.constants)
+    for view in finder.written:
+        constants.append((view.offset, run.values[slice(*view.extent)].copy()))
+    steps = [step for step in code.steps if id(step) not in finder.whole]
+    rest = dataclasses.replace(code, constants=constants, steps=steps)
+    return _without(rest, finder, run.values)
+
+
+class _Finder:
+    """The steps that can be folded: `whole` ones, by id, and operations that are `wished` away."""
+
+    def __init__(self, code: Code):
+        self.known = constants_of(code)[0].view(np.uint8)
+        self.walk = scalar_scans.Walk({scalar_scans.BY_SLOT: self.known})
+        self.steps: list[Step] = []
+        self.whole: set[int] = set()
+        self.written: list = []
+        self.scalars: list[Scalars] = []
+        self.wishes: list[np.ndarray] = []
+        for step in code.steps:
+            if isinstance(step, Scalars):
+                self._scalars(step)
+            elif isinstance(step, _FOLDED) and self._is_known(step):
+                self.whole.add(id(step))
+                self.steps.append(step)
+                self.written += views_written(step)
+                for view in views_written(step):
+                    self.known[slice(*view.extent)] = True
+
+    def _is_known(self, step: Step) -> bool:
+        for slots in slots_read(step):
+            if not self.known[slots].all():
+                return False
+        return all(
+            view.base == ARENA and self.known[slice(*view.extent)].all()
+            for view in views_read(step)
+        )
+
+    def _scalars(self, step: Scalars) -> None:
+        """Operations whose operands are known; the others are guards that hold."""
+        self.scalars.append(step)
+        wished = np.zeros(len(step.op), np.uint8)
+        self.wishes.append(wished)
+        if self._has_known(step) and self.walk("know", step, {scalar_scans.WISHED: wished}):
+            op, a, b = (
+                np.where(wished, column, nothing).astype(np.int32)
+                for column, nothing in ((step.op, GUARD), (step.a, NOTHING), (step.b, NOTHING))
+            )
+            self.steps.append(Scalars(step.first, op, a, b, step.c))
+
+    def _has_known(self, step: Scalars) -> bool:
+        """Whether there is one at all: one whose operands were known before the step."""
+        left = np.flatnonzero(self.known[step.a])
+        left = left[(self.known[step.b[left]] != 0) | (step.b[left] < 0)]
+        return bool((step.op[left] != GUARD).any())
+
+
+def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:
+    """The program with constants instead of operations."""
+    if not scalar_scans.settle_wishes(finder.scalars, finder.wishes):
+        return code
+    pairs = zip(finder.scalars, finder.wishes, strict=True)
+    slots = np.concatenate([step.first + np.flatnonzero(wished) for step, wished in pairs])
+    bits, numbers = np.unique(values[slots].view(np.int64), return_inverse=True)
+    stands = np.zeros(code.slots + len(bits), np.int32)
+    stands[slots] = code.slots + numbers
+    constants = [*code.constants, (code.slots, bits.view(np.float64))]
+    return merged(dataclasses.replace(code, slots=len(stands), constants=constants), stands)

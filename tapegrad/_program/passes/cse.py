@@ -1,0 +1,136 @@
+"""Common subexpressions: the same operation on the same operands is computed once.
+
+Its result then gets the adjoints of all that read it, and its slope is applied to their sum: values
+are the same to the bit, derivatives but for rounding.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Hashable
+
+import numpy as np
+
+from ..._core.ops.comparisons import STEERING
+from ..._core.ops.table import MOST_CODES, TABLE
+from ..ir import scalar_scans
+from ..ir.steps import ARENA, Code, Elementwise, Pack, Scalars, Step, View
+from ..ir.substitution import merged
+from ..ir.uses import views_written
+
+#: Operations whose operands may change places: the result is the same to the bit.
+_NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()
+COMMUTATIVE = frozenset({**TABLE, **STEERING}[name].code for name in _NAMES)
+
+
+def share_results(code: Code) -> Code:
+    """The program without operations that compute again what was computed before."""
+    finder = _Finder(code.slots)
+    for step in code.steps:
+        finder.take(step)
+    return merged(code, finder.stands) if finder.any_left() else code
+
+
+class _Finder:
+    """What has been computed so far, by operation and operands; `stands` is as in `walks`."""
+
+    def __init__(self, slots: int):
+        self.stands = np.zeros(slots, np.int32)
+        self.known: dict[tuple, list[View]] = {}
+        self.moved: list[tuple[int, int]] = []  # arrays that others stand for, by first slot
+        self.scalars: list[Scalars] = []
+        self.wishes: list[np.ndarray] = []
+        self.any_number = False
+        commutative = np.zeros(MOST_CODES, np.uint8)
+        commutative[list(COMMUTATIVE)] = True
+        self.walk = scalar_scans.Walk(
+            {
+                scalar_scans.BY_SLOT: self.stands,
+                scalar_scans.COMMUTATIVE: commutative,
+                scalar_scans.HEADS: np.full(scalar_scans.HASHES, -1, np.int32),
+                scalar_scans.RING: np.zeros(scalar_scans.ENTRY * scalar_scans.WINDOW, np.int32),
+            }
+        )
+
+    def take(self, step: Step) -> None:
+        """Find what the step computes again, and remember what it computes."""
+        if isinstance(step, Scalars):
+            wished = np.zeros(len(step.op), np.uint8)
+            self.any_number |= self.walk("number", step, {scalar_scans.WISHED: wished}) > 0
+            self.scalars.append(step)
+            self.wishes.append(wished)
+            return
+        written = views_written(step)
+        key = self._key(step, written)
+        if key is None:
+            return
+        for view, first in zip(written, self.known.setdefault(key, written), strict=True):
+            if view is not first and view.size:
+                low, high = view.extent
+                self.stands[low:high] = np.arange(first.offset, first.offset + view.size)
+                bisect.insort(self.moved, (low, high))
+
+    def any_left(self) -> bool:
+        """Whether there is any, after what would spoil loops has been left out."""
+        if self.any_number:
+            self.any_number = scalar_scans.settle_wishes(self.scalars, self.wishes, self.stands)
+            for step, wished in zip(self.scalars, self.wishes, strict=True):
+                self.stands[step.first : step.first + len(step.op)][wished == 0] = 0
+        return self.any_number or bool(self.moved)
+
+    def _key(self, step: Step, written: list[View]) -> tuple | None:
+        """What a step of arrays computes, wherever it writes it; None if that cannot be said."""
+        if isinstance(step, Elementwise):
+            ops = [self._operation(*op) for op in step.ops]
+            results = [(k, self._place(v, written)) for k, v in (*step.stores, *step.sums)]
+            return Elementwise, step.shape, len(step.stores), *ops, *results
+        parts = dict(vars(step))
+        if isinstance(step, Pack):
+            parts["slots"] = self._stand_ins(step.slots)
+        try:
+            key = type(step), *[self._hashable(what, written) for what in parts.values()]
+            hash(key)
+        except TypeError:
+            return None
+        return key
+
+    def _operation(self, code: int, operands: tuple) -> tuple:
+        """An operation of an element-wise step; operands that may change places in one order."""
+        found = [self._place(x, []) if isinstance(x, View) else (x,) for x in operands]
+        return code, *(sorted(found) if code in COMMUTATIVE else found)
+
+    def _hashable(self, what, written: list[View]) -> Hashable:
+        """Equal for equal parts of steps: numbers of one type, zeros of one sign."""
+        if isinstance(what, View):
+            return self._place(what, written)
+        if isinstance(what, (list, tuple)):
+            return tuple([self._hashable(one, written) for one in what])
+        if isinstance(what, np.ndarray):
+            return what.dtype.str, what.shape, what.tobytes()
+        if isinstance(what, functools.partial):
+            keywords = self._hashable(sorted(what.keywords.items()), written)
+            return what.func, self._hashable(what.args, written), keywords
+        return type(what), what.hex() if isinstance(what, float) else what
+
+    def _place(self, view: View, written: list[View]) -> tuple:
+        """Where the values of a view were computed first, or where in a result it is."""
+        offset = view.offset
+        if view.base == ARENA and view.size:
+            for number, out in enumerate(written):
+                if out.offset <= offset < out.offset + out.size:
+                    return -1 - number, offset - out.offset, view.shape, view.strides
+            if self.stands[offset] > 0 and self._has_moved(view):
+                offset = int(self.stands[offset])
+        return view.base, offset, view.shape, view.strides
+
+    def _has_moved(self, view: View) -> bool:
+        """Whether another array, or number, stands for all that a view sees."""
+        if view.size == 1:
+            return True
+        low, high = view.extent
+        k = bisect.bisect_right(self.moved, (low, 1 << 62)) - 1
+        return k >= 0 and high <= self.moved[k][1]
+
+    def _stand_ins(self, slots: np.ndarray) -> np.ndarray:
+        return np.where((slots >= 0) & (self.stands[slots] > 0), self.stands[slots], slots)

@@ -1,0 +1,74 @@
+"""The arena planned: slots that nothing uses are given up, large inputs stay with the caller."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ..ir.rewriting import mapped, renumbered
+from ..ir.steps import NOTHING, Code, Step, View
+from ..ir.uses import inside, mark_outputs, mark_reads, slots_read, views_read, views_written
+
+#: Inputs of so many elements are read where they are.
+LARGE = 1 << 14
+
+
+def compact(code: Code) -> Code:
+    """The program without the slots that no step writes or reads."""
+    used = np.zeros(code.slots, bool)
+    used[NOTHING] = True
+    for step in code.steps:
+        mark_reads(step, used)
+        for view in views_written(step):
+            used[slice(*view.extent)] = True
+    mark_outputs(code, used)
+    for one in code.inputs:
+        if not one.view.base:
+            used[slice(*one.view.extent)] = True
+    kept = [
+        (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
+    ]
+    for slot, values in kept:
+        used[slot : slot + len(values)] = True
+    places = np.cumsum(used) - 1
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        return np.where(slots < 0, slots, places[slots])
+
+    return renumbered(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
+
+
+def leave_inputs(code: Code) -> Code:
+    """Large inputs become bases of their own, unless a step reads single slots of them."""
+    inputs, steps = list(code.inputs), list(code.steps)
+    for number, one in enumerate(inputs):
+        view, base = one.view, number + 1
+        if view.size < LARGE or one.dtype != np.float64 or _is_result(view, code):
+            continue
+        if not any(_reads_slots(step, view) for step in steps):
+            steps = [_moved(step, view, base) for step in steps]
+            inputs[number] = dataclasses.replace(
+                one, view=dataclasses.replace(view, offset=0, base=base)
+            )
+    return dataclasses.replace(code, inputs=inputs, steps=steps)
+
+
+def _is_result(view: View, code: Code) -> bool:
+    return any(one.view.overlaps(view) for one in code.outputs)
+
+
+def _reads_slots(step: Step, whole: View) -> bool:
+    ends = whole.offset, whole.offset + whole.size
+    return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))
+
+
+def _moved(step: Step, whole: View, base: int) -> Step:
+    """A step that reads an input at a base of its own."""
+
+    def move(view: View) -> View:
+        if inside(view, whole):
+            return dataclasses.replace(view, offset=view.offset - whole.offset, base=base)
+        return view
+
+    return mapped(step, move) if any(inside(v, whole) for v in views_read(step)) else step

@@ -1,0 +1,160 @@
+"""Memory used again: arrays whose lifetimes do not meet lie in the same slots.
+
+An array lives from the step that writes it to the last that reads it; in reverse its adjoint lives
+between the same two. One whose value is read in reverse lives on and shares nothing. What shares
+slots has its adjoint set back to 0 once it has been passed on.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+
+import numpy as np
+
+from ..build.templates import form_of, views_of
+from ..ir.elementwise_flow import Flow
+from ..ir.rewriting import renumbered
+from ..ir.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
+from ..ir.uses import Wanted, slots_read, views_read, views_written
+
+#: Smaller arrays are not worth it.
+LEAST = 32
+
+
+@dataclasses.dataclass
+class Value:
+    """An array of the program, by its slots, and the steps between which it lives."""
+
+    first: int
+    size: int
+    begins: int
+    ends: int
+    lives_on: bool = False
+
+
+class Lifetimes:
+    """When the arrays that steps write are read."""
+
+    def __init__(self, code: Code):
+        self.values: list[Value] = []
+        self.firsts: list[int] = []
+        self.wanted = Wanted(code)
+        self.known: dict[tuple, list[int]] = {}
+        self._find(code)
+        for k, step in enumerate(code.steps):
+            self._read(step, k)
+        for output in code.outputs:
+            self._live_on(output.view)
+
+    def _find(self, code: Code) -> None:
+        """The arrays; pieces that one view sees are one."""
+        arrays = [(out, k) for k, step in enumerate(code.steps) for out in _arrays(step)]
+        pieces = sorted((out.offset, out.size, k) for out, k in arrays if out.size)
+        firsts = [first for first, _, _ in pieces]
+        joined = np.zeros(len(pieces) + 1, bool)  # with the piece before
+        for view in [
+            *[v for s in code.steps for v in views_read(s)],
+            *[o.view for o in code.outputs],
+        ]:
+            if view.base == ARENA and view.size > 1:
+                low, high = view.extent
+                start = max(bisect.bisect_right(firsts, low) - 1, 0)
+                joined[start + 1 : bisect.bisect_left(firsts, high)] = True
+        for (first, size, k), with_last in zip(pieces, joined.tolist(), strict=False):
+            if with_last:
+                last = self.values[-1]
+                last.size = first + size - last.first
+                last.begins, last.ends = min(last.begins, k), max(last.ends, k)
+            else:
+                self.values.append(Value(first, size, k, k))
+                self.firsts.append(first)
+
+    def of(self, view: View) -> list[Value]:
+        """The values that a view sees."""
+        if view.base != ARENA or not view.size:
+            return []
+        low, high = view.extent
+        found = []
+        k = max(bisect.bisect_right(self.firsts, low) - 1, 0)
+        while k < len(self.values) and self.values[k].first < high:
+            if self.values[k].first + self.values[k].size > low:
+                found.append(self.values[k])
+            k += 1
+        return found
+
+    def _live_on(self, view: View) -> None:
+        for value in self.of(view):
+            value.lives_on = True
+
+    def _read(self, step: Step, k: int) -> None:
+        for view in views_read(step):
+            for value in self.of(view):
+                value.ends = max(value.ends, k)
+        for view in self._kept(step):
+            self._live_on(view)
+        for slots in slots_read(step) if self.values else []:
+            found = np.unique(np.searchsorted(self.firsts, slots, "right") - 1)
+            for value in found[found >= 0].tolist():  # or a neighbour: to live on is always right
+                self.values[value].lives_on = True
+
+    def _kept(self, step: Step) -> list[View]:
+        """The views of a step whose values are read in reverse."""
+        if isinstance(step, (Link, Pack, Scalars)):
+            return []
+        if not isinstance(step, Elementwise):
+            return [*views_read(step), step.out]
+        form, views = form_of(step, self.wanted), views_of(step)
+        if form.key not in self.known:
+            kept = kept_views(step, self.wanted)
+            self.known[form.key] = [j for j, view in enumerate(views) if view in kept]
+        return [views[j] for j in self.known[form.key]]
+
+
+def kept_views(step: Elementwise, wanted: Wanted) -> set[View]:
+    """The operands and stored results that the adjoints of a step are computed from."""
+    flow = Flow(step, wanted, frozenset())
+    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+    again = flow.computed(read, set(flow.stores))
+    nodes = read | {node for k in again for node in flow.operands[k]}
+    stored = {view for node in nodes if isinstance(node, int) for view in flow.stores.get(node, [])}
+    return {node for node in nodes if isinstance(node, View)} | stored
+
+
+def _arrays(step: Step) -> list[View]:
+    """The arrays that a step writes."""
+    if isinstance(step, Elementwise):
+        return [view for _, view in step.stores]
+    if isinstance(step, (Link, Pack, Gather, Kernel)):
+        return views_written(step)
+    return []
+
+
+def share(code: Code) -> Code:
+    """The program with fewer slots."""
+    lifetimes = Lifetimes(code)
+    sharing = [v for v in lifetimes.values if not v.lives_on and v.size >= LEAST]
+    if len(sharing) < 2:
+        return code
+    begin: dict[int, list[Value]] = {}
+    end: dict[int, list[Value]] = {}
+    for value in sharing:
+        begin.setdefault(value.begins, []).append(value)
+        end.setdefault(value.ends, []).append(value)
+    free: dict[int, list[int]] = {}
+    place = np.arange(code.slots)
+    clears: dict[int, list[View]] = {}
+    for k in range(len(code.steps)):
+        for value in begin.get(k, []):
+            found = free.get(value.size)
+            first = found.pop() if found else value.first
+            place[value.first : value.first + value.size] = first + np.arange(value.size)
+            clears.setdefault(k, []).append(View(first, (value.size,), (1,)))
+        for value in end.get(k, []):
+            free.setdefault(value.size, []).append(int(place[value.first]))
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        return np.where(slots < 0, slots, place[slots])
+
+    made = renumbered(code, renumber, code.slots)
+    return dataclasses.replace(made, clears=clears)

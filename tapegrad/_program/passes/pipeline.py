@@ -1,0 +1,48 @@
+"""The passes that make a program faster, by name, each from program to program."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from ..ir.cost import Size, size_of
+from ..ir.steps import Code
+from .algebra import simplify
+from .constant_folding import fold
+from .copy_elision import place
+from .cse import share_results
+from .dead_code import drop_unread
+from .fusion import drop_stores, fuse
+from .input_planning import compact, leave_inputs
+from .memory_reuse import share
+
+PASSES: dict[str, Callable[[Code], Code]] = {
+    "fold": fold,
+    "simplify": simplify,
+    "cse": share_results,
+    "drop unread": drop_unread,
+    "fuse": fuse,
+    "drop stores": drop_stores,
+    "place": place,
+    "leave inputs": leave_inputs,
+    "share": share,
+    "compact": compact,
+}
+
+
+@dataclasses.dataclass
+class Account:
+    """What became of a recording: its rows, those needed, and the program after each pass."""
+
+    rows: int
+    needed: int
+    sizes: list[tuple[str, Size]]
+
+
+def optimised(code: Code, rows: int, needed: int) -> tuple[Code, Account]:
+    """The program after all passes, and what they did. It was converted from so many rows."""
+    sizes = [("as recorded", size_of(code))]
+    for name, one in PASSES.items():
+        code = one(code)
+        sizes.append((name, size_of(code)))
+    return code, Account(rows, needed, sizes)

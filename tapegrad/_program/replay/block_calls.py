@@ -1,0 +1,249 @@
+"""Element-wise steps in compiled code: a table of words, and calls that find their arguments in it.
+
+A pass over a step is a list of words, most of them addresses, and three lists of calls: some are
+made once, some for each group (one position of the outer axes), some for each block. A call is
+`function(n, words)` over the n elements of the block, and its words lie side by side. A word moves
+by a fixed amount from block to block and along each outer axis, so that nothing is looked up on
+the way: views, block buffers in scratch memory and positions are all words.
+"""
+
+from numba import types
+
+from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen.intrinsics import (
+    apart,
+    call_address,
+    f64s,
+    helper,
+    i64s,
+    load_f64,
+    load_i64,
+    memset,
+    store_f64,
+    store_i64,
+)
+from ..._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
+from ..._core.codegen.strided_sums import add_block, block_of, next_line, sum64
+from .run_layout import RUN_SCRATCH
+
+# a pass: words of its head, byte offsets; those named AT_… are byte offsets from the head
+(
+    ORIGINS,  # how many memories it uses, after the three below
+    AT_ORIGINS,  # for each: word of the run with a table of addresses, byte offset in the table
+    WORDS,
+    AT_KINDS,  # of each word: number of the origin that is added to it
+    AT_OFFSETS,
+    AT_STEPS,  # how far it moves from block to block
+    AT_MOVES,  # for each outer axis: how far it moves when that axis counts on
+    AXES,  # how many outer axes
+    AT_SHAPE,  # of the outer axes
+    GROUPS,
+    SIZE,  # elements of a group
+    LENGTH,  # elements of a block
+    AT_CALLS,  # address of the function, byte offset of its first word
+    FIRST,  # how many calls are made once,
+    ONCE,  # for each group,
+    EACH,  # and for each block
+) = range(0, 8 * 16, 8)
+HEAD_BYTES = 8 * 16
+#: Origins that every pass has: nothing, its part's data, scratch memory.
+NOTHING, DATA, SCRATCH = range(3)
+FIXED = 3
+#: Scratch memory begins with what `strided` takes for a frame and its index, then the counters of
+#: the outer axes, the origins, the words of the group and of the block.
+AT_INDEX = FRAME_BYTES
+AT_COUNTERS = AT_INDEX + 8 * DIMENSIONS
+AT_TABLES = AT_COUNTERS + 8 * DIMENSIONS
+
+call_kernel = call_address(types.none(types.int64, types.int64))
+
+
+@helper
+def run_calls(calls, count, n, words):
+    for k in range(count):
+        call_kernel(load_i64(calls, 16 * k), n, words + load_i64(calls, 16 * k + 8))
+
+
+@helper
+def prepare(run, data, head, scratch):
+    """Compute the words for the first block; returns where they are."""
+    count, origins = load_i64(head, ORIGINS), i64s(scratch + AT_TABLES)
+    origins[NOTHING], origins[DATA], origins[SCRATCH] = 0, data, scratch
+    tables = head + load_i64(head, AT_ORIGINS)
+    for k in range(count):
+        table = load_i64(run, load_i64(tables, 16 * k))
+        origins[FIXED + k] = load_i64(table, load_i64(tables, 16 * k + 8))
+    words = scratch + AT_TABLES + 8 * (FIXED + count)
+    kinds, offsets = (
+        i64s(head + load_i64(head, AT_KINDS)),
+        i64s(head + load_i64(head, AT_OFFSETS)),
+    )
+    w = i64s(words)
+    for k in range(load_i64(head, WORDS)):
+        w[k] = origins[kinds[k]] + offsets[k]
+    store_i64(scratch, FRAME_SCRATCH, scratch + AT_INDEX)
+    return words
+
+
+@helper
+def add_words(words, moves, count):
+    w, m = i64s(words), i64s(moves)
+    for k in range(count):
+        w[k] += m[k]
+
+
+@helper
+def next_group(head, scratch, words):
+    """Count on along the outer axes, and move the words."""
+    apart()
+    counters, shape = scratch + AT_COUNTERS, head + load_i64(head, AT_SHAPE)
+    axis = load_i64(head, AXES) - 1
+    while load_i64(counters, 8 * axis) + 1 == load_i64(shape, 8 * axis):
+        store_i64(counters, 8 * axis, 0)
+        axis -= 1
+    store_i64(counters, 8 * axis, load_i64(counters, 8 * axis) + 1)
+    count = load_i64(head, WORDS)
+    add_words(words, head + load_i64(head, AT_MOVES) + 8 * count * axis, count)
+
+
+@helper
+def execute(run, data, number):
+    """Make the calls of one of a part's passes; its data begin with where each of them is."""
+    apart()
+    head, scratch = data + load_i64(data, 8 * number), load_i64(run, RUN_SCRATCH)
+    words = prepare(run, data, head, scratch)
+    count, size, length = load_i64(head, WORDS), load_i64(head, SIZE), load_i64(head, LENGTH)
+    calls, groups = head + load_i64(head, AT_CALLS), load_i64(head, GROUPS)
+    run_calls(calls, load_i64(head, FIRST), 0, words)
+    once_calls = calls + 16 * load_i64(head, FIRST)
+    block_calls = once_calls + 16 * load_i64(head, ONCE)
+    for axis in range(load_i64(head, AXES)):
+        store_i64(scratch, AT_COUNTERS + 8 * axis, 0)
+    steps, moving = head + load_i64(head, AT_STEPS), words + 8 * count
+    for group in range(groups):
+        run_calls(once_calls, load_i64(head, ONCE), length, words)
+        w, m = i64s(words), i64s(moving)
+        for k in range(count):
+            m[k] = w[k]
+        left = size
+        while left > length:
+            run_calls(block_calls, load_i64(head, EACH), length, moving)
+            add_words(moving, steps, count)
+            left -= length
+        run_calls(block_calls, load_i64(head, EACH), left, moving)
+        if group + 1 < groups:
+            next_group(head, scratch, words)
+    return 0
+
+
+# Functions that are called. `axes` is the address of their number, lengths and strides in bytes.
+
+
+@helper
+def fill(n, source, target):
+    """A block of one value."""
+    value, block = load_f64(source, 0), f64s(target)
+    for i in range(n):
+        block[i] = value
+
+
+@helper
+def zero(n, target):
+    memset(target, 0, 8 * n)
+
+
+@helper
+def copy(n, source, target):
+    s, t = f64s(source), f64s(target)
+    for i in range(n):
+        t[i] = s[i]
+
+
+@helper
+def add(n, source, target):
+    s, t = f64s(source), f64s(target)
+    for i in range(n):
+        t[i] += s[i]
+
+
+@helper
+def add_one(n, source, target):
+    store_f64(target, 0, load_f64(target, 0) + load_f64(source, 0))
+
+
+@helper
+def add_total(n, source, target):
+    store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
+
+
+@helper
+def take(n, frame, axes, start, source, block):
+    """A block of elements that do not lie side by side."""
+    ndim = load_i64(axes, 0)
+    block_of(frame, source, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
+
+
+@helper
+def give(n, frame, axes, start, block, target):
+    """Add a block to elements that do not lie side by side."""
+    ndim = load_i64(axes, 0)
+    add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
+
+
+@helper
+def clear(n, frame, axes, target):
+    """Set all elements of a view to 0."""
+    ndim = load_i64(axes, 0)
+    shape, strides = axes + 8, axes + 8 * (ndim + 1)
+    if ndim == 0:
+        store_f64(target, 0, 0.0)
+        return
+    lines, length, step = 1, load_i64(shape, 8 * ndim - 8), load_i64(strides, 8 * ndim - 8)
+    index = i64s(load_i64(frame, FRAME_SCRATCH))
+    for axis in range(ndim - 1):
+        lines *= load_i64(shape, 8 * axis)
+        index[axis] = 0
+    for _ in range(lines):
+        if step == 8:
+            memset(target, 0, 8 * length)
+        else:
+            for i in range(length):
+                store_f64(target, i * step, 0.0)
+        target += next_line(index, strides, shape, ndim - 1)
+
+
+#: The functions that are called, and how many words each takes.
+CALLED = {
+    "fill": 2,
+    "zero": 1,
+    "copy": 2,
+    "add": 2,
+    "add_one": 2,
+    "add_total": 2,
+    "take": 5,
+    "give": 5,
+}
+CALLED["clear"] = 3
+PASSES = ("forward", "reverse", "both")
+
+
+def _source() -> str:
+    lines = [
+        "from tapegrad._core.codegen.intrinsics import i64s",
+        "from tapegrad._program.replay import blockwise",
+    ]
+    for number, name in enumerate(PASSES):
+        lines += ["", "", f"def {name}(run, data):"]
+        lines += [f"    return blockwise.execute(run, data, {number})"]
+    for name, count in CALLED.items():
+        words = ", ".join(f"at[{k}]" for k in range(count))
+        lines += ["", "", f"def {name}(n, words):", "    at = i64s(words)"]
+        lines += [f"    blockwise.{name}(n, {words})"]
+    return "\n".join(lines) + "\n"
+
+
+@once
+def compiled() -> dict[str, int]:
+    """Addresses of the three passes of a part, and of the functions that are called."""
+    signatures = dict.fromkeys(PASSES, "int64(int64, int64)")
+    return compile_source(_source(), signatures | dict.fromkeys(CALLED, "void(int64, int64)"))

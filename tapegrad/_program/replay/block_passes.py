@@ -1,0 +1,257 @@
+"""A pass over an element-wise step put together: words and calls, then the data of a part.
+
+What a word is can be said before it is known where it lies: a place in an arena, a block buffer,
+the axes of a view. `part` gives buffers that are never alive together the same memory, and writes
+everything down as `blockwise` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..._core.codegen.layout import BLOCK, CACHE_LINE
+from ..ir.blocks import LINE, ONE, SCATTERED, Cut, covering
+from ..ir.steps import View
+from . import block_calls, run_layout
+from .parts import Part
+
+VALUES, ADJOINTS = run_layout.RUN_VALUE_BASES, run_layout.RUN_ADJOINT_BASES
+#: Bytes of block buffers that are in use together: with more, blocks are shorter, so that what a
+#: block needs stays in the processor's second cache.
+NEAR = 1 << 17
+#: The least that blocks are shortened to for that.
+SHORT = 128
+#: Elements of a block that needs no buffers.
+LONG = 1 << 14
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a view begins in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
+
+    view: View
+    side: int
+    moves: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Axes:
+    """The address of a shape and strides, counted in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Buffer:
+    """Memory for a block. Of a `lasting` one the contents stay from block to block."""
+
+    def __init__(self, lasting: bool = False):
+        self.lasting = lasting
+
+
+class Number:
+    """Memory for one number that a block gives."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
+
+    origin: int
+    step: int
+
+
+FRAME, START = Mark(block_calls.SCRATCH, 0), Mark(block_calls.NOTHING, 1)
+Word = Place | Axes | Buffer | Number | Mark
+Call = tuple[int, Sequence[Word]]
+
+
+class Pass:
+    """The calls of one pass over a step, in order."""
+
+    def __init__(self, cut: Cut):
+        self.cut = cut
+        self.first: list[Call] = []
+        self.once: list[Call] = []
+        self.each: list[Call] = []
+        self.functions = block_calls.compiled()
+        self._read: dict[tuple[View, int, bool], Word] = {}
+
+    def call(self, function: str | int, *words: Word) -> None:
+        address = self.functions[function] if isinstance(function, str) else function
+        self.each.append((address, words))
+
+    def place(self, view: View, side: int) -> Place:
+        return Place(view, side, self.cut.way(view) == LINE)
+
+    def read(self, view: View, side: int, whole: bool) -> Word:
+        """The elements of a view side by side; one of them for all only if not `whole`."""
+        key = (view, side, whole)
+        if key not in self._read:
+            self._read[key] = self._fetch(view, side, whole)
+        return self._read[key]
+
+    def _fetch(self, view: View, side: int, whole: bool) -> Word:
+        way, place = self.cut.way(view), self.place(view, side)
+        if way == LINE or way == ONE and not whole:
+            return place
+        block = Buffer(lasting=way == ONE)
+        if way == ONE:
+            self.once.append((self.functions["fill"], (place, block)))
+        else:
+            self.call("take", FRAME, self._axes(view), START, place, block)
+        return block
+
+    def deliver(self, source: Word, view: View, side: int, summed: bool = False) -> None:
+        """Add a block to a view; where that is one element, the block may be `summed` already."""
+        way, place = self.cut.way(view), self.place(view, side)
+        if way == SCATTERED:
+            self.call("give", FRAME, self._axes(view), START, source, place)
+        else:
+            name = "add" if way == LINE else "add_one" if summed else "add_total"
+            self.call(name, source, place)
+
+    def clear(self, view: View, side: int) -> None:
+        """Set all slots of a view to 0 before everything else."""
+        place = Place(view, side, False)
+        self.first.append((self.functions["clear"], (FRAME, Axes(*covering(view)), place)))
+
+    def _axes(self, view: View) -> Axes:
+        return Axes(self.cut.inner, self.cut.inner_strides(view))
+
+
+def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
+    """Which memory each buffer gets, by number, and how many there are."""
+    last = {word: k for k, (_, words) in enumerate(each) for word in words}
+    lasting = dict.fromkeys(w for _, words in once for w in words if isinstance(w, Buffer))
+    given = {buffer: k for k, buffer in enumerate(lasting)}
+    free: list[int] = []
+    count = len(given)
+    for k, (_, words) in enumerate(each):
+        used = dict.fromkeys(w for w in words if isinstance(w, Buffer))
+        for buffer in used:
+            if buffer not in given:
+                given[buffer] = free.pop() if free else count
+                count = max(count, given[buffer] + 1)
+        free += [given[buffer] for buffer in used if last[buffer] == k and not buffer.lasting]
+    return given, count
+
+
+def _length(cut: Cut, buffers: int, room: int) -> int:
+    """Elements of a block: pieces of equal length, whose buffers stay near and fit the scratch."""
+    most = LONG
+    if buffers:
+        fits = room // (8 * buffers) - 2 * CACHE_LINE // 8
+        if fits < 1:
+            raise ValueError(f"an element-wise step with {buffers} blocks at once is too large")
+        most = min(BLOCK, fits, max(SHORT, NEAR // (8 * buffers)))
+    pieces = math.ceil(cut.size / most) or 1
+    return min(most, _rounded(math.ceil(cut.size / pieces), CACHE_LINE // 8))
+
+
+def _rounded(count: int, unit: int) -> int:
+    """The least multiple of a unit that is not below a number."""
+    return (count + unit - 1) // unit * unit
+
+
+class _Writer:
+    """The data of one pass, as words, from its place in the data of the part on."""
+
+    def __init__(self, code: Pass, at: int):
+        self.code, self.at = code, at
+        self.calls = [*code.first, *code.once, *code.each]
+        self.words = [word for _, words in self.calls for word in words]
+        self.origins: dict[tuple[int, int], int] = {}
+        for word in self.words:
+            if isinstance(word, Place):
+                key = (word.side, 8 * word.view.base)
+                self.origins.setdefault(key, block_calls.FIXED + len(self.origins))
+        tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
+        begin = block_calls.AT_TABLES + 8 * tables
+        self.numbers = _rounded(begin, CACHE_LINE)
+        distinct = dict.fromkeys(word for word in self.words if isinstance(word, Number))
+        self.number = {word: k for k, word in enumerate(distinct)}
+        self.buffers = self.numbers + CACHE_LINE * len(distinct)
+        self.given, count = _assigned(code.each, code.once)
+        self.length = _length(code.cut, count, run_layout.SCRATCH_BYTES - self.buffers)
+        self.head = [0] * (block_calls.HEAD_BYTES // 8)
+        self.axes: dict[Axes, int] = {}
+
+    def write(self) -> list[int]:
+        head, cut, first = self.head, self.code.cut, 0
+        head[block_calls.ORIGINS // 8] = len(self.origins)
+        self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
+        for axes in dict.fromkeys(word for word in self.words if isinstance(word, Axes)):
+            self.axes[axes] = 8 * (self.at + len(head))
+            head += [len(axes.shape), *axes.shape, *(8 * stride for stride in axes.strides)]
+        placed = [self._placed(word) for word in self.words]
+        head[block_calls.WORDS // 8] = len(placed)
+        for field, at in enumerate(
+            (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
+        ):
+            self._append(at, [word[field] for word in placed])
+        self._append(block_calls.AT_MOVES, self._moves())
+        head[block_calls.AXES // 8] = len(cut.outer)
+        self._append(block_calls.AT_SHAPE, cut.outer)
+        head[block_calls.GROUPS // 8] = cut.groups if cut.size and self.code.each else 0
+        head[block_calls.SIZE // 8], head[block_calls.LENGTH // 8] = cut.size, self.length
+        calls = []
+        for address, words in self.calls:
+            calls += [address, 8 * first]
+            first += len(words)
+        self._append(block_calls.AT_CALLS, calls)
+        for at, made in (
+            (block_calls.FIRST, self.code.first),
+            (block_calls.ONCE, self.code.once),
+            (block_calls.EACH, self.code.each),
+        ):
+            head[at // 8] = len(made)
+        return head
+
+    def _append(self, field: int, numbers: Sequence[int]) -> None:
+        self.head[field // 8] = 8 * len(self.head)
+        self.head += numbers
+
+    def _placed(self, word: Word) -> tuple[int, int, int]:
+        """Origin, offset and step of a word."""
+        if isinstance(word, Place):
+            origin = self.origins[word.side, 8 * word.view.base]
+            return origin, 8 * word.view.offset, 8 * self.length if word.moves else 0
+        if isinstance(word, Axes):
+            return block_calls.DATA, self.axes[word], 0
+        if isinstance(word, Buffer):
+            # one cache line apart: lines at one place of all buffers would share a few sets
+            stride = _rounded(8 * self.length, CACHE_LINE) + CACHE_LINE
+            return block_calls.SCRATCH, self.buffers + self.given[word] * stride, 0
+        if isinstance(word, Number):
+            return block_calls.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
+        return word.origin, 0, word.step * self.length
+
+    def _moves(self) -> list[int]:
+        """How far the words move when an outer axis counts on, those after it back to 0."""
+        cut, moves = self.code.cut, []
+        for axis in range(len(cut.outer)):
+            for word in self.words:
+                strides = cut.outer_strides(word.view) if isinstance(word, Place) else cut.outer
+                after = zip(cut.outer[axis + 1 :], strides[axis + 1 :], strict=True)
+                back = sum((n - 1) * stride for n, stride in after)
+                moves.append(8 * (strides[axis] - back) if isinstance(word, Place) else 0)
+        return moves
+
+
+def part(forward: Pass, reverse: Pass, both: Pass) -> Part:
+    """The part of a step: its three passes, their data one after the other; 0 for an empty one."""
+    numbers = [0] * len(block_calls.PASSES)
+    addresses = dict(zip(block_calls.PASSES, numbers, strict=True))
+    for k, (name, code) in enumerate(
+        zip(block_calls.PASSES, (forward, reverse, both), strict=True)
+    ):
+        if code.first or code.each:
+            numbers[k] = 8 * len(numbers)
+            numbers += _Writer(code, len(numbers)).write()
+            addresses[name] = block_calls.compiled()[name]
+    return Part(**addresses, data=np.array(numbers, np.int64))

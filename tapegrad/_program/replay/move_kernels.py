@@ -1,0 +1,284 @@
+"""Compiled parts of steps that move values: links, gathers, packs. What their data hold, as words.
+
+A link: `L_OUT`, how many bytes there to set to zero, how many moves, the moves. A move is one walk
+over two views: along a line of LINE elements, and over LINES lines by an odometer of AXES axes. For
+each of them it has its size, and the change of place of each view when it counts (and those inside
+it go back). What is picked: lists of places, or of runs of neighbours. See `moves`.
+"""
+
+from ..._core.codegen.intrinsics import (
+    apart,
+    f64s,
+    helper,
+    i64s,
+    load_f64,
+    load_i64,
+    memcpy,
+    memset,
+    store_f64,
+    store_i64,
+)
+from ..._core.codegen.strided_sums import add_run64
+from .run_layout import (
+    FINISHED,
+    RAISED,
+    RUN_ADJOINT_BASES,
+    RUN_ADJOINTS,
+    RUN_FAILED,
+    RUN_SCRATCH,
+    RUN_VALUE_BASES,
+    RUN_VALUES,
+)
+
+LINK_OUT, LINK_CLEAR, LINK_COUNT, LINK_MOVES = range(0, 32, 8)
+#: A move. Each side is a base, a byte offset in it, and the step along a line; then come the axes.
+(BYTES, SETS, WANTED, LINE, LINES, AXES, TARGET, SOURCE) = (0, 8, 16, 24, 32, 40, 48, 72)
+SIDE_BASE, SIDE_OFFSET, SIDE_STEP = 0, 8, 16
+MOVE_AXES, AXIS_BYTES = 96, 24
+#: A list of places: whether of runs, how many, and the runs: place, place in the output, length;
+#: or else one place for each element of the output.
+LIST_RUNS, LIST_COUNT, LIST_PLACES, RUN_OF_PLACES = 0, 8, 16, 24
+PICK_BASE, PICK_OUT, PICK_REVERSE, PICK_LISTS = range(0, 32, 8)
+#: A gather whose positions are computed: the output, then two views.
+GATHER_OUT, GATHER_COUNT, GATHER_SIZE, GATHER_POSITIONS, GATHER_SOURCE = range(0, 40, 8)
+GATHER_WORDS = 40
+#: A write at computed places: the output, whether the source has an adjoint, two views, and the
+#: move of what was there before.
+(
+    SCATTER_OUT,
+    SCATTER_COUNT,
+    SCATTER_SIZE,
+    SCATTER_WANTED,
+    SCATTER_POSITIONS,
+    SCATTER_SOURCE,
+    SCATTER_MOVE,
+) = range(0, 56, 8)
+#: A view read in C order: base, byte offset, number of axes, sizes and strides in turn.
+VIEW_BASE, VIEW_OFFSET, VIEW_NDIM, VIEW_AXES = range(0, 32, 8)
+
+
+@helper
+def base_at(table, base):
+    return load_i64(table, base * 8)
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+@helper
+def set_run64(target, target_step, source, source_step, n):
+    apart()
+    if target_step == 8 and source_step == 8:
+        memcpy(target, source, n * 8)
+    elif target_step == 8 and source_step == 0:
+        t, value = f64s(target), load_f64(source, 0)
+        for i in range(n):
+            t[i] = value
+    else:
+        for i in range(n):
+            store_f64(target, i * target_step, load_f64(source, i * source_step))
+
+
+@helper
+def move(sets, item, target, to, source, of, index):
+    """Set or add to the side `to` of a move from its side `of`, whose first elements are given."""
+    n, axes = load_i64(item, LINE), load_i64(item, AXES)
+    to_step, of_step = load_i64(item, to + SIDE_STEP), load_i64(item, of + SIDE_STEP)
+    to_delta, of_delta = (8, 16) if to == TARGET else (16, 8)
+    for k in range(axes):
+        index[k] = 0
+    for _ in range(load_i64(item, LINES)):
+        if sets:
+            set_run64(target, to_step, source, of_step, n)
+        else:
+            add_run64(target, to_step, source, of_step, n)
+        axis = axes - 1
+        at = item + MOVE_AXES + axis * AXIS_BYTES
+        while axis > 0 and index[axis] + 1 == load_i64(at, 0):
+            index[axis] = 0
+            axis -= 1
+            at -= AXIS_BYTES
+        if axis >= 0:
+            index[axis] += 1
+            target += load_i64(at, to_delta)
+            source += load_i64(at, of_delta)
+
+
+@helper
+def link_forward(run, data):
+    table, index = load_i64(run, RUN_VALUE_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    clear = load_i64(data, LINK_CLEAR)
+    if clear != 0:
+        memset(load_i64(run, RUN_VALUES) + load_i64(data, LINK_OUT), 0, clear)
+    item = data + LINK_MOVES
+    for _ in range(load_i64(data, LINK_COUNT)):
+        target = base_at(table, load_i64(item, TARGET)) + load_i64(item, TARGET + SIDE_OFFSET)
+        source = base_at(table, load_i64(item, SOURCE)) + load_i64(item, SOURCE + SIDE_OFFSET)
+        move(load_i64(item, SETS) != 0, item, target, TARGET, source, SOURCE, index)
+        item += load_i64(item, BYTES)
+    return FINISHED
+
+
+@helper
+def link_reverse(run, data):
+    table, index = load_i64(run, RUN_ADJOINT_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    item = data + LINK_MOVES
+    for _ in range(load_i64(data, LINK_COUNT)):
+        target = base_at(table, load_i64(item, TARGET)) + load_i64(item, TARGET + SIDE_OFFSET)
+        source = base_at(table, load_i64(item, SOURCE))
+        if load_i64(item, WANTED) != 0 and source != 0:
+            source += load_i64(item, SOURCE + SIDE_OFFSET)
+            move(False, item, source, SOURCE, target, TARGET, index)
+        item += load_i64(item, BYTES)
+    return FINISHED
+
+
+# --- what is picked at known places -------------------------------------------------------------
+
+
+@helper
+def pick_forward(run, data):
+    out = load_i64(run, RUN_VALUES) + load_i64(data, PICK_OUT)
+    of = base_at(load_i64(run, RUN_VALUE_BASES), load_i64(data, PICK_BASE))
+    places = data + PICK_LISTS
+    count, at = load_i64(places, LIST_COUNT), i64s(places + LIST_PLACES)
+    if load_i64(places, LIST_RUNS) == 0:
+        to = f64s(out)
+        for k in range(count):
+            to[k] = load_f64(of, at[k])
+    else:
+        for k in range(count):
+            memcpy(out + at[3 * k + 1], of + at[3 * k], at[3 * k + 2] * 8)
+    return FINISHED
+
+
+@helper
+def pick_reverse(run, data):
+    out = load_i64(run, RUN_ADJOINTS) + load_i64(data, PICK_OUT)
+    of = base_at(load_i64(run, RUN_ADJOINT_BASES), load_i64(data, PICK_BASE))
+    places = data + load_i64(data, PICK_REVERSE)
+    count, at = load_i64(places, LIST_COUNT), i64s(places + LIST_PLACES)
+    if of == 0:
+        return FINISHED
+    if load_i64(places, LIST_RUNS) == 0:
+        own = f64s(out)
+        for k in range(count):
+            store_f64(of, at[k], load_f64(of, at[k]) + own[k])
+    else:
+        for k in range(count):
+            add_run64(of + at[3 * k], 8, out + at[3 * k + 1], 8, at[3 * k + 2])
+    return FINISHED
+
+
+# --- what is picked at computed places ----------------------------------------------------------
+
+
+@helper
+def place(view, k):
+    """Byte offset of element k of a view, counted in C order, from its first."""
+    axes = load_i64(view, VIEW_NDIM)
+    if axes == 1:
+        return k * load_i64(view, VIEW_AXES + 8)
+    offset = 0
+    for axis in range(axes - 1, -1, -1):
+        n = load_i64(view, VIEW_AXES + axis * 16)
+        offset += k % n * load_i64(view, VIEW_AXES + axis * 16 + 8)
+        k //= n
+    return offset
+
+
+@helper
+def first_of(table, view):
+    """Address of the first element of a view, 0 if its base has no memory."""
+    base = base_at(table, load_i64(view, VIEW_BASE))
+    return base + load_i64(view, VIEW_OFFSET) if base != 0 else 0
+
+
+@helper
+def gather_forward(run, data):
+    """Stops at a position outside the source; nothing is read there."""
+    table = load_i64(run, RUN_VALUE_BASES)
+    picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
+    positions, of = first_of(table, picked), first_of(table, source)
+    size, out = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_OUT)
+    to = f64s(load_i64(run, RUN_VALUES) + out)
+    for k in range(load_i64(data, GATHER_COUNT)):
+        position = load_f64(positions, place(picked, k))
+        if not (0.0 <= position < size):
+            store_i64(run, RUN_FAILED, out // 8)
+            return RAISED
+        to[k] = load_f64(of, place(source, int(position)))
+    return FINISHED
+
+
+@helper
+def gather_reverse(run, data):
+    picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
+    positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
+    of = first_of(load_i64(run, RUN_ADJOINT_BASES), source)
+    own = f64s(load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT))
+    if of == 0:
+        return FINISHED
+    for k in range(load_i64(data, GATHER_COUNT)):
+        at = place(source, int(load_f64(positions, place(picked, k))))
+        store_f64(of, at, load_f64(of, at) + own[k])
+    return FINISHED
+
+
+# --- what is written at computed places ---------------------------------------------------------
+
+
+@helper
+def scatter_forward(run, data):
+    """Stops at a position outside the output; nothing is written there."""
+    table, index = load_i64(run, RUN_VALUE_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    item, out = data + SCATTER_MOVE, load_i64(data, SCATTER_OUT)
+    before = base_at(table, load_i64(item, SOURCE)) + load_i64(item, SOURCE + SIDE_OFFSET)
+    to = load_i64(run, RUN_VALUES) + out
+    move(True, item, to, TARGET, before, SOURCE, index)
+    picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
+    positions, of = first_of(table, picked), first_of(table, source)
+    for k in range(load_i64(data, SCATTER_COUNT)):
+        position = load_f64(positions, place(picked, k))
+        if not (0.0 <= position < load_i64(data, SCATTER_SIZE)):
+            store_i64(run, RUN_FAILED, out // 8)
+            return RAISED
+        store_f64(to, int(position) * 8, load_f64(of, place(source, k)))
+    return FINISHED
+
+
+@helper
+def scatter_reverse(run, data):
+    """What was written takes the adjoints, last to first; the rest goes to what was before."""
+    table, index = load_i64(run, RUN_ADJOINT_BASES), i64s(load_i64(run, RUN_SCRATCH))
+    picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
+    positions, of = first_of(load_i64(run, RUN_VALUE_BASES), picked), first_of(table, source)
+    own = load_i64(run, RUN_ADJOINTS) + load_i64(data, SCATTER_OUT)
+    asked = load_i64(data, SCATTER_WANTED) != 0 and of != 0
+    for k in range(load_i64(data, SCATTER_COUNT) - 1, -1, -1):
+        at = int(load_f64(positions, place(picked, k))) * 8
+        if asked:
+            to = place(source, k)
+            store_f64(of, to, load_f64(of, to) + load_f64(own, at))
+        store_f64(own, at, 0.0)
+    item = data + SCATTER_MOVE
+    before = base_at(table, load_i64(item, SOURCE))
+    if load_i64(item, WANTED) != 0 and before != 0:
+        before += load_i64(item, SOURCE + SIDE_OFFSET)
+        move(False, item, before, SOURCE, own, TARGET, index)
+    return FINISHED
+
+
+EXPORTS = (
+    "link_forward",
+    "link_reverse",
+    "pick_forward",
+    "pick_reverse",
+    "gather_forward",
+    "gather_reverse",
+    "scatter_forward",
+    "scatter_reverse",
+)
+TEXT = "from tapegrad._program.replay import move_kernels\n" + "".join(
+    f"\n\ndef {name}(run, data):\n    return move_kernels.{name}(run, data)\n" for name in EXPORTS
+)

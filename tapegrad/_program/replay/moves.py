@@ -1,0 +1,180 @@
+"""Parts of the steps that move values without changing them: Link, Gather, Scatter, Pack.
+
+What is known when the part is made is settled then: views are walked with as few axes as will do,
+values that nothing else reaches are copied and not added, and neighbours are moved together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..._core.codegen.factory import compile_source, once
+from ..ir.steps import ARENA, Gather, Link, Pack, Scatter, View
+from . import move_kernels as kernels
+from .parts import SIGNATURE, Part
+
+Wanted = Callable[[View], bool]
+#: Runs of neighbours are moved as such if they are this long on average.
+LONG = 4
+
+
+@once
+def compiled() -> dict[str, int]:
+    """The one compiled module, by name of its functions."""
+    return compile_source(kernels.TEXT, dict.fromkeys(kernels.EXPORTS, SIGNATURE))
+
+
+def words(*items) -> np.ndarray:
+    """Numbers, and lists and arrays of numbers, one after the other."""
+    return np.concatenate([np.atleast_1d(np.asarray(item, np.int64)).ravel() for item in items])
+
+
+def slots_of(view: View) -> np.ndarray:
+    """The slots of a view, in its shape."""
+    total = np.full((), view.offset, np.int64)
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        total = total[..., None] + np.arange(n) * stride
+    return total
+
+
+def merged(sizes, *strides) -> list[tuple[int, ...]]:
+    """The axes of views over one shape, as (size, stride of each): those that all views see as one
+    are made one, and those of size 1 left out."""
+    axes: list[tuple[int, ...]] = []
+    for n, *steps in zip(sizes, *strides, strict=True):
+        if n == 1:
+            continue
+        if axes and all(a == n * b for a, b in zip(axes[-1][1:], steps, strict=True)):
+            axes[-1] = (axes[-1][0] * n, *steps)
+        else:
+            axes.append((n, *steps))
+    return axes
+
+
+# --- links ------------------------------------------------------------------------------------
+
+
+def covered_once(link: Link) -> tuple[list[bool], bool]:
+    """Which pairs alone reach each of their targets, and whether these are the whole output."""
+    if len(link.pairs) == 1 and link.pairs[0][0] == link.out:
+        return [True], True
+    count = np.zeros(link.out.size, np.int64)
+    places = [slots_of(target) - link.out.offset for target, _ in link.pairs]
+    for place in places:
+        np.add.at(count, place.ravel(), 1)
+    alone = [bool((count[place] == 1).all()) for place in places]
+    reached = sum(place.size for place, only in zip(places, alone, strict=True) if only)
+    return alone, reached == link.out.size
+
+
+def _move(target: View, source: View, sets: bool, wanted: bool) -> np.ndarray:
+    """The words of a move; along a line the steps are the shortest there are."""
+    order = sorted(
+        range(len(target.shape)),
+        key=lambda k: -max(abs(target.strides[k]), abs(source.strides[k])),
+    )
+    lists = (target.shape, target.strides, source.strides)
+    axes = merged(*[[one[k] for k in order] for one in lists]) or [(1, 0, 0)]
+    n, step, from_step = axes.pop()
+    counts, back = [], np.zeros(2, np.int64)
+    for size, *strides in axes[::-1]:  # when an axis counts, those inside it go back
+        counts.append([size, *(8 * (strides - back))])
+        back += (size - 1) * np.array(strides)
+    lines = int(np.prod([size for size, *_ in axes], dtype=np.int64))
+    sides = [
+        target.base,
+        8 * target.offset,
+        8 * step,
+        source.base,
+        8 * source.offset,
+        8 * from_step,
+    ]
+    found = words(0, sets, wanted, n, lines, len(axes), sides, *counts[::-1])
+    found[0] = found.nbytes
+    return found
+
+
+def part_of_link(step: Link, wanted: Wanted) -> Part:
+    code = compiled()
+    pairs = [pair for pair in step.pairs if pair[0].size]
+    alone, whole = covered_once(Link(step.out, pairs))
+    moves = [
+        _move(target, source, sets, wanted(source))
+        for (target, source), sets in zip(pairs, alone, strict=True)
+    ]
+    clear = 0 if whole else 8 * step.out.size
+    data = words(8 * step.out.offset, clear, len(moves), *moves)
+    reverse = any(wanted(source) for _, source in pairs)
+    return Part(code["link_forward"], code["link_reverse"] if reverse else 0, data)
+
+
+# --- picks ------------------------------------------------------------------------------------
+
+
+def _places(slots: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """The words of a list of places, and of where in the output they go."""
+    breaks = (np.diff(slots) != 1) | (np.diff(out) != 1)
+    starts = np.concatenate([np.zeros(min(1, slots.size), np.int64), breaks.nonzero()[0] + 1])
+    whole = slots.size > 0 and out[0] == 0 and out[-1] == slots.size - 1
+    if whole and slots.size < LONG * starts.size:
+        return words(0, slots.size, 8 * slots)
+    lengths = np.diff(starts, append=slots.size)
+    return words(1, starts.size, np.stack([8 * slots[starts], 8 * out[starts], lengths], 1))
+
+
+def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray) -> Part:
+    """The part that takes slots of a base; `mask` says which of them have an adjoint."""
+    code, slots = compiled(), slots.astype(np.int64).ravel()
+    order = np.arange(slots.size)
+    forward = _places(slots, order)
+    at, lists = kernels.PICK_LISTS, [forward]
+    if not mask.all():
+        at += forward.nbytes
+        lists.append(_places(slots[mask], order[mask]))
+    data = words(base, 8 * out.offset, at, *lists)
+    return Part(code["pick_forward"], code["pick_reverse"] if mask.any() else 0, data)
+
+
+def part_of_pack(step: Pack, wanted: Wanted) -> Part:
+    slots = np.asarray(step.slots)
+    each = {int(slot): wanted(View(int(slot), (), ())) for slot in np.unique(slots)}
+    mask = np.array([each[slot] for slot in slots.ravel().tolist()], bool)
+    return _picked(step.out, ARENA, slots, mask)
+
+
+def _view_words(view: View) -> np.ndarray:
+    """The words of a view that is read in C order."""
+    axes = merged(view.shape, view.strides) or [(1, 0)]
+    return words(view.base, 8 * view.offset, len(axes), [(n, 8 * stride) for n, stride in axes])
+
+
+def part_of_gather(step: Gather, wanted: Wanted) -> Part:
+    reverse = wanted(step.source)
+    if not isinstance(step.positions, View):
+        slots = slots_of(step.source).ravel()[step.positions.ravel()]
+        return _picked(step.out, step.source.base, slots, np.full(slots.shape, reverse))
+    code = compiled()
+    positions, source = _view_words(step.positions), _view_words(step.source)
+    at = kernels.GATHER_WORDS
+    sizes = (step.out.size, step.source.size)
+    data = words(8 * step.out.offset, sizes, at, at + positions.nbytes, positions, source)
+    return Part(code["gather_forward"], code["gather_reverse"] if reverse else 0, data)
+
+
+# --- writes -----------------------------------------------------------------------------------
+
+
+def part_of_scatter(step: Scatter, wanted: Wanted) -> Part:
+    code = compiled()
+    copy = _move(step.out, step.before, True, wanted(step.before))
+    positions, source = _view_words(step.positions), _view_words(step.source)
+    at = kernels.SCATTER_MOVE + copy.nbytes
+    sizes = (step.source.size, step.out.size)
+    asked = wanted(step.source)
+    data = words(
+        8 * step.out.offset, sizes, asked, at, at + positions.nbytes, copy, positions, source
+    )
+    reverse = asked or wanted(step.before)
+    return Part(code["scatter_forward"], code["scatter_reverse"] if reverse else 0, data)

@@ -1,0 +1,86 @@
+"""Parts that call a function of NumPy's without derivative: the one step that needs Python.
+
+Compiled code calls it without the interpreter lock, which the callback takes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.steps import Computed, View
+from .parts import Part
+from .run_layout import FINISHED, GUARD_FAILED, RAISED, RUN_FAILED, RUN_VALUE_BASES
+
+_callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_word = ctypes.c_int64.from_address
+#: Doubles hold every whole number up to this one.
+LARGEST = 2**53
+#: What was raised, by the run's address.
+_raised: dict[int, BaseException] = {}
+
+
+def raised(run: int) -> BaseException:
+    """Why a run has returned RAISED: what a function raised, or a position that is outside."""
+    outside = IndexError("tapegrad: an index computed by the program is outside its array")
+    return _raised.pop(run, outside)
+
+
+def array_of(run: int, view: View) -> np.ndarray:
+    """The values of a view in a run, where they are."""
+    base = _word(_word(run + RUN_VALUE_BASES).value + 8 * view.base).value
+    spans = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
+    count = high - low + 1 if view.size else 0
+    memory: Any = (ctypes.c_double * count).from_address(base + 8 * (view.offset + low))
+    strides = [8 * stride for stride in view.strides]
+    return np.ndarray(view.shape, np.float64, memory, -8 * low if count else 0, strides)
+
+
+def are_doubles(values: np.ndarray) -> bool:
+    """Whether doubles hold the values."""
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
+        return -LARGEST <= int(values.min()) and int(values.max()) <= LARGEST
+    return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
+
+
+def fits(result: np.ndarray, out: View) -> bool:
+    """Whether a result is what the program has room for: its shape, and numbers that doubles hold.
+
+    Values of other shapes make another program.
+    """
+    return result.shape == out.shape and are_doubles(result)
+
+
+def compute(step: Computed, run: int) -> int:
+    """Call the function with copies of its operands; returns what a part returns."""
+    given = [
+        array_of(run, operand).astype(dtype) if isinstance(operand, View) else operand
+        for operand, dtype in step.operands
+    ]
+    result = np.asarray(step.function(*given))
+    if not fits(result, step.out):
+        _word(run + RUN_FAILED).value = step.out.offset
+        return GUARD_FAILED
+    array_of(run, step.out)[...] = result
+    return FINISHED
+
+
+def _calling(step: Computed) -> Callable[[int, int], int]:
+    def call(run, data):
+        try:
+            return compute(step, run)
+        except BaseException as error:  # no exception can pass through compiled code
+            _raised[run] = error
+            return RAISED
+
+    return call
+
+
+def part_of_computed(step: Computed, wanted: Callable[[View], bool]) -> Part:
+    function = _callback(_calling(step))
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    return Part(address, 0, np.zeros(1, np.int64), keep=function)

@@ -1,0 +1,155 @@
+"""Steps of operations on single numbers, interpreted: one loop with a switch, for all programs.
+
+The switch is generated from the declarations. Where an operation has no such operand the slot
+NOTHING stands in, which every arena has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.codegen.factory import compile_source, once
+from ..._core.ops.comparisons import STEERING
+from ..._core.ops.table import TABLE, Pointwise
+from ..ir.steps import NOTHING, Scalars
+from .parts import SIGNATURE, Part
+
+#: Words of a part's data, byte offsets: how many operations, the first one's slot, where they are.
+COUNT, FIRST, ROWS = range(0, 24, 8)
+#: An operation: its code, the slots of its operands. One table keeps few registers busy.
+OP, A, B, C = range(0, 16, 4)
+ROW_BYTES = 16
+_OPERANDS = 3
+
+_HEAD = """
+from tapegrad._core.codegen import vector_math as np
+from tapegrad._core.codegen.intrinsics import (
+    apart, f64s, helper, load_i32, load_i64, store_f64, store_i64,
+)
+from tapegrad._core.codegen.vector_math import select
+from tapegrad._program.replay.run_layout import (
+    FINISHED, GUARD_FAILED, RUN_ADJOINTS, RUN_FAILED, RUN_SEEN, RUN_VALUES,
+)
+from tapegrad._program.replay.scalar_interpreter import A, B, C, COUNT, FIRST, OP, ROW_BYTES, ROWS
+"""
+
+_ADJOINTS = """
+@helper
+def other_adjoints(row, V, G, slot, g):
+    apart()
+    code, out = load_i32(row, OP), V[slot]
+    x, y, z = V[load_i32(row, A)], V[load_i32(row, B)], V[load_i32(row, C)]
+"""
+
+_LOOPS = """
+
+def forward(run, data):
+    V = f64s(load_i64(run, RUN_VALUES))
+    first, rows = load_i64(data, FIRST), load_i64(data, ROWS)
+    for k in range(load_i64(data, COUNT)):
+        row = rows + k * ROW_BYTES
+        op, x, y = load_i32(row, OP), V[load_i32(row, A)], V[load_i32(row, B)]
+        if op == ADD:
+            out = x + y
+        elif op == MULTIPLY:
+            out = x * y
+        elif op == SUBTRACT:
+            out = x - y
+        else:
+            out = other_value(op, x, y, V[load_i32(row, C)])
+            if op == GUARD and out != 0.0:
+                store_i64(run, RUN_FAILED, first + k)
+                store_f64(run, RUN_SEEN, x)
+                return GUARD_FAILED
+        V[first + k] = out
+    return FINISHED
+
+
+def reverse(run, data):
+    V, G = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
+    first = load_i64(data, FIRST)
+    slot, rows = first + load_i64(data, COUNT) - 1, load_i64(data, ROWS) - first * ROW_BYTES
+    while slot >= first:
+        g = G[slot]
+        if g != 0.0:
+            row = rows + slot * ROW_BYTES
+            op, x, y = load_i32(row, OP), load_i32(row, A), load_i32(row, B)
+            if op == ADD:
+                G[x] += g
+                G[y] += g
+            elif op == MULTIPLY:
+                to_x, to_y = g * V[y], g * V[x]
+                G[x] += to_x
+                G[y] += to_y
+            elif op == SUBTRACT:
+                G[x] += g
+                G[y] -= g
+            else:
+                other_adjoints(row, V, G, slot, g)
+        slot -= 1
+    return FINISHED
+"""
+#: With a fourth case in the loop the switch would be a table of jumps, which are predicted worse.
+_FAILED = """
+    if code == GUARD:
+        return 1.0 if x != y and (x == x or y == y) else 0.0
+"""
+
+
+def _cases(line) -> str:
+    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
+    cases = []
+    for op in declared:
+        if len(op.inputs) <= _OPERANDS:
+            lines = [f"    if code == {op.code}:"]
+            lines += [f"        {text}" for text in line(op)]
+            cases.append("\n".join(lines))
+    return "\n".join(cases)
+
+
+def _value(op: Pointwise) -> list[str]:
+    steps = [f"{name} = {text}" for name, text in op.needed(op.value)]
+    return [*steps, f"return {op.value}"]
+
+
+def _adjoints(op: Pointwise) -> list[str]:
+    """What operands get; nothing where the slope is 0 everywhere, also of an infinite adjoint."""
+    pairs = [pair for pair in zip("ABC", op.slopes, strict=False) if pair[1] != "0.0"]
+    steps = [f"{name} = {text}" for name, text in op.needed(*[slope for _, slope in pairs])]
+    return [*steps, *[f"G[load_i32(row, {at})] += g * ({slope})" for at, slope in pairs], "return"]
+
+
+def source() -> str:
+    """The text of the module."""
+    codes = "".join(
+        f"{name.upper()} = {TABLE[name].code}\n" for name in ("add", "subtract", "multiply")
+    )
+    return (
+        _HEAD
+        + codes
+        + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
+        + _FAILED
+        + _cases(_value)
+        + "\n    return 0.0\n\n\n"
+        + _ADJOINTS
+        + _cases(_adjoints)
+        + "\n"
+        + _LOOPS
+    )
+
+
+@once
+def compiled() -> dict[str, int]:
+    return compile_source(source(), {"forward": SIGNATURE, "reverse": SIGNATURE})
+
+
+def interpreted(step: Scalars) -> Part:
+    """The part of a step, without code of its own."""
+    rows = np.full((len(step.op), 1 + _OPERANDS), NOTHING, np.int32)
+    rows[:, 0] = step.op
+    for j, column in enumerate((step.a, step.b, step.c), 1):
+        if len(column):
+            rows[:, j] = np.where(column < 0, NOTHING, column)
+    data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
+    found = compiled()
+    return Part(found["forward"], found["reverse"], data, keep=rows)

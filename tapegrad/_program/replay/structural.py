@@ -1,0 +1,149 @@
+"""Parts of structural operations: the memory of a sweep of one row, in which their kernels run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..._core.codegen import layout
+from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen.sweep_frame import MIRROR_HEADER
+from ..._core.ops.table import BY_CODE
+from ..._core.sweep.kernels import compile_structural
+from ..ir.steps import ARENA, Kernel, View
+from . import structural_kernels as kernels
+from .moves import Wanted, words
+from .parts import SIGNATURE, Part
+
+ARRAY_BYTES = 72
+#: What dtypes are in such a memory; that of integers is 0.
+_FLOAT32, _FLOAT64 = 1, 2
+
+
+@once
+def compiled() -> dict[str, int]:
+    return compile_source(kernels.TEXT, dict.fromkeys(kernels.EXPORTS, SIGNATURE))
+
+
+@functools.cache
+def kernels_of(code: int) -> tuple[int, int]:
+    """Addresses of the kernels of an operation, forward and reverse."""
+    op = BY_CODE[code]
+    return compile_structural(op, op.forward), compile_structural(op)
+
+
+class _Memory:
+    """Words that grow, and which of them are addresses in them or in a base."""
+
+    def __init__(self):
+        self.words: list[int] = []
+        self.inside: list[int] = []
+        self.outside: list[tuple[int, int]] = []
+
+    def add(self, *items: int) -> int:
+        """Add words; returns the byte offset of the first."""
+        at = 8 * len(self.words)
+        self.words.extend(items)
+        return at
+
+    def set(self, at: int, value: int) -> None:
+        self.words[at // 8] = value
+
+    def point(self, at: int, to: int) -> None:
+        """Let a word be the address of another."""
+        self.set(at, to)
+        self.inside.append(at)
+
+    def describe(self, operand: View | np.ndarray) -> int:
+        """Describe an array, as far as kernels read; returns where."""
+        at = self.add(*[0] * (ARRAY_BYTES // 8))
+        self.set(at + layout.ARRAY_NDIM, len(operand.shape))
+        doubles = isinstance(operand, View) or operand.dtype.kind == "f"
+        self.set(at + layout.ARRAY_DTYPE, _FLOAT64 if doubles else 0)
+        if isinstance(operand, View):
+            strides = [8 * stride for stride in operand.strides]
+            self.set(at + layout.ARRAY_DATA, 8 * operand.offset)
+            self.outside.append((at + layout.ARRAY_DATA, operand.base))
+            flags = layout.C_CONTIGUOUS if operand.is_contiguous else 0
+        else:
+            strides = list(operand.strides)
+            self.set(at + layout.ARRAY_DATA, operand.ctypes.data)
+            flags = layout.C_CONTIGUOUS if operand.flags.c_contiguous else 0
+        self.set(at + layout.ARRAY_FLAGS, flags)
+        self.point(at + layout.ARRAY_SHAPE, self.add(*operand.shape))
+        self.point(at + layout.ARRAY_STRIDES, self.add(*strides))
+        return at
+
+    def refer(self, at: int, operand: Any, number: int) -> None:
+        """Set the reference at `at`; `number` is that of its row, −1 for none."""
+        tag = layout.TAG_INT
+        if isinstance(operand, (View, np.ndarray)):
+            tag = layout.TAG_ARRAY
+            self.point(at, self.describe(operand))
+        elif isinstance(operand, float):
+            tag = layout.TAG_CONSTANT
+            self.set(at, int(np.float64(operand).view(np.int64)))
+        else:
+            self.set(at, operand)
+        self.set(at + 8, number & 0xFFFFFFFF | tag << 32)
+
+
+def _is_output(operand: Any, out: View) -> bool:
+    """Whether an operand is the output, seen otherwise: it has no derivative of its own."""
+    inside = isinstance(operand, View) and operand.base == ARENA
+    return inside and out.offset <= operand.offset < out.offset + out.size
+
+
+def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, int, int]]]:
+    """The sweep's memory, where the references are in it, and (place, base, reference) of mirrors.
+
+    Operand k is row k, and the output the row after the last of them.
+    """
+    operands = [*step.operands, step.out]
+    memory = _Memory()
+    frame = memory.add(*[0] * (layout.FRAME_BYTES // 8))
+    memory.set(frame + layout.FRAME_SEEDS, 1)
+    memory.set(frame + layout.FRAME_FLOAT32, _FLOAT32)
+    memory.set(frame + layout.FRAME_FLOAT64, _FLOAT64)
+    memory.point(frame + layout.FRAME_LOWEST, memory.add(0))
+    tables, cells = memory.add(0), memory.add(*[layout.UNTOUCHED] * len(operands))
+    memory.point(tables, cells)
+    memory.point(frame + layout.FRAME_ADJOINTS, tables)
+    references = memory.add(*[0] * (2 * len(operands)))
+    mirrors = []
+    for k, operand in enumerate(operands):
+        at = references + k * layout.REFERENCE_BYTES
+        last = k == len(step.operands)
+        has = isinstance(operand, View) and wanted(operand) and not _is_output(operand, step.out)
+        memory.refer(at, operand, k if has or last else -1)
+        if has or last:
+            mirror = memory.add(*[0] * (MIRROR_HEADER // 8))
+            memory.point(cells + 8 * k, mirror)
+            mirrors.append((mirror, operand.base, at))
+    return memory, references, mirrors
+
+
+def _plain(operand: Any) -> Any:
+    """An operand as kernels of doubles and positions read it."""
+    if not isinstance(operand, np.ndarray):
+        return operand
+    return operand.astype(np.float64 if operand.dtype.kind == "f" else np.int64, copy=False)
+
+
+def part_of_kernel(step: Kernel, wanted: Wanted) -> Part:
+    step = Kernel(step.code, [_plain(operand) for operand in step.operands], step.out)
+    forward, reverse = kernels_of(step.code)
+    memory, references, mirrors = _sweep(step, wanted)
+    counts = (len(memory.inside), len(memory.outside), len(mirrors))
+    head = (forward, reverse, len(step.operands), references, 8 * len(memory.words))
+    data = words(head, counts, memory.words, memory.inside, memory.outside, mirrors)
+    code = compiled()
+    has_reverse = len(mirrors) > 1
+    return Part(
+        code["kernel_forward"],
+        code["kernel_reverse"] if has_reverse else 0,
+        data,
+        keep=step.operands,
+    )

@@ -1,0 +1,91 @@
+"""How a kernel of a structural operation is called from a program: it finds a sweep of one row.
+
+The part's data hold all that such a sweep has in memory as it would lie at address 0: a frame, one
+cell per operand and for the output, mirrors, references, the arrays' descriptions. A call copies
+them to scratch memory and adds addresses: that of the copy, and those where this run has values
+and adjoints. A mirror of no memory of its own says where adjoints are relative to values.
+"""
+
+from numba import types
+
+from ..._core.codegen.intrinsics import (
+    call_address,
+    helper,
+    i64s,
+    load_i64,
+    memcpy,
+    store_i32,
+    store_i64,
+)
+from ..._core.codegen.layout import FRAME_SCRATCH, REVERSE
+from ..._core.codegen.sweep_frame import MIRROR_HEADER
+from .run_layout import FINISHED, RUN_ADJOINT_BASES, RUN_SCRATCH, RUN_VALUE_BASES
+
+#: The data: addresses of the kernels, the output's row, where its references are, how many bytes
+#: are copied, how many words are addresses in the copy, and in bases; how many mirrors there are;
+#: the sweep's memory, and for each of those words where it is (and of which base).
+(
+    K_FORWARD,
+    K_REVERSE,
+    K_ROW,
+    K_REFERENCES,
+    K_BYTES,
+    K_INSIDE,
+    K_OUTSIDE,
+    K_MIRRORS,
+    K_COPY,
+) = range(0, 72, 8)
+PAIR, TRIPLE = 16, 24
+
+kernel_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
+
+
+@helper
+def lay_out(run, data):
+    """Copy the sweep's memory and add addresses; returns where it is, and the words after it."""
+    to, size = load_i64(run, RUN_SCRATCH), load_i64(data, K_BYTES)
+    memcpy(to, data + K_COPY, size)
+    store_i64(to, FRAME_SCRATCH, to + size)
+    at = data + K_COPY + size
+    for _ in range(load_i64(data, K_INSIDE)):
+        word = to + load_i64(at, 0)
+        store_i64(word, 0, load_i64(word, 0) + to)
+        at += 8
+    values = i64s(load_i64(run, RUN_VALUE_BASES))
+    for _ in range(load_i64(data, K_OUTSIDE)):
+        word = to + load_i64(at, 0)
+        store_i64(word, 0, load_i64(word, 0) + values[load_i64(at, 8)])
+        at += PAIR
+    return to, at
+
+
+@helper
+def kernel_forward(run, data):
+    frame, _ = lay_out(run, data)
+    row, references = load_i64(data, K_ROW), frame + load_i64(data, K_REFERENCES)
+    kernel_call(load_i64(data, K_FORWARD), frame, row, references, REVERSE)
+    return FINISHED
+
+
+@helper
+def kernel_reverse(run, data):
+    """An operand without memory for its adjoint is one that has no derivative."""
+    frame, at = lay_out(run, data)
+    values = i64s(load_i64(run, RUN_VALUE_BASES))
+    adjoints = i64s(load_i64(run, RUN_ADJOINT_BASES))
+    for _ in range(load_i64(data, K_MIRRORS)):
+        mirror, base = frame + load_i64(at, 0), load_i64(at, 8)
+        store_i64(mirror, 8, mirror + MIRROR_HEADER + values[base] - adjoints[base])
+        if adjoints[base] == 0:
+            store_i32(frame + load_i64(at, 16), 8, -1)
+        at += TRIPLE
+    row, references = load_i64(data, K_ROW), frame + load_i64(data, K_REFERENCES)
+    kernel_call(load_i64(data, K_REVERSE), frame, row, references, REVERSE)
+    return FINISHED
+
+
+EXPORTS = ("kernel_forward", "kernel_reverse")
+TEXT = "from tapegrad._program.replay import structural_kernels\n" + "".join(
+    f"\n\ndef {name}(run, data):\n    return structural_kernels.{name}(run, data)\n"
+    for name in EXPORTS
+)

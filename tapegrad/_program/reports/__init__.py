@@ -1,0 +1,1 @@
+"""What a program says of itself: `explain` and `draw`."""

@@ -1,0 +1,215 @@
+"""What became of a compiled function, in words: passes, steps, guards, memory, time."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+
+from ..._core.ops.table import BY_CODE
+from ..._core.tensor.trace import Guard, name_of
+from ..build.executable import Program
+from ..dispatch.variants import Variant, Variants
+from ..files.file_format import Compilation
+from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations, size_of
+from ..ir.elementwise_flow import Flow
+from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step
+from ..passes.pipeline import Account
+
+#: More lines of one sort are counted and not shown.
+MOST = 24
+_UNITS = ("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)
+
+
+def explain(found: Compilation) -> str:
+    """The text of `explain()`."""
+    return "\n".join(_compilation(found, found.name))
+
+
+def _compilation(found: Compilation, name: str) -> Iterator[str]:
+    count = sum(bool(family.found) for family in found.families.values())
+    yield f"{name}: {_counted(count, 'signature')}"
+    if found.reason:
+        yield f"  called as it is, without a program: {found.reason}"
+    for key, family in found.families.items():
+        if family.found:
+            yield f"  signature ({_key(key)}): {_programs(family)}"
+            for number, variant in enumerate(family.found, 1):
+                yield f"    program {number}"
+                yield from (f"      {line}" for line in _variant(variant))
+    for kind, derived in found.derived.items():
+        yield from _compilation(derived, f"{name}.{kind}")
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+def _programs(family: Variants) -> str:
+    evaluations = _counted(family.hits, "evaluation") + " replayed"
+    return f"{_counted(len(family.found), 'program')}, {evaluations}"
+
+
+def _key(key: tuple) -> str:
+    """The arguments of a signature."""
+    count, *rest = key
+    names = [item for item in rest if isinstance(item, str)]
+    trees = rest[len(names) :]
+    shown = [
+        "{}: {}".format(name, ", ".join(map(_leaf, leaves)))
+        if name
+        else ", ".join(map(_leaf, leaves))
+        for name, (_, *leaves) in zip([""] * count + names, trees, strict=True)
+    ]
+    return "; ".join(shown)
+
+
+def _leaf(leaf: tuple) -> str:
+    if len(leaf) == 2:
+        return f"{leaf[1]!r:.40}"
+    dtype, shape, differentiated = leaf
+    return f"{dtype[1:]}{list(shape)}" + ("" if differentiated else " data")
+
+
+def _variant(variant: Variant) -> Iterator[str]:
+    program = variant.program
+    yield from _passes(variant.account, program)
+    yield _native(variant)
+    yield from _steps(program)
+    yield from _guards(variant.guards)
+    yield _memory(program)
+    code = program.source if program.native else program.code
+    value, gradient = (_time(nanoseconds(code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS))
+    yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
+
+
+def _native(variant: Variant) -> str:
+    if variant.program.native:
+        return "native: compiled to code of its own"
+    if variant.failure is not None:
+        return f"native: no; {variant.failure}"
+    return "native: no, interpreted"
+
+
+def _time(ns: float) -> str:
+    unit, scale = max((u for u in _UNITS if u[1] <= max(ns, 1.0)), key=lambda u: u[1])
+    return f"{ns / scale:.3g} {unit}"
+
+
+# --- passes -------------------------------------------------------------------------------------
+
+
+def _passes(account: Account | None, program: Program) -> Iterator[str]:
+    if account is None:
+        yield "loaded from a file, which does not tell how it was made"
+        return
+    yield f"rows: {account.rows} recorded, {account.rows - account.needed} of them not needed"
+    yield f"{'pass':14s}{'steps':>9s}{'operations':>12s}{'stored':>12s}{'slots':>12s}  what it did"
+    before, sizes = None, account.sizes
+    if program.code is not program.source:
+        last = "spread" if program.native else "sum chains"
+        sizes = [*sizes, (last, size_of(program.code))]
+    for name, size in sizes:
+        numbers = "".join(f"{n:{w}d}" for n, w in zip(size, (9, 12, 12, 12), strict=True))
+        yield f"{name:14s}{numbers}  {_change(before, size)}".rstrip()
+        before = size
+
+
+def _change(before: Size | None, after: Size) -> str:
+    if before is None:
+        return ""
+    words = zip(("step", "operation", "stored number", "slot"), before, after, strict=True)
+    found = [
+        f"{_counted(abs(old - new), word)} {'fewer' if new < old else 'more'}"
+        for word, old, new in words
+        if old != new
+    ]
+    return ", ".join(found) or "nothing"
+
+
+# --- steps --------------------------------------------------------------------------------------
+
+
+def _steps(program: Program) -> Iterator[str]:
+    """Steps by kind, and what is inside of those that hold many operations."""
+    steps = program.code.steps
+    kinds = collections.Counter(type(step).__name__ for step in steps)
+    words = ", ".join(f"{count} {_WORDS[kind]}" for kind, count in kinds.most_common())
+    yield f"steps: {words or 'none'}"
+    named = collections.Counter(filter(None, map(_name, steps)))
+    if named:
+        yield "  calls: " + ", ".join(f"{name} × {count}" for name, count in named.most_common())
+    lines = collections.Counter(
+        line for k, step in enumerate(steps) for line in _inside(program, k, step)
+    )
+    for line, count in itertools.islice(lines.items(), MOST):
+        yield f"  {line}" + (f" × {count}" if count > 1 else "")
+    if len(lines) > MOST:
+        yield f"  … and {len(lines) - MOST} more kinds"
+
+
+_WORDS = {
+    "Scalars": "of numbers",
+    "Elementwise": "element-wise",
+    "Link": "sums and joins",
+    "Gather": "gathers",
+    "Scatter": "scatters",
+    "Pack": "packs",
+    "Kernel": "kernels",
+    "Computed": "calls of Python",
+}
+
+
+def _name(step: Step) -> str | None:
+    """The name of what a step calls."""
+    if isinstance(step, Kernel):
+        return BY_CODE[step.code].name
+    if isinstance(step, Computed):
+        return name_of(getattr(step.function, "func", step.function)).strip("_")
+    return None
+
+
+def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
+    if isinstance(step, Scalars):
+        checks = _counted(len(step.op) - operations(step), "guard")
+        yield f"numbers: {_counted(operations(step), 'operation')}, all stored; {checks}"
+        for part in program.parts.of[k]:
+            if isinstance(part.keep, str):
+                yield f"  native: {part.keep}"
+    elif isinstance(step, Elementwise):
+        yield group(program, step)
+
+
+def group(program: Program, step: Elementwise) -> str:
+    """What an element-wise step fuses, stores, sums and computes again in reverse."""
+    flow = Flow(step, program.parts.wanted, program.parts.fresh)
+    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+    again = len(flow.computed(read, set(flow.stores)))
+    names = " ".join(BY_CODE[code].name for code, _ in step.ops)
+    shape = "×".join(map(str, step.shape)) or "one"
+    text = f"fused over {shape}: {_counted(len(step.ops), 'operation')} ({names:.60}), "
+    return text + f"{len(step.stores)} stored, {len(step.sums)} summed, {again} recomputed"
+
+
+# --- guards, memory -----------------------------------------------------------------------------
+
+
+def _guards(guards: list[Guard]) -> Iterator[str]:
+    lines = collections.Counter(f"{guard} was {guard.value:.6g}" for guard in guards)
+    yield f"guards: {len(guards)}"
+    for line, count in itertools.islice(lines.items(), MOST):
+        yield f"  {line}" + (f" × {count}" if count > 1 else "")
+    if len(lines) > MOST:
+        yield f"  … and {len(lines) - MOST} more"
+
+
+def _memory(program: Program) -> str:
+    code = program.code
+    constants = sum(values.nbytes for _, values in code.constants)
+    shared = sum(view.size for views in code.clears.values() for view in views)
+    outside = sum(one.view.size for one in code.inputs if one.view.base)
+    return (
+        f"memory of a run: {8 * program.parts.slots} bytes of values, as many of adjoints; "
+        f"{constants} bytes of constants; {8 * shared} bytes of values share slots with others; "
+        f"{8 * outside} bytes of inputs stay with the caller"
+    )

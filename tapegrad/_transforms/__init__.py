@@ -1,0 +1,1 @@
+"""Functions of functions: grad, jacobian, hessian, vjp, jvp, hvp, vmap."""

@@ -1,0 +1,261 @@
+"""Floor 6: derivatives of functions as functions: gradients, products with Jacobians, Hessians."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tape import store
+from .._core.tape.reverse_sweep import Sweep
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
+from .._core.tensor.values import is_recorded, records, value_of
+from .._derivatives.forward_mode import tangents_of
+from .._derivatives.inputs import Inputs, plain, scalar_output, tree_build, tree_leaves
+from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
+from .._derivatives.reverse_mode import plant, run
+
+
+def value_and_grad(f, argnums=0, has_aux=False):
+    """A function that returns `f`'s value and its gradient.
+
+    `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
+    tuple of gradients), which may be nested tuples, lists and dicts of floats and arrays. With
+    `has_aux`, `f` returns (value, anything). Raises TypeError for other dtypes, ValueError for a
+    result that is not a scalar.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> value, gradient = tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
+    >>> print(value, gradient)
+    5.0 [2. 4.]
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        with rt.recording():
+            inputs = Inputs("grad", args, argnums)
+            out = f(*inputs.args, **kwargs)
+            out, aux = out if has_aux else (out, None)
+            value = scalar_output("grad", out)
+            if must_record([out], inputs):
+                found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
+                value, gradients = out, inputs.build(iter(found))
+            else:
+                gradients = first_order(out, value, inputs)
+                value = plain(value.reshape(()))
+        return ((value, aux), gradients) if has_aux else (value, gradients)
+
+    if not has_aux:
+        evaluate._transform = "value_and_grad", f, argnums  # known to `compile`
+    return evaluate
+
+
+def first_order(out, value, inputs):
+    """Gradients as plain values, by the compiled sweep."""
+    traced = rt.trace() is not None  # then guards may read the rows
+    with Sweep(retain=traced) as sweep:
+        inputs.prepare(sweep)
+        if is_recorded(out):
+            plant(sweep, out, np.ones((1, *value.shape), value.dtype))
+            run(sweep)
+        return inputs.gradients(sweep)
+
+
+def must_record(outs, inputs) -> bool:
+    """Whether derivatives of these results must themselves be recorded.
+
+    They must when the results depend on an input of somebody else: of a transform around this one,
+    or a tensor made with `requires_grad=True`.
+    """
+    recorded = [out for out in outs if is_recorded(out)]
+    if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
+        return False
+    return inputs.nested or depends_on_others(recorded, inputs.tensors)
+
+
+def grad(f, argnums=0, has_aux=False):
+    """A function that returns the gradient of `f`, shaped like the argument; see `value_and_grad`.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(np.tanh)(0.0)
+    1.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        value, gradients = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    if not has_aux:
+        evaluate._transform = "grad", f, argnums
+    return evaluate
+
+
+def elementwise_grad(f, argnums=0):
+    """A function that returns the derivative of each element of `f` with respect to the same one.
+
+    For `f` that works element by element: the gradient of the sum of its result.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
+    array([ 1., -1.])
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        return grad(lambda *a: np.sum(f(*a, **kwargs)), argnums)(*args)
+
+    return evaluate
+
+
+def vjp(f, *primals):
+    """The value of `f` and a function from adjoints of it to adjoints of the primals.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> value, back = tg.vjp(lambda x: 2 * x, np.array([1.0, 2.0]))
+    >>> back(np.array([1.0, 10.0]))
+    (array([ 2., 20.]),)
+    """
+    with rt.recording():
+        inputs = Inputs("vjp", primals, tuple(range(len(primals))))
+        out = f(*inputs.args)
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+    value = out if nested else tree_build(out, iter(map(copied, outs)))
+
+    def back(adjoint):
+        adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
+        if len(adjoints) != len(outs):
+            raise ValueError(
+                f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
+            )
+        for one, seed in zip(outs, adjoints, strict=True):
+            shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
+            if given != shape:
+                raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+        recorded = nested or records(*adjoints)
+        return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
+
+    return value, back
+
+
+def copied(result):
+    """A result as the caller expects it, who may write to it: the tape has its own."""
+    return plain(np.array(value_of(result)))
+
+
+def pulled(outs, inputs, seeds, nested) -> list:
+    """Adjoints of the inputs for those of results: recorded, or by the compiled sweep.
+
+    A seed of None is one of zeros.
+    """
+    pairs = [
+        (out, seed)
+        for out, seed in zip(outs, seeds, strict=True)
+        if is_recorded(out) and seed is not None
+    ]
+    if nested:
+        return recorded_adjoints([o for o, _ in pairs], [s for _, s in pairs], inputs.tensors)
+    with Sweep(retain=True) as sweep:
+        inputs.prepare(sweep)
+        for out, seed in pairs:
+            seed = np.asarray(value_of(seed), np.asarray(value_of(out)).dtype)
+            plant(sweep, out, seed[None])
+        run(sweep)
+        return inputs.flat(sweep)
+
+
+def pushed(outs, inputs, seeds, nested) -> list:
+    """Tangents of results for those of inputs; both have an axis of directions first."""
+    found = iter(
+        tangents_of([out for out in outs if is_recorded(out)], inputs.tensors, seeds, nested)
+    )
+    count = len(value_of(seeds[0])) if seeds else 1
+    return [
+        next(found) if is_recorded(out) else np.zeros((count, *np.shape(value_of(out))))
+        for out in outs
+    ]
+
+
+def jvp(f, primals, tangents):
+    """The value of `f` and its derivative in a direction: the Jacobian times the tangents.
+
+    `primals` is a tuple of the arguments of `f`, `tangents` one of the same structure and shapes.
+    Both results have the structure of what `f` returns. This is forward mode: one walk over the
+    recorded tape from its oldest row, which carries tangents beside values. Raises TypeError and
+    ValueError for tangents that do not fit the primals.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.jvp(np.sin, (0.0,), (2.0,))
+    (0.0, 2.0)
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, (tuple, list)):
+            raise TypeError(
+                f"tapegrad.jvp: {name} has type {type(given).__name__}; it must be a tuple with "
+                "one entry for each argument of the function"
+            )
+    with rt.recording():
+        inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
+        seeds = directions("jvp", inputs, tuple(primals), tuple(tangents))
+        out = f(*inputs.args)
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+        found = pushed(outs, inputs, seeds, nested)
+    found = [tangent[0] for tangent in found]
+    if not nested:
+        out = tree_build(out, iter(map(copied, outs)))
+    if not any(map(is_recorded, found)):
+        found = [plain(value_of(tangent)) for tangent in found]
+    return out, tree_build(out, iter(found))
+
+
+def directions(name, inputs, primals, tangents) -> list:
+    """The tangents of inputs, each with an axis of one direction first."""
+    wanted, given = tree_leaves(primals), tree_leaves(tangents)
+    if [place for place, _ in wanted] != [place for place, _ in given]:
+        raise ValueError(
+            f"tapegrad.{name}: tangents has the entries {[place for place, _ in given]}, primals "
+            f"{[place for place, _ in wanted]}; give one tangent for each primal"
+        )
+    seeds = []
+    for tensor, (place, tangent) in zip(inputs.tensors, given, strict=True):
+        tangent = unlisted(tangent)
+        shape, own = np.shape(value_of(tangent)), np.shape(value_of(tensor))
+        if shape != own:
+            raise ValueError(
+                f"tapegrad.{name}: tangents{place} has shape {shape}, the primal {own}; they must "
+                "be equal"
+            )
+        seed = tangent if is_recorded(tangent) else np.array(value_of(tangent), tensor.dtype)
+        seeds.append(PUBLIC["reshape"](seed, (1, *own)))
+    return seeds
+
+
+def hvp(f):
+    """A function of (x, v, *others) that returns the Hessian of `f` at x times v.
+
+    `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
+    of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
+    given to `scipy.optimize.minimize` as `hessp`. Computed as a gradient of a gradient.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
+    array([6., 6.])
+    """
+
+    @functools.wraps(f)
+    def evaluate(x, v, *others):
+        _, back = vjp(lambda x: grad(f)(x, *others), x)
+        return back(v)[0]
+
+    return evaluate

@@ -1,0 +1,136 @@
+"""Floor 6: whole matrices of derivatives: `jacobian`, `hessian`."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tape.reverse_sweep import Sweep
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
+from .._core.tensor.values import array_of, is_recorded, shape_of
+from .._derivatives.infinities import settled
+from .._derivatives.inputs import Inputs, plain, tree_build, tree_leaves
+from .._derivatives.recorded_reverse import recorded_adjoints
+from .._derivatives.reverse_mode import plant, run
+from .gradients import grad, must_record, pushed
+
+#: Right-hand sides that one sweep of a Jacobian carries.
+SEEDS = 8
+
+
+def jacobian(f, argnums=0):
+    """A function that returns the Jacobian of `f`: shape (*result, *argument).
+
+    Rows are swept several at a time. Structure of arguments as in `grad`. `f` returns an array, a
+    list that NumPy would make one, or arrays in tuples and dicts: then the Jacobians come in that
+    structure, each in the structure of the arguments.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
+    array([[2., 0.],
+           [0., 4.]])
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        def arrays(*inputs):
+            out = f(*inputs, **kwargs)
+            return unlisted(out) if isinstance(out, list) else out
+
+        return _matrices("jacobian", arrays, args, argnums)
+
+    return evaluate
+
+
+def hessian(f, argnums=0):
+    """A function that returns the matrix of second derivatives: shape (*argument, *argument).
+
+    `f` returns a scalar. For arguments in tuples, lists and dicts, and for several `argnums`, the
+    blocks come in the structure of the arguments, each in it again. It costs as many gradients of
+    a gradient as there are elements; for products with it use `hvp`.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.hessian(lambda x: x[0] * x[1] ** 2)(np.array([1.0, 3.0]))
+    array([[0., 6.],
+           [6., 2.]])
+    """
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        return _matrices("hessian", lambda *a: grad(f, argnums)(*a, **kwargs), args, argnums)
+
+    return evaluate
+
+
+def _matrices(name, f, args, argnums):
+    """The Jacobians of each result by each argument, results' structure outside."""
+    with rt.recording():
+        inputs = Inputs(name, args, argnums)
+        out = f(*inputs.args)
+        outs = [value for _, value in tree_leaves(out)]
+        nested = must_record(outs, inputs)
+        blocks = [rows_of(one, inputs, nested) for one in outs]
+    if not nested:
+        blocks = [[plain(array_of(block)) for block in row] for row in blocks]
+    return tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
+
+
+def rows_of(out, inputs, recorded: bool) -> list:
+    """The Jacobian of one result by each input, in reverse: a sweep for some rows at a time."""
+    shape = shape_of(out)
+    if not is_recorded(out) or not np.prod(shape, dtype=np.int64):
+        return [np.zeros(shape + t.shape, array_of(t).dtype) for t in inputs.tensors]
+    if recorded:
+        joined = settled(lambda: _recorded_rows(out, inputs))
+    else:
+        seeds = _units(out)
+        parts = [_rows(inputs, out, seeds[k : k + SEEDS]) for k in range(0, len(seeds), SEEDS)]
+        joined = [np.concatenate(rows) for rows in zip(*parts, strict=True)]
+    return [PUBLIC["reshape"](rows, shape + rows.shape[1:]) for rows in joined]
+
+
+def _recorded_rows(out, inputs) -> list:
+    rows = [recorded_adjoints([out], [seed], inputs.tensors) for seed in _units(out)]
+    return [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+
+
+def _units(tensor):
+    """Unit vectors of a tensor's shape, one for each element."""
+    value = array_of(tensor)
+    return np.eye(value.size, dtype=value.dtype).reshape(value.size, *value.shape)
+
+
+def _rows(inputs, out, seeds) -> list:
+    """Rows of the Jacobian for some seeds, one array per input."""
+    with Sweep(seeds=len(seeds), retain=True) as sweep:
+        inputs.prepare(sweep)
+        plant(sweep, out, seeds)
+        run(sweep)
+        return inputs.read(sweep)
+
+
+def columns_of(outs, inputs, recorded: bool) -> list[list]:
+    """The Jacobian of each result by each input, by forward mode: all directions at once."""
+    sizes = [array_of(tensor).size for tensor in inputs.tensors]
+    seeds, start = [], 0
+    for tensor, size in zip(inputs.tensors, sizes, strict=True):
+        seed = np.zeros((sum(sizes), *tensor.shape), array_of(tensor).dtype)
+        seed[start : start + size] = _units(tensor)
+        seeds.append(seed)
+        start += size
+    blocks = []
+    for tangent in pushed(outs, inputs, seeds, recorded):
+        matrix = PUBLIC["moveaxis"](tangent, 0, -1)
+        ends = np.cumsum([0, *sizes])
+        blocks.append(
+            [
+                PUBLIC["reshape"](matrix[..., low:high], tangent.shape[1:] + tensor.shape)
+                for low, high, tensor in zip(ends, ends[1:], inputs.tensors, strict=False)
+            ]
+        )
+    return blocks

@@ -1,0 +1,352 @@
+"""Floor 5: one backward pass: adjoints carried from roots to inputs, with what lies on the way.
+
+At rows that somebody has asked about the pass halts: hooks are called, retained gradients and the
+gradients asked for are taken. `Swept` does it in the compiled sweep, `Recorded` writes the adjoints
+as rows.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .._core.codegen import forks, layout
+from .._core.operations import PUBLIC
+from .._core.tape import store
+from .._core.tape.adjoint_recorder import Writing
+from .._core.tape.reverse_sweep import Sweep
+from .._core.tape.tape import Reader, needed
+from .._core.tensor import runtime as rt
+from .._core.tensor.aliases import before_write
+from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._derivatives.recorded_reverse import adjoints_if_reached
+from .._derivatives.reverse_mode import plant, run
+from .._derivatives.tape_walk import Walk
+from .._derivatives.view_layouts import in_zeros, seen_as
+from ._hooks import Watch, called, fitting, forget_row, part_of, version_of, watches
+from .grad_mode import no_grad
+from .graph import node_at
+
+_adding = forks.lock()  # passes of several threads may meet at an input
+
+
+class Target:
+    """A tensor whose gradient is asked for: its row, the view that it is, what was found."""
+
+    def __init__(self, tensor, reader: Reader):
+        self.tensor = tensor
+        self.row = tensor._id
+        self.place = version_of(reader, self.row)
+        self.view = part_of(tensor)
+        self.found: list | None = None  # a gradient per seed
+
+
+def accumulated(before, gradient):
+    """The sum of a gradient and the one that was there, in its memory where it may be."""
+    if before is None:
+        return gradient if is_recorded(gradient) else wrap(np.array(value_of(gradient)))
+    if is_recorded(before) or is_recorded(gradient) or type(before) is rt.Scalar:
+        return before + gradient
+    before_write(before)
+    np.add(before._array, value_of(gradient), out=before._array, casting="same_kind")
+    return before
+
+
+class Pass:
+    """What is to be done at which rows, whatever way the adjoints are carried."""
+
+    def __init__(self, targets: list[Target], accumulate):
+        self.targets = targets
+        self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
+        self.goals = {row for target in targets for row in (target.row, target.place)}
+        self.watched: dict[int, Watch] = dict(watches())
+        if targets:  # as in PyTorch, hooks beside the way to what is asked for are not called
+            on_the_way = self._leading(self.watched, self.goals)
+            self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
+        kept = [number for number, watch in self.watched.items() if watch.kept]
+        self.keeping = {version_of(self.walk.reader, n): n for n in kept}
+        self.ends = self._ends() if targets else set()
+
+    @functools.cached_property
+    def walk(self) -> Walk:
+        """Rows as they are when the pass begins."""
+        return Walk(())
+
+    def is_input(self, number: int) -> bool:
+        return number >> layout.ROWS_BITS in store.input_slots
+
+    def halts(self) -> list[int]:
+        """Rows at which the pass has to halt, inputs not among them."""
+        rows = {*self.watched, *self.keeping, *(target.place for target in self.targets)}
+        return [number for number in rows if not self.is_input(number)]
+
+    def _ends(self) -> set[int]:
+        """Rows asked about behind which there is nothing that is asked for."""
+        ends = set()
+        for target in self.targets:
+            others = {t.row for t in self.targets if t.row != target.row}
+            if not self.is_input(target.row) and not self._leading([target.row], others):
+                ends.add(target.place)
+        return ends
+
+    def _leading(self, numbers, goals: set[int]) -> set[int]:
+        """Those rows that are goals, or depend on one."""
+        if not goals or not numbers:
+            return set()
+        with Writing(goals) as writing:
+            if not writing.meets_writes:
+                return {n for n in numbers if writing.marks[n] & (layout.ACTIVE | layout.STOP)}
+        # Marks pass from a row to its readers, not to those of a buffer that it writes.
+        reader = self.walk.reader
+        return {n for n in numbers if not goals.isdisjoint(needed(reader, [n], goals))}
+
+    def read(self, number: int, view) -> list:
+        """The gradient of a row, or of the view of its buffer, as a tensor for each seed."""
+        raise NotImplementedError
+
+    def replace(self, number: int, view, gradients: list) -> None:
+        """Set what `read` reads."""
+        raise NotImplementedError
+
+    def send(self, node, gradients: list) -> None:
+        """Add gradients to those of a node's operands and forget its own."""
+        raise NotImplementedError
+
+    def buffer(self, place: int) -> int:
+        """The row whose adjoint is meant at a halt: that of the buffer, where it is written."""
+        written = self.walk.reader.buffer_written(place)
+        return place if written < 0 else written
+
+    def visit(self, place: int, number: int) -> None:
+        """Call the hooks of a row that the pass has reached, and take what is asked for.
+
+        The adjoint is that of row `number`.
+        """
+        leaf = self.leaf(number)
+        if leaf is not None and self.targets and number not in self.goals:
+            return
+        own = self.watched.get(place), leaf._meta.watch if leaf is not None else None
+        watching = [watch for watch in own if watch is not None]
+        for watch in watching:
+            for view, hook in list(watch.hooks.values()):
+                self._change(number, view, functools.partial(called, hook))
+        for kept in self._kept(place):
+            view = None if kept.view is None else kept.view()
+            kept.grad = accumulated(kept.grad, self.read(number, view)[-1])
+        for watch in watching:
+            for hook in list(watch.before.values()):
+                self._change(number, None, functools.partial(_called_before, hook))
+        for target in self.targets:
+            if target.place == place:
+                target.found = self.read(number, target.view)
+        if leaf is not None and self.accumulate(leaf):
+            self._add_to_leaf(leaf, self.read(number, None)[-1])
+        elif any(watch.after for watch in watching) and place not in self.ends:
+            self._differentiate(place, watching, self.read(number, None))
+
+    def leaf(self, number: int):
+        """The input that lives on a row, None if there is none."""
+        reference = store.leaves.get(number)
+        return reference() if reference else None
+
+    def _kept(self, place: int) -> list:
+        watch = self.watched.get(self.keeping.get(place, -1))
+        found = [kept() for kept in watch.kept] if watch else []
+        return [kept for kept in found if kept is not None]
+
+    def _change(self, number, view, hook) -> None:
+        before = self.read(number, view)
+        after = [hook(gradient) for gradient in before]
+        if any(new is not old for new, old in zip(after, before, strict=True)):
+            self.replace(number, view, after)
+
+    def _add_to_leaf(self, leaf, gradient) -> None:
+        meta, watch = leaf._meta, leaf._meta.watch
+        with _adding:
+            meta.grad = accumulated(meta.grad, gradient)
+        if watch is not None:
+            for hook in list(watch.accumulated.values()):
+                hook(leaf)
+            for hook in list(watch.after.values()):
+                hook((), (gradient,))
+
+    def _differentiate(self, place: int, watching, gradients) -> None:
+        """Pass on the adjoint of a row whose node has hooks that see the gradients of operands."""
+        node = node_at(self.walk.reader, place)
+        sent = []
+        for gradient in gradients:
+            inputs = node.gradients((gradient,))
+            for watch in watching:
+                for hook in list(watch.after.values()):
+                    returned = hook(inputs, (gradient,))
+                    inputs = inputs if returned is None else _fitting_all(returned, inputs, hook)
+            sent.append(inputs)
+        self.send(node, sent)
+
+
+def _called_before(hook, gradient):
+    returned = hook((gradient,))
+    if returned is None:
+        return gradient
+    one = returned[0] if isinstance(returned, tuple) else returned
+    return fitting(one, gradient, hook, "register_prehook")
+
+
+def _fitting_all(returned, inputs, hook):
+    returned = returned if isinstance(returned, tuple) else (returned,)
+    if len(returned) != len(inputs):
+        raise RuntimeError(
+            f"tapegrad.register_hook: the hook {getattr(hook, '__name__', hook)} returned "
+            f"{len(returned)} gradients, the node has {len(inputs)} operands"
+        )
+    return tuple(
+        new if new is None or old is None else fitting(new, old, hook, "register_hook")
+        for new, old in zip(returned, inputs, strict=True)
+    )
+
+
+class Swept(Pass):
+    """A pass by the compiled sweep, of several seeds at once."""
+
+    def run(self, roots, seeds, retain: bool) -> None:
+        """Sweep; `seeds` have one axis more than the roots, of the same size for all."""
+        with Sweep(seeds=len(seeds[0]), retain=retain) as self.sweep:
+            for root, seed in zip(roots, seeds, strict=True):
+                plant(self.sweep, root, seed)
+            halts = {number: functools.partial(self._halt, number) for number in self.halts()}
+            run(self.sweep, halts)
+            for number in self.sweep.touched_inputs():
+                self._arrive(number)
+        if not retain:
+            self._forget_used()
+
+    def visit(self, place, number):
+        with no_grad():  # hooks are not recorded
+            super().visit(place, number)
+
+    def _arrive(self, number: int) -> None:
+        """What is to be done with the adjoint of an input: mostly nothing but to add it up."""
+        leaf = self.leaf(number)
+        if self.targets or number in self.watched or (leaf is not None and leaf._meta.watch):
+            self.visit(number, number)
+        elif leaf is not None and self.accumulate(leaf):
+            meta, found = leaf._meta, self.sweep.take(number, leaf._array)[-1, ...]
+            with _adding:
+                meta.grad = wrap(found) if meta.grad is None else accumulated(meta.grad, found)
+
+    def _halt(self, place: int) -> None:
+        number = self.buffer(place)
+        if self.sweep.is_touched(number):
+            self.visit(place, number)
+            if place in self.ends:
+                self._forget(number)
+
+    def _forget_used(self) -> None:
+        for number in self.watched:
+            if self.walk.reader.row(number)["op"] < 0:
+                forget_row(number)
+
+    def _memory(self, number: int, view) -> np.ndarray:
+        base = self.walk.base(number)
+        if base is None:
+            return self.sweep.cell(number)
+        return self.sweep.mirror(number, base if view is None else view)
+
+    def read(self, number, view):
+        memory = self._memory(number, view)
+        return [wrap(np.array(memory[k, ...])) for k in range(len(memory))]
+
+    def replace(self, number, view, gradients):
+        memory = self._memory(number, view)
+        for k, gradient in enumerate(gradients):
+            memory[k, ...] = value_of(gradient) + 0.0  # never −0.0, which means not reached
+
+    def send(self, node, gradients):
+        number = node.buffer
+        for k, (source, operand) in enumerate(node.operands()):
+            found = [inputs[k] for inputs in gradients]
+            if source >= 0 and any(one is not None for one in found):
+                tensor = self.walk.tensor(source, operand)
+                zero = np.zeros(tensor.shape, tensor.dtype)
+                seeds = [zero if one is None else np.asarray(value_of(one)) for one in found]
+                plant(self.sweep, tensor, np.array(seeds))
+        self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        """Make a row one that the sweep has not reached."""
+        self.sweep.forget(number, self.walk.base(number) is not None)
+
+
+class Recorded(Pass):
+    """A pass that writes adjoints as rows, so that they can be differentiated."""
+
+    def run(self, roots, seeds) -> None:
+        """Walk from each halt to the next, newest first, then to the inputs."""
+        self._check_halts(roots)
+        self.found: dict = {}
+        last = list(store.leaves)
+        waiting = sorted(self.halts(), key=self.walk.reader.time)
+        while roots:
+            self._carry(roots, seeds, [*waiting, *last])
+            roots = []
+            while waiting and not roots:
+                number = waiting.pop()
+                if number in self.found:
+                    self.visit(number, number)
+                    if number not in self.ends and number in self.found:
+                        roots, seeds = [self.walk.output(number)], [self.found[number]]
+        for number in last:
+            if number in self.found:
+                self.visit(number, number)
+
+    def _check_halts(self, roots) -> None:
+        """Refuse halts at rows that write to a buffer: no tensor stands for it as it was then."""
+        reader = self.walk.reader
+        written = {n for n in self.halts() if reader.buffer_written(n) >= 0}
+        if written and not written.isdisjoint(needed(reader, [root._id for root in roots])):
+            raise NotImplementedError(
+                "tapegrad: with create_graph=True the gradient of a tensor that was written in "
+                "place cannot be taken, nor its hooks be called; go on with a copy() of it after "
+                "the write, and take the gradient of the copy"
+            )
+
+    def _carry(self, roots, seeds, numbers) -> None:
+        tensors = [self.walk.output(number) for number in numbers]
+        found = adjoints_if_reached(roots, seeds, tensors)
+        for number, tensor, adjoint in zip(numbers, tensors, found, strict=True):
+            if adjoint is not None:
+                before = self.found.get(number)
+                adjoint = adjoint if before is None else before + adjoint
+                self.found[number] = _as_tensor(adjoint, tensor)
+
+    def read(self, number, view):
+        adjoint, base = self.found[number], self.walk.base(number)
+        if base is None or view is None or rt.same_place(view, base):
+            return [adjoint]
+        return [seen_as(adjoint, base, view)]
+
+    def replace(self, number, view, gradients):
+        (gradient,) = gradients
+        (before,) = self.read(number, view)
+        if before is self.found[number]:
+            self.found[number] = gradient
+        else:
+            change = in_zeros(self.walk.base(number), view, gradient - before)
+            self.found[number] = self.found[number] + change
+
+    def send(self, node, gradients):
+        raise NotImplementedError(
+            "tapegrad.register_hook: hooks of a grad_fn are not called with create_graph=True; "
+            "register the hook on the tensor, or its operands"
+        )
+
+
+def _as_tensor(adjoint, tensor):
+    """An adjoint as a tensor of the shape and dtype of what it belongs to."""
+    if not is_tensor(adjoint):
+        value = np.broadcast_to(np.asarray(adjoint, tensor.dtype), tensor.shape)
+        return wrap(np.array(value))
+    return (
+        adjoint if adjoint.shape == tensor.shape else PUBLIC["broadcast_to"](adjoint, tensor.shape)
+    )

@@ -1,0 +1,178 @@
+"""Floor 5: `ctx`, what a `Function` remembers from its forward for its backward."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from .._core.tape import store
+from .._core.tensor import runtime as rt
+from .._core.tensor.aliases import rely
+from .._core.tensor.copies import view_like
+from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._derivatives.tape_walk import Walk
+from .._derivatives.view_layouts import cast
+
+
+class _Saved:
+    """Where a recorded tensor that `ctx` holds is found: an operand of the row, or a result."""
+
+    def __init__(self, kind: str, number: int, tensor):
+        self.kind, self.number = kind, number
+        self.shape, self.dtype = tensor.shape, tensor.dtype
+
+
+class _Constant:
+    """A tensor that is not recorded, as it was saved: a copy as soon as it is to be written."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+        rely(tensor, self)
+
+    def before_write(self, array) -> bool:
+        self.tensor = self.tensor.copy()
+        return False
+
+
+class Context:
+    """The `ctx` of a `Function`: what `forward` saves in it, `backward` finds.
+
+    Attributes of any name may be set. `needs_input_grad` says for each argument whether its
+    gradient is asked for.
+    """
+
+    def __init__(self, needs: tuple[bool, ...]):
+        self.needs_input_grad = needs
+        self._saved: tuple = ()
+        self._dirty: tuple = ()
+        self._constant: tuple = ()
+        self._materialize = True
+        self._packed: dict[str, _Saved] = {}
+        self._held: dict = {}
+        self._given: list = []
+        self._walk: Any = None
+        self._number = -1
+
+    def save_for_backward(self, *tensors) -> None:
+        """Keep tensors, or None, for `saved_tensors`; a later call replaces an earlier."""
+        for tensor in tensors:
+            if tensor is not None and not is_tensor(tensor):
+                raise TypeError(
+                    "tapegrad.save_for_backward: an argument has type "
+                    f"{type(tensor).__name__}; it saves tensors and None: set other values as "
+                    "attributes of ctx"
+                )
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple:
+        """What `save_for_backward` was given, recorded if it was.
+
+        Raises RuntimeError when a backward pass has used up the row.
+        """
+        return tuple([self._unpacked(one) for one in self._saved])
+
+    def mark_dirty(self, *tensors) -> None:
+        """Say that these arguments were written in place; they must be returned too.
+
+        Call it in `forward` itself, or in `setup_context`.
+        """
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors) -> None:
+        """Say that these results have no derivative; `backward` gets zeros for them."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether a result that nothing depends on has a gradient of zeros, or None."""
+        self._materialize = bool(value)
+
+    def _pack(self, args, results, outputs) -> list:
+        """Replace recorded tensors by where they are found; returns the operands of the row.
+
+        A tensor held here would keep the row alive that keeps this object alive.
+        """
+        operands = [arg for arg in args if is_recorded(arg)]
+
+        def packed(value):
+            for place, k in enumerate(outputs):
+                if value is results[k]:
+                    return _Saved("result", place, value)
+            for k, alias in enumerate(self._given):
+                if value is alias and is_recorded(args[k]):
+                    value = args[k]
+            if not is_tensor(value) or not is_recorded(value):
+                return value
+            for k, one in enumerate(operands):
+                if value is one:
+                    return _Saved("operand", k, value)
+            operands.append(value)
+            return _Saved("operand", len(operands) - 1, value)
+
+        self._saved = tuple([_kept(packed(one)) for one in self._saved])
+        self._given = []
+        self._dirty = self._constant = ()
+        for name, value in list(vars(self).items()):
+            if not name.startswith("_") and type(found := packed(value)) is _Saved:
+                self._packed[name] = found
+                del self.__dict__[name]
+        return operands
+
+    @contextlib.contextmanager
+    def _at(self, walk: Walk, number: int):
+        """What is saved is read by this walk from this row, inside."""
+        before = self._walk, self._number
+        self._walk, self._number = walk, number
+        try:
+            yield
+        finally:
+            self._walk, self._number = before
+
+    def __getattr__(self, name: str):
+        packed = self.__dict__.get("_packed", {})
+        if name not in packed:
+            raise AttributeError(
+                f"tapegrad.Function: ctx has no attribute {name}; set it in forward, or in "
+                "setup_context"
+            )
+        return self._unpacked(packed[name])
+
+    def _unpacked(self, saved):
+        if type(saved) is _Constant:
+            return saved.tensor
+        if type(saved) is not _Saved:
+            return saved
+        walk = self._walk or Walk(())
+        if walk.reader.row(self._number)["op"] < 0:
+            raise RuntimeError(
+                "tapegrad.saved_tensors: the tensors were let go by a backward pass; call it with "
+                "retain_graph=True to look at them again"
+            )
+        if saved.kind == "result":
+            whole = walk.base(self._number)
+            made = _tensor(walk.value(self._number, self._number, whole))
+            call = walk.read(self._number)[0][1]
+            return cast(view_like(made, call.views(value_of(made))[saved.number]), saved.dtype)
+        source, view = walk.read(self._number)[1 + saved.number]
+        leaf = _input_at(source, view)
+        return _tensor(walk.value(self._number, source, view)) if leaf is None else leaf
+
+
+def _kept(saved):
+    """What is saved, so that later writes to it do not matter."""
+    return _Constant(saved) if type(saved) is rt.Array else saved
+
+
+def _tensor(value):
+    return value if is_tensor(value) else wrap(np.asarray(value))
+
+
+def _input_at(number: int, view):
+    """The input on a row if it is all of it that was saved."""
+    reference = store.leaves.get(number)
+    leaf = reference() if reference else None
+    if leaf is None or view is None or not rt.same_place(leaf._array, view):
+        return None
+    return leaf

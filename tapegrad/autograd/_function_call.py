@@ -1,0 +1,203 @@
+"""Floor 5: one call of a `Function`, as its row holds it and derivatives ask it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.creation import tensor
+from .._core.tape.tape import object_at
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._derivatives.jvp_rules import RULES as TANGENTS
+from .._derivatives.jvp_rules import copy, joined
+from .._derivatives.past_values import Before
+from .._derivatives.recorded_reverse import RULES, adjoints_if_reached
+from .._derivatives.tape_walk import Walk
+from .._derivatives.view_layouts import cast, seen_as
+from ._returned import gradient_for, gradients_for
+
+
+def as_tensor(value):
+    """An array of a user's as a tensor on its memory."""
+    if isinstance(value, (np.ndarray, np.floating)):
+        return wrap(np.asarray(value).view())
+    return value
+
+
+class Call:
+    """One call of a Function, as its row holds it; the sweep calls it (`Sweep.run`)."""
+
+    def __init__(self, cls, ctx, args, raw, outputs):
+        self.cls = cls
+        self.ctx = ctx
+        self.is_tensor = [is_tensor(arg) for arg in args]
+        self.needs = ctx.needs_input_grad
+        self.zeros = [(one.shape, one.dtype) if is_tensor(one) else None for one in raw]
+        self.outputs = outputs
+
+    def __str__(self) -> str:
+        return self.cls.__name__
+
+    def places(self, buffer: np.ndarray, parts) -> None:
+        """Remember where in the buffer the results lie."""
+        start = buffer.ctypes.data
+        self.parts = [(part.ctypes.data - start, part.shape, part.dtype) for part in parts]
+
+    def views(self, base: np.ndarray) -> list[np.ndarray]:
+        """The parts of the row's buffer, or of memory like it, that the results are."""
+        if len(self.parts) == 1:
+            return [base]
+        return [np.ndarray(shape, dtype, base, offset) for offset, shape, dtype in self.parts]
+
+    def index_of(self, base: np.ndarray, view) -> int | None:
+        """Which result a view of the buffer is, None if it is another part."""
+        for k, part in zip(self.outputs, self.views(base), strict=True):
+            if rt.same_place(part, base if view is None else view):
+                return k
+        return None
+
+    def operands(self, walk: Walk, number: int) -> list:
+        """For each argument the row and the view that it was; (−1, None) without derivative."""
+        recorded = iter(walk.read(number)[1:])
+        return [next(recorded) if need else (-1, None) for need in self.needs]
+
+    def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
+        """What backward returns for the gradients of all results, checked, for each argument."""
+        given = list(gradients)
+        if self.ctx._materialize:
+            for k, zeros in enumerate(self.zeros):
+                if given[k] is None and zeros is not None:
+                    given[k] = wrap(np.zeros(*zeros))
+        for k in self.outputs:
+            given[k] = None if given[k] is None else cast(given[k], self.zeros[k][1])
+        with self.ctx._at(walk, number):
+            returned = self.cls.backward(self.ctx, *given)
+        name, found = self.cls.__name__, []
+        operands = self.operands(walk, number)
+        for k, one in enumerate(gradients_for(name, returned, len(self.needs))):
+            source, view = operands[k]
+            shape = () if view is None else view.shape
+            dtype = np.dtype(np.float64) if view is None else view.dtype
+            one = gradient_for(name, k, one, self.is_tensor[k], self.needs[k], shape, dtype)
+            found.append(one if source >= 0 else None)
+        return tuple(found)
+
+    def _split(self, parts: list) -> list:
+        """The gradients of all results, None where they have none, from those of the recorded.
+
+        Without materialisation a gradient that is all zero counts as none, unless all are.
+        """
+        gradients: list = [None] * len(self.zeros)
+        for k, part in zip(self.outputs, parts, strict=True):
+            gradients[k] = part
+        if not self.ctx._materialize and len(parts) > 1:
+            zero = [not np.any(value_of(part)) for part in parts]
+            if not all(zero):
+                for k, is_zero in zip(self.outputs, zero, strict=True):
+                    gradients[k] = None if is_zero else gradients[k]
+        return gradients
+
+    def __call__(self, sweep, number: int) -> None:
+        """Pass the adjoint of the row on to its operands, in a sweep."""
+        walk = _walk_of(sweep, number)
+        base = walk.base(number)
+        mirrors = [sweep.mirror(number, view) for view in self.views(base)]
+        before = rt.set_recording(False)
+        try:
+            found = [
+                self.pass_back(
+                    walk, number, self._split([wrap(np.array(m[seed, ...])) for m in mirrors])
+                )
+                for seed in range(sweep.seeds)
+            ]
+        finally:
+            rt.set_recording(before)
+        for k, (source, view) in enumerate(self.operands(walk, number)):
+            given = [one[k] for one in found]
+            if any(one is not None for one in given):
+                tensor = walk.tensor(source, view)
+                zero = np.zeros(tensor.shape, tensor.dtype)
+                seeds = [zero if one is None else np.asarray(value_of(one)) for one in given]
+                sweep.plant(tensor, np.array(seeds))
+
+    def write(self, walk, number: int, adjoint) -> None:
+        """Write the adjoints of the operands as rows."""
+        base = walk.base(number)
+        adjoint = (
+            adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
+        )
+        if len(self.parts) == 1:
+            parts = [adjoint]
+        else:
+            parts = [seen_as(adjoint, base, view) for view in self.views(base)]
+        for (source, view), one in zip(
+            self.operands(walk, number),
+            self.pass_back(walk, number, self._split(parts)),
+            strict=True,
+        ):
+            if one is not None:
+                walk.add(source, view, one)
+
+    def tangent(self, walk, number: int):
+        """The tangent of the row from those of its operands, an axis of directions first."""
+        operands = self.operands(walk, number)
+        tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
+        rows = []
+        for k in range(walk.directions):
+            given = [None if t is None else as_tensor(copy(t[k])) for t in tangents]
+            found = self._push(walk, number, given)
+            rows.append([found[place] for place in self.outputs])
+        columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
+        return joined(walk, number, list(zip(columns, self.views(walk.base(number)), strict=True)))
+
+    def _push(self, walk, number: int, given) -> dict | tuple:
+        """The tangents of the results from those of the arguments, by place."""
+        if not hasattr(self.cls, "jvp"):
+            found = self._transposed(walk, number, given)
+            return found if walk.recorded else {k: wrap(value_of(one)) for k, one in found.items()}
+        with self.ctx._at(walk, number):
+            returned = self.cls.jvp(self.ctx, *given)
+        return returned if isinstance(returned, tuple) else (returned,)
+
+    def _transposed(self, walk, number: int, given) -> dict:
+        """The same without `jvp`: backward is linear in its gradients, and is differentiated."""
+        seeds = {k: tensor(np.zeros(*self.zeros[k]), requires_grad=True) for k in self.outputs}
+        before = rt.set_recording(True)
+        try:
+            returned = self.pass_back(walk, number, map(seeds.get, range(len(self.zeros))))
+            pairs = [(g, t) for g, t in zip(returned, given, strict=True) if g is not None]
+            if not all(is_recorded(gradient) for gradient, _ in pairs):
+                raise NotImplementedError(
+                    f"tapegrad.{self.cls.__name__}: the class has no jvp, which forward mode "
+                    "needs, and backward does not compute with tensors; define jvp(ctx, …) as a "
+                    "staticmethod, or take a reverse derivative: grad, vjp or jacobian"
+                )
+            pairs = [(gradient, t) for gradient, t in pairs if t is not None]
+            roots, tangents = [g for g, _ in pairs], [t for _, t in pairs]
+            found = adjoints_if_reached(roots, tangents, list(seeds.values()))
+        finally:
+            rt.set_recording(before)
+        return {
+            k: wrap(np.zeros(*self.zeros[k])) if one is None else one
+            for k, one in zip(seeds, found, strict=True)
+        }
+
+
+def _walk_of(sweep, number: int) -> Walk:
+    """A walk that finds what the row has read, also where it was written since."""
+    if not sweep.writes:
+        return Walk(())
+    if sweep.before is None:
+        sweep.before = Before(())
+    return sweep.before.at(number)
+
+
+def _call_at(walk, number) -> Call:
+    return object_at(walk.reader.references(number)["what"][0])
+
+
+RULES["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
+    walk, number, adjoint
+)
+TANGENTS["function"] = lambda walk, number: _call_at(walk, number).tangent(walk, number)

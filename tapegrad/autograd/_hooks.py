@@ -1,0 +1,247 @@
+"""Floor 5: what is remembered with a row: hooks, and gradients that a result retains.
+
+A `Watch` lies with the input, or in the store beside the row, and goes with it. The functions in it
+are called by the sweep when it stops at the row (`autograd.engine`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.codegen import layout
+from .._core.tape import store
+from .._core.tape.tape import Reader
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import Leaf, is_recorded, is_tensor, meta_of, value_of, wrap
+
+_numbers = itertools.count()
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove()` takes it away; a context that does so too."""
+
+    def __init__(self, hooks: dict, hook):
+        self.id = next(_numbers)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; again does nothing."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+class Kept:
+    """The gradient that a result retains. It lives as long as its tensor."""
+
+    __slots__ = ("grad", "view", "__weakref__")
+
+    def __init__(self, view):
+        self.grad = None
+        self.view = view  # a weak reference to the array, None for a scalar
+
+
+class Watch:
+    """Hooks and retained gradients of one row, each in the order of registration."""
+
+    __slots__ = ("hooks", "kept", "before", "after", "accumulated", "metadata")
+
+    def __init__(self):
+        self.hooks: dict[int, tuple[Any, Callable]] = {}  # with the view, None for all of it
+        self.kept: list[Callable[[], Kept | None]] = []
+        self.before: dict[int, Callable] = {}  # of the node
+        self.after: dict[int, Callable] = {}
+        self.accumulated: dict[int, Callable] = {}  # of inputs
+        self.metadata: dict = {}
+
+
+def leaf_of(tensor) -> Leaf | None:
+    """What an input has, None for other tensors."""
+    meta = meta_of(tensor) if type(tensor) is rt.Array and tensor._id >= 0 else None
+    return meta if type(meta) is Leaf else None
+
+
+def watch_row(number: int) -> Watch:
+    """The watch of a row that is no input."""
+    slot = number >> layout.ROWS_BITS
+    attached = store.attached.setdefault(slot, {})
+    if number not in attached:
+        attached[number] = store.watched.setdefault(slot, {})[number] = Watch()
+    return attached[number]
+
+
+def forget_row(number: int) -> None:
+    """A watched row is used up: no pass reaches it again, and its hooks are never called."""
+    watch = store.watched.get(number >> layout.ROWS_BITS, {}).pop(number, None)
+    if watch is not None:  # no other thread's pass was first
+        watch.hooks.clear()
+        watch.before.clear()
+        watch.after.clear()
+
+
+def watch_leaf(leaf: Leaf) -> Watch:
+    """The watch of an input."""
+    if leaf.watch is None:
+        leaf.watch = Watch()
+    return leaf.watch
+
+
+def watches() -> list[tuple[int, Watch]]:
+    """All rows that are watched and not used up, inputs not among them."""
+    return [pair for rows in list(store.watched.values()) for pair in list(rows.items())]
+
+
+def version_of(reader: Reader, number: int) -> int:
+    """The row that gave a buffer its present value: the last write into it, or its own."""
+    writes = reader.writes(number)
+    return writes[-1] if writes else number
+
+
+def _watch_version(tensor) -> Watch:
+    return watch_row(version_of(Reader(), tensor._id))
+
+
+def part_of(tensor):
+    """What a tensor is of its row: a view, or None for all of it."""
+    return tensor._array if type(tensor) is rt.Array else None
+
+
+def called(hook, gradient, name="register_hook"):
+    """The gradient that a hook leaves: what it returns, or what it was given."""
+    returned = hook(gradient)
+    return gradient if returned is None else fitting(returned, gradient, hook, name)
+
+
+def fitting(returned, gradient, hook, name):
+    """What a hook has returned, as a tensor like the gradient."""
+    who = getattr(hook, "__name__", type(hook).__name__)
+    value = np.asarray(value_of(returned)) if _is_number(returned) else None
+    if value is None or value.dtype.kind not in "fiub":
+        raise TypeError(
+            f"tapegrad.{name}: the hook {who} returned {type(returned).__name__}; it must return a "
+            "tensor, or None to leave the gradient as it is"
+        )
+    if value.shape != gradient.shape:
+        raise RuntimeError(
+            f"tapegrad.{name}: the hook {who} returned shape {value.shape}, the gradient has "
+            f"{gradient.shape}; they must be equal"
+        )
+    return returned if is_tensor(returned) else wrap(np.array(value, gradient.dtype))
+
+
+def _is_number(value) -> bool:
+    return is_tensor(value) or isinstance(value, (np.ndarray, np.generic, int, float))
+
+
+def _check_callable(name, hook) -> None:
+    if not callable(hook):
+        raise TypeError(
+            f"tapegrad.{name}: the hook has type {type(hook).__name__}; it must be a function of "
+            "the gradient"
+        )
+
+
+def register_hook(self, hook) -> RemovableHandle:
+    """Call `hook(gradient)` in every backward pass that reaches this tensor, before it goes on.
+
+    What it returns, unless None, takes the gradient's place and must have its shape. Hooks of one
+    tensor are called in the order of registration; those of inputs after those of results. The
+    gradient of a view is that of the elements which it shows. Returns a handle with `remove()`.
+    Raises RuntimeError if the tensor does not require grad.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(3.0, requires_grad=True)
+    >>> handle = x.register_hook(lambda gradient: 2 * gradient)
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(12.)
+    >>> handle.remove()
+    """
+    if not is_recorded(self):
+        raise RuntimeError(
+            "tapegrad.register_hook: the tensor does not require grad, so no gradient ever reaches "
+            "it; make it with requires_grad=True"
+        )
+    _check_callable("register_hook", hook)
+    leaf = leaf_of(self)
+    if leaf is not None:
+        return RemovableHandle(watch_leaf(leaf).hooks, (None, hook))
+    return RemovableHandle(_watch_version(self).hooks, (part_of(self), hook))
+
+
+def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
+    """Call `hook(self)` in every backward pass after it has added to `grad` of this input.
+
+    Raises RuntimeError for a tensor that is no input with requires_grad=True.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(3.0, requires_grad=True)
+    >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
+    >>> (x * x).backward()
+    tensor(6.)
+    """
+    _check_callable("register_post_accumulate_grad_hook", hook)
+    leaf = leaf_of(self)
+    if leaf is None:
+        raise RuntimeError(
+            "tapegrad.register_post_accumulate_grad_hook: the tensor is no input made with "
+            "requires_grad=True, so nothing is added to its grad; use register_hook"
+        )
+    return RemovableHandle(watch_leaf(leaf).accumulated, hook)
+
+
+def kept_of(tensor) -> Kept | None:
+    """What a result retains, None if it does not."""
+    if type(tensor) is rt.Array:
+        meta = meta_of(tensor)
+        return meta if type(meta) is Kept else None
+    watch = store.attached.get(tensor._id >> layout.ROWS_BITS, {}).get(tensor._id)
+    return watch.kept[0]() if watch and watch.kept else None
+
+
+def retain_grad(self) -> None:
+    """Let backward passes add to `grad` of this result as they do for inputs.
+
+    Raises RuntimeError if the tensor does not require grad; does nothing for an input.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor(3.0, requires_grad=True)
+    >>> y = x * x
+    >>> y.retain_grad()
+    >>> (2 * y).backward()
+    >>> y.grad
+    tensor(2.)
+    """
+    if not is_recorded(self):
+        raise RuntimeError(
+            "tapegrad.retain_grad: the tensor does not require grad, there is no gradient to "
+            "retain; make it with requires_grad=True"
+        )
+    if leaf_of(self) is not None or kept_of(self) is not None:
+        return
+    if type(self) is rt.Array:
+        kept = self._meta = Kept(weakref.ref(self._array))
+        watch_row(self._id).kept.append(weakref.ref(kept))
+    else:
+        kept = Kept(None)
+        watch_row(self._id).kept.append(lambda: kept)
+
+
+METHODS: dict[str, Any] = {
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+    "retain_grad": retain_grad,
+    "retains_grad": property(lambda self: is_recorded(self) and kept_of(self) is not None),
+}
+for _name, _method in METHODS.items():
+    setattr(rt.Tensor, _name, _method)

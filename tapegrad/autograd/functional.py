@@ -1,0 +1,293 @@
+"""Floor 6: PyTorch's `torch.autograd.functional`: derivatives of functions of several tensors.
+
+Names, signatures and shapes are PyTorch's. Inputs are a tensor or a tuple of tensors (arrays and
+numbers too), and so are results: tensors, nested in tuples where inputs or outputs are tuples. With
+`create_graph` the results can be differentiated with respect to the inputs that require grad; else
+they are detached. With `strict` an error says which output or derivative does not depend on which
+input; otherwise it is zero. What PyTorch does not support together is supported here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
+from .._core.tensor.trace import refuse
+from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
+from .._derivatives.inputs import Inputs
+from .._derivatives.recorded_reverse import reached, recorded_adjoints
+from .._transforms.gradients import pulled, pushed
+from .._transforms.jacobians import columns_of, rows_of
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+_STRATEGIES = ("forward-mode", "reverse-mode")
+
+
+class _Call:
+    """A function called with its inputs recorded: what it returned, and how results are given."""
+
+    def __init__(self, name, func, inputs, create_graph, strict):
+        self.name, self.create_graph, self.strict = name, create_graph, strict
+        self.many, given = self.tensors("inputs", inputs)
+        if not create_graph:
+            refuse(f"autograd.functional.{name} detaches its results; use create_graph=True")
+            given = tuple(wrap(np.array(value_of(x))) for x in given)
+        self.inputs = Inputs(f"autograd.functional.{name}", given, tuple(range(len(given))))
+        self.outputs_many, self.outs = self.tensors(
+            "outputs of the function", func(*self.inputs.args)
+        )
+
+    def error(self, kind, text):
+        return kind(f"tapegrad.autograd.functional.{self.name}: {text}")
+
+    def tensors(self, what, given):
+        """Whether a tuple is given, and its tensors."""
+        many = isinstance(given, tuple)
+        for k, value in enumerate(given if many else (given,)):
+            if not is_tensor(value) and not isinstance(value, (np.ndarray, np.number, float, int)):
+                place = f"the value at index {k}" if many else "it"
+                raise self.error(
+                    TypeError,
+                    f"the {what} must be a tensor or a tuple of tensors; {place} has type "
+                    f"{type(value).__name__}",
+                )
+        return many, tuple(map(unlisted, given if many else (given,)))
+
+    def vector(self, v, like, many, whose):
+        """The vector that a matrix is multiplied by: one tensor for each of `like`."""
+        if v is None:
+            if len(like) != 1 or np.size(value_of(like[0])) != 1:
+                raise self.error(
+                    RuntimeError,
+                    f"v can be None only for a function with a single {whose} of a single "
+                    "element; pass v= of its shape",
+                )
+            return [np.ones(shape_of(like[0]))]
+        _, v = self.tensors("entries of v", v)
+        if len(v) != len(like):
+            raise self.error(
+                RuntimeError,
+                f"v has {len(v)} entries; it needs one for each {whose}, which are {len(like)}",
+            )
+        for k, (one, other) in enumerate(zip(v, like, strict=True)):
+            if shape_of(one) != shape_of(other):
+                entry = f"entry {k} of v" if many else "v"
+                raise self.error(
+                    RuntimeError,
+                    f"{entry} has shape {shape_of(one)}, the {whose} {shape_of(other)}; they must "
+                    "be equal",
+                )
+        return list(v) if self.create_graph else [value_of(one) for one in v]
+
+    def check_dependence(self, results, what, inputs=True, pairs=False):
+        """In strict mode: each result depends on some input, or in `pairs` on each of them.
+
+        With `inputs` each input must have a result that depends on it.
+        """
+        if not self.strict:
+            return
+        table = np.array([reached(result, self.inputs.tensors) for result in results])
+        for k, row in enumerate(table):
+            if not row.any() or (pairs and not row.all()):
+                input = np.flatnonzero(~row)[0]
+                raise self.error(
+                    RuntimeError,
+                    f"{what} {k} is independent of input {input}, which strict=True does not allow",
+                )
+        if inputs and not table.any(0).all():
+            raise self.error(
+                RuntimeError,
+                f"every {what} is independent of input {np.flatnonzero(~table.any(0))[0]}, which "
+                "strict=True does not allow",
+            )
+
+    def scalar_gradient(self):
+        """The gradient of the only result, recorded."""
+        if self.outputs_many or np.size(value_of(self.outs[0])) != 1:
+            shapes = [shape_of(out) for out in self.outs]
+            raise self.error(
+                RuntimeError,
+                f"the function returned shapes {shapes}; it must return a single tensor with a "
+                "single element",
+            )
+        (out,) = self.outs
+        seeds = [np.ones(shape_of(out))]
+        outs = [out] if is_recorded(out) else []
+        return recorded_adjoints(outs, seeds[: len(outs)], self.inputs.tensors)
+
+    def result(self, value):
+        """A result as PyTorch gives it: a tensor, detached unless a graph is wanted."""
+        if self.create_graph and is_tensor(value):
+            return value
+        return wrap(np.array(value_of(value)))
+
+    def results(self, values, many):
+        """Results in a tuple if what they belong to came in one."""
+        made = tuple(self.result(value) for value in values)
+        return made if many else made[0]
+
+    def value(self):
+        return self.results(self.outs, self.outputs_many)
+
+
+def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    """The outputs of `func`, and v times its Jacobian.
+
+    v is like the outputs, the product like the inputs; `v` may be left out for an output of one
+    element. One reverse sweep. Raises TypeError for what is no tensor, RuntimeError for a v that
+    does not fit.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0])
+    >>> tg.autograd.functional.vjp(lambda x: x**2, x, tg.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    with rt.recording():
+        call = _Call("vjp", func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
+        v = call.vector(v, call.outs, call.outputs_many, "output")
+        found = pulled(call.outs, call.inputs, v, create_graph)
+        if create_graph:
+            call.check_dependence(found, "the product by input", inputs=False)
+        return call.value(), call.results(found, call.many)
+
+
+def jvp(func, inputs, v=None, create_graph=False, strict=False):
+    """The outputs of `func`, and its Jacobian times v.
+
+    v is like the inputs, the product like the outputs; `v` may be left out for an input of one
+    element. One walk forwards. Raises as `vjp`.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0])
+    >>> tg.autograd.functional.jvp(lambda x: x**2, x, tg.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    with rt.recording():
+        call = _Call("jvp", func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
+        v = call.vector(v, call.inputs.tensors, call.many, "input")
+        seeds = [_direction(one, x) for one, x in zip(v, call.inputs.tensors, strict=True)]
+        found = [tangent[0] for tangent in pushed(call.outs, call.inputs, seeds, create_graph)]
+        if create_graph:
+            call.check_dependence(found, "the product of output", inputs=False)
+        return call.value(), call.results(found, call.outputs_many)
+
+
+def _direction(v, x):
+    """A tangent with an axis of one direction first."""
+    v = v if is_tensor(v) else np.asarray(v, x.dtype)
+    return v.reshape(1, *x.shape)
+
+
+def jacobian(
+    func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
+):
+    """The Jacobian of each output by each input, of shape (*output, *input).
+
+    For tuples of outputs and of inputs a tuple of tuples, outputs outside. Rows are always computed
+    several at a time, so `vectorize` changes nothing. `strategy="forward-mode"` takes a direction
+    for each element of the inputs, all at once: for more outputs than inputs. Raises as `vjp`, and
+    ValueError for an unknown strategy.
+
+    >>> import tapegrad as tg
+    >>> tg.autograd.functional.jacobian(lambda x, y: x * y, (tg.tensor(2.0), tg.tensor(3.0)))
+    (tensor(3.), tensor(2.))
+    """
+    if strategy not in _STRATEGIES:
+        raise ValueError(
+            f"tapegrad.autograd.functional.jacobian: strategy is {strategy!r}; it must be one of "
+            f"{' and '.join(map(repr, _STRATEGIES))}"
+        )
+    with rt.recording():
+        return _jacobian("jacobian", func, inputs, create_graph, strict, strategy)
+
+
+def _jacobian(name, func, inputs, create_graph, strict, strategy):
+    what = "output" if name == "jacobian" else "the gradient by input"
+    call = _Call(name, func, inputs, create_graph, strict)
+    call.check_dependence(call.outs, what, pairs=True)
+    if strategy == "forward-mode":
+        blocks = columns_of(call.outs, call.inputs, create_graph)
+    else:
+        blocks = [rows_of(out, call.inputs, create_graph) for out in call.outs]
+    if create_graph:
+        for row in blocks:
+            call.check_dependence(row, "the Jacobian by input", inputs=False)
+    found = tuple(call.results(row, call.many) for row in blocks)
+    return found if call.outputs_many else found[0]
+
+
+def hessian(
+    func,
+    inputs,
+    create_graph=False,
+    strict=False,
+    vectorize=False,
+    outer_jacobian_strategy="reverse-mode",
+):
+    """The matrix of second derivatives of a function of one element, of shape (*input, *input).
+
+    For a tuple of inputs a tuple of tuples. Arguments as in `jacobian`; the outer strategy says how
+    the gradient is differentiated. Raises RuntimeError for more outputs or elements than one.
+
+    >>> import tapegrad as tg
+    >>> tg.autograd.functional.hessian(lambda x: (x**3).sum(), tg.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    if outer_jacobian_strategy not in _STRATEGIES:
+        raise ValueError(
+            "tapegrad.autograd.functional.hessian: outer_jacobian_strategy is "
+            f"{outer_jacobian_strategy!r}; it must be one of "
+            f"{' and '.join(map(repr, _STRATEGIES))}"
+        )
+
+    def gradient(*tensors):
+        call = _Call("hessian", func, tensors if many else tensors[0], True, strict)
+        return call.results(call.scalar_gradient(), many)
+
+    many = isinstance(inputs, tuple)
+    with rt.recording():
+        return _jacobian("hessian", gradient, inputs, create_graph, strict, outer_jacobian_strategy)
+
+
+def vhp(func, inputs, v=None, create_graph=False, strict=False):
+    """The output of `func`, one element, and v times the matrix of its second derivatives.
+
+    v and the product are like the inputs. A gradient of a gradient: it costs a few gradients.
+    Raises as `vjp` and `hessian`.
+
+    >>> import tapegrad as tg
+    >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+    >>> tg.autograd.functional.vhp(lambda x: (x**3).sum(), x, v)
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    return _product("vhp", func, inputs, v, create_graph, strict)
+
+
+def hvp(func, inputs, v=None, create_graph=False, strict=False):
+    """The output of `func`, one element, and the matrix of its second derivatives times v.
+
+    The matrix is symmetric, so this is `vhp`; PyTorch's needs more sweeps for it.
+
+    >>> import tapegrad as tg
+    >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
+    >>> tg.autograd.functional.hvp(lambda x: (x**3).sum(), x, v)
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    return _product("hvp", func, inputs, v, create_graph, strict)
+
+
+def _product(name, func, inputs, v, create_graph, strict):
+    with rt.recording():
+        call = _Call(name, func, inputs, create_graph, strict)
+        call.check_dependence(call.outs, "output")
+        v = call.vector(v, call.inputs.tensors, call.many, "input")
+        gradient = call.scalar_gradient()
+        call.check_dependence(gradient, "the gradient by input")
+        found = pulled(gradient, call.inputs, v, create_graph)
+        if create_graph:
+            call.check_dependence(found, "the product by input", inputs=False)
+        return call.value(), call.results(found, call.many)

@@ -1,0 +1,214 @@
+"""What a profile found, under PyTorch's names: events, averages, the table, the trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..._core.tensor.row_listeners import Place
+from ._advice import Advice
+
+
+@dataclasses.dataclass
+class FunctionEvent:
+    """One call of an operation, or one row of a reverse sweep. Times are in microseconds.
+
+    `cpu_time_total` is the whole call, `self_cpu_time_total` without the operations inside it;
+    `cpu_memory_usage` and `self_cpu_memory_usage` are bytes in the same way. `place` is the user's
+    (file, line, function), `thread` the thread's number.
+    """
+
+    name: str
+    start: float
+    cpu_time_total: float
+    self_cpu_time_total: float
+    cpu_memory_usage: int
+    self_cpu_memory_usage: int
+    place: Place
+    input_shapes: tuple
+    thread: int
+    is_reverse: bool
+
+
+@dataclasses.dataclass
+class FunctionEventAvg:
+    """The sums over events of one name; `cpu_time` is the average. Times are in microseconds."""
+
+    key: str
+    input_shapes: tuple = ()
+    stack: tuple = ()
+    count: int = 0
+    cpu_time_total: float = 0.0
+    self_cpu_time_total: float = 0.0
+    cpu_memory_usage: int = 0
+    self_cpu_memory_usage: int = 0
+    is_reverse: bool = False
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def self_cpu_time(self) -> float:
+        """The average without the operations inside."""
+        return self.self_cpu_time_total / self.count if self.count else 0.0
+
+    def add(self, event: FunctionEvent) -> None:
+        self.count += 1
+        self.cpu_time_total += event.cpu_time_total
+        self.self_cpu_time_total += event.self_cpu_time_total
+        self.cpu_memory_usage += event.cpu_memory_usage
+        self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.is_reverse = event.is_reverse
+
+
+#: What a table can be sorted by.
+SORTS = (
+    "cpu_time",
+    "cpu_time_total",
+    "self_cpu_time",
+    "self_cpu_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "count",
+)
+
+
+class EventList(list):
+    """Events, or their averages, in a list that prints as a table; `advice` goes with it."""
+
+    def __init__(self, items: Iterable = (), advice: Iterable[Advice] = ()):
+        super().__init__(items)
+        self.advice = list(advice)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return sum(item.self_cpu_time_total for item in self)
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+    ) -> EventList:
+        """Sums over events of the same name: and shapes, and line if `group_by_stack_n` is 1."""
+        found: dict[tuple, FunctionEventAvg] = {}
+        for event in self:
+            shapes = event.input_shapes if group_by_input_shape else ()
+            stack = (event.place,) if group_by_stack_n > 0 else ()
+            key = event.name, shapes, stack
+            if key not in found:
+                found[key] = FunctionEventAvg(*key)
+            found[key].add(event)
+        return EventList(found.values(), self.advice)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sums over everything, as one row; its total is that of the parts."""
+        total = FunctionEventAvg("Total")
+        for event in self:
+            total.count += getattr(event, "count", 1)
+            total.self_cpu_time_total += event.self_cpu_time_total
+            total.self_cpu_memory_usage += event.self_cpu_memory_usage
+        total.cpu_time_total = total.self_cpu_time_total
+        total.cpu_memory_usage = total.self_cpu_memory_usage
+        return total
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_name_column_width: int = 55,
+        header: str | None = None,
+    ) -> str:
+        """Averages as text, the greatest first if `sort_by` names a column; then the advice.
+
+        `row_limit` is how many rows and pieces of advice there are at most, −1 for all. Raises
+        ValueError for a column that is not known.
+        """
+        if sort_by is not None and sort_by not in SORTS:
+            raise ValueError(
+                f"tapegrad.profiler.table: sort_by is {sort_by!r}; it must be one of "
+                f"{', '.join(SORTS)}"
+            )
+        rows = list(self if self and isinstance(self[0], FunctionEventAvg) else self.key_averages())
+        if sort_by is not None:
+            rows.sort(key=lambda row: -getattr(row, sort_by))
+        limit = row_limit if row_limit >= 0 else None
+        total = self.self_cpu_time_total
+        text = _text(rows[:limit], total, max_name_column_width)
+        end = f"Self CPU time total: {_time(total)}"
+        advice = [f"  {one.kind:6s} {one}" for one in self.advice[:limit]]
+        parts = [header] if header else []
+        parts += [text, end, *(["", "Where the tape grew for nothing:", *advice] if advice else [])]
+        return "\n".join(parts) + "\n"
+
+    __str__ = table
+
+    def export_chrome_trace(self, path: str | os.PathLike) -> None:
+        """Write the events as JSON that chrome://tracing and Perfetto read."""
+        entries = [_trace_entry(event, os.getpid()) for event in self]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
+
+
+def _trace_entry(event: FunctionEvent, process: int) -> dict[str, Any]:
+    file, line, function = event.place
+    return {
+        "name": event.name,
+        "cat": "reverse" if event.is_reverse else "forward",
+        "ph": "X",
+        "ts": event.start,
+        "dur": event.cpu_time_total,
+        "pid": process,
+        "tid": event.thread,
+        "args": {"bytes": event.cpu_memory_usage, "line": f"{file}:{line} in {function}"},
+    }
+
+
+def _time(microseconds: float) -> str:
+    for unit, size in (("s", 1e6), ("ms", 1e3)):
+        if microseconds >= size:
+            return f"{microseconds / size:.3f}{unit}"
+    return f"{microseconds:.3f}us"
+
+
+def _size(nbytes: float) -> str:
+    for unit, size in (("Gb", 1 << 30), ("Mb", 1 << 20), ("Kb", 1 << 10)):
+        if nbytes >= size:
+            return f"{nbytes / size:.2f} {unit}"
+    return f"{nbytes:.0f} b"
+
+
+def _stack_text(row: FunctionEventAvg) -> str:
+    return " ".join(f"{os.path.basename(file)}:{line}" for file, line, _ in row.stack)
+
+
+_COLUMNS: dict[str, Callable[[FunctionEventAvg, float], str]] = {
+    "Self CPU %": lambda row, total: f"{100 * row.self_cpu_time_total / (total or 1):.2f}%",
+    "Self CPU": lambda row, _: _time(row.self_cpu_time_total),
+    "CPU total %": lambda row, total: f"{100 * row.cpu_time_total / (total or 1):.2f}%",
+    "CPU total": lambda row, _: _time(row.cpu_time_total),
+    "CPU time avg": lambda row, _: _time(row.cpu_time),
+    "Bytes": lambda row, _: _size(row.cpu_memory_usage),
+    "# of Calls": lambda row, _: str(row.count),
+    "Input Shapes": lambda row, _: str(list(map(list, row.input_shapes))),
+    "Source Location": lambda row, _: _stack_text(row),
+}
+
+
+def _text(rows: list[FunctionEventAvg], total: float, widest: int) -> str:
+    columns = dict(_COLUMNS)
+    if not any(row.input_shapes for row in rows):
+        del columns["Input Shapes"]
+    if not any(row.stack for row in rows):
+        del columns["Source Location"]
+    names = [row.key if len(row.key) <= widest else row.key[: widest - 3] + "..." for row in rows]
+    cells = [["Name", *names]]
+    cells += [[title, *[show(row, total) for row in rows]] for title, show in columns.items()]
+    widths = [max(map(len, column)) for column in cells]
+    rule = "  ".join("-" * width for width in widths)
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in zip(*cells, strict=True)
+    ]
+    return "\n".join([rule, lines[0], rule, *lines[1:], rule])

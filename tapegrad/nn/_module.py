@@ -1,0 +1,318 @@
+"""Floor 7: `Module`, which knows the parameters, buffers and modules assigned to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._core.tensor.values import array_of, is_tensor
+from ..autograd import no_grad
+from ._parameter import Parameter
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict(…, strict=False)` could not match."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not any(self):
+            return "<All keys matched successfully>"
+        return "IncompatibleKeys(missing_keys={}, unexpected_keys={})".format(*self)
+
+
+class Module:
+    """The base of layers and networks: assign parameters and modules, and define `forward`.
+
+    Attributes that are `Parameter` or `Module` are registered under their names; `register_buffer`
+    registers tensors that are kept but not trained. Names and meanings are PyTorch's.
+
+    >>> from tapegrad import nn
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(2, 3)
+    ...         self.scale = nn.Parameter(1.0)
+    ...     def forward(self, x):
+    ...         return self.scale * self.hidden(x)
+    >>> [name for name, _ in Net().named_parameters()]
+    ['scale', 'hidden.weight', 'hidden.bias']
+    >>> Net()
+    Net(
+      (hidden): Linear(in_features=2, out_features=3, bias=True)
+    )
+    """
+
+    training: bool
+
+    def __init__(self):
+        for name in ("_parameters", "_buffers", "_modules"):
+            object.__setattr__(self, name, {})
+        object.__setattr__(self, "_transient", set())
+        object.__setattr__(self, "training", True)
+
+    def __call__(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        """What a call of the module computes; each module defines its own."""
+        raise NotImplementedError(f"tapegrad.nn: {type(self).__name__} defines no forward()")
+
+    # --- attributes -------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value) -> None:
+        if isinstance(value, Parameter):
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            self.register_module(name, value)
+        elif name in self.__dict__.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(
+                    f"tapegrad.nn: {type(value).__name__} assigned to the parameter {name!r}; "
+                    "assign an nn.Parameter or None"
+                )
+            self._parameters[name] = None
+        elif name in self.__dict__.get("_modules", ()) and value is None:
+            self._modules[name] = None
+        elif name in self.__dict__.get("_buffers", ()):
+            self.register_buffer(name, value, name not in self._transient)
+        else:
+            self._forget(name)
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__.get(kind, ()):
+                return self.__dict__[kind][name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        if not self._forget(name):
+            object.__delattr__(self, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
+
+    def _forget(self, name: str) -> bool:
+        """Remove what is registered under a name; whether something was."""
+        kinds = [self.__dict__.get(k, {}) for k in ("_parameters", "_buffers", "_modules")]
+        found = [kind.pop(name) for kind in kinds if name in kind]
+        self.__dict__.get("_transient", set()).discard(name)
+        return bool(found)
+
+    def _register(self, kind: str, name: str, value) -> None:
+        if kind not in self.__dict__:
+            raise AttributeError(
+                f"tapegrad.nn: {name!r} is assigned before Module.__init__(); call "
+                f"super().__init__() first in {type(self).__name__}.__init__"
+            )
+        if not isinstance(name, str) or not name or "." in name:
+            raise ValueError(f"tapegrad.nn: the name {name!r} must be a string without a dot")
+        registered = self.__dict__[kind]
+        if name not in registered:
+            if not self._forget(name):
+                self.__dict__.pop(name, None)
+            if hasattr(type(self), name):
+                raise KeyError(
+                    f"tapegrad.nn: {type(self).__name__} has an attribute {name!r} of its class; "
+                    "take another name"
+                )
+        registered[name] = value
+
+    def register_parameter(self, name: str, param) -> None:
+        """Make a parameter, or None for one that is absent, an attribute."""
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"tapegrad.nn: the parameter {name!r} is a {type(param).__name__}; make it with "
+                "nn.Parameter"
+            )
+        self._register("_parameters", name, param)
+
+    def register_buffer(self, name: str, tensor, persistent: bool = True) -> None:
+        """Make a tensor that is not trained an attribute, in `state_dict` if persistent."""
+        if tensor is not None and not is_tensor(tensor):
+            raise TypeError(
+                f"tapegrad.nn: the buffer {name!r} is a {type(tensor).__name__}; make it a tensor "
+                "with tg.tensor"
+            )
+        self._register("_buffers", name, tensor)
+        (self._transient.discard if persistent else self._transient.add)(name)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Make a module an attribute; its name need not be an identifier."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(
+                f"tapegrad.nn: the module {name!r} is a {type(module).__name__}; it must be an "
+                "nn.Module"
+            )
+        self._register("_modules", name, module)
+
+    add_module = register_module
+
+    # --- what it consists of ------------------------------------------------------------------
+
+    def named_modules(
+        self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all inside it, each once, with names like "features.0"."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                inner = f"{prefix}.{name}" if prefix else name
+                yield from module.named_modules(memo, inner, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside it, each once."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly inside this one, each once, with their names."""
+        seen: set = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly inside this one, each once."""
+        return (module for _, module in self.named_children())
+
+    def _members(self, kind: str, prefix: str, recurse: bool, once: bool):
+        """Tensors of a kind with their full names."""
+        seen: set[int] = set()
+        owners = self.named_modules(None, prefix, once) if recurse else [(prefix, self)]
+        for place, module in owners:
+            for name, value in module.__dict__[kind].items():
+                if value is None or (once and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                yield (f"{place}.{name}" if place else name), value
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """All parameters with names like "features.0.weight"; shared ones once."""
+        return self._members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Any]:
+        """All parameters, shared ones once."""
+        return (value for _, value in self.named_parameters("", recurse))
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Any]]:
+        """All buffers with names like "norm.running_mean"; shared ones once."""
+        return self._members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+        """All buffers, shared ones once."""
+        return (value for _, value in self.named_buffers("", recurse))
+
+    # --- state --------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """Parameters and persistent buffers by full name, in PyTorch's order."""
+        found = {}
+        for place, module in self.named_modules(remove_duplicate=False):
+            kept = {k: b for k, b in module._buffers.items() if k not in module._transient}
+            for name, value in (*module._parameters.items(), *kept.items()):
+                if value is not None:
+                    found[f"{place}.{name}" if place else name] = value
+        return found
+
+    def state_dict(self, prefix: str = "") -> dict[str, np.ndarray]:
+        """Copies of all parameters and persistent buffers as NumPy arrays, by name.
+
+        `np.savez(path, **module.state_dict())` writes them to a file, `np.load(path)` reads it.
+        """
+        return {prefix + name: array_of(value).copy() for name, value in self._state().items()}
+
+    def load_state_dict(self, state_dict: Mapping, strict: bool = True) -> IncompatibleKeys:
+        """Copy arrays or tensors into the parameters and buffers of the same names.
+
+        Raises RuntimeError, and changes nothing, if a shape differs or, when `strict`, a name is
+        missing or unexpected. Returns the missing and the unexpected names.
+        """
+        state = self._state()
+        arrays = {name: np.asarray(array_of(state_dict[name])) for name in state_dict.keys()}
+        missing = [name for name in state if name not in arrays]
+        unexpected = [name for name in arrays if name not in state]
+        problems = [
+            f"{name}: the shape is {arrays[name].shape} in state_dict, {value.shape} in the module"
+            for name, value in state.items()
+            if name in arrays and arrays[name].shape != value.shape
+        ]
+        if strict and missing:
+            problems.append(f"missing in state_dict: {', '.join(missing)}")
+        if strict and unexpected:
+            problems.append(f"unexpected in state_dict: {', '.join(unexpected)}")
+        if problems:
+            listed = "\n    ".join(problems)
+            raise RuntimeError(
+                f"tapegrad.load_state_dict: the state does not fit {type(self).__name__}; give one "
+                f"saved from the same architecture:\n    {listed}"
+            )
+        with no_grad():
+            for name in state.keys() & arrays.keys():
+                state[name][...] = arrays[name]
+        return IncompatibleKeys(missing, unexpected)
+
+    # --- modes --------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Module:
+        """Switch this module and all inside it to training, where dropout and the like differ."""
+        for module in self.modules():
+            object.__setattr__(module, "training", bool(mode))
+        return self
+
+    def eval(self) -> Module:
+        """Switch this module and all inside it to evaluation: `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Let all parameters require grad, or not."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters, or fill them with zeros."""
+        for parameter in self.parameters():
+            clear_grad(parameter, set_to_none)
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        """Call `fn` with every module inside this one, and last with this one."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # --- text ---------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What stands in the parentheses of `repr`."""
+        return ""
+
+    def __repr__(self) -> str:
+        name, extra = type(self).__name__, self.extra_repr()
+        if not self._modules:
+            return f"{name}({extra})"
+        lines = extra.split("\n") if extra else []
+        for key, module in self._modules.items():
+            lines += f"({key}): {module!r}".split("\n")
+        return "\n  ".join([f"{name}(", *lines]) + "\n)"
+
+
+def clear_grad(parameter, set_to_none: bool) -> None:
+    """Drop a gradient, or fill it with zeros."""
+    if parameter.grad is not None:
+        empty = None if set_to_none else np.zeros(parameter.shape, parameter.dtype)
+        parameter.grad = empty

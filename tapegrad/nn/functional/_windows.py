@@ -1,0 +1,248 @@
+"""Floor 7: convolution and pooling, on windows that are views of the padded image.
+
+A view costs nothing in reverse: an element that lies in many windows collects its adjoint from all
+of them in its one place.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..._core.operations.shapes import sliding_window_view
+from ..._core.tensor.trace import steered
+from ..._core.tensor.values import array_of
+
+Pair = tuple[int, int]
+
+
+def pair(name: str, argument: str, value, least: int = 1) -> Pair:
+    """A number as two, or two; each an integer of at least `least`."""
+    both = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in both)
+    if len(both) != 2 or not whole or min(both) < least:
+        raise ValueError(
+            f"tapegrad.{name}: {argument} is {value!r}; it must be an integer of at least {least}, "
+            "or two of them"
+        )
+    return both
+
+
+def padded(input, ends, mode="constant", **options):
+    """An image with cells added at its ends, ((top, bottom), (left, right))."""
+    if not any(map(any, ends)):
+        return input
+    before = [(0, 0)] * (len(np.shape(input)) - 2)
+    return np.pad(input, [*before, *ends], mode, **options)
+
+
+def check_fits(name: str, size, kernel: Pair, dilation: Pair) -> None:
+    """Refuse a kernel that reaches farther than the image with its padding."""
+    down, right = (d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+    if size[0] < down or size[1] < right:
+        raise ValueError(
+            f"tapegrad.{name}: the input with its padding is {size[0]} by {size[1]}, the kernel "
+            f"spans {down} by {right}; it must fit"
+        )
+
+
+def windows(input, kernel: Pair, stride: Pair, dilation: Pair):
+    """All windows of the last two axes, (…, H, W, height, width); a view."""
+    span = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    (down, right), (apart, across) = stride, dilation
+    every = sliding_window_view(input, span, (-2, -1))
+    return every[..., ::down, ::right, ::apart, ::across]
+
+
+def cells(input, kernel: Pair, stride: Pair, dilation: Pair = (1, 1)) -> list:
+    """The first cells of all windows, the second ones, …; views."""
+    seen = windows(input, kernel, stride, dilation)
+    return [seen[..., i, j] for i, j in np.ndindex(kernel)]
+
+
+def check_image(name: str, input) -> tuple[int, ...]:
+    """The shape of one image or a batch of them."""
+    shape = np.shape(input)
+    if len(shape) not in (3, 4):
+        raise ValueError(
+            f"tapegrad.{name}: the input has shape {shape}; it must be (N, C, H, W) or (C, H, W)"
+        )
+    return shape
+
+
+# --- convolution ------------------------------------------------------------------------------
+
+
+def ends_of(name: str, padding, kernel, stride, dilation) -> tuple[Pair, ...]:
+    """How many cells are added at the ends of the two axes, from a padding of PyTorch's."""
+    if padding == "valid":
+        return ((0, 0), (0, 0))
+    if padding != "same":
+        return tuple((p, p) for p in pair(name, "padding", padding, 0))
+    if stride != (1, 1):
+        raise ValueError(
+            f"tapegrad.{name}: padding='same' with stride {stride}; it needs a stride of 1"
+        )
+    extra = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+    return tuple((n // 2, n - n // 2) for n in extra)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlation of (N, C, H, W) or (C, H, W) with weight (out, C / groups, height, width).
+
+    `stride`, `padding` and `dilation` are numbers or pairs, `padding` also "valid" or "same". One
+    product of matrices per image and group. Raises ValueError, with the shapes, when they do not
+    fit.
+
+    >>> import tapegrad as tg
+    >>> x = tg.arange(9.0).reshape(1, 1, 3, 3)
+    >>> tg.nn.functional.conv2d(x, tg.ones((1, 1, 2, 2)))
+    tensor([[[[ 8., 12.],
+              [20., 24.]]]])
+    """
+    shape, kernel = check_image("conv2d", input), np.shape(weight)
+    _check_channels(shape, kernel, np.shape(bias) if bias is not None else None, groups)
+    stride, dilation = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
+    ends = ends_of("conv2d", padding, kernel[2:], stride, dilation)
+    images = 1 if len(shape) == 3 else shape[0]
+    image = np.reshape(input, (images, groups, kernel[1], *shape[-2:]))
+    image = padded(image, ends)
+    check_fits("conv2d", np.shape(image)[-2:], kernel[2:], dilation)
+    seen = windows(image, kernel[2:], stride, dilation)
+    weights = np.reshape(weight, (groups, kernel[0] // groups, *kernel[1:]))
+    weights = np.broadcast_to(weights, (images, *np.shape(weights)))
+    out = np.einsum("ngocij,ngchwij->ngohw", weights, seen)
+    out = np.reshape(out, (*shape[:-3], kernel[0], *np.shape(out)[-2:]))
+    return out if bias is None else out + np.reshape(bias, (-1, 1, 1))
+
+
+def _check_channels(shape, kernel, bias, groups) -> None:
+    fits = len(kernel) == 4 and groups >= 1
+    if not fits or shape[-3] != kernel[1] * groups or kernel[0] % groups:
+        raise ValueError(
+            f"tapegrad.conv2d: the input has shape {shape}, the weight {kernel}, with groups="
+            f"{groups}; the weight must be (out, C / groups, height, width), out divisible by "
+            "groups"
+        )
+    if bias not in (None, kernel[:1]):
+        raise ValueError(
+            f"tapegrad.conv2d: the bias has shape {bias}; it must have one element for each of "
+            f"{kernel[0]} output channels"
+        )
+
+
+# --- pooling ----------------------------------------------------------------------------------
+
+
+class _Pool:
+    """Where the windows of a pooling lie."""
+
+    def __init__(self, name, input, kernel, stride, padding, dilation, ceil_mode):
+        self.size = check_image(name, input)[-2:]
+        self.kernel = pair(name, "kernel_size", kernel)
+        self.stride = self.kernel if stride is None else pair(name, "stride", stride)
+        self.padding = pair(name, "padding", padding, 0)
+        self.dilation = pair(name, "dilation", dilation)
+        if any(2 * p > k for p, k in zip(self.padding, self.kernel, strict=True)):
+            raise ValueError(
+                f"tapegrad.{name}: padding is {padding}; it must be at most half of kernel_size "
+                f"{kernel}"
+            )
+        lines = zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True)
+        self.ends = [_ends(*line, ceil_mode) for line in lines]
+        size = [n + sum(ends) for n, ends in zip(self.size, self.ends, strict=True)]
+        check_fits(name, size, self.kernel, self.dilation)
+
+    def first_of(self, values, wanted) -> np.ndarray:
+        """Position in its image of each window's first cell whose value is the one wanted."""
+        places = np.arange(self.size[0] * self.size[1]).reshape(self.size)
+        places = padded(places, self.ends, constant_values=-1)
+        places = np.stack(cells(places, self.kernel, self.stride, self.dilation))
+        before, found = np.zeros(wanted.shape, np.int32), np.zeros(wanted.shape, bool)
+        for value, place in zip(values, places, strict=True):
+            found |= ((value == wanted) | np.isnan(value)) & (place >= 0)
+            before += ~found
+        count = places[0].size
+        return np.take(places, before * count + np.arange(count).reshape(places[0].shape))
+
+    def largest(self, array) -> np.ndarray:
+        """Position in all images of each window's first cell of those with the largest value."""
+        array = array if array.dtype.kind == "f" else array.astype(np.float64)
+        image = padded(array, self.ends, constant_values=-np.inf)
+        values = cells(image, self.kernel, self.stride, self.dilation)
+        picked = self.first_of(values, functools.reduce(np.maximum, values))
+        images = np.arange(int(np.prod(array.shape[:-2]))).reshape(*array.shape[:-2], 1, 1)
+        return picked + images * (self.size[0] * self.size[1])
+
+    def counts(self, include_pad: bool) -> np.ndarray:
+        """How many cells of each window count: those added by ceil_mode never do."""
+        along = []
+        lines = zip(self.size, self.kernel, self.stride, self.padding, self.ends, strict=True)
+        for n, k, s, p, (before, after) in lines:
+            start = np.arange(0, before + n + after - k + 1, s)
+            low, high = (0, n + 2 * p) if include_pad else (p, n + p)
+            along.append(np.minimum(start + k, high) - np.maximum(start, low))
+        return np.outer(*along)
+
+
+def _ends(n, kernel, stride, padding, dilation, ceil_mode) -> Pair:
+    """Cells to add before and after an axis; `ceil_mode` adds some for a last window.
+
+    A window must start within the axis or the padding before it, as in PyTorch.
+    """
+    rest = n + 2 * padding - dilation * (kernel - 1) - 1
+    extra = -rest % stride if ceil_mode and rest >= 0 else 0
+    if extra and rest + extra >= n + padding:
+        extra = 0
+    return padding, padding + extra
+
+
+def avg_pool2d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    """Means of the windows of (N, C, H, W) or (C, H, W); `stride` is the kernel's size by default.
+
+    With `ceil_mode` a last window may reach over the end. A mean is a sum divided by the number of
+    cells, those added by `padding` included or not, or by `divisor_override`. Raises ValueError
+    for sizes that do not fit.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.avg_pool2d(tg.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 2.5,  4.5],
+             [10.5, 12.5]]])
+    """
+    pool = _Pool("avg_pool2d", input, kernel_size, stride, padding, 1, ceil_mode)
+    if divisor_override == 0:
+        raise ValueError("tapegrad.avg_pool2d: divisor_override is 0; it must be another number")
+    total, (height, width), (down, right) = padded(input, pool.ends), pool.kernel, pool.stride
+    for kernel, steps in (((1, width), (1, right)), ((height, 1), (down, 1))):
+        total = functools.reduce(np.add, cells(total, kernel, steps))
+    if divisor_override is not None:
+        return total / divisor_override
+    counts = pool.counts(count_include_pad)
+    if np.all(counts == counts.flat[0]):
+        return total / float(counts.flat[0])
+    return total / counts.astype(array_of(input).dtype)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The largest elements of the windows of (N, C, H, W) or (C, H, W).
+
+    `stride` is the kernel's size by default; cells added by `padding` or `ceil_mode` are never
+    largest. Of equal elements the first has the derivative; a NaN is largest. Raises ValueError for
+    sizes that do not fit.
+
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.max_pool2d(tg.arange(16.0).reshape(1, 4, 4), 2)
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    """
+    pool = _Pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode)
+    return np.take(input, steered(pool.largest, input))

@@ -1,0 +1,57 @@
+"""Floor 7: stochastic gradient descent."""
+
+from __future__ import annotations
+
+from ._optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """value −= lr · gradient, with momentum: PyTorch's SGD, same arguments and formulas.
+
+    With `momentum` a running sum takes the gradient's place: sum = momentum · sum + (1 − dampening)
+    · gradient, which starts as the first gradient; with `nesterov` gradient + momentum · sum.
+    `weight_decay` · value is added to the gradient. Raises ValueError for settings that make no
+    sense.
+
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0], requires_grad=True)
+    >>> optimizer = tg.optim.SGD([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([0.8], requires_grad=True)
+    """
+
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False
+    ):
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+        }
+        super().__init__(params, defaults)
+
+    def check(self, group) -> None:
+        """Refuse negative settings, and Nesterov's momentum without momentum or with dampening."""
+        for name in ("lr", "momentum", "weight_decay"):
+            self.refuse_unless(group[name] >= 0.0, group, name, "0 or more")
+        plain = group["momentum"] > 0.0 and group["dampening"] == 0.0
+        needed = "False unless momentum is above 0 and dampening is 0"
+        self.refuse_unless(plain or not group["nesterov"], group, "nesterov", needed)
+
+    def update(self, value, gradient, state, group):
+        """See the class."""
+        momentum = group["momentum"]
+        if group["weight_decay"]:
+            gradient = gradient + group["weight_decay"] * value
+        if momentum:
+            if "momentum_buffer" in state:
+                total = momentum * state["momentum_buffer"] + (1.0 - group["dampening"]) * gradient
+            else:
+                total = gradient.copy()
+            state["momentum_buffer"] = total
+            gradient = gradient + momentum * total if group["nesterov"] else total
+        return value - group["lr"] * gradient

@@ -1,0 +1,106 @@
+"""Floor 7: `check_grads`, derivatives of any order against differences along random directions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from ._core.tensor.values import array_of, shape_of
+from ._derivatives.inputs import tree_build, tree_leaves
+from ._transforms.gradients import jvp, vjp
+
+#: Step and tolerance of central differences, by the coarsest dtype of the arguments.
+_STEPS = {"float64": (1e-6, 1e-6), "float32": (1e-2, 2e-2)}
+_MODES = ("fwd", "rev")
+
+
+def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
+    """Compare derivatives of `f` to some order with differences along random directions.
+
+    `args` is a tuple of the arguments: floats, arrays, and nested tuples, lists and dicts of them;
+    so may be the result. Each order costs a few evaluations whatever the sizes: forward mode gives
+    J·v, held against (f(x + eps·v) − f(x − eps·v)) / (2·eps), reverse mode w·J, whose product with
+    v must be w·(J·v); then the same for the derivative as a function, in every sequence of `modes`
+    ("fwd", "rev"). Tolerances and step depend on the dtype unless given. Raises AssertionError,
+    which says what was differentiated how.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.check_grads(lambda x: np.sum(np.tanh(x) ** 2), (np.array([0.3, 1.2]),), order=3)
+    """
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    unknown = [mode for mode in modes if mode not in _MODES]
+    if unknown or not modes or order < 1:
+        raise ValueError(
+            f"tapegrad.check_grads: modes is {modes!r} and order {order}; modes are some of "
+            f"{_MODES}, the order is 1 or more"
+        )
+    dtypes = {str(np.asarray(leaf).dtype) for leaf in _leaves(args)}
+    step, tolerance = _STEPS["float32" if "float32" in dtypes else "float64"]
+    eps = step if eps is None else eps
+    atol, rtol = (tolerance if given is None else given for given in (atol, rtol))
+    rng = np.random.default_rng(0)
+    for depth in range(order):
+        for path in itertools.product(modes, repeat=depth):
+            g, point = _derived(f, args, path)
+            for mode in modes:
+                _check_once(g, point, mode, path, (rng, eps, atol, rtol))
+
+
+def _derived(f, args, path):
+    """The function that `path` makes of `f`, and a point of its arguments.
+
+    "fwd" makes (x, v) → J(x)·v of it, "rev" (x, w) → w·J(x).
+    """
+    for mode in path:
+        inner, rng = f, np.random.default_rng(1)
+        if mode == "fwd":
+            f = lambda x, v, inner=inner: jvp(inner, x, v)[1]  # noqa: E731
+            args = (args, _random(args, rng))
+        else:
+            f = lambda x, w, inner=inner: vjp(inner, *x)[1](w)  # noqa: E731
+            args = (args, _random(inner(*args), rng))
+    return f, args
+
+
+def _check_once(f, args, mode, path, settings):
+    rng, eps, atol, rtol = settings
+    v = _random(args, rng)
+    value = f(*args)
+    w = _random(value, rng)
+    above, below = (f(*_moved(args, v, sign * eps)) for sign in (1, -1))
+    pairs = zip(_leaves(above), _leaves(below), strict=True)
+    wanted = _dot(_leaves(w), [(a - b) / (2 * eps) for a, b in pairs])
+    if mode == "fwd":
+        found = _dot(_leaves(w), _leaves(jvp(f, args, v)[1]))
+    else:
+        found = _dot(_leaves(vjp(f, *args)[1](w)), _leaves(v))
+    if not np.allclose(found, wanted, rtol, atol):
+        of = " of ".join((*reversed(path), "the function"))
+        raise AssertionError(
+            f"tapegrad.check_grads: the {mode} derivative of {of} is {found} along random "
+            f"directions, central differences give {wanted} (order {len(path) + 1}, eps {eps})"
+        )
+
+
+def _leaves(tree) -> list[np.ndarray]:
+    return [array_of(leaf) for _, leaf in tree_leaves(tree)]
+
+
+def _random(tree, rng):
+    """Random numbers in the structure, shapes and dtypes of a tree."""
+    made = [
+        np.asarray(rng.normal(size=shape_of(leaf)), np.result_type(array_of(leaf), np.float32))
+        for _, leaf in tree_leaves(tree)
+    ]
+    return tree_build(tree, iter(made))
+
+
+def _moved(tree, direction, step):
+    moved = zip(_leaves(tree), _leaves(direction), strict=True)
+    return tree_build(tree, iter([np.asarray(x + step * v, v.dtype) for x, v in moved]))
+
+
+def _dot(one, other) -> float:
+    return float(sum(np.sum(a * b) for a, b in zip(one, other, strict=True)))
