@@ -1,6 +1,6 @@
 """Floor 5: adjoints of structural operations as recorded operations, for higher derivatives.
 
-Each rule gets the walk (see `differentiate`), the number of the row and its adjoint.
+Each rule gets the walk (see `recorded_reverse`), the number of the row and its adjoint.
 """
 
 from __future__ import annotations

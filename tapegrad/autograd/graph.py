@@ -90,7 +90,7 @@ class Node:
 
 
 class _One(Walk):
-    """The rules of `differentiate` for one row: what each operand gets, apart."""
+    """The rules of `recorded_reverse` for one row: what each operand gets, apart."""
 
     def __init__(self, operands):
         super().__init__(())

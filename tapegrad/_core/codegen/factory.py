@@ -19,6 +19,7 @@ import llvmlite
 import numba
 import numpy as np
 
+from .. import PACKAGE
 from . import forks
 from .external_symbols import load_symbols
 from .intrinsics import helper
@@ -26,7 +27,11 @@ from .numba_pipeline import load, machine_code, magic
 from .vector_math import VARIANTS
 
 _DIGEST_BYTES = 32
-_PACKAGE = Path(__file__).resolve().parent.parent
+#: What generated code may include.
+_FOLDERS = (
+    *("_core/codegen", "_core/ops", "_core/recorder", "_core/sweep"),
+    *("_program/ir", "_program/replay", "_program/native"),
+)
 _lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
 _loaded: dict[str, dict[str, int]] = {}
@@ -34,10 +39,10 @@ _loaded: dict[str, dict[str, int]] = {}
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of what generated code may include: floors 0 to 2 and the compiler's versions."""
+    """Hash of what generated code may include, and of the compiler's versions."""
     digest = hashlib.sha256()
-    for folder in ("codegen", "ops", "sweep", "replay"):
-        for path in sorted((_PACKAGE / folder).glob("*.py")):
+    for folder in _FOLDERS:
+        for path in sorted((PACKAGE / folder).glob("*.py")):
             digest.update(path.read_bytes())
     versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
     digest.update(repr(versions).encode())

@@ -188,7 +188,7 @@ POOL_BYTES = POOL * 16
 KEPT_CELLS = 16
 #: Bytes of a cache line; vector loads that cross one take longer.
 CACHE_LINE = 64
-#: Results of this many bytes get memory that is used again (see tensor.memory).
+#: Results of this many bytes get memory that is used again (see tensor.buffer_pool).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
 OPERANDS, RUN = 8, 64
@@ -203,7 +203,7 @@ FLAT_SHIFT, UNIT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 24, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
 
-#: An entry of a call of a user's function: see ops.called.
+#: An entry of a call of a user's function: see ops.custom_call.
 CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range(0, 48, 8)
 
 #: The bits of −0.0: an adjoint that nothing has touched yet.

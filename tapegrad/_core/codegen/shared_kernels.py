@@ -16,9 +16,9 @@ from .intrinsics import c_function
 
 #: By the module that defines them: what they return, and how many arguments they have, all words.
 GROUPS = {
-    "cells": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
-    "strided": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
-    "tiles": {"product_by_tiles": ("void", 13)},
+    "adjoint_memory": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
+    "strided_sums": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
+    "matmul_tiles": {"product_by_tiles": ("void", 13)},
 }
 
 
@@ -28,9 +28,9 @@ def _symbol(module: str, name: str) -> Callable:
     return c_function(f"tapegrad_{name}", getattr(types, result)(*words))
 
 
-cell, mirror_memory, forget = [_symbol("cells", name) for name in GROUPS["cells"]]
-strided_add, block_of, add_block = [_symbol("strided", name) for name in GROUPS["strided"]]
-(product_by_tiles,) = [_symbol("tiles", name) for name in GROUPS["tiles"]]
+cell, mirror_memory, forget = [_symbol("adjoint_memory", name) for name in GROUPS["adjoint_memory"]]
+strided_add, block_of, add_block = [_symbol("strided_sums", name) for name in GROUPS["strided_sums"]]
+(product_by_tiles,) = [_symbol("matmul_tiles", name) for name in GROUPS["matmul_tiles"]]
 
 
 def _source(module: str) -> str:
@@ -55,8 +55,8 @@ def compile_group(module: str) -> dict[str, int]:
     return addresses
 
 
-for _module in ("codegen.frame", "codegen.shared"):  # they call cells
-    LOADERS[_module] = functools.partial(compile_group, "cells")
-for _group in ("strided", "tiles"):
+for _module in ("codegen.sweep_frame", "codegen.shared_kernels"):  # they call cells
+    LOADERS[_module] = functools.partial(compile_group, "adjoint_memory")
+for _group in ("strided_sums", "matmul_tiles"):
     for _name in GROUPS[_group]:
         LOADERS[f" {_name}("] = functools.partial(compile_group, _group)

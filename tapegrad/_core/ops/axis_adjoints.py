@@ -2,7 +2,7 @@
 
 The operand is referred to through a view that has the axes in question last; what is reduced
 together, a group, is then a number of whole lines, and that number is the reference after it.
-The forward kernels are in `along_values`.
+The forward kernels are in `axis_values`.
 """
 
 from tapegrad._core.codegen import vector_math as np

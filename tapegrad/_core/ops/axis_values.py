@@ -1,6 +1,6 @@
 """Values of operations along axes, for programs: of doubles, with NumPy's NaN and infinity.
 
-References are those of the adjoint kernels in `along`.
+References are those of the adjoint kernels in `axis_adjoints`.
 """
 
 from tapegrad._core.codegen import vector_math as np

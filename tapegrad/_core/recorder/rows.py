@@ -333,7 +333,7 @@ def bytes_of(array):
 
 @helper
 def is_small(array):
-    """Whether a result of this size is left to NumPy's own memory (see tensor.memory)."""
+    """Whether a result of this size is left to NumPy's own memory (see tensor.buffer_pool)."""
     return bytes_of(array) < LARGE
 
 

@@ -3,7 +3,7 @@
 A scalar tensor is an object of 40 bytes: value, row (-1: not recorded), chunk. `a * b` calls a
 compiled function that computes the value, appends a row of 24 bytes and makes the result, some
 40 ns in all; without a row where recording is off or no operand has one. Arrays take NumPy's own
-operator in between (see arrays.py). What the fast road does not cover goes to a Python function.
+operator in between (see `array_operators`). What the fast road does not cover goes to a Python function.
 """
 
 from ..codegen.factory import compile_source
@@ -16,7 +16,7 @@ from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.cpython import call_none, decref, int_as_word
 from tapegrad._core.codegen.vector_math import select
-from tapegrad._core.recorder import array_operators as arrays, python_calls as calls, rows, index_writes as writes
+from tapegrad._core.recorder import array_operators, index_writes, python_calls, rows
 from tapegrad._core.recorder.rows import mode, number_at, result_of_two, scalar_row, slow, state
 from numba import types
 
@@ -74,15 +74,15 @@ def set_subscript(a, b, c):
 
 #: Writes have a module of their own, compiled at the first one.
 _WRITES = """
-from tapegrad._core.recorder import index_writes as writes
+from tapegrad._core.recorder import index_writes
 
 
 def set_subscript(a, b, c):
-    return writes.set_subscript(a, b, c)
+    return index_writes.set_subscript(a, b, c)
 
 
 def write_whole(self, arguments, count):
-    return writes.write_whole(arguments, count)
+    return index_writes.write_whole(arguments, count)
 """
 
 #: Slots of CPython's types for the operators that are compiled.
@@ -109,8 +109,8 @@ FUNCTIONS = (
 )
 
 _SHARED = {
-    "array_operator": ("arrays.array_operator", 6),
-    "tensor_item": ("arrays.tensor_item", 2),
+    "array_operator": ("array_operators.array_operator", 6),
+    "tensor_item": ("array_operators.tensor_item", 2),
     "free_scalar": ("rows.release_scalar", 1),
     "free_tensor": ("rows.release_tensor", 1),
 }
@@ -154,7 +154,7 @@ def source() -> str:
         arguments = ", ".join("abcdef"[:count])
         text += f"\n\ndef {name}({arguments}):\n    return {function}({arguments})\n"
     text += _SUBSCRIPT
-    return text + called_by_number([f"calls.{name}" for name in FUNCTIONS])
+    return text + called_by_number([f"python_calls.{name}" for name in FUNCTIONS])
 
 
 def compile_recorder() -> dict[str, int]:

@@ -144,6 +144,6 @@ def scalars_source() -> str:
 
 def pointwise_source() -> str:
     """The text of the module that sweeps element-wise runs, each row timed block by block."""
-    text = (Path(__file__).parent / "pointwise_run.py").read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^from \.\.", "from tapegrad.", text)
+    text = (Path(__file__).parent / "elementwise_run.py").read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^from \.\.", "from tapegrad._core.", text)
     return re.sub(r"(?m)^from \.", "from tapegrad._core.sweep.", text) + _IMPORTS + _RUN

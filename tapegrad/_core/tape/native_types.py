@@ -175,7 +175,7 @@ def _compile_writes() -> None:
 
 @once
 def write_whole():
-    """The builtin `write_whole(op, tensor, value)`; see `sweep.writes`."""
+    """The builtin `write_whole(op, tensor, value)`; see `recorder.index_writes`."""
     return builtins(("write_whole",), _writes()["write_whole"])["write_whole"]
 
 

@@ -1,4 +1,4 @@
-"""A mark for each row of the store, and one for each chunk (see `sweep.marks`)."""
+"""A mark for each row of the store, and one for each chunk (see `sweep.marking`)."""
 
 from __future__ import annotations
 

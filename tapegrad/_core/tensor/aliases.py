@@ -1,7 +1,7 @@
 """Tensors without derivative on memory that somebody relies on: who is told before it is written.
 
 A detached tensor shows the buffer of a row, and a `Function` keeps what it has saved. Compiled code
-leaves writes to such a tensor to Python (`sweep.rows.is_apart`), which tells them first.
+leaves writes to such a tensor to Python (`recorder.rows.is_apart`), which tells them first.
 """
 
 from __future__ import annotations

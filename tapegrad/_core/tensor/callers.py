@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import PACKAGE
+
 #: Code between a tensor and the user's line: this package, NumPy, SciPy and Python's own library.
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_PACKAGE = str(PACKAGE) + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
 _NUMERIC = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep)
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep

@@ -11,14 +11,14 @@ import sys
 import traceback
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from .. import PACKAGE
 from ..codegen import forks, layout
 from ..tape import native_types, store
 from . import runtime as rt
 
-_PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep
+_PACKAGE = str(PACKAGE) + os.sep
 _lock = forks.lock()
 
 #: A place in the user's code: file, line, function.

@@ -1,7 +1,7 @@
 """The compiled parts that tensors are made of, started with the first tensor; and the modes.
 
 `Scalar` and `Array` are the two compiled classes, `row`, `view`, `wrap`, … the recorder's
-functions (see `sweep.recorder`). Importing tapegrad compiles and loads nothing.
+functions (see `recorder.scalar_operators`). Importing tapegrad compiles and loads nothing.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def add_special(step: int) -> None:
 
 
 def trace() -> Any:
-    """The trace under way in this thread (see `tensor.steering`), or None."""
+    """The trace under way in this thread (see `tensor.trace`), or None."""
     return _mode.trace
 
 

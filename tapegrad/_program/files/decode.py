@@ -1,4 +1,4 @@
-"""Parts of programs from JSON and numbers, as `encoding` writes them.
+"""Parts of programs from JSON and numbers, as `encode` writes them.
 
 What is read comes from anywhere: types are asked for one by one, and no name stands for anything
 but an operation of the table or a function of the list.

@@ -1,4 +1,4 @@
-"""Parts of programs as JSON and numbers: views, plain values, steps; `decoding` reads them."""
+"""Parts of programs as JSON and numbers: views, plain values, steps; `decode` reads them."""
 
 from __future__ import annotations
 

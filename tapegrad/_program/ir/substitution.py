@@ -15,7 +15,7 @@ from .uses import views_read, views_written
 
 
 def merged(code: Code, stands: np.ndarray) -> Code:
-    """The program without the slots that do not stay; `stands` is as in `walks`.
+    """The program without the slots that do not stay; `stands` is as in `scalar_scans`.
 
     What stands for a slot may have one that stands for it too. Slots stay after all where a view
     would otherwise see no regular pattern any more, and with any slot of an array all of it.

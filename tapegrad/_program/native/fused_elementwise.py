@@ -22,7 +22,9 @@ from .fused_loops import CarefulLoop, Loop, Words
 
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
-from tapegrad._core.codegen.intrinsics import f64s, helper, i64s, inside, multiply_add, sum_of, unaliased
+from tapegrad._core.codegen.intrinsics import (
+    f64s, helper, i64s, inside, multiply_add, sum_of, unaliased,
+)
 from tapegrad._core.codegen.vector_math import select
 """
 
@@ -72,7 +74,7 @@ class _Kernel:
 def native(
     step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()
 ) -> Part:
-    """A step as one kernel. See `flow` for what `wanted` and `fresh` say."""
+    """A step as one kernel. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = Flow(step, wanted, fresh)
     kernels = {name: _Kernel(flow) for name in ("forward", "reverse", "both")}
     kernels["forward"].results()

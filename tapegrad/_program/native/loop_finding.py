@@ -1,6 +1,6 @@
 """Periodic stretches of a `Scalars` step as a tree of loops.
 
-Short periods are found first (see `periods`). A loop found becomes one element of a shorter
+Short periods are found first (see `period_search`). A loop found becomes one element of a shorter
 sequence, in which loops around loops are found the same way, and so on until nothing repeats.
 """
 
@@ -44,7 +44,7 @@ class Loop:
 
 @dataclasses.dataclass
 class _Elements:
-    """A sequence as `periods` reads it; `loops` are those among its elements, by element."""
+    """A sequence as `period_search` reads it; `loops` are those among its elements, by element."""
 
     starts: np.ndarray
     tokens: np.ndarray

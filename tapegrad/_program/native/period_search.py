@@ -1,4 +1,4 @@
-"""Where a sequence repeats, for `loops`: compiled.
+"""Where a sequence repeats, for `loop_finding`: compiled.
 
 The sequence is of elements: operations, or stretches of them that are loops already. Element e has
 a token (equal tokens: equal operations) and covers operations starts[e] to starts[e + 1]. A loop
@@ -174,7 +174,7 @@ def innermost(at, p, count, m, starts, tokens, first, n, slots, known, irregular
 def find_loops(arguments):
     """Write (element, period, iterations) of loops, left to right; returns how many.
 
-    Arguments are words: see `loops`, which makes them.
+    Arguments are words: see `loop_finding`, which makes them.
     """
     at = i64s(arguments)
     m, width, first, n, irregular, size = at[0], at[1], at[2], at[3], at[4], at[5]
@@ -204,9 +204,9 @@ def find_loops(arguments):
 
 
 SOURCE = """
-from tapegrad._program.native import period_search as periods
+from tapegrad._program.native import period_search
 
 
 def find(arguments):
-    return periods.find_loops(arguments)
+    return period_search.find_loops(arguments)
 """

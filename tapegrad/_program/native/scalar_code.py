@@ -77,7 +77,7 @@ def native(
     its adjoint is asked for. `outside` says of results whether anything outside of the step reads
     them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
     `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
-    says that long loops keep what they carry at intervals only (see `kept`).
+    says that long loops keep what they carry at intervals only (see `checkpoints`).
     """
     pieces = _limited(_grouped(_pieces(len(step.op), find_loops(step, known))), most)
     outside |= _read_by_interpreted(step, pieces)

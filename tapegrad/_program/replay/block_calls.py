@@ -230,15 +230,15 @@ PASSES = ("forward", "reverse", "both")
 def _source() -> str:
     lines = [
         "from tapegrad._core.codegen.intrinsics import i64s",
-        "from tapegrad._program.replay import blockwise",
+        "from tapegrad._program.replay import block_calls",
     ]
     for number, name in enumerate(PASSES):
         lines += ["", "", f"def {name}(run, data):"]
-        lines += [f"    return blockwise.execute(run, data, {number})"]
+        lines += [f"    return block_calls.execute(run, data, {number})"]
     for name, count in CALLED.items():
         words = ", ".join(f"at[{k}]" for k in range(count))
         lines += ["", "", f"def {name}(n, words):", "    at = i64s(words)"]
-        lines += [f"    blockwise.{name}(n, {words})"]
+        lines += [f"    block_calls.{name}(n, {words})"]
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,7 @@
 
 What a word is can be said before it is known where it lies: a place in an arena, a block buffer,
 the axes of a view. `part` gives buffers that are never alive together the same memory, and writes
-everything down as `blockwise` reads it.
+everything down as `block_calls` reads it.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class _Adjoints:
 def interpreted(
     step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()
 ) -> Part:
-    """A step as calls of kernels. See `flow` for what `wanted` and `fresh` say."""
+    """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = Flow(step, wanted, fresh)
     forward, reverse, both = (Pass(flow.cut) for _ in range(3))
     _Values(flow, forward).results()
