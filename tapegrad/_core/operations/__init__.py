@@ -1,29 +1,36 @@
-"""Floor 4: the recorded value. Operators, NumPy's functions, views and in-place writes."""
+"""Functions of tensors, each family in a file; importing them registers them."""
 
-from ..tensor import conversions as leaving
-from ..tensor import operators
+from ..tensor import conversions, operators
 from ..tensor.registry import PUBLIC
-from . import counting, creation, einsum, extremes, joining, norms, reductions
-from . import cumulative as scans
-from . import elementwise_functions as elementwise
-from . import linear_algebra as linear
-from . import numpy_protocols as dispatch
-from . import shapes as shaping
+from . import (
+    counting,
+    creation,
+    cumulative,
+    einsum,
+    elementwise_functions,
+    extremes,
+    joining,
+    linear_algebra,
+    norms,
+    numpy_protocols,
+    reductions,
+    shapes,
+)
 
 __all__ = [
     "PUBLIC",
+    "conversions",
     "counting",
     "creation",
-    "dispatch",
+    "cumulative",
     "einsum",
-    "elementwise",
+    "elementwise_functions",
     "extremes",
     "joining",
-    "leaving",
-    "linear",
+    "linear_algebra",
     "norms",
+    "numpy_protocols",
     "operators",
     "reductions",
-    "scans",
-    "shaping",
+    "shapes",
 ]
