@@ -4,7 +4,7 @@ import importlib as _importlib
 import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import autograd, nn, optim
+from . import autograd, nn, optim, testing
 from ._core.operations import PUBLIC as _public
 from ._core.tape.tape import Tape
 from ._core.tensor.runtime import Tensor
@@ -15,18 +15,14 @@ from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
 from ._transforms.vmap import vmap
-from .autograd import anomaly_mode as _anomaly
 from .autograd import (
     enable_grad,
-    functional,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
-    profiler,
     set_grad_enabled,
 )
-from .autograd import gradcheck as _checks
 from .nn.functional._random import manual_seed
 from .testing import check_grads
 
@@ -39,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Tape",
     "Tensor",
+    "autograd",
     "check_grads",
     "compile",
     "custom_vjp",
@@ -60,24 +57,20 @@ __all__ = [
     "optim",
     "record",
     "set_grad_enabled",
+    "testing",
     "value_and_grad",
     "vjp",
     "vmap",
     *_public,
 ]
 globals().update(_public)
-# What PyTorch has under this name lies on several floors here.
-for _module in (_checks, _anomaly):
-    vars(autograd).update({name: getattr(_module, name) for name in _module.__all__})
-vars(autograd).update(functional=functional, profiler=profiler)
-
 # Pickles name functions and classes by their modules: by this one, wherever the code moves.
 for _name in {*__all__, "_operation_of"} - {"compile", "load"}:
     if isinstance(_given := globals()[_name], (type, _types.FunctionType)):
         _given.__module__, _given.__qualname__ = __name__, _name
 
 #: Programs are a fifth of the package: imported when first asked for.
-_LATER = {"compile": ".compiling", "load": ".loading"}
+_LATER = {"compile": "._program.compile", "load": "._program.load"}
 
 
 def __getattr__(name: str):

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 
+from ._core.tensor.pytree import tree_build, tree_leaves
 from ._core.tensor.values import array_of, shape_of
-from ._derivatives.inputs import tree_build, tree_leaves
 from ._transforms.gradients import jvp, vjp
 
 #: Step and tolerance of central differences, by the coarsest dtype of the arguments.

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 
 import tapegrad as tg
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.values import value_of
-from tapegrad._derivatives.inputs import tree_leaves
 
 
 def numbers(tree):

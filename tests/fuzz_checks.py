@@ -92,7 +92,7 @@ class Checked:
         f = lambda *d: self.functions["f"](*d, *arguments[self.k :])  # noqa: E731
         try:
             return len(tg.record(f, *arguments[: self.k]))
-        except TypeError:  # refused, as every way says
+        except (TypeError, ValueError):  # refused, or constant, as every way says
             return 0
 
     def applies(self, mode: Mode) -> bool:

@@ -18,7 +18,7 @@ from fences import fenced, release
 
 import tapegrad as tg
 from tapegrad._core.tensor import buffer_pool
-from tapegrad._derivatives.inputs import tree_leaves
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._program.files import archive, file_format
 from tapegrad._program.replay import parts
 

@@ -5,8 +5,8 @@ import pytest
 from compiled import programs, same
 
 import tapegrad as tg
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.values import is_recorded
-from tapegrad._derivatives.inputs import tree_leaves
 
 
 def alike(found, wanted, rtol=1e-12):

@@ -5,7 +5,7 @@ import pytest
 from compiled import programs
 
 import tapegrad as tg
-from tapegrad._derivatives.inputs import tree_leaves
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._program.dispatch.background import HOT
 from tapegrad._program.dispatch.signature import structure
 

@@ -15,9 +15,9 @@ import scipy.special
 
 import tapegrad as tg
 from tapegrad._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.registry import PUBLIC
 from tapegrad._core.tensor.values import is_recorded, is_tensor, value_of
-from tapegrad._derivatives.inputs import tree_leaves
 
 STEP = 1e-6
 FILES = "save savetxt savez savez_compressed loadtxt genfromtxt fromfile fromstring".split()

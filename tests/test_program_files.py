@@ -13,7 +13,7 @@ import pytest
 from saved_functions import FUNCTIONS, MODEL, X, bisection, compiled, near, rosenbrock, structured
 
 import tapegrad as tg
-from tapegrad._derivatives.inputs import tree_leaves
+from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._program.files import archive as container
 
 MUTATIONS = 200  # more of them in .ci/nightly

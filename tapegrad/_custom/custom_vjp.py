@@ -135,8 +135,8 @@ class CustomVjp:
         operand, axis = (answer & 0xFF) - 1, answer >> njit_adjoints.AXIS & 0xFF
         return ValueError(
             f"{name}: backward returned for operand {operand} an array of length "
-            f"{answer >> njit_adjoints.LENGTH} along axis {axis}, where the operand has another; return "
-            "one of the operand's shape"
+            f"{answer >> njit_adjoints.LENGTH} along axis {axis}, where the operand has another; "
+            "return one of the operand's shape"
         )
 
     # --- derivatives of derivatives -------------------------------------------------------------

@@ -42,7 +42,8 @@ def unbroadcast(adjoint, shape):
 class Differentiation(Walk):
     """The adjoints of rows, as tensors, while the rows are walked backwards.
 
-    Rows of scalars are taken in compiled code (`tape.adjoint_recorder`), those of arrays by the rules here.
+    Rows of scalars are taken in compiled code (`adjoint_recorder`), those of arrays by the rules
+    here.
     """
 
     def __init__(self, stops, writing: Writing):

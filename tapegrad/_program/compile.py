@@ -19,9 +19,8 @@ from .dispatch.evaluation import Replayed
 from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.short_call import arrays_for, fast_call
 from .dispatch.signature import Arguments, own_copy
-from .dispatch.variants import Variant
+from .dispatch.variants import Compilation, Variant
 from .files import file_format
-from .files.file_format import Compilation
 from .reports.draw import drawing_of_program
 from .reports.explain import explain
 

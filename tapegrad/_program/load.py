@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .compile import Compiled
+from .dispatch.variants import Compilation
 from .files import file_format
 
 
@@ -38,7 +39,7 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
 class Loaded(Compiled):
     """A compiled function from a file; made by `tg.load`, see there."""
 
-    def __init__(self, found: file_format.Compilation, native):
+    def __init__(self, found: Compilation, native):
         def absent(*args, **kwargs):
             raise AssertionError(found.name)
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from .._core.tape.tape import Tape, extract
 from .._core.tensor import runtime as rt
+from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.values import is_recorded, value_of
-from .._derivatives.inputs import Inputs, tree_leaves
+from .._derivatives.inputs import Inputs
 
 
 def record(f, *args, **kwargs) -> Tape:

@@ -11,9 +11,10 @@ from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import is_recorded, records, value_of
 from .._derivatives.forward_mode import tangents_of
-from .._derivatives.inputs import Inputs, plain, scalar_output, tree_build, tree_leaves
+from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
 

@@ -10,9 +10,10 @@ from .._core.operations import PUBLIC
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_recorded, shape_of
 from .._derivatives.infinities import settled
-from .._derivatives.inputs import Inputs, plain, tree_build, tree_leaves
+from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
 from .gradients import grad, must_record, pushed

@@ -8,8 +8,8 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_tensor, shape_of, value_of
-from .._derivatives.inputs import tree_build, tree_leaves
 
 
 def vmap(f, in_axes=0, out_axes=0):

@@ -22,15 +22,16 @@ GROUPS = {
 }
 
 
-def _symbol(module: str, name: str) -> Callable:
-    result, arity = GROUPS[module][name]
-    words = [types.int64] * arity
-    return c_function(f"tapegrad_{name}", getattr(types, result)(*words))
+def _symbols(module: str) -> list[Callable]:
+    return [
+        c_function(f"tapegrad_{name}", getattr(types, result)(*[types.int64] * arity))
+        for name, (result, arity) in GROUPS[module].items()
+    ]
 
 
-cell, mirror_memory, forget = [_symbol("adjoint_memory", name) for name in GROUPS["adjoint_memory"]]
-strided_add, block_of, add_block = [_symbol("strided_sums", name) for name in GROUPS["strided_sums"]]
-(product_by_tiles,) = [_symbol("matmul_tiles", name) for name in GROUPS["matmul_tiles"]]
+cell, mirror_memory, forget = _symbols("adjoint_memory")
+strided_add, block_of, add_block = _symbols("strided_sums")
+(product_by_tiles,) = _symbols("matmul_tiles")
 
 
 def _source(module: str) -> str:

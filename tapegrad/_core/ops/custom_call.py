@@ -2,7 +2,7 @@
 
 Their references: the operands, arrays of the outputs' shapes, how many outputs there are, the
 address of the bridge, and the row's array, in which the outputs lie one after the other. The bridge
-(see `codegen.njit_adjoints`) gets one entry of words for each operand and output: where its elements are,
+(see `njit_adjoints`) gets one entry of words for each operand and output: where its elements are,
 where their adjoint is, its shape; numbers and their adjoints lie in the entry.
 """
 

@@ -3,7 +3,8 @@
 A scalar tensor is an object of 40 bytes: value, row (-1: not recorded), chunk. `a * b` calls a
 compiled function that computes the value, appends a row of 24 bytes and makes the result, some
 40 ns in all; without a row where recording is off or no operand has one. Arrays take NumPy's own
-operator in between (see `array_operators`). What the fast road does not cover goes to a Python function.
+operator in between (see `array_operators`). What the fast path does not cover goes to a Python
+function.
 """
 
 from ..codegen.factory import compile_source

@@ -10,6 +10,8 @@ from . import runtime as rt
 OF_NUMPY: dict = {}
 #: Names at top level.
 PUBLIC: dict = {}
+#: Public functions by name, those at top level first; modules of others add theirs.
+SPACES: list[dict] = [PUBLIC]
 
 
 def function(*numpy_functions, method: str | None = None, public: str | None = None):

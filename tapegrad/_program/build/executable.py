@@ -12,7 +12,7 @@ from ..._core.codegen import forks
 from ..._core.ops.table import BY_CODE
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
-from ..replay.moves import slots_of
+from ..ir.slots import slots_of
 from ..replay.parts import Part, Run
 from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..._core.tensor import buffer_pool

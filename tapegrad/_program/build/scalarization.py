@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
-from ..replay.moves import slots_of
+from ..ir.slots import slots_of
 from ..native.scalar_code import rolled
 from ..ir.steps import (ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View, contiguous)
-from ..lowering.buffers import pattern
-from ..passes.input_planning import compact
+from ..ir.slots import pattern
+from ..ir.compaction import compact
 from ..ir.uses import constants_of, views_read
 from ..ir.rewriting import mapped
 from ..ir.cost import products_of

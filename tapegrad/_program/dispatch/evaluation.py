@@ -8,8 +8,9 @@ from concurrent.futures import Future
 
 import numpy as np
 
+from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
-from ..._derivatives.inputs import plain, tree_build, tree_leaves
+from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..lowering.tape_rows import READS_OTHERS
 from .background import HOT, compile_later, failed

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import value_of
-from ..._derivatives.inputs import tree_leaves
 from ..build.executable import Program
 from ..replay.opaque_calls import raised
 from ..replay.parts import Run

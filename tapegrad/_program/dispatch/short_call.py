@@ -7,8 +7,9 @@ import ctypes
 import numpy as np
 
 from ..._core.tensor import buffer_pool
+from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import value_of
-from ..._derivatives.inputs import plain, tree_build, tree_leaves
+from ..._derivatives.inputs import plain
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 from .signature import Arguments, structure

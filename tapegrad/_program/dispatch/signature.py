@@ -9,8 +9,8 @@ import numpy as np
 from ..._core.codegen.layout import LEAF
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
+from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import differentiates, is_recorded, is_tensor, plain_array, value_of
-from ..._derivatives.inputs import tree_build, tree_leaves
 from ..replay.opaque_calls import LARGEST, are_doubles
 
 _FLOAT64 = np.dtype(np.float64)

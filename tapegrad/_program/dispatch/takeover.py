@@ -12,10 +12,10 @@ import numpy as np
 
 from ..._core.ops.table import BY_CODE
 from ..build.executable import Program, table
+from ..ir.slots import slots_of
 from ..ir.steps import ARENA, GUARD, Scalars, Step
 from ..ir.uses import views_written
 from ..replay import driver
-from ..replay.moves import slots_of
 from ..replay.opaque_calls import raised
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, RAISED

@@ -12,10 +12,11 @@ import numpy as np
 from ..._core.tape import store
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
+from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import is_recorded, is_tensor, value_of
-from ..._derivatives.inputs import InputTensors, plain, scalar_output, tree_build, tree_leaves
+from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
@@ -296,3 +297,20 @@ class Families:
             oldest = self.found.pop(next(iter(self.found)), None)
             self.unused += oldest is not None and not oldest.evaluations
         return family
+
+
+@dataclasses.dataclass
+class Compilation:
+    """A compiled function: its name, what it gives, which arguments are differentiated, programs.
+
+    `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
+    programs.
+    """
+
+    name: str
+    kind: str
+    argnums: tuple[int, ...]
+    single: bool
+    families: dict[Any, Variants]
+    derived: dict[str, Compilation]
+    reason: str | None = None

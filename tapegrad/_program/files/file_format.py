@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
 from ..dispatch.signature import structure
-from ..dispatch.variants import Variant, Variants
+from ..dispatch.variants import Compilation, Variant, Variants
 from ..ir.steps import GUARD, Code, Input, Output, Scalars
 from .archive import read, write
 from .decode import Reader, dtype_named, fields, integer, integers, items, pairs, text, truth
@@ -25,23 +24,6 @@ _KINDS = ("value", "value_and_grad", "grad")
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
 #: Arguments that belong to the signature by their value.
 _STATIC = (bool, int, str, bytes, type(None))
-
-
-@dataclasses.dataclass
-class Compilation:
-    """A compiled function: its name, what it gives, which arguments are differentiated, programs.
-
-    `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs.
-    """
-
-    name: str
-    kind: str
-    argnums: tuple[int, ...]
-    single: bool
-    families: dict[Any, Variants]
-    derived: dict[str, Compilation]
-    reason: str | None = None
 
 
 def save(path, found: Compilation) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..lowering import tape_scan
 from .steps import (
     ARENA,
     NOTHING,
@@ -84,17 +83,3 @@ def renumbered(code: Code, renumber: Renumber, slots: int) -> Code:
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
         {k: [move(view) for view in views] for k, views in code.clears.items()},
     )
-
-
-def settle(code: Code, constants: np.ndarray) -> Code:
-    """The program with its constants, numbered from −2 down so far, behind all other slots."""
-    total = code.slots
-
-    def renumber(slots: np.ndarray) -> np.ndarray:
-        is_constant = slots <= tape_scan.FIRST_CONSTANT
-        return np.where(is_constant, total + (tape_scan.FIRST_CONSTANT - slots), slots)
-
-    made = renumbered(code, renumber, total + len(constants))
-    if len(constants):
-        made.constants.append((total, constants))
-    return made

@@ -6,10 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from ..lowering.buffers import pattern
-from ..replay.moves import slots_of
 from . import scalar_scans
 from .rewriting import mapped
+from .slots import pattern, slots_of
 from .steps import ARENA, NOTHING, Code, Scalars, Step, View
 from .uses import views_read, views_written
 

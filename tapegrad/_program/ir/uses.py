@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..replay.moves import slots_of
+from .slots import slots_of
 from .steps import (
     ARENA,
     Code,

@@ -16,8 +16,8 @@ from ..._core.ops.opaque_call import COMPUTED
 from ..._core.ops.table import BY_CODE, USERS, Pointwise, Structural
 from ..._core.tape.tape import array_at, object_at
 from ..ir.scalar_expansion import contracted, summed
+from ..ir.slots import slots_of
 from ..ir.steps import Computed, Gather, Kernel, Link, Scatter, View
-from ..replay.moves import slots_of
 from . import small_arrays
 from .buffers import is_output
 from .builder import Writer

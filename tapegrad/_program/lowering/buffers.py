@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.tape.tape import array_at
+from ..ir.slots import pattern
 from ..ir.steps import Link, Pack, View, contiguous
 from .tape_rows import Rows, Unsupported
 
@@ -47,27 +48,6 @@ class Buffer:
         """The part of the map that a view sees."""
         assert self.map is not None
         return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
-
-
-def pattern(slots: np.ndarray) -> View | None:
-    """Slots as a view, if they are one."""
-    if not slots.size:
-        return contiguous(0, slots.shape)
-    corner = (0,) * slots.ndim
-    first = int(slots[corner])
-    strides, expected = [], np.int64(first)
-    for axis, n in enumerate(slots.shape):
-        step = 0
-        if n > 1:
-            step = int(slots[(*corner[:axis], 1, *corner[axis + 1 :])]) - first
-        strides.append(step)
-        expected = np.add.outer(expected, np.arange(n) * step)
-    if not np.array_equal(slots, expected):
-        return None
-    lowest = first + sum(min(0, (n - 1) * s) for n, s in zip(slots.shape, strides, strict=True))
-    if lowest < 0 and slots.size > 1 and any(strides):
-        return None  # constants: their places are not known yet
-    return View(first, slots.shape, tuple(strides))
 
 
 class Buffers:

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.tape.tape import array_at
+from ..ir.slots import slots_of
 from ..ir.steps import Elementwise, Scalars, Step, View
-from ..replay.moves import slots_of
 from ..replay.opaque_calls import are_doubles
 from . import tape_scan
 from .buffers import Buffers, is_output

@@ -12,7 +12,7 @@ from ..._core.tape.tape import array_at
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
-from ..ir.rewriting import settle
+from ..ir.rewriting import renumbered
 from ..ir.steps import GUARD, Code, Input, Output, View
 from . import tape_scan
 from .array_rows import Row, write_row
@@ -51,7 +51,7 @@ class Converter:
         self._read_to(self.rows[tape_scan.END])
         results = [self._output(output) for output in outputs]
         self.writer.flush()
-        return settle(
+        return _settled(
             Code(
                 self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
             ),
@@ -121,3 +121,17 @@ class Converter:
         if type(output) is rt.Scalar:
             return Output(View(self.writer.slot(output._id), (), ()), _FLOAT64)
         return Output(self.writer.buffers.view(output._id, output._array), output._array.dtype)
+
+
+def _settled(code: Code, constants: np.ndarray) -> Code:
+    """The program with its constants, numbered from −2 down so far, behind all other slots."""
+    total = code.slots
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        is_constant = slots <= tape_scan.FIRST_CONSTANT
+        return np.where(is_constant, total + (tape_scan.FIRST_CONSTANT - slots), slots)
+
+    made = renumbered(code, renumber, total + len(constants))
+    if len(constants):
+        made.constants.append((total, constants))
+    return made

@@ -1,4 +1,4 @@
-"""Text of native code for a stretch of operations with loops: adjoints. Names as in `loop_values`."""
+"""Text of native code for operations with loops: adjoints. Names as in `loop_values`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What the text of native code says of loops, checked against the operations that it stands for.
 
-The search for loops and `loop_operands` say of every operand inside of loops what it is: the result of
-an iteration before, a slot that moves on, an entry of a table. Here each is worked out again from
-the words of the text alone, for all counters, and must be the slot that the operation reads. And
-what is read in memory must have been stored there.
+The search for loops and `loop_operands` say of every operand inside of loops what it is: the
+result of an iteration before, a slot that moves on, an entry of a table. Here each is worked out
+again from the words of the text alone, for all counters, and must be the slot that the operation
+reads. And what is read in memory must have been stored there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text of native code for what is done in lanes of loops (see `simd_planning`). Names as in `loop_values`.
+"""Text of native code for what is done in lanes of loops. Names as in `loop_values`.
 
 Besides: J are the Jacobians of a loop, K what it keeps, S numbers of the iterations of a block; to7
 is what an iteration adds to o7.

@@ -16,10 +16,10 @@ import numpy as np
 from ..._core.ops.table import TABLE
 from ..ir import scalar_scans
 from ..ir.blocks import is_injective
+from ..ir.slots import slots_of
 from ..ir.steps import ARENA, Code, Elementwise, Scalars, Step, View
 from ..ir.substitution import merged
 from ..ir.uses import constants_of, views_read
-from ..replay.moves import slots_of
 
 #: Kinds of constants, as bits.
 ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))

@@ -33,7 +33,7 @@ def share_results(code: Code) -> Code:
 
 
 class _Finder:
-    """What has been computed so far, by operation and operands; `stands` is as in `scalar_scans`."""
+    """What has been computed so far, by operation and operands; `stands`: see `scalar_scans`."""
 
     def __init__(self, slots: int):
         self.stands = np.zeros(slots, np.int32)

@@ -6,37 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from ..ir.rewriting import mapped, renumbered
-from ..ir.steps import NOTHING, Code, Step, View
-from ..ir.uses import inside, mark_outputs, mark_reads, slots_read, views_read, views_written
+from ..ir.rewriting import mapped
+from ..ir.steps import Code, Step, View
+from ..ir.uses import inside, slots_read, views_read
 
 #: Inputs of so many elements are read where they are.
 LARGE = 1 << 14
-
-
-def compact(code: Code) -> Code:
-    """The program without the slots that no step writes or reads."""
-    used = np.zeros(code.slots, bool)
-    used[NOTHING] = True
-    for step in code.steps:
-        mark_reads(step, used)
-        for view in views_written(step):
-            used[slice(*view.extent)] = True
-    mark_outputs(code, used)
-    for one in code.inputs:
-        if not one.view.base:
-            used[slice(*one.view.extent)] = True
-    kept = [
-        (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
-    ]
-    for slot, values in kept:
-        used[slot : slot + len(values)] = True
-    places = np.cumsum(used) - 1
-
-    def renumber(slots: np.ndarray) -> np.ndarray:
-        return np.where(slots < 0, slots, places[slots])
-
-    return renumbered(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
 
 
 def leave_inputs(code: Code) -> Code:

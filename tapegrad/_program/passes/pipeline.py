@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+from ..ir.compaction import compact
 from ..ir.cost import Size, size_of
 from ..ir.steps import Code
 from .algebra import simplify
@@ -13,7 +14,7 @@ from .copy_elision import place
 from .cse import share_results
 from .dead_code import drop_unread
 from .fusion import drop_stores, fuse
-from .input_planning import compact, leave_inputs
+from .input_planning import leave_inputs
 from .memory_reuse import share
 
 PASSES: dict[str, Callable[[Code], Code]] = {

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.codegen.factory import compile_source, once
+from ..ir.slots import slots_of
 from ..ir.steps import ARENA, Gather, Link, Pack, Scatter, View
 from . import move_kernels as kernels
 from .parts import SIGNATURE, Part
@@ -29,14 +30,6 @@ def compiled() -> dict[str, int]:
 def words(*items) -> np.ndarray:
     """Numbers, and lists and arrays of numbers, one after the other."""
     return np.concatenate([np.atleast_1d(np.asarray(item, np.int64)).ravel() for item in items])
-
-
-def slots_of(view: View) -> np.ndarray:
-    """The slots of a view, in its shape."""
-    total = np.full((), view.offset, np.int64)
-    for n, stride in zip(view.shape, view.strides, strict=True):
-        total = total[..., None] + np.arange(n) * stride
-    return total
 
 
 def merged(sizes, *strides) -> list[tuple[int, ...]]:

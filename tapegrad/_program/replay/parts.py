@@ -1,4 +1,4 @@
-"""Compiled parts of programs, and the memory of a run. See `run_layout` for how parts are called."""
+"""Compiled parts of programs, and the memory of a run. `run_layout` says how they are called."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from ..._core.ops.table import BY_CODE
 from ..._core.tensor.trace import Guard, name_of
 from ..build.executable import Program
-from ..dispatch.variants import Variant, Variants
-from ..files.file_format import Compilation
+from ..dispatch.variants import Compilation, Variant, Variants
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations, size_of
 from ..ir.elementwise_flow import Flow
 from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step

@@ -18,9 +18,8 @@ from ..._core.tape import native_types
 from ..._core.tensor import apply as element_wise
 from ..._core.tensor import indexing
 from ..._core.tensor import runtime as rt
-from ..._core.tensor.registry import OF_NUMPY
+from ..._core.tensor.registry import OF_NUMPY, SPACES
 from ..._core.tensor.row_listeners import Place, places
-from ...nn import functional
 
 NO_PLACE: Place = ("", 0, "")
 
@@ -112,8 +111,7 @@ _OPERATORS = ("matmul", "rmatmul", "lt", "le", "gt", "ge", "eq", "ne")
 def _operations() -> dict[Callable, str]:
     """The functions that a profile shows, with their names."""
     found: dict[Callable, str] = {}
-    spaces = (vars(functional), vars(rt.Tensor), PUBLIC)
-    for space in spaces:
+    for space in (*SPACES[1:], vars(rt.Tensor), PUBLIC):
         for name, function in space.items():
             if isinstance(function, types.FunctionType) and not name.startswith("_"):
                 own = function.__name__

@@ -1,5 +1,6 @@
 """Floor 7: layers as functions, under PyTorch's names. Tensors or arrays in, the same out."""
 
+from ..._core.tensor.registry import SPACES
 from ._layer_functions import (
     batch_norm,
     check_probability,
@@ -33,3 +34,5 @@ __all__ = [
     "softmax",
     "tanh",
 ]
+
+SPACES.append({name: globals()[name] for name in __all__})

@@ -1,0 +1,36 @@
+"""Programs without the slots that nothing uses."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .rewriting import renumbered
+from .steps import NOTHING, Code
+from .uses import mark_outputs, mark_reads, views_written
+
+
+def compact(code: Code) -> Code:
+    """The program without the slots that no step writes or reads."""
+    used = np.zeros(code.slots, bool)
+    used[NOTHING] = True
+    for step in code.steps:
+        mark_reads(step, used)
+        for view in views_written(step):
+            used[slice(*view.extent)] = True
+    mark_outputs(code, used)
+    for one in code.inputs:
+        if not one.view.base:
+            used[slice(*one.view.extent)] = True
+    kept = [
+        (slot, values) for slot, values in code.constants if used[slot : slot + len(values)].any()
+    ]
+    for slot, values in kept:
+        used[slot : slot + len(values)] = True
+    places = np.cumsum(used) - 1
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        return np.where(slots < 0, slots, places[slots])
+
+    return renumbered(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
