@@ -16,8 +16,8 @@ PAGE = Path(__file__).resolve().parent / "operations.md"
 
 HEAD = """# Operations
 
-This page is made by `python docs/make_operations.py` from the table in `tapegrad/ops/`. Do not edit
-it: change the declaration and run the command.
+This page is made by `python docs/make_operations.py` from the table in `tapegrad/_core/ops`. Do not
+edit it: change the declaration and run the command.
 
 ## Element-wise operations
 

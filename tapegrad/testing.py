@@ -1,4 +1,4 @@
-"""Floor 7: `check_grads`, derivatives of any order against differences along random directions."""
+"""`check_grads`, derivatives of any order against differences along random directions."""
 
 from __future__ import annotations
 

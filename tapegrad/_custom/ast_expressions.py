@@ -1,4 +1,4 @@
-"""Floor 5: expressions of a scalar function read as expressions of the table.
+"""Expressions of a scalar function read as expressions of the table.
 
 A value is a number or a test of the lines that are being made, or a constant: any object of
 Python's. What depends on constants alone is computed on the way.

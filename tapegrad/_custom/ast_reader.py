@@ -1,4 +1,4 @@
-"""Floor 5: scalar functions of Python's read as expressions of the table.
+"""Scalar functions of Python's read as expressions of the table.
 
 The function is not run: its text is followed, statement by statement, with numbers that stand for
 its inputs. Both branches of an `if` are followed and one is selected, so there are no jumps; what

@@ -1,4 +1,4 @@
-"""Floor 5: `custom_vjp`, operations on arrays with value and adjoint compiled by the user."""
+"""`custom_vjp`, operations on arrays with value and adjoint compiled by the user."""
 
 from __future__ import annotations
 

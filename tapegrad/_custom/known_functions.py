@@ -1,4 +1,4 @@
-"""Floor 5: functions that a scalar function may call, and what they are in the table.
+"""Functions that a scalar function may call, and what they are in the table.
 
 What the table has not is written here as a scalar function of what it has.
 """

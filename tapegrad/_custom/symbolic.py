@@ -1,4 +1,4 @@
-"""Floor 5: expressions of the table put together, and the slopes of what they make.
+"""Expressions of the table put together, and the slopes of what they make.
 
 An operation of a user's is a list of lines, each an expression of inputs and of earlier lines;
 equal ones are there once. Its slopes come from the table's, by the chain rule from the last line to

@@ -1,4 +1,4 @@
-"""Floor 5: forward mode. Tangents are carried beside the values of rows, oldest to newest.
+"""Forward mode. Tangents are carried beside the values of rows, oldest to newest.
 
 Each row's tangent is computed from those of its operands, in several directions at once: a tangent
 has the shape of the row's array with an axis of directions before it. `Carried` does it in compiled

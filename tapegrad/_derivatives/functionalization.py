@@ -1,4 +1,4 @@
-"""Floor 5: a computation recorded again without in-place writes, for derivatives of derivatives.
+"""A computation recorded again without in-place writes, for derivatives of derivatives.
 
 A derivative that is recorded reads values that a write may have replaced since, and what it adds
 to the adjoint of a buffer comes after the write. So each write is made a new array: what is kept of

@@ -1,4 +1,4 @@
-"""Floor 5: 0 times infinity in derivatives that are recorded.
+"""0 times infinity in derivatives that are recorded.
 
 What passes on nothing contributes exactly 0, however steep the slope: an adjoint of 0 times an
 infinite slope is 0. Ordinarily values tell where that is. A program that is traced meets other

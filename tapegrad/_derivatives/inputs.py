@@ -1,4 +1,4 @@
-"""Floor 5: arguments of a function made inputs of the tape, in whatever structure they come."""
+"""Arguments of a function made inputs of the tape, in whatever structure they come."""
 
 from __future__ import annotations
 

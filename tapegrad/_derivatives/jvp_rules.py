@@ -1,4 +1,4 @@
-"""Floor 5: how the tangents of a row's operands make its own, for forward mode.
+"""How the tangents of a row's operands make its own, for forward mode.
 
 Each rule gets the walk (see `forward_mode`) and the number of the row, and returns a new tensor, or
 None where the tangent is zero; tangents have an axis of directions first. Rules of rows that write

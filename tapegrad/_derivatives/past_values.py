@@ -1,4 +1,4 @@
-"""Floor 5: walks over rows that find buffers as they were at the time of each row.
+"""Walks over rows that find buffers as they were at the time of each row.
 
 A buffer that has been written since is copied when its values are first asked for, and the newer
 writes are undone in the copy; they are done again there as the walk goes on. The memory of the

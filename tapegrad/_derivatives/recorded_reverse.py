@@ -1,4 +1,4 @@
-"""Floor 5: derivatives that are themselves recorded, by writing the adjoint of each row as rows.
+"""Derivatives that are themselves recorded, by writing the adjoint of each row as rows.
 
 The rules are those that the compiled sweep uses: for rows of scalars compiled themselves, for
 arrays called with tensors, which costs Python per row.

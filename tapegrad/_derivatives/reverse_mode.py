@@ -1,4 +1,4 @@
-"""Floor 5: the compiled sweep with our words for what may stop it."""
+"""The compiled sweep with our words for what may stop it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: rows of the tape read as operations on tensors, for derivatives written as rows.
+"""Rows of the tape read as operations on tensors, for derivatives written as rows.
 
 What a walk over the tape needs whatever its direction: the operands of a row, the buffer that it
 owns, and the slopes of the table evaluated on tensors.

@@ -1,4 +1,4 @@
-"""Floor 5: adjoints of structural operations as recorded operations, for higher derivatives.
+"""Adjoints of structural operations as recorded operations, for higher derivatives.
 
 Each rule gets the walk (see `recorded_reverse`), the number of the row and its adjoint.
 """

@@ -1,4 +1,4 @@
-"""Floor 5: recordings as programs: converted, optimised, compiled, replayed."""
+"""Recordings as programs: converted, optimised, compiled, replayed."""
 
 from .record import record
 

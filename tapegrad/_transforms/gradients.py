@@ -1,4 +1,4 @@
-"""Floor 6: derivatives of functions as functions: gradients, products with Jacobians, Hessians."""
+"""Derivatives of functions as functions: gradients, products with Jacobians, Hessians."""
 
 from __future__ import annotations
 

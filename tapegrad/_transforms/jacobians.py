@@ -1,4 +1,4 @@
-"""Floor 6: whole matrices of derivatives: `jacobian`, `hessian`."""
+"""Whole matrices of derivatives: `jacobian`, `hessian`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 6: `vmap`, a function of one element made one of a batch."""
+"""`vmap`, a function of one element made one of a batch."""
 
 from __future__ import annotations
 

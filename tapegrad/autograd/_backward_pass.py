@@ -1,4 +1,4 @@
-"""Floor 5: one backward pass: adjoints carried from roots to inputs, with what lies on the way.
+"""One backward pass: adjoints carried from roots to inputs, with what lies on the way.
 
 At rows that somebody has asked about the pass halts: hooks are called, retained gradients and the
 gradients asked for are taken. `Swept` does it in the compiled sweep, `Recorded` writes the adjoints

@@ -1,4 +1,4 @@
-"""Floor 5: `ctx`, what a `Function` remembers from its forward for its backward."""
+"""`ctx`, what a `Function` remembers from its forward for its backward."""
 
 from __future__ import annotations
 

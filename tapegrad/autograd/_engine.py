@@ -1,4 +1,4 @@
-"""Floor 5: `backward` and `grad` under PyTorch's names, and `grad` of tensors."""
+"""`backward` and `grad` under PyTorch's names, and `grad` of tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: one call of a `Function`, as its row holds it and derivatives ask it."""
+"""One call of a `Function`, as its row holds it and derivatives ask it."""
 
 from __future__ import annotations
 

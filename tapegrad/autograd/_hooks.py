@@ -1,4 +1,4 @@
-"""Floor 5: what is remembered with a row: hooks, and gradients that a result retains.
+"""What is remembered with a row: hooks, and gradients that a result retains.
 
 A `Watch` lies with the input, or in the store beside the row, and goes with it. The functions in it
 are called by the sweep when it stops at the row (`autograd._engine`).

@@ -1,4 +1,4 @@
-"""Floor 5: names of operations as PyTorch's graph has them."""
+"""Names of operations as PyTorch's graph has them."""
 
 from __future__ import annotations
 

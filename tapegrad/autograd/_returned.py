@@ -1,4 +1,4 @@
-"""Floor 5: what the backward of a `Function` may return."""
+"""What the backward of a `Function` may return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: anomaly mode. Where a reverse sweep fails, the line that recorded the operation."""
+"""Anomaly mode. Where a reverse sweep fails, the line that recorded the operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: `Function`: operations whose forward and backward a user writes in Python.
+"""`Function`: operations whose forward and backward a user writes in Python.
 
 One row stands for a call. Its results lie side by side in the row's buffer, so that the mirror of
 the buffer holds the adjoints of all of them when the sweep comes to the row. The row keeps the call

@@ -1,4 +1,4 @@
-"""Floor 6: PyTorch's `torch.autograd.functional`: derivatives of functions of several tensors.
+"""PyTorch's `torch.autograd.functional`: derivatives of functions of several tensors.
 
 Names, signatures and shapes are PyTorch's. Inputs are a tensor or a tuple of tensors (arrays and
 numbers too), and so are results: tensors, nested in tuples where inputs or outputs are tuples. With

@@ -1,4 +1,4 @@
-"""Floor 5: recording switched on and off, per thread: `no_grad` and the like."""
+"""Recording switched on and off, per thread: `no_grad` and the like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: PyTorch's `gradcheck` and `gradgradcheck`: derivatives against finite differences.
+"""PyTorch's `gradcheck` and `gradgradcheck`: derivatives against finite differences.
 
 The numerical Jacobian is (f(x + eps) − f(x − eps)) / (2·eps), element by element and in the inputs'
 own dtype, so float32 needs a larger `eps`. Jacobians in messages have a row for each element of the

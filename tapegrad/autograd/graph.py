@@ -1,4 +1,4 @@
-"""Floor 5: `grad_fn`: the rows of the tape as nodes of a graph, under PyTorch's names.
+"""`grad_fn`: the rows of the tape as nodes of a graph, under PyTorch's names.
 
 Nodes are made when somebody asks for them; recording knows nothing of them. A node keeps the row
 that it shows alive. A view, which needs no row, shows as a node of its own.

@@ -1,4 +1,4 @@
-"""Floor 7: modules under PyTorch's names, enough for the textbook examples of autograd."""
+"""Modules under PyTorch's names, enough for the textbook examples of autograd."""
 
 from . import functional, init
 from ._container import Sequential

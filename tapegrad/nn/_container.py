@@ -1,4 +1,4 @@
-"""Floor 7: modules one after the other."""
+"""Modules one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: layers over windows of images: convolution and pooling."""
+"""Layers over windows of images: convolution and pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: layers that are not convolutions: linear, activations, dropout, flatten."""
+"""Layers that are not convolutions: linear, activations, dropout, flatten."""
 
 from __future__ import annotations
 

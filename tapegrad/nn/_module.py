@@ -1,4 +1,4 @@
-"""Floor 7: `Module`, which knows the parameters, buffers and modules assigned to it."""
+"""`Module`, which knows the parameters, buffers and modules assigned to it."""
 
 from __future__ import annotations
 

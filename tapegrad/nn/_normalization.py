@@ -1,4 +1,4 @@
-"""Floor 7: batch normalization with running statistics."""
+"""Batch normalization with running statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: tensors that modules take for their own."""
+"""Tensors that modules take for their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: initial values, written in place: PyTorch's `nn.init`.
+"""Initial values, written in place: PyTorch's `nn.init`.
 
 Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks"
 (2010), for xavier; He et al., "Delving deep into rectifiers" (2015), for kaiming. Every function

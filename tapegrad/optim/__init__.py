@@ -1,4 +1,4 @@
-"""Floor 7: optimizers under PyTorch's names, which write tensors by their `grad`."""
+"""Optimizers under PyTorch's names, which write tensors by their `grad`."""
 
 from ._adam import Adam
 from ._optimizer import Optimizer

@@ -1,4 +1,4 @@
-"""Floor 7: Adam."""
+"""Adam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: what all optimizers share: groups of parameters, and what is remembered of each."""
+"""What all optimizers share: groups of parameters, and what is remembered of each."""
 
 from __future__ import annotations
 

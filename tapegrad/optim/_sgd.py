@@ -1,4 +1,4 @@
-"""Floor 7: stochastic gradient descent."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Floor 0: how compiled code is made. The only place that knows Numba's flags."""
+"""How compiled code is made. The only place that knows Numba's flags."""

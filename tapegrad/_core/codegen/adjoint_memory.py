@@ -1,4 +1,4 @@
-"""Memory that a sweep makes as it goes: tables of cells, mirrors of buffers (see frame.py)."""
+"""Memory that a sweep makes as it goes: tables of cells, mirrors of buffers (see `sweep_frame`)."""
 
 from .intrinsics import (
     apart,

@@ -1,1 +1,1 @@
-"""Floor 1: the table of operations. One operation, one declaration."""
+"""The table of operations: declarations and compiled kernels."""

@@ -1,1 +1,1 @@
-"""Floor 2: the interpreter. Compiled code that appends rows and sweeps over them."""
+"""The interpreter: compiled code that sweeps over rows, backwards and forwards."""

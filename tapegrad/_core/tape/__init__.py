@@ -1,1 +1,1 @@
-"""Floor 3: the tape. Chunks of rows, their lifetime, and the readable form of a recording."""
+"""The tape. Chunks of rows, their lifetime, and the readable form of a recording."""

@@ -4,7 +4,7 @@ The text is put together from the declarations of the operations. It names no si
 places, so that steps which compute the same share it.
 
 What a kernel writes may be written twice, first by its plain loop, then by the careful one
-(fused_text.py). So it is set and never added to: blocks that are added elsewhere are delivered
+(`fused_loops`). So it is set and never added to: blocks that are added elsewhere are delivered
 after it.
 """
 

@@ -1,1 +1,1 @@
-"""Floor 2: programs, which compute again what was recorded, and its adjoints, in compiled code."""
+"""Programs, which compute again what was recorded, and its adjoints, in compiled code."""

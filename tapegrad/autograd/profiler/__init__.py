@@ -1,4 +1,4 @@
-"""Floor 7: where time and memory go, forward and reverse, and where the tape grew for nothing."""
+"""Where time and memory go, forward and reverse, and where the tape grew for nothing."""
 
 from ._advice import Advice
 from ._events import EventList, FunctionEvent, FunctionEventAvg

@@ -1,4 +1,4 @@
-"""Floor 7: layers as functions, under PyTorch's names. Tensors or arrays in, the same out."""
+"""Layers as functions, under PyTorch's names. Tensors or arrays in, the same out."""
 
 from ..._core.tensor.registry import SPACES
 from ._layer_functions import (

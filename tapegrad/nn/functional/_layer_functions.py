@@ -1,4 +1,4 @@
-"""Floor 7: activations, linear, dropout and batch normalization as functions."""
+"""Activations, linear, dropout and batch normalization as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: losses as functions."""
+"""Losses as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: the generator of random numbers behind initial values and dropout."""
+"""The generator of random numbers behind initial values and dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 7: images sampled between their pixels."""
+"""Images sampled between their pixels."""
 
 from __future__ import annotations
 

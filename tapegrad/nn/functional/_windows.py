@@ -1,4 +1,4 @@
-"""Floor 7: convolution and pooling, on windows that are views of the padded image.
+"""Convolution and pooling, on windows that are views of the padded image.
 
 A view costs nothing in reverse: an element that lies in many windows collects its adjoint from all
 of them in its one place.
