@@ -88,7 +88,8 @@ class Checked:
     @functools.cached_property
     def rows(self) -> int:
         """How many operations are recorded; derivatives of many choices are traced one by one."""
-        arguments = point(self.texts[0])
+        number = next(k for k, right in enumerate(self.truths) if right)
+        arguments = point(self.texts[number])
         f = lambda *d: self.functions["f"](*d, *arguments[self.k :])  # noqa: E731
         try:
             return len(tg.record(f, *arguments[: self.k]))
