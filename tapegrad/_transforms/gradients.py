@@ -12,7 +12,7 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import is_recorded, records, value_of
+from .._core.tensor.values import is_recorded, is_tensor, records, value_of
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
@@ -24,8 +24,9 @@ def value_and_grad(f, argnums=0, has_aux=False):
 
     `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
     tuple of gradients), which may be nested tuples, lists and dicts of floats and arrays. With
-    `has_aux`, `f` returns (value, anything). Raises TypeError for other dtypes, ValueError for a
-    result that is not a scalar.
+    `has_aux`, `f` returns (value, anything), and the result is ((value, anything), gradient), with
+    plain arrays in place of tensors. Raises TypeError for other dtypes, ValueError for a result
+    that is not a scalar.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -39,7 +40,7 @@ def value_and_grad(f, argnums=0, has_aux=False):
         with rt.recording():
             inputs = Inputs("grad", args, argnums)
             out = f(*inputs.args, **kwargs)
-            out, aux = out if has_aux else (out, None)
+            out, aux = with_aux("grad", out, inputs) if has_aux else (out, None)
             value = scalar_output("grad", out)
             if must_record([out], inputs):
                 found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
@@ -52,6 +53,24 @@ def value_and_grad(f, argnums=0, has_aux=False):
     if not has_aux:
         evaluate._transform = "value_and_grad", f, argnums  # known to `compile`
     return evaluate
+
+
+def with_aux(name, result, inputs):
+    """What a function with `has_aux` returned: its result, and the rest with plain arrays in it.
+
+    Tensors whose derivative a transform around this one may still ask for stay what they are.
+    """
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(
+            f"tapegrad.{name}: with has_aux=True the function must return a tuple (result, "
+            f"anything); it returned {type(result).__name__}"
+        )
+    out, aux = result
+    leaves = [leaf for _, leaf in tree_leaves(aux)]
+    tensors = [leaf for leaf in leaves if is_tensor(leaf)]
+    if tensors and not must_record(tensors, inputs):
+        aux = tree_build(aux, iter([copied(x) if is_tensor(x) else x for x in leaves]))
+    return out, aux
 
 
 def first_order(out, value, inputs):
@@ -115,8 +134,10 @@ def elementwise_grad(f, argnums=0):
     return evaluate
 
 
-def vjp(f, *primals):
+def vjp(f, *primals, has_aux=False):
     """The value of `f` and a function from adjoints of it to adjoints of the primals.
+
+    With `has_aux`, `f` returns (value, anything), and that is the third result.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -127,6 +148,7 @@ def vjp(f, *primals):
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
         out = f(*inputs.args)
+        out, aux = with_aux("vjp", out, inputs) if has_aux else (out, None)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
     value = out if nested else tree_build(out, iter(map(copied, outs)))
@@ -144,7 +166,7 @@ def vjp(f, *primals):
         recorded = nested or records(*adjoints)
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
-    return value, back
+    return (value, back, aux) if has_aux else (value, back)
 
 
 def copied(result):
@@ -241,12 +263,13 @@ def directions(name, inputs, primals, tangents) -> list:
     return seeds
 
 
-def hvp(f):
+def hvp(f, has_aux=False):
     """A function of (x, v, *others) that returns the Hessian of `f` at x times v.
 
     `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
     of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
-    given to `scipy.optimize.minimize` as `hessp`. Computed as a gradient of a gradient.
+    given to `scipy.optimize.minimize` as `hessp`. With `has_aux`, `f` returns (scalar, anything),
+    and the result is (product, anything). Computed as a gradient of a gradient.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -256,7 +279,8 @@ def hvp(f):
 
     @functools.wraps(f)
     def evaluate(x, v, *others):
-        _, back = vjp(lambda x: grad(f)(x, *others), x)
-        return back(v)[0]
+        _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
+        product = back(v)[0]
+        return (product, *aux) if has_aux else product
 
     return evaluate

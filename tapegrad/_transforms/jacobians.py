@@ -16,18 +16,19 @@ from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
-from .gradients import grad, must_record, pushed
+from .gradients import grad, must_record, pushed, with_aux
 
 #: Right-hand sides that one sweep of a Jacobian carries.
 SEEDS = 8
 
 
-def jacobian(f, argnums=0):
+def jacobian(f, argnums=0, has_aux=False):
     """A function that returns the Jacobian of `f`: shape (*result, *argument).
 
     Rows are swept several at a time. Structure of arguments as in `grad`. `f` returns an array, a
     list that NumPy would make one, or arrays in tuples and dicts: then the Jacobians come in that
-    structure, each in the structure of the arguments.
+    structure, each in the structure of the arguments. With `has_aux`, `f` returns (result,
+    anything), and the result is (Jacobian, anything).
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -38,21 +39,18 @@ def jacobian(f, argnums=0):
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
-        def arrays(*inputs):
-            out = f(*inputs, **kwargs)
-            return unlisted(out) if isinstance(out, list) else out
-
-        return _matrices("jacobian", arrays, args, argnums)
+        return _matrices("jacobian", lambda *a: f(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate
 
 
-def hessian(f, argnums=0):
+def hessian(f, argnums=0, has_aux=False):
     """A function that returns the matrix of second derivatives: shape (*argument, *argument).
 
     `f` returns a scalar. For arguments in tuples, lists and dicts, and for several `argnums`, the
     blocks come in the structure of the arguments, each in it again. It costs as many gradients of
-    a gradient as there are elements; for products with it use `hvp`.
+    a gradient as there are elements; for products with it use `hvp`. With `has_aux`, `f` returns
+    (scalar, anything), and the result is (Hessian, anything).
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -63,22 +61,27 @@ def hessian(f, argnums=0):
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
-        return _matrices("hessian", lambda *a: grad(f, argnums)(*a, **kwargs), args, argnums)
+        gradient = grad(f, argnums, has_aux)
+        return _matrices("hessian", lambda *a: gradient(*a, **kwargs), args, argnums, has_aux)
 
     return evaluate
 
 
-def _matrices(name, f, args, argnums):
+def _matrices(name, f, args, argnums, has_aux):
     """The Jacobians of each result by each argument, results' structure outside."""
     with rt.recording():
         inputs = Inputs(name, args, argnums)
         out = f(*inputs.args)
+        out, aux = with_aux(name, out, inputs) if has_aux else (out, None)
+        if name == "jacobian" and isinstance(out, list):
+            out = unlisted(out)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
         blocks = [rows_of(one, inputs, nested) for one in outs]
     if not nested:
         blocks = [[plain(array_of(block)) for block in row] for row in blocks]
-    return tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
+    matrices = tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
+    return (matrices, aux) if has_aux else matrices
 
 
 def rows_of(out, inputs, recorded: bool) -> list:
