@@ -163,7 +163,7 @@ def test_what_is_not_known_is_an_error(line):
 
 
 def test_names():
-    name = "_ZN8tapegrad7codegen7strided5sum64B4v173B54c8tJTIeFExx"
+    name = "_ZN8tapegrad5_core7codegen12strided_sums5sum64B4v173B54c8tJTIeFExx"
     assert readable(name) == "tapegrad._core.codegen.strided_sums.sum64"
     assert readable("tapegrad_1_sum") == "tapegrad_1_sum"
     assert size("<8 x i1>") == 1 and size("<3 x double>") == 24 and size("ptr") == 8
