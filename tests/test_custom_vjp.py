@@ -366,6 +366,6 @@ def test_operands_and_outputs_that_do_not_fit():
 
 
 def test_too_many_operations(monkeypatch):
-    monkeypatch.setattr(tg.ops.table, "MOST_CODES", 3)
+    monkeypatch.setattr(tg._core.ops.table, "MOST_CODES", 3)
     with pytest.raises(RuntimeError, match="operations are declared; declare each once, outside"):
         tg.custom_vjp(numba.njit(lambda x: x), cubed_adjoint)

@@ -275,6 +275,6 @@ def test_functions_that_cannot_be():
 
 
 def test_too_many_operations(monkeypatch):
-    monkeypatch.setattr(tg.ops.table, "MOST_CODES", 3)
+    monkeypatch.setattr(tg._core.ops.table, "MOST_CODES", 3)
     with pytest.raises(RuntimeError, match="operations are declared; declare each once, outside"):
         tg.elementwise(lambda x: x * 1234.5)

@@ -1,6 +1,7 @@
 """gradcheck, gradgradcheck and check_grads: what passes, what is caught, and in which words."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._derivatives import forward_mode
-from tapegrad.autograd import gradcheck
 
+gradcheck = sys.modules["tapegrad.autograd.gradcheck"]  # beside the function of that name
 check, check_twice = tg.autograd.gradcheck, tg.autograd.gradgradcheck
 MODES = [{}, {"fast_mode": True}]
 every_mode = pytest.mark.parametrize("mode", MODES, ids=["all", "fast"])
