@@ -167,3 +167,27 @@ def test_loops_of_writes_are_let_go():
     assert statistics["chunks"] < 3 * store.FEWEST_CHUNKS
     np.sum(y).backward()
     assert x.grad.tolist() == [1.0] * 4
+
+
+def read_often(x):
+    """Σ sin(k x₀) x₁ for k below 3000, and once x₂ of three elements; x₃ is never read."""
+    total = 0.0 * x[2] * x[2]
+    for k in range(3000):
+        total = total + np.sin(0.001 * k * x[0]) * x[1]
+    return total + x[2] ** 3
+
+
+def test_second_derivatives_of_cells_that_are_read_often():
+    x, k = np.array([0.7, -1.1, 0.4, 9.0]), 0.001 * np.arange(3000)
+    expected = np.zeros((4, 4))
+    expected[0, 0] = -np.sum(k * k * np.sin(k * x[0])) * x[1]
+    expected[0, 1] = expected[1, 0] = np.sum(k * np.cos(k * x[0]))
+    expected[2, 2] = 6.0 * x[2]
+    np.testing.assert_allclose(tg.hessian(read_often)(x), expected, 1e-11, 1e-12)
+    v = np.array([1.0, 0.5, -2.0, 3.0])
+    np.testing.assert_allclose(tg.hvp(read_often)(x, v), expected @ v, 1e-11)
+    compiled = tg.compile(read_often)
+    np.testing.assert_allclose(compiled.hvp(x, v), expected @ v, 1e-11)
+    third = tg.jvp(tg.hessian(read_often), (x,), (v,))[1][0, 1]
+    closed = -np.sum(k * k * np.sin(k * x[0])) * v[0]
+    np.testing.assert_allclose(third, closed, 1e-11)

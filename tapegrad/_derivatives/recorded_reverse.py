@@ -81,8 +81,9 @@ class Differentiation(Walk):
         if base is None:
             found = self.writing.adjoint(number)
             return None if found is None else _scalar(*found)
-        if noted := self.writing.noted.pop(number, None):
-            self.add(number, None, _deposited(base, np.concatenate(noted)))
+        reads = self.writing.reads(number)
+        if reads is not None:
+            self.add(number, None, _deposited(base, reads))
         return self.adjoints.get(number)
 
     def run(self, outputs, seeds) -> None:

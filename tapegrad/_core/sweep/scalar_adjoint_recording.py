@@ -205,6 +205,30 @@ def marks_of_operands(chunk, row, op, marks, id):
     return found
 
 
+def add_up_loads(loads, count):
+    """Add up the adjoints of cells read several times, which lie side by side.
+
+    They are put together at the front, one for each cell; returns how many there are.
+    """
+    kept = 0
+    for k in range(1, count):
+        entry, last = loads + 32 * k, loads + 32 * kept
+        x, y = load_f64(last, 24), load_f64(entry, 24)
+        if load_i64(last, 8) == load_i64(entry, 8):
+            row = binary(ADD_OP, load_i64(last, 16), x, load_i64(entry, 16), y, x + y)
+            store_i64(last, 16, row)
+            store_f64(last, 24, x + y)
+            if error_occurred() != 0:
+                return k
+        else:
+            kept += 1
+            last = loads + 32 * kept
+            store_i64(last, 8, load_i64(entry, 8))
+            store_i64(last, 16, load_i64(entry, 16))
+            store_f64(last, 24, y)
+    return kept + 1
+
+
 def mark_written(frame, start):
     """Mark the buffers that are written in place from chunk `start` of the sequence on."""
     marks = load_i64(frame, FRAME_MARKS)
@@ -352,4 +376,4 @@ def source() -> str:
 
 
 #: Called with the interpreter lock held: rows are appended.
-EXPORTS = {"write_adjoints": 1, "mark_written": 2, "mark_active": 2}
+EXPORTS = {"write_adjoints": 1, "add_up_loads": 2, "mark_written": 2, "mark_active": 2}

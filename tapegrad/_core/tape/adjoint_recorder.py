@@ -100,6 +100,18 @@ class Writing:
             frame[layout.FRAME_AT_POSITION // 8] -= 1
         self.note_loads()
 
+    def reads(self, buffer: int) -> np.ndarray | None:
+        """The adjoints that reads of a buffer's cells have brought so far, one for each cell.
+
+        They are given once. None if there are none.
+        """
+        noted = self.noted.pop(buffer, None)
+        if noted is None:
+            return None
+        loads = np.concatenate(noted)
+        loads = loads[np.argsort(loads["place"], kind="stable")]
+        return loads[: self.code["add_up_loads"](loads.ctypes.data, len(loads))]
+
     def note_loads(self) -> None:
         """Sort the reads of cells since the last time by their buffers."""
         count = int(self.work.frame[layout.FRAME_LOADS_COUNT // 8])
