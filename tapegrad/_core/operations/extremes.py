@@ -11,10 +11,11 @@ from ..ops import axis_adjoints as _declarations
 from ..ops.table import TABLE
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
+from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
-from .joining import checked_axis, gather, grid
+from .joining import checked_axis, grid
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shapes import array_tensor, numpy_call, ravel
 

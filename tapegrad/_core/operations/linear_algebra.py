@@ -22,6 +22,7 @@ from ..tensor.values import (
 from .einsum import as_tensor, contract, record, result, shown
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
+from .shapes import reshape
 
 
 def _unrecorded(numpy_function, *operands, **kwargs):
@@ -243,7 +244,7 @@ def kron(a, b):
     wide = shown(wide, value_of(wide)[(slice(None), None) * ndim])
     deep = shown(deep, value_of(deep)[(None, slice(None)) * ndim])
     blocks = apply("multiply", wide, deep)
-    return view_like(blocks, blocks._array.reshape([p * q for p, q in zip(m, n, strict=True)]))
+    return reshape(blocks, [p * q for p, q in zip(m, n, strict=True)])
 
 
 def _flat(x):
