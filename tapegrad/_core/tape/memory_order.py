@@ -41,11 +41,11 @@ def dense(array: np.ndarray) -> np.ndarray:
     return np.array(array, order="K")
 
 
-def arranged(array: np.ndarray, axes) -> np.ndarray:
-    """An array, copied if need be, whose `memory_axes` are those given (None: C order)."""
+def copied(array: np.ndarray, axes, dtype=None) -> np.ndarray:
+    """A copy of an array, in another dtype perhaps, whose `memory_axes` are those given."""
     if axes is None:
-        return np.ascontiguousarray(array) if array.ndim else array
-    return np.ascontiguousarray(array.transpose(axes)).transpose(inverse(axes))
+        return np.array(array, dtype, order="C")
+    return np.array(array.transpose(axes), dtype, order="C").transpose(inverse(axes))
 
 
 def laid_like(memory: np.ndarray, array: np.ndarray, count: int) -> Any:
