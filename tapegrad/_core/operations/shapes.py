@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.copies import copy_tensor, link, pack, unlisted, view_like
+from ..tensor.copies import link, pack, unlisted, view_like
 from ..tensor.memory_layouts import order_of
 from ..tensor.registry import function
 from ..tensor.values import array_of, current, is_tensor, records, scalar_of, shape_of, wrap
@@ -75,24 +75,35 @@ def reshape(x, shape, order="C"):
 
 @function("ravel", method="ravel")
 def ravel(x, order="C"):
-    """ravel(x, order): all elements along one axis; a view where the elements lie in order.
+    """ravel(x, order): all elements along one axis; a view where they lie side by side in order.
 
     `order` is "C", "F", "A" (F if x is in it alone) or "K", the order in memory.
     """
     x = unlisted(x)
-    if order != "K" or not is_tensor(x):
-        return reshape(x, (-1,) if np.prod(shape_of(x)) else (0,), order)
+    if not is_tensor(x):
+        return numpy_call("ravel", np.ravel, np.asarray(x), order)
     tensor = array_tensor(x)
-    flat = tensor._array.ravel(order="K")
-    if np.may_share_memory(flat, tensor._array):
-        return shown(tensor, flat)
-    axes = order_of([tensor._array])
-    return ravel(copy_tensor(tensor if axes is None else transpose(tensor, axes)))
+    return _flat(tensor, numpy_call("ravel", np.ravel, tensor._array, order), order)
 
 
 def flatten(x, order="C"):
     """flatten(order): a copy of all elements along one axis; `order` as in tapegrad.ravel."""
-    return copy_tensor(array_tensor(ravel(x, order)))
+    tensor = array_tensor(x)
+    return _flat(tensor, tensor._array.flatten(order), order)
+
+
+def _flat(tensor, flat: np.ndarray, order: str):
+    """The tensor of all elements along one axis: a view if `flat` is one, else a copy."""
+    array = tensor._array
+    if np.may_share_memory(flat, array):
+        return shown(tensor, flat)
+    if not records(tensor):
+        return wrap(flat)
+    if order == "F" or (order == "A" and array.flags.fnc):
+        array = array.T
+    elif order == "K":
+        array = array.transpose(order_of([array]) or range(array.ndim))
+    return link(flat, [(rt.view(tensor, array), flat.reshape(array.shape))])
 
 
 @function("transpose", "permute_dims")
