@@ -284,7 +284,8 @@ def _read_result(reader: Reader, item, outputs: list[Output]) -> tuple[int, Any]
         if not 0 <= integer(number) < len(outputs):
             raise ValueError(f"there is no result {number}")
         return number, _read_order(order, outputs[number].view.shape)
-    value, order = items(*fields(item, "value"), 2)
+    (pair,) = fields(item, "value")
+    value, order = items(pair, 2)
     found = reader.value(value)
     return -1, found if order is None else copied(found, _read_order(order, np.shape(found)))
 
