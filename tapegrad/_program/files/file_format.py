@@ -287,7 +287,11 @@ def _read_result(reader: Reader, item, outputs: list[Output]) -> tuple[int, Any]
     (pair,) = fields(item, "value")
     value, order = items(pair, 2)
     found = reader.value(value)
-    return -1, found if order is None else copied(found, _read_order(order, np.shape(found)))
+    if order is None:
+        return -1, found
+    if not isinstance(found, np.ndarray):
+        raise ValueError("a result that is no array has an order in memory")
+    return -1, copied(found, _read_order(order, found.shape))
 
 
 def _constant(writer: Writer, given) -> list:
