@@ -61,7 +61,7 @@ def check(name, function, *inputs, rtol=1e-14, at=None):
         wanted, back = tg.vjp(function, *at)
     assert arena.forward(part) == run_layout.FINISHED
     size = max(1.0, np.max(np.abs(value[np.isfinite(value)]), initial=0.0))
-    axes = memory_axes(value) or tuple(range(value.ndim))  # in which order the row has them
+    axes = memory_axes(np.asarray(wanted)) or tuple(range(value.ndim))  # in the row's order
     found = arena.value(step.out).transpose(inverse(axes))
     np.testing.assert_allclose(found, value, rtol, rtol * size)
     np.testing.assert_allclose(found, wanted, rtol, rtol * size)
