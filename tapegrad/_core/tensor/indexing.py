@@ -148,7 +148,7 @@ def gather(x, out, picked):
 def _contiguous(picked):
     """Positions as rows take them: whole numbers side by side."""
     if not is_tensor(picked):
-        return np.asarray(picked, np.int64, order="C")
+        return np.ascontiguousarray(picked, np.int64)
     if picked._array.flags.c_contiguous:
         return picked
     return steered(np.array, picked, order="C")
