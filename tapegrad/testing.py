@@ -99,7 +99,14 @@ def _random(tree, rng):
 
 def _moved(tree, direction, step):
     moved = zip(_leaves(tree), _leaves(direction), strict=True)
-    return tree_build(tree, iter([np.asarray(x + step * v, v.dtype) for x, v in moved]))
+    return tree_build(tree, iter([_added(x, step * v, v.dtype) for x, v in moved]))
+
+
+def _added(x, change, dtype) -> np.ndarray:
+    """x + change, in memory as x is: what a function gives may depend on that."""
+    made = np.array(x, dtype)
+    made += change
+    return made
 
 
 def _dot(one, other) -> float:

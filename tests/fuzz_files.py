@@ -100,11 +100,12 @@ def argument(made, leaves, values):
     leaf = next(leaves)
     if len(leaf) == 2:
         return leaf[1]
-    _, shape, _ = leaf
+    _, shape, _, order = leaf
     value = next(values)
     if not shape:
         return float(np.ravel(value)[0])
-    array = fenced(shape)
+    array = fenced(shape if order is None else [shape[k] for k in order])
+    array = array if order is None else array.transpose(np.argsort(order))
     array[...] = np.resize(value, shape)
     return array
 

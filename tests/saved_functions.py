@@ -77,6 +77,12 @@ def structured(model, scale=2.0):
     return scale * np.sum(model["w"] * model["b"][1]) + model["b"][0]
 
 
+def turned(x):
+    y = np.sin(x)
+    y.reshape(-1)[:4] = x[0, :4] ** 2  # a copy of what is in Fortran order
+    return np.sum(y * x)
+
+
 MODEL = {"w": X, "b": (0.5, X[::-1].copy())}
 FUNCTIONS = {
     rosenbrock: (X,),
@@ -91,6 +97,7 @@ FUNCTIONS = {
     feedback: (X[:3],),
     large: (np.linspace(-1.0, 1.0, LARGE),),
     structured: (MODEL,),
+    turned: (np.array(A, order="F"),),
 }
 #: Their Hessians are saved too.
 WITH_HESSIAN = (feedback,)

@@ -70,11 +70,11 @@ def layouts(m):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_layouts(n):
-    """Of the arguments too: those in other order than C are copied."""
+    """Of the arguments too: those in Fortran order have a program of their own."""
     rng = np.random.default_rng(n)
     calls = [(rng.uniform(0.5, 1.5, (n, 4)),) for _ in range(2)]
     calls += [(rng.uniform(0.5, 1.5, (4, n)).T,), (rng.uniform(0.5, 1.5, (2 * n, 8))[::-2, ::2],)]
-    check_tiers(layouts, calls, recorded=1)
+    check_tiers(layouts, calls, recorded=1 if n == 1 else 2)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])

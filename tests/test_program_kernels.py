@@ -6,6 +6,7 @@ from program_parts import Arena, always, of_arena
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tape.memory_order import inverse, memory_axes
 from tapegrad._program.ir.steps import Kernel, View, contiguous
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.structural import part_of_kernel
@@ -60,9 +61,11 @@ def check(name, function, *inputs, rtol=1e-14, at=None):
         wanted, back = tg.vjp(function, *at)
     assert arena.forward(part) == run_layout.FINISHED
     size = max(1.0, np.max(np.abs(value[np.isfinite(value)]), initial=0.0))
-    np.testing.assert_allclose(arena.value(step.out), value, rtol, rtol * size)
-    np.testing.assert_allclose(arena.value(step.out), wanted, rtol, rtol * size)
-    adjoints = back(np.array(arena.adjoint(step.out)))
+    axes = memory_axes(np.asarray(wanted)) or tuple(range(value.ndim))  # in the row's order
+    found = arena.value(step.out).transpose(inverse(axes))
+    np.testing.assert_allclose(found, value, rtol, rtol * size)
+    np.testing.assert_allclose(found, wanted, rtol, rtol * size)
+    adjoints = back(np.array(arena.adjoint(step.out)).transpose(inverse(axes)))
     assert arena.reverse(part) == run_layout.FINISHED
     for place, adjoint in zip(places, adjoints, strict=True):
         np.testing.assert_allclose(arena.adjoint(place), adjoint, 1e-12, 1e-13)

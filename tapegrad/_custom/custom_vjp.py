@@ -12,7 +12,7 @@ from .._core.ops import custom_call
 from .._core.ops.table import MOST_CODES, declare, users_name
 from .._core.tape import store
 from .._core.tensor import runtime as rt
-from .._core.tensor.copies import copy_tensor, in_dtype, unlisted, view_like
+from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import RULES
 from .._derivatives.view_layouts import seen_as
@@ -92,9 +92,8 @@ class CustomVjp:
             whole = np.concatenate([y.ravel() for y in outputs])
             views = _parts(whole, outputs)
         row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
-        if len(outputs) == 1:
-            return [scalar_of(row)]
-        return [scalar_of(view_like(row, view)) for view in views]
+        made = [row] if len(outputs) == 1 else [view_like(row, view) for view in views]
+        return [scalar_of(_laid(*pair)) for pair in zip(made, outputs, strict=True)]
 
     def _bridge(self, operands, outputs, recorded) -> int:
         """The bridge for operands and outputs of these kinds, compiled at their first use."""
@@ -158,6 +157,14 @@ class CustomVjp:
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
                 walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
+
+
+def _laid(made, output: np.ndarray):
+    """A result in C order, as rows have it, in memory as forward has returned it."""
+    if output.flags.c_contiguous:
+        return made
+    out = np.array(output)
+    return link(out, [(made, out)])
 
 
 def _own(output: np.ndarray, values) -> np.ndarray:

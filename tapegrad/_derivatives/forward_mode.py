@@ -25,7 +25,7 @@ from .infinities import settled
 from .jvp_rules import RULES, aligned, copy, pointwise_rule
 from .past_values import Rewound
 from .tape_walk import Walk
-from .view_layouts import tangent_seen_as
+from .view_layouts import of_row, tangent_seen_as
 
 
 def _rule(name: str):
@@ -157,7 +157,7 @@ class Recorded(Walk):
 
 def _walked(walk, outputs, inputs, seeds) -> list:
     for tensor, seed in zip(inputs, seeds, strict=True):
-        walk.start(tensor._id, seed)
+        walk.start(tensor._id, of_row(seed, walk.base(tensor._id), tensor))
     walk.run([output._id for output in outputs])
     return [walk.found(output) for output in outputs]
 

@@ -86,7 +86,7 @@ class Unwritten(Rewound):
         op, base = int(row["op"]), self.base(number)
         read = self.read(number)[:-1] if op != layout.CONSTANT else []
         operands = [_parameter(self.operand(*pair)) for pair in read]
-        out: Any = float(self.number(number)) if base is None else self.then(number, base).copy()
+        out: Any = float(self.number(number)) if base is None else np.array(self.then(number, base))
         if base is not None:  # the places in the output that operands go to, or are seen in
             operands = [
                 placed(out, base, one) if type(one) is np.ndarray and _lies_in(base, one) else one

@@ -88,7 +88,7 @@ class Inputs(InputTensors):
             tensor = rt.scalar_leaf(float(value))
         else:
             array = value if type(value) is np.ndarray else np.asarray(value_of(unlisted(value)))
-            tensor = array_input(name, place, buffer_pool.copy_of(array))
+            tensor = array_input(name, place, buffer_pool.copy_in_order(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
         return tensor

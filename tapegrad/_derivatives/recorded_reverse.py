@@ -19,11 +19,11 @@ from .._core.tape.tape import USED_UP, Reader, name_of_row, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
 from .._core.tensor.indexing import deposit
-from .._core.tensor.values import dtype_of, is_recorded, shape_of, value_of
+from .._core.tensor.values import is_recorded, value_of
 from .functionalization import without_writes
 from .infinities import product, settled
 from .tape_walk import Walk, elements, evaluate, tensor_at
-from .view_layouts import cast, in_zeros, seen_as
+from .view_layouts import cast, in_zeros, of_input, seen_as
 from .vjp_rules import RULES as STRUCTURAL
 
 
@@ -199,7 +199,7 @@ def recorded_adjoints(outputs, seeds, inputs) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
     found = adjoints_if_reached(outputs, seeds, inputs)
     return [
-        PUBLIC["zeros"](shape_of(tensor), dtype_of(tensor)) if adjoint is None else adjoint
+        PUBLIC["zeros_like"](tensor) if adjoint is None else adjoint
         for tensor, adjoint in zip(inputs, found, strict=True)
     ]
 
@@ -233,7 +233,7 @@ def _adjoints(writing, outputs, seeds, inputs) -> list:
     stops = [tensor._id for tensor in inputs]
     walk = Differentiation(stops, writing)
     walk.run(outputs, seeds)
-    return [walk.adjoint(number) for number in stops]
+    return [of_input(walk.adjoint(t._id), walk.base(t._id), t) for t in inputs]
 
 
 def depends_on_others(outputs, inputs) -> bool:

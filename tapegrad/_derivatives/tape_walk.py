@@ -16,6 +16,7 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.tape import store
+from .._core.tape.memory_order import covering
 from .._core.tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
@@ -62,15 +63,16 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     then the result has that axis first.
     """
     low, high = bounds(base)
-    fits = memory.flags.c_contiguous and memory.dtype == base.dtype == view.dtype
+    alike = memory.flags.c_contiguous or (not lead and memory.strides == base.strides)
+    fits = alike and memory.dtype == base.dtype == view.dtype
     if not fits or (base.size and memory.nbytes != math.prod(lead) * (high - low)):
         raise AssertionError("memory that is not laid out as the buffer whose view is wanted")
     shape = (*lead, *view.shape)
     if not view.size:
-        return np.ndarray(shape, memory.dtype, memory)
+        return np.ndarray(shape, memory.dtype, covering(memory))
     offset = view.__array_interface__["data"][0] - low
     strides = (*[high - low for _ in lead], *view.strides)
-    return np.ndarray(shape, memory.dtype, memory, offset, strides)
+    return np.ndarray(shape, memory.dtype, covering(memory), offset, strides)
 
 
 def elements(x, key):

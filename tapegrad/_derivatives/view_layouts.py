@@ -11,12 +11,40 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.einsum import shown
+from .._core.tape.memory_order import copy_axes, inverse, memory_axes
 from .._core.tape.overlaps import add_to_windows
 from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
-from .._core.tensor.copies import link, pack, view_like
+from .._core.tensor.copies import copy_tensor, link, pack, view_like
 from .._core.tensor.values import array_of, dtype_of, is_tensor, records, value_of
 from .tape_walk import placed
+
+
+def of_input(adjoint, base, tensor):
+    """The adjoint of the row that an input lies on as one of the input, in memory as it is.
+
+    `base` is the row's array, None for a scalar; the input is all of it, transposed perhaps.
+    """
+    if adjoint is None or base is None:
+        return adjoint
+    if not is_tensor(adjoint) or adjoint.shape != base.shape:
+        adjoint = PUBLIC["broadcast_to"](adjoint, base.shape)
+    axes = () if rt.same_place(tensor._array, base) else memory_axes(tensor._array)
+    adjoint = PUBLIC["transpose"](adjoint, inverse(axes)) if axes else adjoint
+    wanted = copy_axes(tensor._array)
+    if memory_axes(array_of(adjoint)) == wanted:
+        return adjoint
+    adjoint = adjoint if wanted is None else PUBLIC["transpose"](adjoint, wanted)
+    made = copy_tensor(adjoint) if is_tensor(adjoint) else np.array(adjoint, order="C")
+    return made if wanted is None else PUBLIC["transpose"](made, inverse(wanted))
+
+
+def of_row(seed, base, tensor):
+    """The tangent of an input, directions first, as one of the row that the input lies on."""
+    if base is None or rt.same_place(tensor._array, base):
+        return seed
+    axes = memory_axes(tensor._array)
+    return PUBLIC["transpose"](seed, (0, *[1 + axis for axis in axes]))
 
 
 def cast(derivative, dtype):
@@ -37,7 +65,7 @@ def zeros_for(base: np.ndarray, *lead: int) -> np.ndarray:
 def seen_as(adjoint, base: np.ndarray, view: np.ndarray):
     """The adjoint of the row that owns `base`, seen through a view of it."""
     adjoint = PUBLIC["broadcast_to"](cast(adjoint, base.dtype), base.shape)
-    full = PUBLIC["copy"](adjoint) if base.flags.c_contiguous else _laid_out(adjoint, base)
+    full = copy_tensor(adjoint) if base.flags.c_contiguous else _laid_out(adjoint, base)
     return view_like(full, placed(full._array, base, view))
 
 

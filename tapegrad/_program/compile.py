@@ -276,7 +276,9 @@ class Compiled(Replayed):
             )
         variant = self._variant(args, gradient=True)
         if variant is None:
-            why = self._reason or "it has other arguments or results than arrays and one number"
+            why = self._reason or (
+                "it has other arguments or results than arrays in C order and one number"
+            )
             raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
         return variant.program.jitted()
 

@@ -42,13 +42,15 @@ class Call:
     def places(self, buffer: np.ndarray, parts) -> None:
         """Remember where in the buffer the results lie."""
         start = buffer.ctypes.data
-        self.parts = [(part.ctypes.data - start, part.shape, part.dtype) for part in parts]
+        self.parts = [
+            (part.shape, part.dtype, part.ctypes.data - start, part.strides) for part in parts
+        ]
 
     def views(self, base: np.ndarray) -> list[np.ndarray]:
         """The parts of the row's buffer, or of memory like it, that the results are."""
-        if len(self.parts) == 1:
+        if self.parts[0][0] == base.shape and self.parts[0][3] == base.strides:
             return [base]
-        return [np.ndarray(shape, dtype, base, offset) for offset, shape, dtype in self.parts]
+        return [np.ndarray(shape, dtype, base, *place) for shape, dtype, *place in self.parts]
 
     def index_of(self, base: np.ndarray, view) -> int | None:
         """Which result a view of the buffer is, None if it is another part."""
@@ -127,10 +129,10 @@ class Call:
         adjoint = (
             adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
         )
-        if len(self.parts) == 1:
-            parts = [adjoint]
-        else:
-            parts = [seen_as(adjoint, base, view) for view in self.views(base)]
+        parts = [
+            adjoint if rt.same_place(view, base) else seen_as(adjoint, base, view)
+            for view in self.views(base)
+        ]
         for (source, view), one in zip(
             self.operands(walk, number),
             self.pass_back(walk, number, self._split(parts)),

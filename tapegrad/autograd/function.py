@@ -17,6 +17,7 @@ import numpy as np
 from .._core.codegen.layout import ARRAY
 from .._core.ops import python_call as _declaration
 from .._core.ops.table import TABLE
+from .._core.tape.memory_order import dense, laid_like, memory_axes
 from .._core.tensor import runtime as rt
 from .._core.tensor.aliases import tell_rows
 from .._core.tensor.copies import view_like
@@ -266,12 +267,14 @@ def _buffer(arrays, args):
         (array,) = arrays
         ours = array.base is None and array.flags.c_contiguous and array.flags.writeable
         if not ours or any(array is value_of(arg) for arg in args):
-            array = np.array(array, order="C")
-        return array, [array]
-    buffer = np.concatenate([array.ravel() for array in arrays])
+            array = np.array(array)
+        axes = memory_axes(array)
+        return array if axes is None else array.transpose(axes), [array]
+    arrays = [dense(array) for array in arrays]
+    buffer = np.concatenate([array.ravel(order="K") for array in arrays])
     ends = np.cumsum([array.size for array in arrays])
     return buffer, [
-        buffer[end - array.size : end].reshape(array.shape)
+        laid_like(buffer[end - array.size : end], array, 1)[0]
         for array, end in zip(arrays, ends, strict=True)
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..tape import store
+from ..tape.memory_order import dense, has_order
 from ..tensor import runtime as rt
 from ..tensor.aliases import Origin, tell_each_other, told_of
 from ..tensor.copies import convert, copy_tensor, pack, unlisted
@@ -92,10 +93,10 @@ def _new(name, data, dtype, requires_grad, copy_data):
             refuse("an input is made of a tensor (requires_grad=True)")
             data = data.detach()
         else:
-            made = copy_tensor(data)
+            made = copy_tensor(data, "K")
             return made if dtype is None else astype(made, dtype)
     source = value_of(data)
-    array = np.array(source, dtype=dtype, order="C" if copy_data else None, copy=copy_data or None)
+    array = np.array(source, dtype=dtype, copy=copy_data or None)
     if not copy_data:
         array = array.view()  # not the caller's object, whose shape and dtype are the caller's
     if array.dtype.kind not in "fiub":
@@ -105,8 +106,8 @@ def _new(name, data, dtype, requires_grad, copy_data):
         )
     if not requires_grad:
         return wrap(array)
-    if copy_data or not (array.flags.c_contiguous and array.flags.aligned):
-        return _input(np.array(array, array.dtype.newbyteorder("="), order="C"))
+    if copy_data or not array.flags.aligned or dense(array) is not array:
+        return _input(np.array(array, array.dtype.newbyteorder("=")))
     made = _input(np.asarray(memoryview(array)))
     if is_tensor(data):
         tell_each_other(made, storage_of(data))
@@ -147,8 +148,8 @@ def _creator(name):
 
 
 def _made(array, requires_grad: bool):
-    array = np.ascontiguousarray(array).reshape(np.shape(array))
-    return _input(array) if requires_grad else wrap(array)
+    array = np.asarray(array)
+    return _input(dense(array)) if requires_grad else wrap(array)
 
 
 for _name in "zeros ones empty eye identity arange".split():
@@ -157,22 +158,25 @@ for _name in "full linspace logspace geomspace zeros_like ones_like full_like em
     function(_name)(_creator(_name))
 
 
-def astype(self, dtype, copy=True):
-    """The tensor in another dtype; a conversion to integers or booleans is not recorded."""
+def astype(self, dtype, order="K", *, copy=True):
+    """The tensor in another dtype; a conversion to integers or booleans is not recorded.
+
+    `order` is the memory order of the result: "C", "F", or "A" and "K", which follow the tensor.
+    """
     dtype = np.dtype(dtype)
     value = array_of(self)
-    if value.dtype == dtype and (not copy or type(self) is rt.Scalar):
+    if value.dtype == dtype and (type(self) is rt.Scalar or not copy and has_order(value, order)):
         return self
     if not differentiates(self) or dtype.kind in "iub":
-        return steering_tensor(converted, self, dtype=dtype)
+        return steering_tensor(converted, self, dtype=dtype, order=order)
     if value.dtype == dtype:
-        return copy_tensor(self)
-    return convert(self if type(self) is rt.Array else pack(self), dtype)
+        return copy_tensor(self, order)
+    return convert(self if type(self) is rt.Array else pack(self), dtype, order)
 
 
 @named("creation.converted")
-def converted(value, dtype):
-    return np.asarray(value).astype(dtype)
+def converted(value, dtype, order="K"):
+    return np.asarray(value).astype(dtype, order)
 
 
 def _iterate(self):
@@ -241,6 +245,9 @@ METHODS = {
     "size": property(lambda self: int(np.size(value_of(self)))),
     "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
     "nbytes": property(lambda self: array_of(self).nbytes),
+    "itemsize": property(lambda self: array_of(self).itemsize),
+    "strides": property(lambda self: array_of(self).strides),
+    "flags": property(lambda self: array_of(self).view().flags),
     "requires_grad": property(_requires_grad, _requires_grad_),
     "real": property(lambda self: self),
     "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
@@ -266,11 +273,19 @@ def _is_input(tensor) -> bool:
     return type(tensor) is rt.Array and type(meta_of(tensor)) is Leaf
 
 
-@function("copy", method="copy")
-def copy(x):
-    """copy(x): a new tensor with the same value, recorded."""
-    return copy_tensor(unlisted(x))
+@function("copy")
+def copy(x, order="K"):
+    """copy(x, order): a new tensor with the same value, recorded.
+
+    `order` is the memory order: "C", "F", "A" (F if x is in it alone) or "K" (that of x).
+    """
+    return copy_tensor(unlisted(x), order)
 
 
-for _name, _method in {"clone": copy}.items():
+def _copied(self, order="C"):
+    """copy(order): a new tensor with the same value, recorded; see tapegrad.copy."""
+    return copy_tensor(self, order)
+
+
+for _name, _method in {"copy": _copied, "clone": copy}.items():
     setattr(rt.Tensor, _name, _method)

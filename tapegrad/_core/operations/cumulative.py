@@ -9,6 +9,7 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import axis_adjoints as _declarations
 from ..ops.table import TABLE
+from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, compute
 from ..tensor.copies import unlisted
@@ -28,6 +29,11 @@ CUMSUM, CUMPROD, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX = (
 
 def same_shape(op: int, out: np.ndarray, x, axes):
     """Record an operation along axes that keeps the shape."""
+    order = memory_axes(out)
+    if order is not None:
+        x = rt.view(x, x._array.transpose(order))
+        axes = tuple(sorted(order.index(axis) for axis in axes))
+        return rt.view(same_shape(op, out.transpose(order), x, axes), out)
     moved, lines = grouped(x, axes)
     seen, _ = grouped(wrap(out), axes)
     return rt.row(op, out, moved, lines, seen._array)
@@ -42,7 +48,7 @@ def _running(name: str, op: int, x, axis, dtype, out):
     x = array_tensor(x)
     axis = checked_axis(name, axis, x._array.ndim)
     value = getattr(np, name)(x._array, axis)
-    return same_shape(op, np.ascontiguousarray(value), x, (axis,))
+    return same_shape(op, dense(value), x, (axis,))
 
 
 @function("cumsum", method="cumsum")
@@ -226,7 +232,7 @@ def softmax(x, axis=None):
     axes = axes_of("softmax", axis, array.ndim)
     with np.errstate(all="ignore"):
         top = np.max(array, axis=axes, keepdims=True) if array.size else 0.0
-        value = np.array(compute("exp", [np.subtract(array, top)]), array.dtype, order="C")
+        value = np.array(compute("exp", [np.subtract(array, top)]), array.dtype)
         value /= np.sum(value, axis=axes, keepdims=True)
     return same_shape(SOFTMAX, value, x, axes) if is_tensor(x) else _result(given, value)
 
@@ -245,5 +251,5 @@ def log_softmax(x, axis=None):
             value = shifted - np.log(np.sum(compute("exp", [shifted]), axis=axes, keepdims=True))
     else:
         value = array
-    value = np.array(value, array.dtype, order="C")
+    value = np.array(value, array.dtype)
     return same_shape(LOG_SOFTMAX, value, x, axes) if is_tensor(x) else _result(given, value)

@@ -15,7 +15,7 @@ from ..ops import contraction as _declarations
 from ..ops.table import TABLE
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
-from ..tensor.copies import in_dtype, pack, unlisted, view_like
+from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -50,6 +50,13 @@ def as_tensor(name: str, operand):
 def shown(operand, array: np.ndarray):
     """`array`, which is a view of the operand's value, as an operand."""
     return view_like(operand, array) if is_tensor(operand) else array
+
+
+def in_c_order(made):
+    """A result in C order, copied if need be."""
+    if value_of(made).flags.c_contiguous:
+        return made
+    return copy_tensor(made) if is_tensor(made) else np.ascontiguousarray(made)
 
 
 def common_dtype(name: str, *operands) -> np.dtype:
@@ -150,7 +157,8 @@ def _spread_product(a, b, labels_a, labels_b, labels_out):
         view = value_of(_arranged(operand, labels, order))
         key = tuple(slice(None) if x in labels else None for x in labels_out)
         spread.append(shown(operand, view[(*key, ...)]))
-    return apply("multiply", *spread)
+    made = apply("multiply", *spread)
+    return made if np.ndim(value_of(made)) < 2 else in_c_order(made)
 
 
 def _multiply(left, right, whole, batch: int, inner: int) -> None:

@@ -9,12 +9,14 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import axis_adjoints as _declarations
 from ..ops.table import TABLE
+from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
+from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
-from .joining import checked_axis, gather, grid
+from .joining import checked_axis, grid
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shapes import array_tensor, numpy_call, ravel
 
@@ -134,7 +136,8 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
         x, axis = ravel(x), -1
     x = array_tensor(x)
     axis = checked_axis("sort", axis, x._array.ndim)
-    return take_along_axis(x, steered(np.argsort, x, axis, kind="stable"), axis)
+    indices = steered(np.argsort, x, axis, kind="stable")
+    return _picked_along(x, indices, axis, copy_axes(x._array))
 
 
 @function("median")
@@ -150,14 +153,17 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
         return x
     x = current(x)
     axes = axes_of("median", axis, x._array.ndim)
-    kept = [k for k in range(x._array.ndim) if k not in axes]
+    order = copy_axes(x._array) or range(x._array.ndim)
+    kept = [k for k in order if k not in axes]
     shape = [x._array.shape[k] for k in kept]
     n = int(np.prod([x._array.shape[k] for k in axes], dtype=np.int64))
     flat = x.transpose(*kept, *axes).reshape(*shape, n) if x._array.ndim else x.reshape(1)
     if n == 0:
         made = mean(flat, -1)
     else:
-        made = mean(take_along_axis(flat, steered(_middle, flat), -1), -1)
+        made = mean(_picked_along(flat, steered(_middle, flat), -1, None), -1)
+    if len(kept) > 1:
+        made = made.transpose(inverse(kept))
     if keepdims:
         return made.reshape([1 if k in axes else m for k, m in enumerate(x._array.shape)])
     return made
@@ -218,8 +224,13 @@ def take_along_axis(x, indices, axis=-1):
         return tensor_like(steered(np.take_along_axis, x, indices, axis), x)
     if axis is None:
         x, axis = ravel(x), 0
-    x = array_tensor(x)
+    return _picked_along(array_tensor(x), indices, axis)
+
+
+def _picked_along(x, indices, axis, *order):
+    """Elements of a recorded tensor by indices along an axis, in memory in an order if given."""
     value = numpy_call("take_along_axis", np.take_along_axis, x._array, value_of(indices), axis)
+    value = copied(value, *order) if order else value
     return gather(x, value, steered(_taken_along, indices, shape=x._array.shape, axis=axis))
 
 

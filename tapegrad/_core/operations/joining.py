@@ -10,7 +10,8 @@ import numpy as np
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
-from ..tensor.indexing import GATHER
+from ..tensor.indexing import gather
+from ..tensor.memory_layouts import row_on
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (
@@ -26,13 +27,6 @@ from ..tensor.values import (
 from .shapes import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape
 
 _DOUBLE = np.dtype(np.float64)
-
-
-def gather(x, out, picked):
-    """Record `out`, the elements of `x` at positions `picked` in C order."""
-    if not is_tensor(picked):
-        picked = np.ascontiguousarray(picked, np.int64)
-    return scalar_of(rt.row(GATHER, np.asarray(out, order="C"), x, picked))
 
 
 def grid(shape) -> np.ndarray:
@@ -128,8 +122,6 @@ def _concatenate(name, xs, axis=0, dtype=None):
         raise _join_error(name, values, error) from error
     if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, dtype)):
         return wrap(out) if any(map(is_tensor, xs)) else out
-    if not out.flags.c_contiguous:  # all operands in Fortran order
-        out = np.ascontiguousarray(out)
     references = []
     before, end = (slice(None),) * (axis % out.ndim), 0
     for x, value in zip(xs, values, strict=True):
@@ -137,7 +129,7 @@ def _concatenate(name, xs, axis=0, dtype=None):
         if is_recorded(x):
             references.append(x if value.dtype == out.dtype else in_dtype(x, out.dtype))
             references.append(out[(*before, slice(start, end))])
-    return rt.row(LINK, out, *references)
+    return row_on(LINK, out, *references)
 
 
 @function("stack")
@@ -165,7 +157,6 @@ def stack(arrays, axis=0, *, dtype=None):
     out = np.stack([value_of(x) for x in xs], axis, dtype=dtype)
     if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", dtype)):
         return wrap(out)
-    out = np.ascontiguousarray(out)
     places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
     xs = [in_dtype(array_tensor(x) if is_tensor(x) else x, out.dtype) for x in xs]
     return link(out, list(zip(xs, places, strict=True)))
@@ -283,7 +274,7 @@ def tile(x, reps):
     if not is_tensor(x):
         return np.tile(x, reps)
     x = array_tensor(x)
-    out = np.asarray(np.tile(x._array, reps), order="C")
+    out = np.tile(x._array, reps)
     if not records(x):
         return wrap(out)
     reps = tuple(reps) if isinstance(reps, (tuple, list, np.ndarray)) else (reps,)
@@ -294,7 +285,7 @@ def tile(x, reps):
     strides = (0,) * (ndim - x._array.ndim) + x._array.strides
     steps = tuple(itertools.chain.from_iterable((0, s) for s in strides))
     spread = np.lib.stride_tricks.as_strided(x._array, inner, steps, writeable=False)
-    return scalar_of(rt.row(LINK, out, rt.view(x, spread), out.reshape(inner)))
+    return scalar_of(row_on(LINK, out, rt.view(x, spread), out.reshape(inner)))
 
 
 @function("roll")
@@ -306,7 +297,7 @@ def roll(x, shift, axis=None):
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), shape_of(x))
     x = array_tensor(x)
-    out = np.ascontiguousarray(numpy_call("roll", np.roll, x._array, shift, axis))
+    out = np.asarray(numpy_call("roll", np.roll, x._array, shift, axis))
     if not records(x):
         return wrap(out)
     shifts, axes = np.broadcast_arrays(shift, axis)
@@ -324,7 +315,7 @@ def roll(x, shift, axis=None):
     for pieces in itertools.product(*cuts):
         references.append(rt.view(x, x._array[(*(p[0] for p in pieces), ...)]))
         references.append(out[(*(p[1] for p in pieces), ...)])
-    return rt.row(LINK, out, *references)
+    return row_on(LINK, out, *references)
 
 
 _PICKING = ("edge", "reflect", "symmetric", "wrap")
@@ -346,7 +337,7 @@ def pad(x, pad_width, mode="constant", **kwargs):
             "tapegrad.pad: constant_values is a recorded tensor, its derivative would be lost; "
             "join the parts with concatenate"
         )
-    out = np.asarray(np.pad(x._array, pad_width, mode, **kwargs), order="C")
+    out = np.pad(x._array, pad_width, mode, **kwargs)
     if not records(x):
         return wrap(out)
     if mode in _PICKING:

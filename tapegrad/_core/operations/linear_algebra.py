@@ -8,6 +8,7 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted, view_like
 from ..tensor.indexing import set_item
+from ..tensor.memory_layouts import backwards, order_of
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -22,6 +23,7 @@ from ..tensor.values import (
 from .einsum import as_tensor, contract, record, result, shown
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
+from .shapes import reshape
 
 
 def _unrecorded(numpy_function, *operands, **kwargs):
@@ -97,7 +99,23 @@ def _matmul(name, a, b):
         if one != other and 1 not in (one, other):
             raise _unequal(name, a, b, "the axes before the last two do not broadcast")
     ends = ("m" if len(m) > 1 else "") + ("n" if len(n) > 1 else "")
-    return result(contract(name, a, b, labels_a, labels_b, (*range(-deepest, 0), *ends)))
+    return _batched(name, a, b, labels_a, labels_b, (*range(-deepest, 0), *ends))
+
+
+def _batched(name, a, b, labels_a, labels_b, labels_out):
+    """A contraction whose batch axes lie in memory as NumPy's generalised ufuncs lay them out."""
+    pairs = ((value_of(a), labels_a), (value_of(b), labels_b))
+    loops = [
+        x[tuple(slice(None) if type(n) is int else 0 for n in labels)]
+        for x, labels in pairs
+        if x.size
+    ]
+    axes = order_of(loops) if len(loops) == 2 else None
+    if axes is None:
+        return result(contract(name, a, b, labels_a, labels_b, labels_out))
+    axes = (*axes, *range(len(axes), len(labels_out)))
+    made = contract(name, a, b, labels_a, labels_b, tuple(labels_out[k] for k in axes))
+    return shown(made, backwards(value_of(made), axes))
 
 
 def _check_inner(name, a, b, m, n) -> None:
@@ -171,7 +189,7 @@ def vecdot(x1, x2, axis=-1):
         raise _unequal("vecdot", a, b, "the other axes do not broadcast") from None
     labels = tuple(range(1 - max(len(m), len(n)), 0))
     ones, others = labels[len(labels) - len(m) + 1 :], labels[len(labels) - len(n) + 1 :]
-    return result(contract("vecdot", a, b, (*ones, "k"), (*others, "k"), labels))
+    return _batched("vecdot", a, b, (*ones, "k"), (*others, "k"), labels)
 
 
 @function("outer", "linalg.outer")
@@ -243,7 +261,7 @@ def kron(a, b):
     wide = shown(wide, value_of(wide)[(slice(None), None) * ndim])
     deep = shown(deep, value_of(deep)[(None, slice(None)) * ndim])
     blocks = apply("multiply", wide, deep)
-    return view_like(blocks, blocks._array.reshape([p * q for p, q in zip(m, n, strict=True)]))
+    return reshape(blocks, [p * q for p, q in zip(m, n, strict=True)])
 
 
 def _flat(x):

@@ -9,24 +9,30 @@ import operator
 
 import numpy as np
 
+from ..tape.memory_order import inverse, memory_axes
 from ..tensor.apply import apply
-from ..tensor.copies import unlisted
+from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.trace import fixed, named, steered
-from ..tensor.values import array_of, dtype_of, is_tensor, shape_of, value_of, wrap
-from .shapes import array_tensor, broadcast_to, expand_dims, moveaxis, reshape
+from ..tensor.values import array_of, is_tensor, shape_of, value_of, wrap
+from .shapes import array_tensor, broadcast_to, expand_dims, moveaxis, reshape, transpose
 
 
 def full(shape, fill_value, dtype=None, order="C"):
     """An array filled with a value, which is broadcast to it."""
-    filled = array_tensor(broadcast_to(array_tensor(unlisted(fill_value)), shape)).copy()
-    return filled if dtype is None else filled.astype(dtype)
+    filled = copy_tensor(broadcast_to(array_tensor(unlisted(fill_value)), shape), order)
+    return filled if dtype is None else filled.astype(dtype, copy=False)
 
 
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None):
     """An array of the shape and dtype of another, filled with a value."""
     a = unlisted(a)
-    dtype = dtype_of(a) if dtype is None else dtype
-    return full(shape_of(a) if shape is None else shape, fill_value, dtype)
+    like = np.empty_like(array_of(a), dtype, order, shape=shape)
+    axes = memory_axes(like)
+    filled = broadcast_to(array_tensor(unlisted(fill_value)), like.shape)
+    if axes is None:
+        return copy_tensor(filled).astype(like.dtype, copy=False)
+    made = copy_tensor(transpose(filled, axes)).astype(like.dtype, copy=False)
+    return transpose(made, inverse(axes))
 
 
 def arange(start, stop=None, step=1, dtype=None):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, SUM, unlisted
+from ..tensor.memory_layouts import row_on
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor
 from ..tensor.values import differentiates, is_tensor, scalar_of, shape_of
@@ -82,14 +84,21 @@ def grouped(x, axes):
 
 def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     """Record a reduction whose value, with the reduced axes kept as 1, is known."""
-    moved, lines = grouped(x, axes)
     if len(axes) == x._array.ndim and not keepdims and value.dtype == np.float64:
+        moved, lines = grouped(x, axes)
         return rt.row(op, float(value.reshape(())), moved, lines)
-    out = np.ascontiguousarray(value).reshape(kept_shape(x._array.shape, axes))
+    out, rest = dense(np.asarray(value)), list(range(x._array.ndim))
     if not keepdims:
-        out = out.reshape([n for k, n in enumerate(x._array.shape) if k not in axes])
+        out = out.squeeze(axes)
         out = out if out.ndim else out.copy()  # a number: no view, to which `+=` would write
-    return rt.row(op, out, moved, lines)
+        rest = [axis for axis in rest if axis not in axes]
+    order = memory_axes(out)
+    if order is None:
+        return rt.row(op, out, *grouped(x, axes))
+    ordered = [rest[k] for k in order] + ([] if keepdims else list(axes))
+    x = rt.view(x, x._array.transpose(ordered))
+    axes = tuple(sorted(ordered.index(axis) for axis in axes))
+    return rt.view(rt.row(op, out.transpose(order), *grouped(x, axes)), out)
 
 
 @function("sum", method="sum")
@@ -116,11 +125,11 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
         if array.flags.c_contiguous:
             return rt.row(SUM, float(array.sum()), x)
     is_whole = len(axes) == array.ndim and not keepdims
-    out = np.asarray(np.sum(array, axis=axes, keepdims=not is_whole), order="C")
+    out = np.asarray(np.sum(array, axis=axes, keepdims=not is_whole))
     shown = np.broadcast_to(out, array.shape)
     if not keepdims and not is_whole:
         out = out.reshape([n for k, n in enumerate(array.shape) if k not in axes])
-    return scalar_of(rt.row(LINK, out, x, shown))
+    return scalar_of(row_on(LINK, out, x, shown))
 
 
 def count_along(x, axes, where=True):

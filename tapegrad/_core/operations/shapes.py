@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.copies import copy_tensor, link, pack, unlisted, view_like
+from ..tensor.copies import link, pack, unlisted, view_like
+from ..tensor.memory_layouts import order_of
 from ..tensor.registry import function
-from ..tensor.values import current, is_tensor, records, scalar_of, shape_of, wrap
+from ..tensor.values import array_of, current, is_tensor, records, scalar_of, shape_of, wrap
 
 
 def numpy_call(name: str, numpy_function, array, *args, **kwargs):
@@ -48,7 +49,7 @@ def view(name: str, numpy_function, x, *args, **kwargs):
 def reshape(x, shape, order="C"):
     """reshape(x, shape, order): the same elements in another shape; one length may be −1.
 
-    A view where NumPy gives one, else a copy. `order` is "C" or "F".
+    A view where NumPy gives one, else a copy. `order` is "C", "F", or "A": F if x is in it alone.
 
     >>> import tapegrad as tg
     >>> tg.reshape(tg.tensor([1.0, 2.0, 3.0, 4.0]), (2, -1))
@@ -58,11 +59,11 @@ def reshape(x, shape, order="C"):
     x = unlisted(x)
     if not is_tensor(x):
         return numpy_call("reshape", np.reshape, np.asarray(x), shape, order=order)
-    if order == "F":
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"tapegrad.reshape: order is {order!r}; it must be 'C', 'F' or 'A'")
+    if order == "F" or (order == "A" and array_of(x).flags.fnc):
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
         return transpose(reshape(transpose(x), tuple(lengths)[::-1]))
-    if order != "C":
-        raise ValueError(f"tapegrad.reshape: order is {order!r}; it must be 'C' or 'F'")
     tensor = array_tensor(x)
     array = numpy_call("reshape", np.reshape, tensor._array, shape)
     if np.may_share_memory(array, tensor._array) or not array.size:
@@ -74,13 +75,35 @@ def reshape(x, shape, order="C"):
 
 @function("ravel", method="ravel")
 def ravel(x, order="C"):
-    """ravel(x, order): all elements along one axis; a view where the elements lie in order."""
-    return reshape(x, (-1,) if np.prod(shape_of(unlisted(x))) else (0,), order)
+    """ravel(x, order): all elements along one axis; a view where they lie side by side in order.
+
+    `order` is "C", "F", "A" (F if x is in it alone) or "K", the order in memory.
+    """
+    x = unlisted(x)
+    if not is_tensor(x):
+        return numpy_call("ravel", np.ravel, np.asarray(x), order)
+    tensor = array_tensor(x)
+    return _flat(tensor, numpy_call("ravel", np.ravel, tensor._array, order), order)
 
 
 def flatten(x, order="C"):
-    """flatten(order): a copy of all elements along one axis."""
-    return copy_tensor(array_tensor(ravel(x, order)))
+    """flatten(order): a copy of all elements along one axis; `order` as in tapegrad.ravel."""
+    tensor = array_tensor(x)
+    return _flat(tensor, tensor._array.flatten(order), order)
+
+
+def _flat(tensor, flat: np.ndarray, order: str):
+    """The tensor of all elements along one axis: a view if `flat` is one, else a copy."""
+    array = tensor._array
+    if np.may_share_memory(flat, array):
+        return shown(tensor, flat)
+    if not records(tensor):
+        return wrap(flat)
+    if order == "F" or (order == "A" and array.flags.fnc):
+        array = array.T
+    elif order == "K":
+        array = array.transpose(order_of([array]) or range(array.ndim))
+    return link(flat, [(rt.view(tensor, array), flat.reshape(array.shape))])
 
 
 @function("transpose", "permute_dims")

@@ -10,6 +10,7 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.sweep_frame import MIRROR_HEADER
 from .compiled_sweep import address_of, compiled, undoing
+from .memory_order import laid_like
 from .overlaps import add_to_windows
 from .row_marks import Marks
 from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
@@ -67,7 +68,7 @@ class Sweep:
         address = _word(id(memory) + layout.ARRAY_DATA).value + MIRROR_HEADER
         memory = memory[-address % layout.CACHE_LINE :][:size]
         self.code.adopt(self.address, tensor, memory)
-        return memory[MIRROR_HEADER:].view(array.dtype).reshape(self.seeds, *array.shape)
+        return laid_like(memory[MIRROR_HEADER:].view(array.dtype), array, self.seeds)
 
     def scalar(self, tensor, seed: int = 0) -> float:
         """The adjoint of a scalar tensor."""
@@ -87,7 +88,8 @@ class Sweep:
 
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of an input as an array of its own; gives back the mirror."""
-        result = np.empty((self.seeds, *array.shape), array.dtype)
+        size = self.seeds * array.size
+        result = laid_like(np.empty(size, array.dtype), np.empty_like(array), self.seeds)
         if not self.code.take(self.address, number, array, result):
             result[...] = self.mirror(number, array)
             self.forget(number, True)

@@ -14,6 +14,7 @@ from ..sweep import kernels
 from . import buffer_pool
 from . import runtime as rt
 from .copies import as_number, in_dtype, unlisted
+from .memory_layouts import backwards, in_order, order_of, transposed
 from .trace import steering_tensor
 from .values import (
     FLOATS,
@@ -60,20 +61,16 @@ def value_kernel(name: str):
 
 
 def compute(name: str, values):
-    """The value of an operation, with errors that name it."""
+    """The value of an operation, in NumPy's memory order, with errors that name it."""
     try:
-        if name in COMPILED and len(values) == 1:
-            (x,) = values
-            if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
-                return compiled_value(name, x)
-        if name == "where" and is_large(values[1:]):
-            return compiled_value(name, *np.broadcast_arrays(*values))
-        function = ufunc_of(name)
-        with np.errstate(all="ignore"):
-            if is_large(values) and isinstance(function, np.ufunc):
-                shape = np.broadcast_shapes(*[np.shape(value) for value in values])
-                return function(*values, out=buffer_pool.empty(shape))
-            return function(*values)
+        compute_fast = _fast(name, values)
+        if compute_fast is None:
+            with np.errstate(all="ignore"):
+                return ufunc_of(name)(*values)
+        axes = order_of(values)
+        if axes is None:
+            return compute_fast(name, *values)
+        return backwards(compute_fast(name, *[transposed(v, axes) for v in values]), axes)
     except ValueError as error:
         shapes = " and ".join(str(np.shape(value)) for value in values)
         raise ValueError(
@@ -86,6 +83,24 @@ def compute(name: str, values):
             f"tapegrad.{name}: the operands have types {kinds}, which NumPy cannot combine; "
             "convert them to arrays of numbers first"
         ) from error
+
+
+def _fast(name: str, values):
+    """What computes an operation faster than NumPy's function alone, in C order; or None."""
+    if len(values) == 1 and name in COMPILED:
+        (x,) = values
+        if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
+            return compiled_value
+    if name == "where":
+        return compiled_value if is_large(values[1:]) else None
+    return _in_memory_kept if is_large(values) and type(ufunc_of(name)) is np.ufunc else None
+
+
+def _in_memory_kept(name: str, *values) -> np.ndarray:
+    """What NumPy's function gives, in memory that is used again."""
+    shape = np.broadcast_shapes(*[np.shape(value) for value in values])
+    with np.errstate(all="ignore"):
+        return ufunc_of(name)(*values, out=buffer_pool.empty(shape))
 
 
 def is_large(values) -> bool:
@@ -101,8 +116,10 @@ def is_large(values) -> bool:
     return large
 
 
-def compiled_value(name: str, *values: np.ndarray) -> np.ndarray:
-    """The value of an operation on arrays of one shape by its compiled loop."""
+def compiled_value(name: str, *values) -> np.ndarray:
+    """The value of an operation by its compiled loop."""
+    if len(values) > 1:
+        values = np.broadcast_arrays(*values)
     values = tuple([np.ascontiguousarray(value, np.float64) for value in values])
     out = buffer_pool.empty(values[0].shape)
     addresses = np.array([value.ctypes.data for value in (*values, out)], np.int64)
@@ -141,7 +158,7 @@ def apply(name: str, *operands):
     if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
-    return scalar_of(record_array(op, np.asarray(out, order="C"), items))
+    return scalar_of(record_array(op, np.asarray(out), items))
 
 
 def _unrecorded(name, operands):
@@ -164,6 +181,8 @@ def check_dtype(name: str, out) -> None:
 
 def record_array(op: Pointwise, out: np.ndarray, operands):
     """Append the row of an array operation whose value is known."""
+    if not out.flags.c_contiguous:
+        return in_order(out, operands, functools.partial(record_array, op))
     read = op.used
     return rt.row(
         ARRAY + op.code,

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..codegen import forks
 from ..codegen.layout import LARGE
+from ..tape.memory_order import copy_axes, inverse
 
 #: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that what a
 #: loop writes is never mistaken for what it reads next: processors compare twelve bits first.
@@ -79,3 +80,11 @@ def copy_of(array: np.ndarray) -> np.ndarray:
     made = empty(array.shape, array.dtype)
     made[...] = array
     return made
+
+
+def copy_in_order(array: np.ndarray) -> np.ndarray:
+    """A copy in the memory order of the array, as np.array(array) is."""
+    axes = copy_axes(array)
+    if axes is None:
+        return copy_of(array)
+    return copy_of(array.transpose(axes)).transpose(inverse(axes))

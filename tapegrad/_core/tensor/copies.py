@@ -8,6 +8,7 @@ from ..codegen.layout import ARRAY, ROWS
 from ..ops import copy_add as _declarations
 from ..ops.table import TABLE
 from . import runtime as rt
+from .memory_layouts import in_order, row_on
 from .trace import named, steered
 from .values import (
     FLOATS,
@@ -26,14 +27,18 @@ LINK, SUM, PACK, CONVERT = (ARRAY + TABLE[name].code for name in ("link", "sum",
 assert _declarations
 
 
-def convert(tensor, dtype):
+def convert(tensor, dtype, order="K"):
     """A recorded array tensor in float64 or float32; other dtypes raise TypeError."""
     if dtype not in FLOATS:
         raise TypeError(
             f"tapegrad: a recorded tensor cannot become {dtype}; a derivative passes only through "
             "float64 and float32: use one of these, or detach()"
         )
-    return rt.row(CONVERT, tensor._array.astype(dtype, order="C"), tensor)
+    return in_order(tensor._array.astype(dtype, order), [tensor], _converted)
+
+
+def _converted(out, operands):
+    return rt.row(CONVERT, out, *operands)
 
 
 def in_dtype(operand, dtype):
@@ -49,7 +54,7 @@ def in_dtype(operand, dtype):
 
 
 def link(out: np.ndarray, pairs):
-    """Record `out`, whose value is known, as the sum of views of operands.
+    """Record `out`, whose value is known and which has no gaps, as the sum of views of operands.
 
     `pairs` are (view of an operand: tensor or array, view of `out` of the same shape). Operands
     without derivative are left out.
@@ -58,7 +63,7 @@ def link(out: np.ndarray, pairs):
     for operand, target in pairs:
         if is_tensor(operand) and operand._id >= 0:
             references += [operand, target]
-    return rt.row(LINK, out, *references)
+    return row_on(LINK, out, *references)
 
 
 def as_number(operand):
@@ -96,13 +101,13 @@ def share(tensor, made) -> None:
     made._meta = storage_of(tensor)
 
 
-def copy_tensor(tensor):
-    """A new tensor with the same value, in C order."""
+def copy_tensor(tensor, order="C"):
+    """A new tensor with the same value, in C order or another of NumPy's."""
     if not records(tensor):
-        return rt.wrap(np.array(array_of(tensor), order="C"))
+        return rt.wrap(np.array(array_of(tensor), order=order))
     if type(tensor) is rt.Scalar:
         return pack(tensor)
-    out = tensor._array.copy(order="C")
+    out = tensor._array.copy(order=order)
     return link(out, [(tensor, out)])
 
 

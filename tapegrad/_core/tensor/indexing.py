@@ -10,10 +10,12 @@ from ..codegen.layout import ARRAY, CONSTANT
 from ..ops import gather as _declarations
 from ..ops.table import TABLE
 from ..tape import store
+from ..tape.memory_order import covering, dense, memory_axes
 from . import runtime as rt
 from .aliases import before_write, is_relied_on, renew
 from .apply import apply
 from .copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from .memory_layouts import transposed
 from .trace import named, steered
 from .values import (
     FLOATS,
@@ -130,7 +132,26 @@ def get_item(tensor, key):
     picked = steered_positions(tensor._array.shape, given)
     if not records(tensor, picked):
         return wrap(value)
-    return scalar_of(rt.row(GATHER, np.array(value, order="C"), tensor, picked))
+    return gather(tensor, value, picked)
+
+
+def gather(x, out, picked):
+    """Record `out`, the elements of `x` at positions `picked` in C order."""
+    out = dense(np.asarray(out))
+    axes = memory_axes(out)
+    if axes is not None:
+        made = gather(x, out.transpose(axes), _contiguous(transposed(picked, axes)))
+        return rt.view(made, out)
+    return scalar_of(rt.row(GATHER, out, x, _contiguous(picked)))
+
+
+def _contiguous(picked):
+    """Positions as rows take them: whole numbers side by side."""
+    if not is_tensor(picked):
+        return np.ascontiguousarray(picked, np.int64)
+    if picked._array.flags.c_contiguous:
+        return picked
+    return steered(np.array, picked, order="C")
 
 
 def _element(tensor, key, value):
@@ -271,9 +292,10 @@ def become_row(tensor) -> None:
     storage = meta_of(tensor)
     if type(storage) is not Storage:
         storage = tensor._meta = Storage(tensor._array)
-    storage.tensor = made = rt.row(CONSTANT, storage.owner)
+    buffer = covering(storage.owner)
+    storage.tensor = made = rt.row(CONSTANT, buffer)
     if rt.trace() is not None:
-        rt.trace().originals[made._id] = storage.owner, storage.owner.copy()
+        rt.trace().originals[made._id] = buffer, buffer.copy()
     current(tensor)
 
 

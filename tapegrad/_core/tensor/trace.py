@@ -154,7 +154,7 @@ def steered(function, /, *operands, **keywords):
     if value.dtype.kind not in "biuf":
         trace.refuse(f"{name_of(function)} gives {value.dtype}")
         return value
-    return _row(Call(function, [], keywords), np.array(value, order="C"), operands)
+    return _row(Call(function, [], keywords), np.array(value), operands)
 
 
 def name_of(function) -> str:

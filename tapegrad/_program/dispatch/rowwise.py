@@ -47,6 +47,6 @@ def row_of(batch: Batch, args: list, number: int) -> list:
     plain = batch.arguments(number)
     for k, arg in enumerate(args):
         if is_tensor(arg) and is_recorded(arg):
-            whole = arg if arg.dtype == np.float64 else arg.astype(np.float64)
+            whole = arg.astype(np.float64, "C", copy=False)  # in which order all rows are
             plain[k] = whole if batch.shared[k] else whole[number]
     return plain

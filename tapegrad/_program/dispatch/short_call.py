@@ -147,7 +147,8 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     """The short way of a variant, if there is one."""
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
     exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
-    if not (plain and exact):
+    in_order = not any(arguments.orders)  # compiled code takes arrays in C order alone
+    if not (plain and exact and in_order):
         return None
     fast = variant.fast
     if fast is None or fast.program is not variant.program:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen.layout import LEAF
+from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
 from ..._core.tensor.pytree import tree_build, tree_leaves
@@ -29,7 +30,7 @@ def _own(value):
         return value
     if not is_recorded(value):
         return rt.wrap(value._array.copy(order="K"))
-    return copy_tensor(value) if differentiates(value) else value
+    return copy_tensor(value, "K") if differentiates(value) else value
 
 
 def structure(tree):
@@ -56,6 +57,7 @@ class Arguments:
         self.wanted = {self._number(number) for number in argnums} if args else set()
         self.values: list[Any] = []
         self.kinds: list[tuple[np.dtype, tuple, bool]] = []
+        self.orders: list[tuple[int, ...] | None] = []  # of inputs, see `copy_axes`
         self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
         self.nested = False
         self.reason: str | None = None
@@ -90,30 +92,33 @@ class Arguments:
                 if not are_doubles(np.asarray(value)):
                     self.reason = f"an argument holds integers beyond ±{LARGEST}"
                 array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
-                return self._input(array, value.dtype, value.shape, differentiated)
+                order = copy_axes(np.asarray(value))
+                return self._input(array, value.dtype, value.shape, differentiated, order)
             self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"
         elif not isinstance(value, _STATIC) and not callable(value):
             self.reason = f"an argument is of type {kind.__name__}"
         self.static.append((True, value))
         return kind, value if self.reason is None else None
 
-    def _input(self, value, dtype: np.dtype, shape: tuple, differentiated: bool):
+    def _input(self, value, dtype: np.dtype, shape: tuple, differentiated: bool, order=None):
         if differentiated and dtype.kind == "b":
             self.reason = "an argument to be differentiated is boolean"
         dtype = _FLOAT64 if differentiated else dtype
         self.static.append((False, None))
         self.values.append(float(value) if shape == () else value)
         self.kinds.append((dtype, shape, differentiated))
-        return dtype.str, shape, differentiated
+        self.orders.append(order)
+        return dtype.str, shape, differentiated, order
 
     def record(self, trace) -> list[tuple[Any, bool]]:
         """The inputs as recorded tensors, and whether they are differentiated."""
         made = []
-        for value, (dtype, shape, differentiated) in zip(self.values, self.kinds, strict=True):
+        inputs = zip(self.values, self.kinds, self.orders, strict=True)
+        for value, (dtype, shape, differentiated), order in inputs:
             if shape == () and dtype == _FLOAT64:
                 tensor = rt.scalar_leaf(value)
             else:
-                tensor = rt.row(LEAF, np.array(value, dtype, order="C"))
+                tensor = rt.row(LEAF, copied(np.asarray(value), order, dtype))
             if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
             rt.note_input(tensor._id, differentiated)
@@ -133,14 +138,17 @@ class Arguments:
 
     def call(self, f, values: list):
         """What a function gives for other values of the inputs, copied, of the types they had."""
-        pairs = zip(values, self.kinds, strict=True)
-        made = [_typed(x, dtype) for x, (dtype, _, _) in pairs]
+        inputs = zip(values, self.kinds, self.orders, strict=True)
+        made = [_typed(x, dtype, order) for x, (dtype, _, _), order in inputs]
         args, kwargs = self.build(made)
         return f(*args, **kwargs)
 
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""
-        given = iter(values)
+        inputs = zip(self.kinds, self.orders, strict=True)
+        orders = [order for (_, _, differentiated), order in inputs if differentiated]
+        pairs = zip(values, orders, strict=True)
+        given = iter([x if order is None else copied(x, order) for x, order in pairs])
         built = {
             k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
         }
@@ -148,10 +156,10 @@ class Arguments:
         return found[0] if single else tuple(found)
 
 
-def _typed(value, dtype: np.dtype):
-    """A number or an array of its own, of a dtype."""
+def _typed(value, dtype: np.dtype, order):
+    """A number or an array of its own, of a dtype and in a memory order."""
     is_float = type(value) is float and dtype == _FLOAT64
-    return value if is_float else np.array(value, dtype)[()]
+    return value if is_float else copied(np.asarray(value), order, dtype)[()]
 
 
 def _take(items, count: int) -> list:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..._core.tape import store
+from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
 from ..._core.tensor.trace import Guard, Trace
-from ..._core.tensor.values import is_recorded, is_tensor, value_of
+from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
 from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
@@ -34,7 +35,8 @@ from .signature import Arguments
 class Variant:
     """A program, what its guards expect, and the structure of its result.
 
-    `leaves` are the results in order: numbers of the program's outputs, or what never changes.
+    `leaves` are the results in order: the number of the program's output and its `memory_axes`, or
+    −1 and what never changes.
     """
 
     program: Program
@@ -99,15 +101,17 @@ class Variant:
 
     def result(self, results: list[np.ndarray]):
         """The result of the function from those of its program, which are copied."""
-        outputs = zip(results, self.program.code.outputs, strict=True)
-        made = [np.array(array, one.dtype, order="C") for array, one in outputs]
-        values = [plain(made[k]) if k >= 0 else _copied(given) for k, given in self.leaves]
+        outputs = self.program.code.outputs
+        values = [
+            plain(copied(results[k], given, outputs[k].dtype)) if k >= 0 else _own(given)
+            for k, given in self.leaves
+        ]
         return tree_build(self.tree, iter(values))
 
 
-def _copied(given):
+def _own(given):
     """A constant result, which the caller may change."""
-    return given.copy() if isinstance(given, np.ndarray) else given
+    return np.array(given) if isinstance(given, np.ndarray) else given
 
 
 def same(a: float, b: float) -> bool:
@@ -200,12 +204,12 @@ class Traced:
         leaves: list[tuple[int, Any]] = []
         for place, value in tree_leaves(self.out):
             if is_recorded(value):
-                leaves.append((len(outputs), None))
+                leaves.append((len(outputs), copy_axes(array_of(value))))
                 outputs.append(value)
             elif is_tensor(value):
                 leaves.append((-1, plain(np.array(value_of(value)))))
             elif isinstance(value, np.ndarray):
-                leaves.append((-1, value.copy()))
+                leaves.append((-1, np.array(value)))
             elif isinstance(value, (np.generic, float, int, str, bool, type(None))):
                 leaves.append((-1, value))
             else:

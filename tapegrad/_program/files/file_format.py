@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
 from ..dispatch.signature import structure
@@ -139,19 +140,34 @@ def _signature(writer: Writer, key: tuple) -> dict:
 
 
 def _leaf(writer: Writer, leaf: tuple) -> dict:
-    if len(leaf) == 3:
-        dtype, shape, differentiated = leaf
-        return {"input": [np.dtype(dtype).name, list(shape), differentiated]}
+    if len(leaf) == 4:
+        dtype, shape, differentiated, order = leaf
+        return {"input": [np.dtype(dtype).name, list(shape), differentiated, _order(order)]}
     kind, value = leaf
     if kind not in _STATIC:
         raise ValueError(f"an argument is {value!r:.60}, which files have no name for")
     return {"static": writer.value(value)}
 
 
+def _order(axes) -> list[int] | None:
+    """The axes of an array in the order of memory; None for C order."""
+    return None if axes is None else list(axes)
+
+
+def _read_order(item, shape) -> tuple[int, ...] | None:
+    if item is None:
+        return None
+    axes = integers(item)
+    if sorted(axes) != list(range(len(shape))):
+        raise ValueError(f"the axes of an array of {len(shape)} are in the order {axes}")
+    return axes
+
+
 def _read_leaf(reader: Reader, item) -> tuple:
     if type(item) is dict and set(item) == {"input"}:
-        dtype, shape, differentiated = items(item["input"], 3)
-        return dtype_named(dtype).str, integers(shape), truth(differentiated)
+        dtype, shape, differentiated, order = items(item["input"], 4)
+        lengths = integers(shape)
+        return dtype_named(dtype).str, lengths, truth(differentiated), _read_order(order, lengths)
     (value,) = (reader.value(one) for one in fields(item, "static"))
     if type(value) not in _STATIC:
         raise ValueError("an argument that is fixed is of another type")
@@ -167,7 +183,7 @@ def _read_signature(reader: Reader, positional, keywords, arguments) -> tuple[tu
         found = [_read_leaf(reader, leaf) for leaf in items(leaves)]
         if len(found) != _leaves(made):
             raise ValueError("an argument has leaves of another number")
-        inputs += [leaf for leaf in found if len(leaf) == 3]
+        inputs += [leaf[:3] for leaf in found if len(leaf) == 4]
         parts.append((made, *found))
     if integer(positional) + len(names) != len(parts):
         raise ValueError("arguments of another number")
@@ -199,7 +215,7 @@ def _variant(writer: Writer, variant: Variant) -> dict:
         "places": [[guard.how, [list(frame) for frame in guard.place]] for guard in variant.guards],
         "tree": _structure(writer, structure(variant.tree)),
         "leaves": [
-            {"output": k} if k >= 0 else {"value": writer.value(given)}
+            {"output": [k, _order(given)]} if k >= 0 else {"value": _constant(writer, given)}
             for k, given in variant.leaves
         ],
     }
@@ -215,7 +231,7 @@ def _read_variant(reader: Reader, item, inputs: list, most_bytes: int) -> Varian
     if [(x.dtype.str, x.view.shape, x.differentiated) for x in code.inputs] != inputs:
         raise ValueError("a program has other inputs than its signature")
     made = _read_structure(reader, tree)
-    found = [_read_result(reader, leaf, len(code.outputs)) for leaf in items(leaves)]
+    found = [_read_result(reader, leaf, code.outputs) for leaf in items(leaves)]
     if len(found) != _leaves(made):
         raise ValueError("a result has leaves of another number")
     learned = _read_guards(reader, guards, places, code)
@@ -244,13 +260,26 @@ def _read_input(reader: Reader, item) -> Input:
     return Input(reader.view(view), dtype_named(dtype), truth(differentiated))
 
 
-def _read_result(reader: Reader, item, count: int) -> tuple[int, Any]:
+def _read_result(reader: Reader, item, outputs: list[Output]) -> tuple[int, Any]:
     if type(item) is dict and set(item) == {"output"}:
-        number = integer(item["output"])
-        if not 0 <= number < count:
+        number, order = items(item["output"], 2)
+        if not 0 <= integer(number) < len(outputs):
             raise ValueError(f"there is no result {number}")
-        return number, None
-    return -1, reader.value(*fields(item, "value"))
+        return number, _read_order(order, outputs[number].view.shape)
+    (pair,) = fields(item, "value")
+    value, order = items(pair, 2)
+    found = reader.value(value)
+    if order is None:
+        return -1, found
+    if not isinstance(found, np.ndarray):
+        raise ValueError("a result that is no array has an order in memory")
+    return -1, copied(found, _read_order(order, found.shape))
+
+
+def _constant(writer: Writer, given) -> list:
+    """A result that never changes, and the order in memory if it is an array."""
+    axes = copy_axes(given) if isinstance(given, np.ndarray) else None
+    return [writer.value(given), _order(axes)]
 
 
 def _read_guards(reader: Reader, values, places, code: Code) -> list[Guard]:

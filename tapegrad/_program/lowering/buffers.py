@@ -13,9 +13,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.codegen import layout
+from ..._core.tape.memory_order import memory_axes
 from ..._core.tape.tape import array_at
 from ..ir.slots import pattern
 from ..ir.steps import Link, Pack, View, contiguous
+from ..replay.moves import slots_of
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is put together for a view of at least this part of it.
@@ -29,7 +31,7 @@ class Buffer:
 
     def __init__(self, array: np.ndarray, slot: int, map: np.ndarray | None):
         if not array.flags.c_contiguous:
-            raise Unsupported("an array that is not in C order")
+            raise Unsupported("an array with gaps between its elements")
         self.start = array.ctypes.data
         self.itemsize = array.itemsize
         self.size = array.size
@@ -67,7 +69,14 @@ class Buffers:
         return made
 
     def add(self, place: int, array: np.ndarray, slots: View | np.ndarray) -> None:
-        """Say where a new buffer is: a view in C order, or the slots of its elements."""
+        """Say where a new buffer is: a view in C order, or the slots of its elements.
+
+        One that lies in memory in another order has a map, which goes by memory.
+        """
+        axes = memory_axes(array)
+        if axes is not None:
+            found = slots if isinstance(slots, np.ndarray) else slots_of(slots)
+            array, slots = array.transpose(axes), found.reshape(array.shape).transpose(axes)
         if isinstance(slots, np.ndarray):
             made = Buffer(array, 0, np.array(slots, np.int64).ravel())
         elif self.rows.is_written(place):

@@ -66,8 +66,9 @@ def _key(key: tuple) -> str:
 def _leaf(leaf: tuple) -> str:
     if len(leaf) == 2:
         return f"{leaf[1]!r:.40}"
-    dtype, shape, differentiated = leaf
-    return f"{dtype[1:]}{list(shape)}" + ("" if differentiated else " data")
+    dtype, shape, differentiated, order = leaf
+    lies = "" if order is None else f" with axes {list(order)} in memory"
+    return f"{dtype[1:]}{list(shape)}{lies}" + ("" if differentiated else " data")
 
 
 def _variant(variant: Variant) -> Iterator[str]:
