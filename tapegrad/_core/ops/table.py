@@ -10,7 +10,7 @@ from typing import Any
 
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
-#: Those of programs alone, which never make a row: comparisons and logic, by name.
+#: Those of traces and programs alone: comparisons, logic and choices, by name.
 STEERING: dict[str, Any] = {}
 #: Those of programs alone on whole arrays, which passes put there, by name.
 PASSED: dict[str, Any] = {}
@@ -127,7 +127,7 @@ def structural(
 def users_name(wanted: str) -> str:
     """A name for an operation of a user's: the one wanted, with a number where it is taken."""
     name, count = wanted, 1
-    while name in TABLE or name in USERS:
+    while name in TABLE or name in STEERING or name in USERS:
         count += 1
         name = f"{wanted}_{count}"
     return name
@@ -145,4 +145,4 @@ def declare(make: Callable[[int], Any]) -> Any:
 
 def find(name: str) -> Any:
     """The operation of a name, None if there is none."""
-    return TABLE.get(name) or USERS.get(name)
+    return TABLE.get(name) or STEERING.get(name) or USERS.get(name)
