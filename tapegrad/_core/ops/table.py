@@ -69,7 +69,8 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels. So is `forward`, with the same arguments: it writes the output, an array of doubles,
-    from the operands, for programs; there is none where programs have steps of their own. `form`
+    from the operands, for programs; there is none where programs have steps of their own. Of what
+    has no derivative there is no `adjoint`, and there are no rows. `form`
     names what operands it trusts to be given: programs from files are checked for that.
     `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     `example` is an expression that records one such row of a tensor `x` with one axis.
@@ -79,7 +80,7 @@ class Structural:
     doc: str
     example: str
     awkward: str
-    adjoint: Callable
+    adjoint: Callable | None
     helpers: tuple[Callable, ...]
     forward: Callable | None
     form: str

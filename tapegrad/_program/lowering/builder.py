@@ -10,7 +10,8 @@ from ..ir.steps import Elementwise, Scalars, Step, View
 from ..replay.moves import slots_of
 from ..replay.opaque_calls import are_doubles
 from . import tape_scan
-from .buffers import Buffers, is_output
+from .buffers import Buffers, is_output, pattern
+from .intervals import Interval
 from .outputs import Originals, broadcast
 from .tape_rows import Rows, Unsupported
 
@@ -28,6 +29,7 @@ class Writer:
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
+        self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.third: dict[int, int] = {}  # third operands, by number of the operation
         self.begun = (0, 0)  # operation and slot with which the step of scalars begins
         self.buffers = Buffers(rows, self.steps, self.flush)
@@ -126,6 +128,13 @@ class Writer:
             self.rows.slots[row.place] = (
                 slots.offset if isinstance(slots, View) else int(slots.ravel()[0])
             )
+
+    def together(self, slots: View | np.ndarray) -> View:
+        """Slots as a view: put side by side where they are none."""
+        if isinstance(slots, View):
+            return slots
+        found = pattern(slots)
+        return self.buffers.together(slots) if found is None else found
 
     # --- element-wise operations --------------------------------------------------------------
 
