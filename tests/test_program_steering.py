@@ -1,4 +1,4 @@
-"""Comparisons and logic of programs: their expressions are NumPy's functions."""
+"""Comparisons, logic and choices of programs: their expressions are NumPy's functions."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import rows
 
 import tapegrad as tg
 from tapegrad._core.ops.comparisons import STEERING
-from tapegrad._core.ops.table import BY_CODE, TABLE
+from tapegrad._core.ops.table import BY_CODE, TABLE, Pointwise, users_name
 from tapegrad._core.sweep.kernels import callable_value
 
 NUMBERS = [
@@ -25,7 +25,17 @@ NUMBERS = [
     1.7976931348623157e308,
     -1e308,
 ]
+POINTWISE = {name: op for name, op in STEERING.items() if isinstance(op, Pointwise)}
 SCOPE = {"np": np, "select": np.where}
+#: Values and slopes of the operations that choose.
+CHOICES = {
+    "keep_where": (lambda x, y: np.where(x != 0, y, -0.0), lambda x, y: [0 * x, x != 0]),
+    "drop_where": (lambda x, y: np.where(x == 0, y, -0.0), lambda x, y: [0 * x, x == 0]),
+    "times": (
+        lambda x, y: np.where(x == 0, 0.0, x * y),
+        lambda x, y: [np.where((x == 0) & ~np.isfinite(y), 0.0, y), x],
+    ),
+}
 
 
 def cases(op):
@@ -34,23 +44,55 @@ def cases(op):
     ]
 
 
-@pytest.mark.parametrize("op", STEERING.values(), ids=STEERING)
+@pytest.mark.parametrize("op", POINTWISE.values(), ids=POINTWISE)
 def test_values_are_numpys(op):
     inputs = cases(op)
-    wanted = getattr(np, op.numpy.removeprefix("numpy."))(*inputs).astype(float)
     with np.errstate(all="ignore"):
+        of_numpy = CHOICES[op.name][0] if op.name in CHOICES else getattr(np, op.numpy[6:])
+        wanted = of_numpy(*inputs).astype(float)
         given = dict(zip(op.inputs, inputs, strict=True))
         np.testing.assert_array_equal(eval(op.value, SCOPE, given), wanted)
     out = np.empty_like(wanted)
     arguments = np.array([x.ctypes.data for x in (*inputs, out)])
     callable_value(op, 8)(len(out), arguments.ctypes.data)
     np.testing.assert_array_equal(out, wanted)
+    if op.name in CHOICES:  # which are added up, where the sign of 0 counts
+        numbers = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(out)[numbers], np.signbit(wanted)[numbers])
 
 
-def test_they_have_codes_and_no_derivative():
+def test_they_have_codes_and_those_that_do_not_choose_no_derivative():
     for name, op in STEERING.items():
         assert BY_CODE[op.code] is op and op.name == name not in TABLE
-        assert set(op.slopes) == {"0.0"}
+        if name not in CHOICES:
+            assert set(op.slopes) == {"0.0"} if name in POINTWISE else op.adjoint is None
+        assert users_name(name) == f"{name}_2"
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_slopes_of_choices(name):
+    op = STEERING[name]
+    inputs = np.array(cases(op))
+    with np.errstate(all="ignore"):
+        wanted = CHOICES[name][1](*inputs)
+        given = dict(zip(op.inputs, inputs, strict=True))
+        found = [eval(slope, SCOPE, given) for slope in op.slopes]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(
+            np.broadcast_to(one, other.shape)[~np.isnan(other)], other[~np.isnan(other)]
+        )
+
+
+def test_a_choice_is_the_sum_of_what_is_kept_and_dropped():
+    x, y = cases(STEERING["keep_where"])
+    for c in (0.0, 1.0):
+        parts = [
+            CHOICES[name][0](np.float64(c), one)
+            for name, one in zip(("keep_where", "drop_where"), (x, y), strict=True)
+        ]
+        np.testing.assert_array_equal(
+            (parts[0] + parts[1]).view(np.int64), (x if c else y).view(np.int64)
+        )
 
 
 def test_eager_code_does_not_record_them():

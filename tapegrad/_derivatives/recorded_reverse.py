@@ -223,10 +223,10 @@ def _reached_adjoints(outputs, seeds, inputs) -> list:
 
 
 def _writing(outputs, stops) -> Writing:
-    trace, left = rt.trace(), layout.LEFT_NONE
+    trace, choices = rt.trace(), layout.BY_VALUE
     if trace is not None:  # a program meets other values than compiled code sees here
-        left = layout.LEFT_ALL if trace.careful else layout.LEFT_CHOICES
-    return Writing(stops, dependence_of([output._id for output in outputs])[1], left)
+        choices = layout.CAREFUL if trace.careful else layout.TRACED
+    return Writing(stops, dependence_of([output._id for output in outputs])[1], choices)
 
 
 def _adjoints(writing, outputs, seeds, inputs) -> list:

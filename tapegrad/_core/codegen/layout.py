@@ -163,7 +163,7 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_ADD_BLOCK,
     FRAME_EXCHANGE,
     FRAME_EARLIER_WRITES,  # of the chunks before the newest; −1 if they have not been counted
-    FRAME_LEFT,
+    FRAME_CHOICES,
 ) = range(0, 8 * 42, 8)
 FRAME_BYTES = 8 * 48
 
@@ -211,6 +211,7 @@ UNTOUCHED = -(1 << 63)
 
 # where adjoints are written as rows: marks of rows, and how many reads of cells are noted at once
 ACTIVE, STOP, WRITTEN = 1, 2, 4
-# … and which rows of scalars are left to Python: none, those whose slopes choose by value, all
-LEFT_NONE, LEFT_CHOICES, LEFT_ALL = range(3)
+# … and where a slope chooses by value: the values seen do; rows do, for the values that a program
+# meets; and rows do in products of 0 and infinity as well
+BY_VALUE, TRACED, CAREFUL = range(3)
 LOADS = 4096

@@ -1,7 +1,8 @@
-"""Comparisons and logic: element-wise operations of programs, without derivative.
+"""Comparisons, logic and choices: element-wise operations of programs.
 
 What decides is a number in a program: 1.0 where it holds, else 0.0. As in NumPy, everything but 0
-is true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them.
+is true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them; adjoints
+that are recorded in a trace have rows of them where they are numbers (`sweep.write_adjoints`).
 """
 
 from .table import STEERING, pointwise
@@ -38,3 +39,32 @@ _steering("isnan", "x", "x != x", "x is NaN")
 _steering("isinf", "x", f"np.absolute(x) > {_LARGEST}", "x is ∞ or −∞")
 _steering("isfinite", "x", f"np.absolute(x) <= {_LARGEST}", "x is a number")
 _steering("signbit", "x", "np.copysign(1.0, x) < 0.0", "x has a minus, −0 and NaN included")
+
+# A choice between two operands is a sum of two operations: −0 + x is x for every x.
+pointwise(
+    "keep_where",
+    "x y",
+    "select(x != 0.0, y, -0.0)",
+    "0.0",
+    "select(x != 0.0, 1.0, 0.0)",
+    doc="y where x holds, else −0",
+    table=STEERING,
+)
+pointwise(
+    "drop_where",
+    "x y",
+    "select(x != 0.0, -0.0, y)",
+    "0.0",
+    "select(x != 0.0, 0.0, 1.0)",
+    doc="y where x does not hold, else −0",
+    table=STEERING,
+)
+pointwise(
+    "times",
+    "x y",
+    "select(x == 0.0, 0.0, x * y)",
+    "select((x == 0.0) & (y - y != 0.0), 0.0, y)",
+    "x",
+    doc="x · y, 0 where x is exactly 0 whatever y",
+    table=STEERING,
+)

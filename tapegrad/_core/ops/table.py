@@ -10,7 +10,7 @@ from typing import Any
 
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
-#: Those of programs alone, which never make a row: comparisons and logic, by name.
+#: Those of traces and programs alone: comparisons, logic and choices, by name.
 STEERING: dict[str, Any] = {}
 #: Those of programs alone on whole arrays, which passes put there, by name.
 PASSED: dict[str, Any] = {}
@@ -69,7 +69,8 @@ class Structural:
 
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels. So is `forward`, with the same arguments: it writes the output, an array of doubles,
-    from the operands, for programs; there is none where programs have steps of their own. `form`
+    from the operands, for programs; there is none where programs have steps of their own. Of what
+    has no derivative there is no `adjoint`, and there are no rows. `form`
     names what operands it trusts to be given: programs from files are checked for that.
     `refusal` words what an adjoint says that has set the frame's status to REFUSED.
     `example` is an expression that records one such row of a tensor `x` with one axis.
@@ -79,7 +80,7 @@ class Structural:
     doc: str
     example: str
     awkward: str
-    adjoint: Callable
+    adjoint: Callable | None
     helpers: tuple[Callable, ...]
     forward: Callable | None
     form: str
@@ -127,7 +128,7 @@ def structural(
 def users_name(wanted: str) -> str:
     """A name for an operation of a user's: the one wanted, with a number where it is taken."""
     name, count = wanted, 1
-    while name in TABLE or name in USERS:
+    while name in TABLE or name in STEERING or name in USERS:
         count += 1
         name = f"{wanted}_{count}"
     return name
@@ -145,4 +146,4 @@ def declare(make: Callable[[int], Any]) -> Any:
 
 def find(name: str) -> Any:
     """The operation of a name, None if there is none."""
-    return TABLE.get(name) or USERS.get(name)
+    return TABLE.get(name) or STEERING.get(name) or USERS.get(name)

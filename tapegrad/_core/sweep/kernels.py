@@ -113,9 +113,8 @@ def structural_source(op: Structural, kernel: Callable) -> str:
     return _STRUCTURAL_HEAD + "\n\n".join(texts)
 
 
-def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
-    """Address of the adjoint kernel of a structural operation, or of another of its kernels."""
-    kernel = kernel or op.adjoint
+def compile_structural(op: Structural, kernel: Callable) -> int:
+    """Address of a kernel of a structural operation."""
     name, signature = kernel.__name__, "void(int64, int64, int64, int64)"
     return compile_source(structural_source(op, kernel), {name: signature})[name]
 

@@ -2,15 +2,16 @@
 
 The rows are walked backwards as in the reverse sweep, but an adjoint is itself a row: each cell
 holds the row of the adjoint so far (−1: a constant) and its value. The slopes of the table are
-turned into calls that compute a value and append its row; of a `select` only the branch that the
-values choose is written. Rows of arrays are left to Python, which has their rules. So are rows of
-scalars where a program is traced and the frame says so: those with a choice made on what is
-recorded, or all.
+turned into calls that compute a value and append its row. Of a `select` only the branch that the
+values choose is written; where a program is traced, which meets other values, both are, and the
+choice. Rows of arrays are left to Python, which has their rules.
 """
 
 import ast
+import contextlib
 
-from ..ops.table import TABLE, Pointwise
+from ..ops.comparisons import STEERING
+from ..ops.table import TABLE, Pointwise, find
 
 _HEAD = '''
 from tapegrad._core.codegen import vector_math as np
@@ -18,6 +19,7 @@ from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
 from tapegrad._core.codegen.cpython import error_occurred
+from tapegrad._core.codegen.vector_math import select
 from tapegrad._core.sweep.marking import buffer_written, references
 from tapegrad._core.recorder.rows import append_scalar
 
@@ -41,24 +43,33 @@ def binary(op, i, x, j, y, value):
 
 
 @helper
-def slope_of(which, i, x, j, y, k, out):
+def test(traced, op, i, x, j, y, value):
+    """Append a comparison in a trace; returns its row, -1 where values are to choose."""
+    return binary(op, i, x, j, y, value) if traced else -1
+
+
+@helper
+def choose(c, holds, i, x, j, y):
+    """Append the choice of x where row `c` holds, else y; returns its row and value."""
+    apart()
+    if i < 0 and j < 0 and x == 1.0 and y == 0.0:
+        return c, holds
+    value = x if holds != 0.0 else y
+    kept = binary(KEEP_WHERE_OP, c, holds, i, x, x if holds != 0.0 else -0.0)
+    other = binary(DROP_WHERE_OP, c, holds, j, y, -0.0 if holds != 0.0 else y)
+    return binary(ADD_OP, kept, 0.0, other, 0.0, value), value
+
+
+@helper
+def slope_of(traced, which, i, x, j, y, k, out):
     """Row and value of a slope: `which` is twice the code of the operation, plus the operand.
 
     Row -2 stands for one that is 0 everywhere.
     """
 '''
 
-_BETWEEN = '''
-    return -2, 0.0
-
-
-@helper
-def chooses(which, i, j):
-    """Whether values of operands choose a slope; `i` and `j` say which of them are recorded."""
-'''
-
 _TAIL = '''
-    return False
+    return -2, 0.0
 
 
 @helper
@@ -74,33 +85,25 @@ def contribute(frame, id, i, part):
 
 
 @helper
-def is_settled(frame, g_row):
-    """Whether an adjoint of 0 is one for good: a program that is traced meets others too."""
-    return g_row < 0 or load_i64(frame, FRAME_LEFT) == LEFT_NONE
+def is_nothing(choices, g_row, g, s):
+    """Whether an adjoint of 0 passes nothing on: in a program only one that is 0 for good."""
+    return g == 0.0 and (g_row < 0 if choices != BY_VALUE else not s - s == 0.0)
 
 
 @helper
 def pass_on(frame, id, which, g_row, g, i, x, j, y, k, out):
     """Adjoint times slope to operand `id`; either of 0, everywhere, gives 0 whatever the other."""
-    s_row, s = slope_of(which, i, x, j, y, k, out)
+    choices = load_i64(frame, FRAME_CHOICES)
+    s_row, s = slope_of(choices != BY_VALUE, which, i, x, j, y, k, out)
     if s_row < 0 and s == 1.0:
         contribute(frame, id, g_row, g)
-    elif s_row == -2 or (g == 0.0 and not s - s == 0.0 and is_settled(frame, g_row)):
+    elif s_row == -2 or is_nothing(choices, g_row, g, s):
         contribute(frame, id, -1, 0.0)
+    elif choices == CAREFUL and g_row >= 0 and (s_row >= 0 or not s - s == 0.0):
+        part = 0.0 if g == 0.0 else g * s
+        contribute(frame, id, binary(TIMES_OP, g_row, g, s_row, s, part), part)
     else:
         contribute(frame, id, binary(MULTIPLY_OP, g_row, g, s_row, s, g * s), g * s)
-
-
-@helper
-def is_left(frame, row, op):
-    """Whether a scalar operation is left to Python."""
-    left, which, kind = load_i64(frame, FRAME_LEFT), 2 * ((op >> 2) - 1), op & 3
-    if left != LEFT_CHOICES:
-        return left == LEFT_ALL
-    if kind == CONSTANT_ROW:
-        return chooses(which + 1, False, True)
-    both = kind == ROW_ROW and load_i32(row, 8) >= 0
-    return chooses(which, True, both) or (both and chooses(which + 1, True, True))
 
 
 @helper
@@ -154,8 +157,6 @@ def row_rule(frame, id, row, at):
             return LOADS_FULL
         load_rule(frame, row, at)
     elif op >= 4 * FIRST_CODE:
-        if is_left(frame, row, op):
-            return WANT_RULE
         scalar_rule(frame, id, row, op, at)
         if error_occurred() != 0:
             return FAILED
@@ -331,25 +332,55 @@ class _Writer(ast.NodeVisitor):
             self.put(f"{i} = binary({op}, {given}, {v})")
         return i, v
 
+    def condition(self, node):
+        """A condition as a pair: its value is 1 where it holds, else 0."""
+        if isinstance(node, ast.Compare):
+            parts, (sign,) = (node.left, *node.comparators), node.ops
+            pairs = [self.visit(part) for part in parts]
+        else:
+            sign = node.op
+            pairs = [self.condition(part) for part in (node.left, node.right)]
+        (i, x), (j, y) = pairs
+        name, holds = _CONDITIONS[type(sign)]
+        made, value = self.name()
+        self.put(f"{value} = select({holds.format(x, y)}, 1.0, 0.0)")
+        op = 4 * (STEERING[name].code + 1)
+        self.put(f"{made} = test(traced, {op}, {i}, {x}, {j}, {y}, {value})")
+        return made, value
+
     def select(self, condition, *branches):
-        """Both branches of a `select`, of which the values choose one."""
+        """One of two branches: both of them and a choice if the condition is a row."""
+        c, holds = self.condition(condition)
         i, v = self.name()
-        for head, branch in zip((f"if {ast.unparse(condition)}:", "else:"), branches, strict=True):
+        self.put(f"if {c} >= 0:")
+        with self.indented():
+            given = ", ".join(text for branch in branches for text in self.visit(branch))
+            self.put(f"{i}, {v} = choose({c}, {holds}, {given})")
+        for head, branch in zip((f"elif {holds} != 0.0:", "else:"), branches, strict=True):
             self.put(head)
-            self.indent += "    "
-            row, value = self.visit(branch)
-            self.put(f"{i}, {v} = {row}, {value}")
-            self.indent = self.indent[:-4]
+            with self.indented():
+                row, value = self.visit(branch)
+                self.put(f"{i}, {v} = {row}, {value}")
         return i, v
 
+    @contextlib.contextmanager
+    def indented(self):
+        self.indent += "    "
+        yield
+        self.indent = self.indent[:-4]
 
-def _choice(which: int, slope: str) -> str:
-    """Whether a condition of a slope reads what is recorded: `i` and `j` say which operands are."""
-    calls = [node for node in ast.walk(ast.parse(slope)) if isinstance(node, ast.Call)]
-    tests = [node.args[0] for node in calls if isinstance(node.func, ast.Name)]
-    names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
-    read = [{"x": "i", "y": "j", "out": "True"}[name] for name in sorted(names & {"x", "y", "out"})]
-    return f"    if which == {which}:\n        return {' or '.join(read)}\n" if read else ""
+
+#: Conditions of slopes: the operation of programs that each is, and when it holds.
+_CONDITIONS = {
+    ast.Eq: ("equal", "{} == {}"),
+    ast.NotEq: ("not_equal", "{} != {}"),
+    ast.Lt: ("less", "{} < {}"),
+    ast.LtE: ("less_equal", "{} <= {}"),
+    ast.Gt: ("greater", "{} > {}"),
+    ast.GtE: ("greater_equal", "{} >= {}"),
+    ast.BitAnd: ("logical_and", "({} != 0.0) & ({} != 0.0)"),
+    ast.BitOr: ("logical_or", "({} != 0.0) | ({} != 0.0)"),
+}
 
 
 def _case(which: int, slope: str) -> str:
@@ -363,16 +394,15 @@ def source() -> str:
     """The text of the module: slopes of every operation that a scalar row can hold."""
     slopes = [
         (2 * op.code + place, slope)
-        for op in TABLE.values()
+        for op in (*TABLE.values(), *STEERING.values())
         if isinstance(op, Pointwise) and len(op.inputs) <= 2
         for place, slope in enumerate(op.slopes)
         if slope != "0.0"
     ]
-    codes = {"ADD_OP": "add", "MULTIPLY_OP": "multiply"}
-    constants = [f"{name} = {4 * (TABLE[op].code + 1)}\n" for name, op in codes.items()]
-    cases = "".join(_case(*one) for one in slopes)
-    choices = "".join(_choice(*one) for one in slopes)
-    return "".join(constants) + _HEAD + cases + _BETWEEN + choices + _TAIL
+    names = ("add", "multiply", "keep_where", "drop_where", "times")
+    codes = {name: find(name).code for name in names}
+    constants = [f"{name.upper()}_OP = {4 * (code + 1)}\n" for name, code in codes.items()]
+    return "".join(constants) + _HEAD + "".join(_case(*one) for one in slopes) + _TAIL
 
 
 #: Called with the interpreter lock held: rows are appended.

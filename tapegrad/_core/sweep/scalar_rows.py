@@ -4,6 +4,7 @@ The switch over scalar operations is generated from the table. It is a part of t
 called by its address: programs of whole arrays never wait for it to be compiled.
 """
 
+from ..ops.comparisons import STEERING
 from ..ops.table import TABLE, Pointwise
 
 _HEAD = '''
@@ -196,7 +197,6 @@ def _plain() -> dict[str, int]:
 def source() -> str:
     """The text of the module: the switch holds every operation of up to two inputs."""
     constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
-    cases = [
-        _case(op) for op in TABLE.values() if isinstance(op, Pointwise) and len(op.inputs) <= 2
-    ]
+    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
+    cases = [_case(op) for op in declared if len(op.inputs) <= 2]
     return constants + _HEAD + "    " + "\n    el".join(cases) + _TAIL

@@ -33,12 +33,12 @@ def _compiled() -> dict:
 class Writing:
     """One walk back from rows to `stops`; a context that gives back memory.
 
-    `oldest` is the chunk that it does not go beyond, if that is known; `left` says which rows of
-    scalars the caller's rule writes too (`layout.LEFT_NONE` and the like).
+    `oldest` is the chunk that it does not go beyond, if that is known; `choices` says whether what
+    slopes choose is recorded (`layout.BY_VALUE` and the like).
     An adjoint of a scalar row is a pair: the row that holds it (−1 for a constant) and its value.
     """
 
-    def __init__(self, stops, oldest: int | None = None, left: int = layout.LEFT_NONE):
+    def __init__(self, stops, oldest: int | None = None, choices: int = layout.BY_VALUE):
         self.code: Any = _compiled()
         self.work, _ = work_for(self, 2, True)  # a cell of a row is a pair
         self.reader = begin_reading()
@@ -49,7 +49,7 @@ class Writing:
             FRAME_MARKS=self.marks.ctypes.data,
             FRAME_LOADS=self.loads.ctypes.data,
             FRAME_LOADS_COUNT=0,
-            FRAME_LEFT=left,
+            FRAME_CHOICES=choices,
         )
         self.meets_writes = self._mark(stops, oldest)
         self.noted: dict[int, list[np.ndarray]] = {}  # reads of cells, by buffer

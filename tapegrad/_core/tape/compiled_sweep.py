@@ -81,7 +81,7 @@ class _Compiled:
         if status == layout.REFUSED:
             raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
         if status == layout.WANT_STRUCTURAL:
-            self.structural[code] = kernels.compile_structural(op)
+            self.structural[code] = kernels.compile_structural(op, op.adjoint)
             return
         masks = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])

@@ -268,6 +268,11 @@ def _deposit(memory: Memory, step: Kernel) -> None:
     are_below(positions, step.out.size)
 
 
+def _mask_positions(memory: Memory, step: Kernel) -> None:
+    (mask,) = _given(step, View)
+    memory.read(mask)
+
+
 def _sum(memory: Memory, step: Kernel) -> None:
     minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
     for view in views:
@@ -281,5 +286,6 @@ _FORMS: dict[str, Callable[[Memory, Kernel], None]] = {
     "same shape": _same_shape,
     "contraction": _contract,
     "deposit": _deposit,
+    "mask positions": _mask_positions,
     "sum": _sum,
 }

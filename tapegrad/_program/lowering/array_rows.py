@@ -13,15 +13,17 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.opaque_call import COMPUTED
-from ..._core.ops.table import BY_CODE, USERS, Pointwise, Structural
+from ..._core.ops.table import USERS, Pointwise, Structural
 from ..._core.tape.tape import array_at, object_at
+from ..._core.tensor.trace import Call
 from ..ir.scalar_expansion import contracted, summed
 from ..ir.slots import slots_of
 from ..ir.steps import Computed, Gather, Kernel, Link, Scatter, View
-from . import small_arrays
+from . import intervals, small_arrays
 from .buffers import is_output
 from .builder import Writer
-from .numpy_calls import operation_of
+from .mask_calls import lowered
+from .numpy_calls import Given, element_wise, of_constant
 from .outputs import Target, broadcast
 from .tape_rows import Unsupported
 
@@ -165,34 +167,51 @@ def _scatter_computed(writer: Writer, row: Row) -> None:
 
 
 def _computed(writer: Writer, row: Row) -> None:
+    """A call of NumPy's: as operations and steps if it is known, else as a step that calls it."""
     call = object_at(row.references[0]["what"])
-    operation = operation_of(call, [dtype_of(r) for r in row.references[1:-1]])
-    if operation == "same":
-        slots = writer.slots_of(row.references[1])
-        writer.result(row, np.broadcast_to(slots, row.array.shape))
-        return
-    operands: list[tuple[Any, np.dtype | None]] = [
-        (writer.view_of(row.references[1 + what]), dtype_of(row.references[1 + what]))
-        if recorded
-        else (what, None)
+    operands = [
+        _given(writer, row.references[1 + what]) if recorded else what
         for recorded, what in call.arguments
     ]
-    if isinstance(operation, int):
-        writer.result(row, _applied(writer, operation, operands, row.array.shape))
-        return
-    made = writer.buffers.allocate(row.array.shape)
-    writer.steps.append(Computed(call.bound(), operands, made))
-    writer.result(row, made)
+    every = [one if isinstance(one, Given) else of_constant(one) for one in operands]
+    result = element_wise(writer, call.function, call.keywords, every, row.array)
+    if result is None:
+        result = lowered(writer, call.function, call.keywords, operands, row.array)
+    if result is None or result.slots is None:
+        slots = _called(writer, call, operands, row.array.shape)
+    else:
+        slots = result.slots
+    if result is not None and result.interval is not None:
+        writer.intervals[row.place] = result.interval
+    writer.result(row, _in_order(slots, row.array.shape))
 
 
-def _applied(writer: Writer, code: int, operands: list, shape) -> View | np.ndarray:
-    """A call as an operation of the table."""
-    missing = len(BY_CODE[code].inputs) - len(operands)  # conversion to bool compares with 0
-    views = [
-        one if isinstance(one, View) else writer.constant_array(np.asarray(one, np.float64))
-        for one, _ in [*operands, *[(0.0, None)] * missing]
+def _called(writer: Writer, call: Call, operands: list, shape) -> View | np.ndarray:
+    """A call as a step that calls it."""
+    made = writer.buffers.allocate(shape)
+    pairs: list[tuple[Any, np.dtype | None]] = [
+        (x.view, x.dtype) if isinstance(x, Given) else (x, None) for x in operands
     ]
-    return writer.apply(code, views, shape)
+    writer.steps.append(Computed(call.bound(), pairs, made))
+    return made
+
+
+def _in_order(slots: View | np.ndarray, shape) -> View | np.ndarray:
+    """Slots of a result: a view in C order, or one by one."""
+    if isinstance(slots, View) and slots.shape == shape and slots.is_contiguous:
+        return slots
+    each = slots_of(slots) if isinstance(slots, View) else slots
+    return np.broadcast_to(each, shape)
+
+
+def _given(writer: Writer, reference) -> Given:
+    """An operand of a call that the program computes."""
+    number, dtype = int(reference["id"]), dtype_of(reference)
+    op = int(writer.rows.reader.row(number)["op"])
+    known = writer.intervals.get(writer.rows.place(number))
+    is_number = dtype.kind == "f" and op != layout.ARRAY + COMPUTED.code
+    interval = intervals.of_dtype(dtype) if known is None else known
+    return Given(writer.view_of(reference), None, dtype, interval, is_number)
 
 
 def dtype_of(reference) -> np.dtype:

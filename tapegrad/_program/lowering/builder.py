@@ -10,7 +10,8 @@ from ..ir.slots import slots_of
 from ..ir.steps import Elementwise, Scalars, Step, View
 from ..replay.opaque_calls import are_doubles
 from . import tape_scan
-from .buffers import Buffers, is_output
+from .buffers import Buffers, is_output, pattern
+from .intervals import Interval
 from .outputs import Originals, broadcast
 from .tape_rows import Rows, Unsupported
 
@@ -28,7 +29,7 @@ class Writer:
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
-        self.third: dict[int, int] = {}  # third operands, by number of the operation
+        self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.begun = (0, 0)  # operation and slot with which the step of scalars begins
         self.buffers = Buffers(rows, self.steps, self.flush)
 
@@ -39,14 +40,10 @@ class Writer:
         begun, first = self.begun
         count = self.rows[tape_scan.COUNT]
         if count > begun:
-            op, a, b = (column[begun:count] for column in (self.rows.op, self.rows.a, self.rows.b))
-            c = np.empty(0, np.int32)
-            if any(begun <= k < count for k in self.third):
-                c = np.full(count - begun, -1, np.int32)
-                for k, slot in self.third.items():
-                    if begun <= k < count:
-                        c[k - begun] = slot
-            self.steps.append(Scalars(first, op, a, b, c))
+            columns = (self.rows.op, self.rows.a, self.rows.b, self.rows.c)
+            op, a, b, c = (column[begun:count] for column in columns)
+            none = bool((c == -1).all())
+            self.steps.append(Scalars(first, op, a, b, c[:0] if none else c))
         self.begun = (count, self.rows.next_slot)
 
     def begin_scalars(self) -> None:
@@ -58,10 +55,8 @@ class Writer:
     def emit(self, op: int, *slots: int) -> int:
         """Write an operation on numbers; returns the slot of its result."""
         self.begin_scalars()
-        operands = [*slots, -1, -1][:2]
-        if len(slots) > 2:
-            self.third[self.rows[tape_scan.COUNT]] = slots[2]
-        return self.rows.emit(op, *operands)
+        first, second, third = (*slots, -1, -1)[:3]
+        return self.rows.emit(op, first, second, third)
 
     def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
         """The same for each element of arrays of slots of one shape."""
@@ -126,6 +121,13 @@ class Writer:
             self.rows.slots[row.place] = (
                 slots.offset if isinstance(slots, View) else int(slots.ravel()[0])
             )
+
+    def together(self, slots: View | np.ndarray) -> View:
+        """Slots as a view: put side by side where they are none."""
+        if isinstance(slots, View):
+            return slots
+        found = pattern(slots)
+        return self.buffers.together(slots) if found is None else found
 
     # --- element-wise operations --------------------------------------------------------------
 

@@ -1,17 +1,25 @@
-"""Calls without derivative that are operations of programs: comparisons, logic, conversions."""
+"""Calls without derivative that are operations of programs: comparisons, logic, conversions,
+arithmetic of masks and integers, element by element."""
 
 from __future__ import annotations
 
+import dataclasses
 import operator
+from typing import Any
 
 import numpy as np
 
 from ..._core.operations.creation import converted
 from ..._core.ops.comparisons import STEERING
-from ..._core.ops.table import TABLE
-from ..._core.tensor.trace import Call
+from ..._core.ops.table import TABLE, Pointwise
+from ..ir.steps import View
+from ..replay.opaque_calls import are_doubles
+from . import intervals
+from .builder import Writer
+from .intervals import Interval
 
 _BOOL = np.dtype(bool)
+_FLOAT64 = np.dtype(np.float64)
 _NAMED = {
     operator.lt: "less",
     operator.le: "less_equal",
@@ -30,47 +38,149 @@ _LOGICAL = {
     np.bitwise_xor: "logical_xor",
     np.invert: "logical_not",
 }
+#: What NumPy's arithmetic of masks is.
+_OF_MASKS = {
+    "add": "logical_or",
+    "maximum": "logical_or",
+    "multiply": "logical_and",
+    "minimum": "logical_and",
+}
 #: Give the same numbers in another dtype, if that holds them.
 _SAME = (np.asarray, np.array, converted)
 
 
-def operation_of(call: Call, dtypes: list[np.dtype]) -> int | str | None:
-    """The code of the operation that a call is; "same" if it changes no value; None for others."""
-    if call.function in _SAME and len(call.arguments) == 1:
-        return _conversion(dtypes[0], np.dtype(call.keywords.get("dtype", dtypes[0])))
-    if call.keywords:
+@dataclasses.dataclass
+class Given:
+    """An operand of a call: a view of slots, or None and the constant that it is.
+
+    `interval` says where integers lie; `is_number` that a float may have a derivative.
+    """
+
+    view: View | None
+    value: Any
+    dtype: np.dtype
+    interval: Interval | None
+    is_number: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.value) if self.view is None else self.view.shape
+
+    def slots(self, writer: Writer) -> View:
+        if self.view is not None:
+            return self.view
+        return writer.constant_array(np.asarray(self.value, np.float64))
+
+
+def of_constant(value) -> Given:
+    """An operand of a call that never changes."""
+    array = np.asarray(value)
+    return Given(None, value, array.dtype, intervals.of_values(array))
+
+
+@dataclasses.dataclass
+class Result:
+    """What a call gives: its slots, as a view or one by one, and where its integers lie.
+
+    Without slots it stays a call.
+    """
+
+    slots: View | np.ndarray | None
+    interval: Interval | None = None
+
+
+def element_wise(
+    writer: Writer, function, keywords: dict, operands: list[Given], out: np.ndarray
+) -> Result | None:
+    """A call as an operation of the table, None if it is none; `out` is what it gave."""
+    if function in _SAME and len(operands) == 1:
+        return _converted(writer, operands[0], np.dtype(keywords.get("dtype", out.dtype)))
+    if keywords or not all(are_doubles(np.asarray(x.value)) for x in operands if x.view is None):
         return None
-    if call.function is np.where and len(call.arguments) == 3:
-        return TABLE["where"].code if _chooses_doubles(call, dtypes) else None
-    if call.function in _LOGICAL:
-        plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
-        whole = all(dtype == _BOOL for dtype in [*dtypes, *plain])
-        return STEERING[_LOGICAL[call.function]].code if whole else None
-    name = _NAMED.get(call.function) or getattr(call.function, "__name__", "")
-    if name in STEERING:
-        return STEERING[name].code
-    if isinstance(call.function, np.ufunc) and name in ("add", "subtract", "multiply"):
-        return TABLE[name].code if _in_doubles(call, dtypes) else None
+    if function is np.where and len(operands) == 3:
+        return _where(writer, operands, out)
+    name = _name_of(function, operands, out.dtype)
+    if name is None:
+        return None
+    if out.dtype.kind in "iu":
+        return _of_integers(writer, name, operands, out)
+    return Result(_applied(writer, name, operands, out.shape))
+
+
+def _name_of(function, operands: list[Given], dtype: np.dtype) -> str | None:
+    """The name of the operation that a call is."""
+    are_masks = all(x.dtype == _BOOL for x in operands)
+    if function in _LOGICAL:
+        return _LOGICAL[function] if are_masks else None
+    name = str(_NAMED.get(function) or getattr(function, "__name__", ""))
+    if isinstance(STEERING.get(name), Pointwise):
+        return name
+    if not isinstance(function, np.ufunc):
+        return None
+    if dtype == _BOOL:
+        return _OF_MASKS.get(name) if are_masks else None
+    if dtype.kind in "iu":
+        return name
+    computes_in_doubles = dtype == _FLOAT64 and all(_is_exact(x.dtype) for x in operands)
+    return name if computes_in_doubles and isinstance(TABLE.get(name), Pointwise) else None
+
+
+def _is_exact(dtype: np.dtype) -> bool:
+    """Whether NumPy computes with numbers of a dtype as with doubles."""
+    return dtype.kind in "biu" or dtype == _FLOAT64
+
+
+def _applied(writer: Writer, name: str, operands: list[Given], shape) -> View | np.ndarray:
+    op = STEERING.get(name) or TABLE[name]
+    flat = all(slope == "0.0" for slope in op.slopes)
+    views = [x.slots(writer) if flat else detached(writer, x) for x in operands]
+    return writer.apply(op.code, views, shape)
+
+
+def detached(writer: Writer, given: Given) -> View:
+    """The slots of an operand without its derivative, which calls do not have."""
+    view = given.slots(writer)
+    if not given.is_number:
+        return view
+    return writer.together(writer.apply(STEERING["detached"].code, [view], view.shape))
+
+
+def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Result | None:
+    """Arithmetic of integers where no result is beyond what their dtype, and doubles, hold."""
+    found = [x.interval for x in operands]
+    interval = intervals.of_result(name, *found)
+    if interval is None or not intervals.is_within(interval, intervals.of_dtype(out.dtype)):
+        return None
+    made = _applied(writer, name, operands, out.shape)
+    if intervals.may_be_minus_zero(name, *[one for one in found if one is not None]):
+        zero = writer.constant_array(np.zeros(()))
+        made = writer.apply(TABLE["add"].code, [writer.together(made), zero], out.shape)
+    return Result(made, interval)
+
+
+def _where(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | None:
+    condition, x, y = operands
+    if out.dtype.kind not in "biu" and out.dtype != _FLOAT64:
+        return None
+    if not (_is_exact(x.dtype) and _is_exact(y.dtype)):
+        return None
+    made = writer.apply(
+        TABLE["where"].code,
+        [condition.slots(writer), detached(writer, x), detached(writer, y)],
+        out.shape,
+    )
+    return Result(made, intervals.union(x.interval, y.interval))
+
+
+def _converted(writer: Writer, x: Given, after: np.dtype) -> Result | None:
+    if x.view is None:
+        return None
+    if x.dtype == after == _FLOAT64:
+        return Result(writer.apply(STEERING["detached"].code, [x.view], x.view.shape))
+    fits = x.interval is not None and intervals.is_within(x.interval, intervals.of_dtype(after))
+    if after == x.dtype or after == _FLOAT64 or fits:
+        return Result(x.view, x.interval)
+    if after == _BOOL:
+        zero = writer.constant_array(np.zeros(()))
+        return Result(writer.apply(STEERING["not_equal"].code, [x.view, zero], x.view.shape))
     return None
-
-
-def _chooses_doubles(call: Call, dtypes: list[np.dtype]) -> bool:
-    """Whether what `where` chooses from are numbers of float64, or of Python."""
-    given = iter(dtypes)
-    found = [next(given) if one else np.asarray(what).dtype for one, what in call.arguments]
-    return found[1] == found[2] == np.float64
-
-
-def _in_doubles(call: Call, dtypes: list[np.dtype]) -> bool:
-    """Whether NumPy computes in float64: integers wrap around where doubles do not."""
-    plain = [np.asarray(what).dtype for recorded, what in call.arguments if not recorded]
-    found = [*dtypes, *plain]
-    return np.float64 in found and all(d == np.float64 or d.kind in "iub" for d in found)
-
-
-def _conversion(before: np.dtype, after: np.dtype) -> str | int | None:
-    if before == after == np.float64:
-        return STEERING["detached"].code
-    if after == before or after == np.float64 or (before == _BOOL and after.kind in "iu"):
-        return "same"
-    return STEERING["not_equal"].code if after == _BOOL else None

@@ -109,8 +109,13 @@ class Rows:
     def make_room(self, extra: int) -> None:
         """Memory for the columns of the marked scalars and `extra` more operations."""
         count = self[tape_scan.SCALARS] + extra
-        self.op, self.a, self.b = (np.empty(count, np.int32) for _ in range(3))
-        for word, array in ((tape_scan.OPS, self.op), (tape_scan.A, self.a), (tape_scan.B, self.b)):
+        self.op, self.a, self.b, self.c = (np.empty(count, np.int32) for _ in range(4))
+        for word, array in (
+            (tape_scan.OPS, self.op),
+            (tape_scan.A, self.a),
+            (tape_scan.B, self.b),
+            (tape_scan.C, self.c),
+        ):
             self._point(word, array)
         self._hold_constants(2 * count)
 
@@ -183,10 +188,10 @@ class Rows:
         cell = ctypes.c_double(value)
         return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
 
-    def emit(self, op: int, a: int, b: int) -> int:
+    def emit(self, op: int, a: int, b: int, c: int) -> int:
         """Append an operation on slots; returns the slot of its result."""
         k = self[tape_scan.COUNT]
-        self.op[k], self.a[k], self.b[k] = op, a, b
+        self.op[k], self.a[k], self.b[k], self.c[k] = op, a, b, c
         self[tape_scan.COUNT] = k + 1
         self[tape_scan.NEXT_SLOT] += 1
         return self[tape_scan.NEXT_SLOT] - 1

@@ -8,6 +8,10 @@ writes of cells through maps of buffers, and returns at each marked row of array
 from __future__ import annotations
 
 from ..._core.codegen.factory import functions, once
+from ..._core.ops import comparisons as _declarations
+from ..._core.ops.table import find
+
+assert _declarations
 
 #: Words of a reading, byte offsets: addresses unless said otherwise. A row has a place: the number
 #: of its chunk in the order of time, times ROWS, plus its position.
@@ -23,7 +27,8 @@ from ..._core.codegen.factory import functions, once
     FIRST,  # a number: the place of the first row
     OPS,
     A,
-    B,  # columns, int32
+    B,
+    C,  # columns, int32
     COUNT,  # a number: operations written
     NEXT_SLOT,  # a number
     TABLE,  # hash table of constants: pairs of bits and index + 1
@@ -33,8 +38,8 @@ from ..._core.codegen.factory import functions, once
     OUTSIDE,  # a number: id of a needed row before the first, −1
     SCALARS,  # a number: marked operations on scalars, and numbers written to cells
     ARRAYS,  # a number: marked rows of arrays
-) = range(0, 8 * 21, 8)
-WORDS = 21
+) = range(0, 8 * 22, 8)
+WORDS = 22
 
 #: Marks of rows: needed, and a buffer that a needed row writes.
 NEEDED, WRITTEN = 1, 2
@@ -42,12 +47,14 @@ NEEDED, WRITTEN = 1, 2
 FIRST_CONSTANT = -2
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
+_named = ("add", "where", "keep_where", "drop_where")
+_codes = [f"{name.upper()}_CODE = {find(name).code}\n" for name in _named]
 SOURCE = (
-    "".join(_NAMES)
+    "".join(_NAMES + _codes)
     + '''
 from tapegrad._core.codegen.layout import (
-    ARRAY, CONSTANT, FIRST_CODE, HEADER_BYTES, LEAF, LOAD, NUMBER, REFERENCE_BYTES, ROW_BYTES,
-    ROW_CONSTANT, ROW_ROW, ROWS, ROWS_BITS, STORE, USED_ROWS, WRITES,
+    ARRAY, CONSTANT, CONSTANT_ROW, FIRST_CODE, HEADER_BYTES, LEAF, LOAD, NUMBER, REFERENCE_BYTES,
+    ROW_BYTES, ROW_CONSTANT, ROW_ROW, ROWS, ROWS_BITS, STORE, USED_ROWS, WRITES,
 )
 from tapegrad._core.codegen.intrinsics import (
     bits_of, helper, load_f64, load_i32, load_i64, load_u8, store_f64, store_i32, store_i64,
@@ -183,12 +190,13 @@ def cell_of(w, id, offset):
 
 
 @helper
-def emit(w, op, a, b):
+def emit(w, op, a, b, c):
     """Write an operation; returns the slot of its result."""
     k = load_i64(w, COUNT)
     store_i32(load_i64(w, OPS), k * 4, op)
     store_i32(load_i64(w, A), k * 4, a)
     store_i32(load_i64(w, B), k * 4, b)
+    store_i32(load_i64(w, C), k * 4, c)
     store_i64(w, COUNT, k + 1)
     slot = load_i64(w, NEXT_SLOT)
     store_i64(w, NEXT_SLOT, slot + 1)
@@ -196,15 +204,49 @@ def emit(w, op, a, b):
 
 
 @helper
+def code_at(w, id):
+    """The code of the operation of a row."""
+    op = load_i32(row_at(w, place_of(w, id)), 0)
+    return ((-op if op < 0 else op) >> 2) - 1
+
+
+@helper
+def second_slot(w, row):
+    """The slot of the second operand of a row whose first operand is a row."""
+    op = load_i32(row, 0)
+    if (-op if op < 0 else op) & 3 == ROW_CONSTANT:
+        return constant_slot(w, load_f64(row, 8))
+    return slot_of(w, load_i32(row, 8)) if load_i32(row, 8) >= 0 else -1
+
+
+@helper
+def is_choice(w, row):
+    """Whether a sum of two rows is a choice: what one condition keeps, and what it drops."""
+    i, j = load_i32(row, 4), load_i32(row, 8)
+    if code_at(w, i) != KEEP_WHERE_CODE or code_at(w, j) != DROP_WHERE_CODE:
+        return False
+    kept, dropped = row_at(w, place_of(w, i)), row_at(w, place_of(w, j))
+    return load_i32(kept, 4) == load_i32(dropped, 4)
+
+
+@helper
+def scan_choice(w, row):
+    """A choice as one operation; nothing reads its two parts then."""
+    kept = row_at(w, place_of(w, load_i32(row, 4)))
+    dropped = row_at(w, place_of(w, load_i32(row, 8)))
+    condition = slot_of(w, load_i32(kept, 4))
+    return emit(w, WHERE_CODE, condition, second_slot(w, kept), second_slot(w, dropped))
+
+
+@helper
 def scan_scalar(w, place, op, row):
     code, kind, x = (op >> 2) - 1, op & 3, slot_of(w, load_i32(row, 4))
-    if kind == ROW_CONSTANT:
-        slot = emit(w, code, x, constant_slot(w, load_f64(row, 8)))
-    elif kind == ROW_ROW:
-        other = load_i32(row, 8)
-        slot = emit(w, code, x, slot_of(w, other) if other >= 0 else -1)
+    if kind == CONSTANT_ROW:
+        slot = emit(w, code, constant_slot(w, load_f64(row, 8)), x, -1)
+    elif code == ADD_CODE and kind == ROW_ROW and is_choice(w, row):
+        slot = scan_choice(w, row)
     else:
-        slot = emit(w, code, constant_slot(w, load_f64(row, 8)), x)
+        slot = emit(w, code, x, second_slot(w, row), -1)
     set_slot(w, place, slot)
 
 

@@ -31,7 +31,8 @@ def compiled() -> dict[str, int]:
 def kernels_of(code: int) -> tuple[int, int]:
     """Addresses of the kernels of an operation, forward and reverse."""
     op = BY_CODE[code]
-    return compile_structural(op, op.forward), compile_structural(op)
+    reverse = compile_structural(op, op.adjoint) if op.adjoint is not None else 0
+    return compile_structural(op, op.forward), reverse
 
 
 class _Memory:
@@ -140,7 +141,7 @@ def part_of_kernel(step: Kernel, wanted: Wanted) -> Part:
     head = (forward, reverse, len(step.operands), references, 8 * len(memory.words))
     data = words(head, counts, memory.words, memory.inside, memory.outside, mirrors)
     code = compiled()
-    has_reverse = len(mirrors) > 1
+    has_reverse = reverse != 0 and len(mirrors) > 1
     return Part(
         code["kernel_forward"],
         code["kernel_reverse"] if has_reverse else 0,

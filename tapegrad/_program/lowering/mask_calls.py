@@ -1,0 +1,222 @@
+"""Calls on whole masks and integers as steps: counts, sums, order, positions of elements."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.tensor.trace import NAMED
+from ..replay.moves import slots_of
+from . import intervals
+from .builder import Writer
+from .call_lowering import Lowering, axes_of, size_along
+from .numpy_calls import Given, Result, detached
+from .outputs import broadcast
+from .position_calls import HANDLERS, key_positions
+
+# --- counts and sums --------------------------------------------------------------------------
+
+
+_INT64 = intervals.of_dtype(np.dtype(np.int64))
+
+
+def _sum(lower: Lowering, x: Given, axis=None, dtype=None, keepdims=False) -> Result | None:
+    view, given = detached(lower.writer, x), lower.out.dtype
+    axes = axes_of(axis, len(view.shape))
+    if x.interval is None:
+        is_double = x.dtype == given == np.float64
+        return Result(lower.total(view, axes, keepdims)) if is_double else None
+    interval = intervals.of_sum(x.interval, size_along(view.shape, axes))
+    allowed = _INT64 if given == np.float64 else intervals.of_dtype(given)
+    if not intervals.is_within(interval, allowed):
+        return None
+    return Result(lower.total(view, axes, keepdims), interval)
+
+
+def _mean(lower: Lowering, x: Given, axis=None, dtype=None, keepdims=False) -> Result | None:
+    if lower.out.dtype != np.float64:
+        return None
+    total = _sum(lower, x, axis, dtype, keepdims)
+    if total is None or total.slots is None:
+        return None
+    count = size_along(x.shape, axes_of(axis, len(x.shape)))
+    return Result(lower.apply("divide", lower.writer.together(total.slots), float(count)))
+
+
+def _count_nonzero(lower: Lowering, x: Given, axis=None, keepdims=False) -> Result:
+    mask = lower.mask(x)
+    axes = axes_of(axis, len(mask.shape))
+    return Result(lower.total(mask, axes, keepdims), (0, size_along(mask.shape, axes)))
+
+
+def _any(lower: Lowering, x: Given, axis=None, keepdims=False) -> Result:
+    mask = lower.mask(x)
+    count = lower.total(mask, axes_of(axis, len(mask.shape)), keepdims)
+    return Result(lower.apply("not_equal", count, 0.0), (0, 1))
+
+
+def _all(lower: Lowering, x: Given, axis=None, keepdims=False) -> Result:
+    wrong = lower.apply("equal", x.slots(lower.writer), 0.0)
+    count = lower.total(wrong, axes_of(axis, len(wrong.shape)), keepdims)
+    return Result(lower.apply("equal", count, 0.0), (0, 1))
+
+
+def _cumsum(lower: Lowering, x: Given, axis=None, dtype=None) -> Result | None:
+    view = x.slots(lower.writer)
+    if x.interval is None or lower.out.dtype.kind not in "iu" or not view.shape:
+        return None
+    if axis is None:
+        view, axis = lower.picked(view, np.arange(view.size)), 0
+    interval = intervals.of_sum(x.interval, view.shape[axis])
+    if not intervals.is_within(interval, intervals.of_dtype(lower.out.dtype)):
+        return None
+    return Result(lower.along("cumsum", view, axis % len(view.shape)), interval)
+
+
+def _where_mask(lower: Lowering, where: Given, shape) -> Result:
+    """A mask of reductions, broadcast."""
+    return Result(broadcast(lower.mask(where), shape), (0, 1))
+
+
+def _count_where(lower: Lowering, where: Given, shape, axes) -> Result:
+    """How many elements a mask of reductions leaves along axes."""
+    mask = broadcast(lower.mask(where), shape)
+    return Result(lower.total(mask, axes, True), (0, size_along(mask.shape, axes)))
+
+
+def _divisor(lower: Lowering, count: Given, ddof, axes) -> Result:
+    """What a mean or a variance is divided by."""
+    left = lower.apply("subtract", count.slots(lower.writer), float(ddof))
+    return Result(slots_of(lower.apply("maximum", left, 0.0)).reshape(lower.out.shape))
+
+
+def _shift(lower: Lowering, x: Given, axis) -> Result | None:
+    """The largest along axes, 0 where it is not finite: what exponentials are shifted by."""
+    view = detached(lower.writer, x)
+    axes = axes_of(axis, len(view.shape))
+    if not view.size or not axes:
+        return None
+    top = lower.reduction("max", view, axes, True)
+    return Result(lower.apply("where", lower.apply("isfinite", top), top, 0.0))
+
+
+def _largest(lower: Lowering, x: Given, axes, largest) -> Result:
+    """Which elements a norm takes: the largest or smallest along axes, all where there is a NaN."""
+    view = x.slots(lower.writer)
+    axes = axes_of(axes, len(view.shape))
+    best = lower.reduction("max" if largest else "min", view, axes, True)
+    tied, nan = lower.apply("equal", view, best), lower.apply("isnan", best)
+    return Result(lower.apply("logical_or", tied, nan), (0, 1))
+
+
+def _count_of_largest(lower: Lowering, chosen: Given, axes, keepdims, dtype) -> Result | None:
+    if dtype != np.float64:
+        return None
+    view = lower.mask(chosen)
+    return Result(lower.total(view, axes_of(axes, len(view.shape)), keepdims))
+
+
+# --- order ------------------------------------------------------------------------------------
+
+
+def _argsort(
+    lower: Lowering, x: Given, axis=-1, kind=None, order=None, stable=None
+) -> Result | None:
+    """Steps where equal elements keep their order; how NumPy's default orders them is its own."""
+    view = x.slots(lower.writer)
+    if not view.shape:
+        return None
+    size = view.size if axis is None else view.shape[axis]
+    inside = (0, max(size - 1, 0))
+    if kind not in ("stable", "mergesort") or axis is None:
+        return Result(None, inside)
+    return Result(lower.along("stable_argsort", view, axis % len(view.shape)), inside)
+
+
+def _searchsorted(lower: Lowering, a, v, side="left", sorter=None) -> Result:
+    return Result(None, (0, math.prod(a.shape if isinstance(a, Given) else np.shape(a))))
+
+
+def _arg_extreme(name: str) -> Callable:
+    def lowered(lower: Lowering, x: Given, axis=None, out=None, keepdims=False) -> Result | None:
+        view = x.slots(lower.writer)
+        axes = axes_of(axis, len(view.shape))
+        if not axes:
+            return None
+        made = lower.reduction(name, view, axes, keepdims)
+        return Result(made, (0, size_along(view.shape, axes) - 1))
+
+    return lowered
+
+
+def _middle(lower: Lowering, x: Given) -> Result:
+    """Along the last axis, where the middle element is or the middle two; where a NaN is."""
+    view = x.slots(lower.writer)
+    n, last = view.shape[-1], len(view.shape) - 1
+    order = slots_of(lower.along("stable_argsort", view, last))
+    bad = lower.apply("not_equal", lower.total(lower.apply("isnan", view), (last,), True), 0.0)
+    end = lower.writer.together(order[..., -1:])
+    middle = lower.writer.together(order[..., (n - 1) // 2 : n // 2 + 1])
+    return Result(lower.apply("where", bad, end, middle), (0, n - 1))
+
+
+def _whole(lower: Lowering, x: Given) -> Result | None:
+    return Result(x.slots(lower.writer), x.interval) if x.interval is not None else None
+
+
+def _squeezed(lower: Lowering, x: Given, axis=None) -> Result:
+    return Result(slots_of(detached(lower.writer, x)).reshape(lower.out.shape), x.interval)
+
+
+_HANDLERS: dict[Any, Callable[..., Result | None]] = {
+    np.sum: _sum,
+    np.mean: _mean,
+    np.count_nonzero: _count_nonzero,
+    np.any: _any,
+    np.all: _all,
+    np.cumsum: _cumsum,
+    np.argsort: _argsort,
+    np.searchsorted: _searchsorted,
+    np.argmax: _arg_extreme("argmax"),
+    np.argmin: _arg_extreme("argmin"),
+    np.squeeze: _squeezed,
+}
+#: By the names that functions of ours have in files.
+_NAMED_HANDLERS: dict[str, Callable[..., Result | None]] = {
+    **HANDLERS,
+    "reductions.mask": _where_mask,
+    "reductions.count": _count_where,
+    "reductions.divisor": _divisor,
+    "scans.top": _shift,
+    "norms.chosen": _largest,
+    "norms.count": _count_of_largest,
+    "extremes.middle": _middle,
+    "counting.whole": _whole,
+}
+#: Those whose first operand may be a constant.
+_OF_ANY = (key_positions, _searchsorted)
+
+
+def handler_of(function) -> Callable[..., Result | None] | None:
+    """What writes calls of a function as steps."""
+    for name, handler in _NAMED_HANDLERS.items():
+        if NAMED.get(name) is function:
+            return handler
+    return _HANDLERS.get(function)
+
+
+def lowered(writer: Writer, function, keywords: dict, operands: list, out) -> Result | None:
+    """A call as steps, None if it stays a call; operands are `Given`, or constants."""
+    handler = handler_of(function)
+    if handler is None or not isinstance(operands[0], Given) and handler not in _OF_ANY:
+        return None
+    lower = Lowering(writer, out)
+    try:
+        inspect.signature(handler).bind(lower, *operands, **keywords)
+    except TypeError:  # an argument that is not among those
+        return None
+    return handler(lower, *operands, **keywords)
