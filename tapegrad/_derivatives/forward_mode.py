@@ -14,30 +14,33 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise, find
+from .._core.ops.table import Pointwise
 from .._core.tape.forward_sweep import Carrying
-from .._core.tape.tape import USED_UP, name_of_row, needed
+from .._core.tape.tape import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, value_of
+from .declared_tangents import aligned, tangent_of
 from .functionalization import without_writes
 from .infinities import settled
-from .jvp_rules import RULES, aligned, copy, pointwise_rule
+from .jvp_rules import RULES, copy, pointwise_rule
 from .past_values import Rewound
 from .tape_walk import Walk
 from .view_layouts import tangent_seen_as
 
 
-def _rule(name: str):
-    """What computes the tangent of a row of an operation."""
-    if isinstance(find(name), Pointwise):
-        return pointwise_rule
-    if name not in RULES:
+def _tangent(walk, number: int, name: str, op):
+    """The tangent of a row from those of its operands; None where it is zero, or was written."""
+    if isinstance(op, Pointwise):
+        return pointwise_rule(walk, number, op)
+    if name in RULES:
+        return RULES[name](walk, number)
+    if op.jvp is None and op.vjp is None:
         raise NotImplementedError(
             f"tapegrad: a forward derivative through {name} is not supported yet; use a "
             "reverse one: grad, vjp or jacobian"
         )
-    return RULES[name]
+    return tangent_of(walk, number, op)
 
 
 def _view_of(tensor):
@@ -90,7 +93,7 @@ class Carried(Rewound):
 
     def _carry(self, number: int) -> None:
         self.now = number
-        tangent = _rule(name_of_row(self.reader, number))(self, number)
+        tangent = _tangent(self, number, *self.operation(number))
         if tangent is not None:
             self.start(number, tangent)
 
@@ -141,9 +144,9 @@ class Recorded(Walk):
                     self._carry(number)
 
     def _carry(self, number: int) -> None:
-        name = name_of_row(self.reader, number)
+        operation = self.operation(number)  # raises if the row is used up
         if any(source in self.tangents for source in self.reader.operands(number)):
-            tangent = _rule(name)(self, number)
+            tangent = _tangent(self, number, *operation)
             if tangent is not None:
                 self.start(number, tangent)
 

@@ -10,33 +10,22 @@ import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise, find
+from .._core.ops.table import Pointwise
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.dependence import dependence_of
 from .._core.tape.reverse_sweep import FreedError
-from .._core.tape.tape import USED_UP, Reader, name_of_row, needed
+from .._core.tape.tape import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
 from .._core.tensor.indexing import deposit
 from .._core.tensor.values import dtype_of, is_recorded, shape_of, value_of
+from .declared_adjoints import summed_to, write_adjoint
 from .functionalization import without_writes
 from .infinities import product, settled
 from .tape_walk import Walk, elements, evaluate, tensor_at
 from .view_layouts import cast, in_zeros, seen_as
 from .vjp_rules import RULES as STRUCTURAL
-
-
-def unbroadcast(adjoint, shape):
-    """Sum an adjoint over the axes along which an operand of `shape` was repeated."""
-    own = np.shape(value_of(adjoint))
-    extra = len(own) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + k for k, n in enumerate(shape) if n == 1 and own[extra + k] != 1
-    )
-    if axes:
-        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
-    return PUBLIC["reshape"](adjoint, shape) if extra else adjoint
 
 
 class Differentiation(Walk):
@@ -95,13 +84,23 @@ class Differentiation(Walk):
 
     def rule(self, number: int) -> None:
         """Write the adjoint of a row of arrays."""
-        name = name_of_row(self.reader, number)
-        if name not in RULES and not isinstance(find(name), Pointwise):
-            raise NotImplementedError(
-                f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
-                "write the function without it, or take first derivatives only"
-            )
-        RULES.get(name, pointwise_rule)(self, number, self.adjoint(number))
+        pass_back(self, number, self.adjoint(number))
+
+
+def pass_back(walk: Walk, number: int, adjoint) -> None:
+    """Write the adjoints of a row's operands."""
+    name, op = walk.operation(number)
+    if isinstance(op, Pointwise):
+        pointwise_rule(walk, number, adjoint, op)
+    elif name in RULES:
+        RULES[name](walk, number, adjoint)
+    elif op.vjp is not None:
+        write_adjoint(walk, number, adjoint, op)
+    else:
+        raise NotImplementedError(
+            f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
+            "write the function without it, or take first derivatives only"
+        )
 
 
 def _scalar(row: int, value: float):
@@ -120,10 +119,9 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
 
 
-def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
+def pointwise_rule(walk: Walk, number: int, adjoint, declaration: Pointwise) -> None:
     """Adjoint times slope, for each operand."""
     *operands, (_, out) = walk.operands(number)
-    declaration = find(name_of_row(walk.reader, number))
     names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
     pairs = zip(operands, declaration.slopes, strict=True)
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
@@ -132,7 +130,7 @@ def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
         part = product(adjoint, slope)
         view = tensor._array if type(tensor) is rt.Array else None
         shape = np.shape(value_of(tensor))
-        part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
+        part = summed_to(part, shape)
         walk.add(source, view, part)
 
 
@@ -167,10 +165,6 @@ def convert_rule(walk, number, adjoint):
     walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
 
 
-def computed_rule(walk, number, adjoint):
-    """A mask or an index of a traced function has no derivative."""
-
-
 def gather_rule(walk, number, adjoint):
     (source, tensor), (_, picked), _ = walk.operands(number)
     if source < 0:
@@ -183,7 +177,6 @@ def gather_rule(walk, number, adjoint):
 
 RULES = {
     **STRUCTURAL,
-    "computed": computed_rule,
     "sum": sum_rule,
     "link": link_rule,
     "pack": pack_rule,

@@ -16,7 +16,17 @@ import numpy as np
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.tape import store
-from .._core.tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
+from .._core.tape.tape import (
+    USED_UP,
+    Reader,
+    array_at,
+    bounds,
+    cell_of,
+    constant_of,
+    name_of_row,
+    object_at,
+    operation_of,
+)
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 
@@ -104,6 +114,10 @@ class Walk:
         """The value of a scalar row."""
         return np.float64(self.reader.row(number)["value"])
 
+    def operation(self, number: int) -> tuple[str, Any]:
+        """The name of a row's operation and its declaration, if it has one."""
+        return name_of_row(self.reader, number), operation_of(int(self.reader.row(number)["op"]))
+
     def read(self, number: int) -> list:
         """Operands of a row, then its output, as (row, what).
 
@@ -111,7 +125,7 @@ class Walk:
         """
         row = self.reader.row(number)
         if int(row["op"]) > layout.ARRAY:
-            return [self._referred(*reference) for reference in self.reader.references(number)]
+            return [self.referred(*reference) for reference in self.reader.references(number)]
         if int(row["op"]) == layout.LOAD:
             return [self._cell(row), (number, None)]
         if int(row["op"]) == layout.STORE:
@@ -139,7 +153,7 @@ class Walk:
         return (-1, self.number(source)) if number else (source, None)
 
     @staticmethod
-    def _referred(what, source, tag):
+    def referred(what, source, tag):
         source, tag = int(source), int(tag)
         if source < -1:  # what a write has written, once a sweep has passed it
             raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)

@@ -69,3 +69,21 @@ def in_zeros(base: np.ndarray, view: np.ndarray, adjoint):
     add_to_windows(part, value_of(adjoint))
     made = link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
     return made if base.flags.c_contiguous else view_like(made, placed(out, base, base))
+
+
+def joined(walk, number, pairs):
+    """The tangent of an array row: the sum of tangents, each at the place of a view of the row."""
+    base = walk.base(number)
+    out = np.zeros((walk.directions, *base.shape), base.dtype)
+    linked = []
+    for tangent, view in pairs:
+        tangent = cast(tangent, base.dtype)
+        place = placed(out, base, view, walk.directions)
+        repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
+        if repeated:
+            tangent = PUBLIC["sum"](tangent, axis=tuple(repeated), keepdims=True)
+            key = [slice(0, 1) if k in repeated else slice(None) for k in range(place.ndim)]
+            place = place[tuple(key)]
+        add_to_windows(place, array_of(tangent))
+        linked.append((tangent, place))
+    return link(out, linked) if records(*[t for t, _ in linked]) else out

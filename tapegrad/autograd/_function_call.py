@@ -10,11 +10,11 @@ from .._core.tape.tape import object_at
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.jvp_rules import RULES as TANGENTS
-from .._derivatives.jvp_rules import copy, joined
-from .._derivatives.past_values import Before
+from .._derivatives.jvp_rules import copy
 from .._derivatives.recorded_reverse import RULES, adjoints_if_reached
+from .._derivatives.sweep_rules import walk_of
 from .._derivatives.tape_walk import Walk
-from .._derivatives.view_layouts import cast, seen_as
+from .._derivatives.view_layouts import cast, joined, seen_as
 from ._returned import gradient_for, gradients_for
 
 
@@ -100,7 +100,7 @@ class Call:
 
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = _walk_of(sweep, number)
+        walk = walk_of(sweep, number)
         base = walk.base(number)
         mirrors = [sweep.mirror(number, view) for view in self.views(base)]
         before = rt.set_recording(False)
@@ -182,15 +182,6 @@ class Call:
             k: wrap(np.zeros(*self.zeros[k])) if one is None else one
             for k, one in zip(seeds, found, strict=True)
         }
-
-
-def _walk_of(sweep, number: int) -> Walk:
-    """A walk that finds what the row has read, also where it was written since."""
-    if not sweep.writes:
-        return Walk(())
-    if sweep.before is None:
-        sweep.before = Before(())
-    return sweep.before.at(number)
 
 
 def _call_at(walk, number) -> Call:

@@ -19,7 +19,8 @@ from .._core.tape import store
 from .._core.tape.tape import Reader, name_of_op, name_of_row, object_at
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.recorded_reverse import RULES, pointwise_rule, unbroadcast
+from .._derivatives.declared_adjoints import summed_to
+from .._derivatives.recorded_reverse import pass_back
 from .._derivatives.reverse_mode import AGAIN
 from .._derivatives.tape_walk import Walk, tensor_at
 from .._derivatives.view_layouts import cast, in_zeros, seen_as
@@ -167,7 +168,7 @@ class RowNode(Node):
             return (gradient,)
         if walk.reader.buffer_written(self._number) >= 0:
             return _through_write(walk, self._number, gradient)
-        RULES.get(name, pointwise_rule)(walk, self._number, gradient)
+        pass_back(walk, self._number, gradient)
         return tuple(_shaped(walk, *pair) for pair in zip(operands, walk.found, strict=True))
 
 
@@ -202,7 +203,7 @@ def _through_write(walk, number: int, gradient):
     if source < 0:
         return gradient + outside, None
     shape = () if what is None else what.shape
-    return gradient + outside, unbroadcast(part, shape) if part.shape != shape else part
+    return gradient + outside, summed_to(part, shape)
 
 
 class ViewNode(Node):

@@ -3,7 +3,7 @@
 from ..tensor import conversions as leaving
 from ..tensor import operators
 from ..tensor.registry import PUBLIC
-from . import counting, creation, einsum, extremes, joining, norms, reductions
+from . import counting, creation, einsum, exponentials, extremes, joining, norms, reductions
 from . import cumulative as scans
 from . import elementwise_functions as elementwise
 from . import linear_algebra as linear
@@ -17,6 +17,7 @@ __all__ = [
     "dispatch",
     "einsum",
     "elementwise",
+    "exponentials",
     "extremes",
     "joining",
     "leaving",

@@ -324,8 +324,8 @@ def contract_forward(frame, id, refs, task):
 structural(
     "contract",
     contract_adjoint,
-    forward=contract_forward,
-    form="contraction",
+    value_kernel=contract_forward,
+    layout="contraction",
     helpers=(
         group_size,
         group_stride,

@@ -213,8 +213,8 @@ structural(
 structural(
     "deposit",
     deposit_adjoint,
-    forward=deposit_forward,
-    form="deposit",
+    value_kernel=deposit_forward,
+    layout="deposit",
     helpers=(element_offset, add_moved, computed_position, add_at_computed),
     example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
     doc="elements added at positions of an array of zeros: the transpose of gather",

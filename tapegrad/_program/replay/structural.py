@@ -31,7 +31,7 @@ def compiled() -> dict[str, int]:
 def kernels_of(code: int) -> tuple[int, int]:
     """Addresses of the kernels of an operation, forward and reverse."""
     op = BY_CODE[code]
-    return compile_structural(op, op.forward), compile_structural(op)
+    return compile_structural(op, op.value_kernel), compile_structural(op)
 
 
 class _Memory:
