@@ -6,9 +6,12 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.ops.references import LAYOUTS, Site
-from .._core.ops.table import Structural
-from .._core.tensor.values import shape_of
+from .._core.ops.table import Pointwise, Structural
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import shape_of, value_of
+from .infinities import product
 from .rule_namespace import REVERSE
+from .tape_walk import Walk, evaluate
 from .view_layouts import seen_as
 
 
@@ -64,7 +67,8 @@ def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
     """Write the adjoints of a row's operands as rows, given its own."""
     site = site_of(op, walk.read(number))
     if site.out is None or site.out.flags.c_contiguous:
-        g = PUBLIC["reshape"](adjoint, site.shape)
+        same = shape_of(adjoint) == site.shape
+        g = adjoint if same else PUBLIC["reshape"](adjoint, site.shape)
     else:
         g = seen_as(adjoint, walk.base(number), site.out)
     out, operands = values_at(
@@ -75,3 +79,18 @@ def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
     ):
         if part is not None:
             walk.add(source, view, summed_to(part, np.shape(view)))
+
+
+def write_pointwise(walk: Walk, number: int, adjoint, declaration: Pointwise) -> None:
+    """Write adjoint times slope, for each operand of an element-wise row."""
+    *operands, (_, out) = walk.operands(number)
+    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
+    pairs = zip(operands, declaration.slopes, strict=True)
+    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
+    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
+    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
+        part = product(adjoint, slope)
+        view = tensor._array if type(tensor) is rt.Array else None
+        shape = np.shape(value_of(tensor))
+        part = summed_to(part, shape)
+        walk.add(source, view, part)

@@ -11,8 +11,10 @@ from .._core.ops.table import Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, shape_of, value_of
 from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
+from .infinities import symmetric_product as product
 from .recorded_reverse import adjoints_if_reached
 from .rule_namespace import FORWARD
+from .tape_walk import evaluate
 from .view_layouts import joined
 
 
@@ -32,13 +34,14 @@ def tangent_of(walk, number: int, op: Structural):
         tangent = _transposed(walk, number, op, site, tangents)
     else:
         values = _values(walk, number, op.used_forwards, site)
-        ndim = max(np.ndim(what) for _, what in site.operands)
-        given = [None if t is None else aligned(t, ndim) for t in tangents]
-        tangent = op.jvp(FORWARD, given, values[0], *values[1], **site.static)
+        if site.broadcast:
+            ndim = max(np.ndim(what) for _, what in site.operands)
+            tangents = [None if t is None else aligned(t, ndim) for t in tangents]
+        tangent = op.jvp(FORWARD, tangents, values[0], *values[1], **site.static)
     if tangent is None or site.out is None or site.out.flags.c_contiguous:
         shape = (walk.directions, *walk.shape(number))
         return None if tangent is None else PUBLIC["reshape"](tangent, shape)
-    return joined(walk, number, [(tangent, site.out)])
+    return joined(walk.base(number), [(tangent, site.out)])
 
 
 def _values(walk, number: int, reads: int, site: Site) -> tuple:
@@ -74,3 +77,29 @@ def _transposed(walk, number: int, op: Structural, site: Site, tangents):
     finally:
         rt.set_recording(before)
     return found if walk.recorded or found is None else value_of(found)
+
+
+class _Values(dict):
+    """The names of a slope: operands are looked up only where the slope reads them."""
+
+    def __init__(self, walk, number, operands, names):
+        self.operands = dict(zip(names, operands, strict=True))
+        self.walk, self.number = walk, number
+
+    def __missing__(self, name):
+        return self.walk.value(self.number, *self.operands[name])
+
+
+def pointwise_tangent(walk, number, declaration):
+    """The sum over the operands of tangent times slope."""
+    operands = walk.read(number)
+    values = _Values(walk, number, operands, (*declaration.inputs, "out"))
+    ndim, total = len(walk.shape(number)), None
+    tangents = [walk.tangent(source, view) for source, view in operands[:-1]]
+    pairs = [(t, s) for t, s in zip(tangents, declaration.slopes, strict=True) if s != "0.0"]
+    pairs = [(aligned(t, ndim), s) for t, s in pairs if t is not None]
+    slopes = evaluate(declaration, [slope for _, slope in pairs], values)
+    for (tangent, _), slope in zip(pairs, slopes, strict=True):
+        part = product(tangent, slope)
+        total = part if total is None else total + part
+    return total

@@ -13,6 +13,7 @@ import numpy as np
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of
 from .infinities import product, symmetric_product
+from .view_layouts import joined, seen_as
 
 
 class Namespace:
@@ -25,6 +26,14 @@ class Namespace:
         found = getattr(np, name)
         setattr(self, name, found)  # found at once from now on
         return found
+
+    @staticmethod
+    def seen_as(derivative, base, view):
+        """An adjoint of what lies in the array `base`, or several, seen through a view of that."""
+        return seen_as(derivative, base, view, *derivative.shape[: derivative.ndim - base.ndim])
+
+    #: Tangents of views of an array, put together to those of the array.
+    joined = staticmethod(joined)
 
     @staticmethod
     def may_hold_zeros(x) -> bool:

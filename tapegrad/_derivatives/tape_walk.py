@@ -83,12 +83,6 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     return np.ndarray(shape, memory.dtype, memory, offset, strides)
 
 
-def elements(x, key):
-    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
-    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
-    return (rt.wrap(np.asarray(x)) if plain else x)[key]
-
-
 class Walk:
     """Rows, by number, with the arrays and operands that they have."""
 

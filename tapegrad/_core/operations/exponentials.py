@@ -108,7 +108,7 @@ def _weighted(x, axis, b, keepdims):
     return apply("add", apply("log", total), top if keepdims else steered(np.squeeze, top, axis))
 
 
-@named
+@named("scans.top")
 def _top(value, axis):
     """The largest along axes, kept as 1; 0 where it is not finite."""
     top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0

@@ -63,7 +63,7 @@ def _extreme_op(name, value_kernel, doc, awkward):
         example=f"np.{name}(x)",
         doc=doc,
         awkward=awkward,
-        graph=f"A{name}",
+        graph=f"A{name}Backward0",
     )
 
 

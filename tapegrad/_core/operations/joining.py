@@ -10,7 +10,7 @@ import numpy as np
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
-from ..tensor.indexing import GATHER
+from ..tensor.gathering import GATHER
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (

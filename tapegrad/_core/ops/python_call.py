@@ -23,4 +23,5 @@ structural(
     example='type("Twice", (tg.autograd.Function,), {"forward": lambda ctx, x: 2.0 * x, '
     '"backward": lambda ctx, g: 2.0 * g}).apply(x)',
     doc="a function whose backward is written in Python",
+    graph=lambda found: f"{found[0][1]}Backward",
 )

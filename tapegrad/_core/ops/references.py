@@ -18,13 +18,15 @@ class Site(NamedTuple):
 
     `operands` are (row, view or number) pairs, `static` the keyword arguments of the operation.
     `out` is the output as the rule sees it, a view of the row's array of shape `shape`; None if
-    the row's value is a number, which is then to be reshaped.
+    the row's value is a number, which is then to be reshaped. Where operands are `broadcast`
+    against each other their tangents get as many axes as the operand of most.
     """
 
     operands: list[tuple[int, Any]]
     static: dict[str, Any]
     out: np.ndarray | None
     shape: tuple[int, ...]
+    broadcast: bool = False
 
 
 def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
@@ -57,7 +59,26 @@ def same_shape(found) -> Site:
 def plain(found) -> Site:
     """The keyword arguments, the operands, the output."""
     (_, static), *operands, (_, out) = found
-    return Site(operands, static, out, () if out is None else out.shape)
+    return Site(operands, static, out, () if out is None else out.shape, True)
+
+
+def bare(found) -> Site:
+    """The operands, the output."""
+    *operands, (_, out) = found
+    return Site(operands, {}, out, () if out is None else out.shape)
+
+
+def links(found) -> Site:
+    """Views of operands, each followed by the view of the output over the same shape."""
+    *pairs, (_, out) = found
+    return Site(pairs[::2], {"targets": [target for _, target in pairs[1::2]]}, out, out.shape)
+
+
+def contraction(found) -> Site:
+    """Two operands, the output as they give its axes, numbers of batch and of summed axes."""
+    left, right, (_, whole), (_, batch), (_, inner), (_, out) = found
+    static = {"batch": batch, "inner": inner}
+    return Site([left, right], static, None if out is None else whole, whole.shape)
 
 
 def without_derivative(found) -> Site:
@@ -71,5 +92,9 @@ LAYOUTS: dict[str, Callable[[list], Site]] = {
     "reduction": reduction,
     "same shape": same_shape,
     "plain": plain,
+    "operands": bare,
+    "links": links,
+    "deposit": bare,
+    "contraction": contraction,
     "call": without_derivative,
 }

@@ -90,7 +90,8 @@ class Structural:
     kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
     writes the output, an array of doubles, for programs. `refusal` words what an adjoint says that
     has set the frame's status to REFUSED. `example` is an expression that records one such row of a
-    tensor `x` with one axis, whose elements lie in `domain`. `graph` is PyTorch's name in graphs.
+    tensor `x` with one axis, whose elements lie in `domain`. `graph` is PyTorch's
+    name in graphs, or gives it for the operands that a row names.
     """
 
     name: str
@@ -109,7 +110,7 @@ class Structural:
     example: str = ""
     domain: tuple[float, float] = (0.5, 1.5)
     awkward: str = ""
-    graph: str = ""
+    graph: str | Callable[[list], str] = ""
 
     @functools.cached_property
     def used(self) -> int:
