@@ -8,10 +8,11 @@ from .._core.operations import PUBLIC
 from .._core.ops.references import LAYOUTS, Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tensor import runtime as rt
+from .._core.tensor.copies import pack
 from .._core.tensor.values import shape_of, value_of
 from .infinities import product
 from .rule_namespace import REVERSE
-from .tape_walk import Walk, evaluate
+from .tape_walk import evaluate
 from .view_layouts import seen_as
 
 
@@ -66,6 +67,7 @@ def parts_of(op: Structural, g, site: Site, out, operands) -> list:
 def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
     """Write the adjoints of a row's operands as rows, given its own."""
     site = site_of(op, walk.read(number))
+    adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
     if site.out is None or site.out.flags.c_contiguous:
         same = shape_of(adjoint) == site.shape
         g = adjoint if same else PUBLIC["reshape"](adjoint, site.shape)
@@ -81,7 +83,7 @@ def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
             walk.add(source, view, summed_to(part, np.shape(view)))
 
 
-def write_pointwise(walk: Walk, number: int, adjoint, declaration: Pointwise) -> None:
+def write_pointwise(walk, number: int, adjoint, declaration: Pointwise) -> None:
     """Write adjoint times slope, for each operand of an element-wise row."""
     *operands, (_, out) = walk.operands(number)
     names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))

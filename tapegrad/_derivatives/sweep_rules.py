@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ _object, _number = ctypes.py_object.from_address, ctypes.c_double.from_address
 _FIRST, _ALL = slice(0, 1), slice(None)
 
 
-def walk_of(sweep, number: int) -> Walk:
+def walk_of(sweep, number: int) -> Any:
     """A walk that finds what the row has read, also where it was written since."""
     if not sweep.writes:
         return Walk(())

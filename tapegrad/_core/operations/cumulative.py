@@ -62,6 +62,7 @@ _CUMSUM = structural(
     layout="same shape",
     helpers=axis_adjoints.SAME_SHAPE_HELPERS,
     example="np.cumsum(x)",
+    examples=("np.cumsum(x, 0)", "np.cumsum(x[:, ::-1], 1)"),
     doc="running sums along an axis",
 )
 
@@ -128,6 +129,7 @@ _CUMPROD = structural(
     layout="same shape",
     helpers=axis_adjoints.SAME_SHAPE_HELPERS,
     example="np.cumprod(x)",
+    examples=("np.cumprod(x, 0)", "np.cumprod(x[:, ::-1], 1)"),
     doc="running products along an axis, right with zeros",
 )
 

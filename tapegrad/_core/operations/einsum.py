@@ -144,6 +144,7 @@ CONTRACT = (
         layout="contraction",
         helpers=kernels.CONTRACT_HELPERS,
         example="np.dot(x, x)",
+        examples=("x @ x.T", "np.einsum('ij,kj,k->i', x, x, x[:, 0])", "np.vecdot(x, x * x)"),
         doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",
         graph=_name_of_product,
     ).code

@@ -67,6 +67,7 @@ _LOGSUMEXP = structural(
     layout="reduction",
     helpers=axis_adjoints.LOGSUMEXP_HELPERS,
     example="tg.logsumexp(x)",
+    examples=("tg.logsumexp(x, 0)", "tg.logsumexp(x.T, 0, keepdims=True)"),
     doc="logarithm of the sum of exponentials along axes",
     awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
 )
@@ -143,6 +144,7 @@ _SOFTMAX = structural(
     layout="same shape",
     helpers=axis_adjoints.SAME_SHAPE_HELPERS,
     example="tg.softmax(x)",
+    examples=("tg.softmax(x, 0)", "tg.softmax(x[:, ::2])"),
     doc="exponentials divided by their sum",
 )
 
@@ -192,6 +194,7 @@ _LOG_SOFTMAX = structural(
     layout="same shape",
     helpers=axis_adjoints.SAME_SHAPE_HELPERS,
     example="tg.log_softmax(x)",
+    examples=("tg.log_softmax(x, 0)", "tg.log_softmax(x[:, ::2])"),
     doc="logarithm of softmax",
 )
 

@@ -61,6 +61,7 @@ def _extreme_op(name, value_kernel, doc, awkward):
         layout="reduction",
         helpers=axis_adjoints.REDUCTION_HELPERS,
         example=f"np.{name}(x)",
+        examples=(f"np.{name}(x, 1)", f"np.{name}(x, (0, 1), keepdims=True)"),
         doc=doc,
         awkward=awkward,
         graph=f"A{name}Backward0",
@@ -167,6 +168,7 @@ _PROD = structural(
     layout="reduction",
     helpers=axis_adjoints.REDUCTION_HELPERS,
     example="np.prod(x)",
+    examples=("np.prod(x, 0)", "np.prod(x.T, 0, keepdims=True)"),
     doc="product along axes, right with zeros",
 )
 

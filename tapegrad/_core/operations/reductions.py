@@ -113,6 +113,7 @@ _SUM = structural(
     jvp=sum_jvp,
     layout="operands",
     example="np.sum(x)",
+    examples=("np.sum(x * x)",),
     doc="sum of all elements, a scalar",
 )
 

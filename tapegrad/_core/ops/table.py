@@ -89,17 +89,19 @@ class Structural:
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
     writes the output, an array of doubles, for programs. `refusal` words what an adjoint says that
-    has set the frame's status to REFUSED. `example` is an expression that records one such row of a
-    tensor `x` with one axis, whose elements lie in `domain`. `graph` is PyTorch's
-    name in graphs, or gives it for the operands that a row names.
+    has set the frame's status to REFUSED.
+
+    `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
+    are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
+    graphs, or gives it for the operands that a row names.
     """
 
     name: str
     code: int
     doc: str
-    value: Callable | None = None
-    vjp: Callable | None = None
-    jvp: Callable | None = None
+    value: Any = None
+    vjp: Any = None
+    jvp: Any = None
     layout: str = "plain"
     batch: str = "axis"
     adjoint: Callable | None = None
@@ -108,6 +110,7 @@ class Structural:
     writes: bool = False
     refusal: Callable[[int], Exception] | None = None
     example: str = ""
+    examples: tuple[str, ...] = ()
     domain: tuple[float, float] = (0.5, 1.5)
     awkward: str = ""
     graph: str | Callable[[list], str] = ""

@@ -53,6 +53,7 @@ LINK = (
         jvp=link_jvp,
         layout="links",
         example="np.concatenate([x, x])",
+        examples=("np.sum(x, 0)", "np.concatenate([x, x[:, ::-1]], 1)", "np.copy(x.T)"),
         doc="sums, copies and joins: views of operands onto the output",
         graph=_name_of_link,
     ).code
@@ -81,6 +82,7 @@ PACK = (
         jvp=pack_jvp,
         layout="operands",
         example="np.stack([x[0], x[1]])",
+        examples=("tg.asarray([[x[0, 1], 2.0], [x[1, 0], x[0, 1]]])",),
         doc="scalars side by side in a new array",
         graph="StackBackward0",
     ).code
@@ -105,6 +107,7 @@ CONVERT = (
         layout="operands",
         helpers=(kernels.convert_add,),
         example="x.astype(np.float32)",
+        examples=("x.T.astype(np.float32)",),
         doc="another floating dtype",
         graph="ToCopyBackward0",
     ).code

@@ -76,6 +76,7 @@ GATHER = (
         layout="operands",
         helpers=kernels.GATHER_HELPERS,
         example="x[np.arange(len(x))]",
+        examples=("x[[0, 2, 2], [1, 0, 0]]", "np.take(x, [[0, 0], [1, 1]], 1)"),
         doc="elements picked by index arrays or masks; repeated ones accumulate",
         graph="IndexBackward0",
     ).code
@@ -101,6 +102,7 @@ DEPOSIT = (
         layout="deposit",
         helpers=kernels.DEPOSIT_HELPERS,
         example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
+        examples=("tg.grad(lambda t: np.sum(t[[0, 2, 2]] ** 3))(x)",),
         doc="elements added at positions of an array of zeros: the transpose of gather",
         graph="IndexPutBackward0",
     ).code
