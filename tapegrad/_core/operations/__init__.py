@@ -3,7 +3,17 @@
 from ..tensor import conversions as leaving
 from ..tensor import operators
 from ..tensor.registry import PUBLIC
-from . import counting, creation, einsum, exponentials, extremes, joining, norms, reductions
+from . import (
+    counting,
+    creation,
+    declaring,
+    einsum,
+    exponentials,
+    extremes,
+    joining,
+    norms,
+    reductions,
+)
 from . import cumulative as scans
 from . import elementwise_functions as elementwise
 from . import linear_algebra as linear
@@ -14,6 +24,7 @@ __all__ = [
     "PUBLIC",
     "counting",
     "creation",
+    "declaring",
     "dispatch",
     "einsum",
     "elementwise",
