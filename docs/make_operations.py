@@ -31,8 +31,9 @@ number.
 STRUCTURAL = """
 ## Operations on whole arrays
 
-Their rules are compiled functions in the file named. Several public functions may record the same
-op: `link` serves `concatenate`, `sum` along an axis, `copy` and others.
+They are declared in the file named: value, vjp and jvp, and compiled kernels where they exist.
+Several public functions may record the same op: `link` serves `concatenate`, `sum` along an axis,
+`copy` and others.
 """
 
 FUNCTIONS = """
@@ -75,8 +76,9 @@ def pointwise_rows():
 def structural_rows():
     for op in TABLE.values():
         if not isinstance(op, Pointwise):
-            file = Path(inspect.getsourcefile(op.adjoint)).name
-            yield code(op.name), cell(op.doc), cell(op.awkward), code(f"ops/{file}")
+            file = Path(inspect.getsourcefile(op.vjp or op.adjoint))
+            place = file.relative_to(Path(tg.__file__).parent).as_posix()
+            yield code(op.name), cell(op.doc), cell(op.awkward), code(place)
 
 
 def numpy_name(function) -> str:

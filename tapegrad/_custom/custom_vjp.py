@@ -14,7 +14,7 @@ from .._core.tape import store
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
-from .._derivatives.recorded_reverse import RULES
+from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.view_layouts import seen_as
 
 _lock = forks.lock()
@@ -261,7 +261,7 @@ def _made(forward, backward) -> CustomVjp:
         )
     store.enter(op)
     made = CustomVjp(forward, backward, op)
-    RULES[name] = made.rule
+    BY_HAND[name] = made.rule
     return made
 
 

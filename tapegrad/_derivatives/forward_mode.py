@@ -14,30 +14,52 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise, find
+from .._core.ops.table import Pointwise
 from .._core.tape.forward_sweep import Carrying
-from .._core.tape.tape import USED_UP, name_of_row, needed
+from .._core.tape.tape import USED_UP, needed
 from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, value_of
+from .declared_tangents import aligned, pointwise_tangent, tangent_of
 from .functionalization import without_writes
 from .infinities import settled
-from .jvp_rules import RULES, aligned, copy, pointwise_rule
 from .past_values import Rewound
 from .tape_walk import Walk
-from .view_layouts import of_row, tangent_seen_as
+from .view_layouts import copied, of_row, seen_as
 
 
-def _rule(name: str):
-    """What computes the tangent of a row of an operation."""
-    if isinstance(find(name), Pointwise):
-        return pointwise_rule
-    if name not in RULES:
+def _load(walk, number: int):
+    return walk.tangent(*walk.read(number)[0])
+
+
+def _write(walk, number):
+    """The tangent of what is written comes where it is written; zero that of a constant."""
+    (buffer, view), _, (source, seen), *_ = walk.read(number)
+    walk.begin(buffer)
+    place = walk.tangent(buffer, view)
+    tangent = walk.tangent(source, seen)
+    key = (slice(None), *walk.key(number, view))
+    if tangent is not None:
+        tangent = aligned(tangent, np.ndim(value_of(place[key])) - 1)
+    place[key] = 0.0 if tangent is None else tangent
+
+
+#: Tangents of rows that read or write buffers in place, and of operations of users', by name.
+BY_HAND = {"load": _load, "write": _write, "store": _write, "scatter": _write}
+
+
+def _tangent(walk, number: int, name: str, op):
+    """The tangent of a row from those of its operands; None where it is zero, or was written."""
+    if isinstance(op, Pointwise):
+        return pointwise_tangent(walk, number, op)
+    if name in BY_HAND:
+        return BY_HAND[name](walk, number)
+    if op.jvp is None and op.vjp is None:
         raise NotImplementedError(
             f"tapegrad: a forward derivative through {name} is not supported yet; use a "
             "reverse one: grad, vjp or jacobian"
         )
-    return RULES[name]
+    return tangent_of(walk, number, op)
 
 
 def _view_of(tensor):
@@ -90,7 +112,7 @@ class Carried(Rewound):
 
     def _carry(self, number: int) -> None:
         self.now = number
-        tangent = _rule(name_of_row(self.reader, number))(self, number)
+        tangent = _tangent(self, number, *self.operation(number))
         if tangent is not None:
             self.start(number, tangent)
 
@@ -118,7 +140,7 @@ class Recorded(Walk):
         if found is None or view is None:
             return found
         base = self.base(source)
-        return found if rt.same_place(view, base) else tangent_seen_as(found, base, view)
+        return found if rt.same_place(view, base) else seen_as(found, base, view, self.directions)
 
     def start(self, number: int, seed) -> None:
         """Give a row its tangent, or one that broadcasts to it."""
@@ -131,7 +153,7 @@ class Recorded(Walk):
         if tangent.dtype != dtype:
             tangent = tangent.astype(dtype)
         contiguous = array_of(tangent).flags.c_contiguous
-        self.tangents[number] = tangent if contiguous else copy(tangent)
+        self.tangents[number] = tangent if contiguous else copied(tangent)
 
     def run(self, outputs) -> None:
         """Walk from the oldest row that `outputs` need to the newest."""
@@ -141,9 +163,9 @@ class Recorded(Walk):
                     self._carry(number)
 
     def _carry(self, number: int) -> None:
-        name = name_of_row(self.reader, number)
+        operation = self.operation(number)  # raises if the row is used up
         if any(source in self.tangents for source in self.reader.operands(number)):
-            tangent = _rule(name)(self, number)
+            tangent = _tangent(self, number, *operation)
             if tangent is not None:
                 self.start(number, tangent)
 

@@ -18,7 +18,7 @@ from .._core.operations import PUBLIC
 from .._core.tape.tape import bounds, name_of_row, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import link, pack
-from .._core.tensor.indexing import deposit
+from .._core.tensor.gathering import deposit
 from .._core.tensor.trace import named, steered
 from .._core.tensor.values import is_recorded, is_tensor, value_of
 from .past_values import Rewound

@@ -104,5 +104,5 @@ class Before(Rewound):
         return super()._stored(source) if source >= 0 else (-1, None)
 
     @staticmethod
-    def _referred(what, source, tag):
-        return Rewound._referred(what, max(int(source), -1), tag)
+    def referred(what, source, tag):
+        return Rewound.referred(what, max(int(source), -1), tag)

@@ -6,37 +6,30 @@ arrays called with tensors, which costs Python per row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._core.codegen import layout
 from .._core.operations import PUBLIC
-from .._core.ops.table import Pointwise, find
+from .._core.ops.table import Pointwise
 from .._core.tape import store
 from .._core.tape.adjoint_recorder import Writing
 from .._core.tape.dependence import dependence_of
 from .._core.tape.reverse_sweep import FreedError
-from .._core.tape.tape import USED_UP, Reader, name_of_row, needed
+from .._core.tape.tape import USED_UP, Reader, needed
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
-from .._core.tensor.indexing import deposit
+from .._core.tensor.gathering import deposit
 from .._core.tensor.values import is_recorded, value_of
+from .declared_adjoints import write_adjoint, write_pointwise
 from .functionalization import without_writes
-from .infinities import product, settled
-from .tape_walk import Walk, elements, evaluate, tensor_at
-from .view_layouts import cast, in_zeros, of_input, seen_as
-from .vjp_rules import RULES as STRUCTURAL
+from .infinities import settled
+from .tape_walk import Walk, tensor_at
+from .view_layouts import cast, in_zeros, of_input
 
-
-def unbroadcast(adjoint, shape):
-    """Sum an adjoint over the axes along which an operand of `shape` was repeated."""
-    own = np.shape(value_of(adjoint))
-    extra = len(own) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        extra + k for k, n in enumerate(shape) if n == 1 and own[extra + k] != 1
-    )
-    if axes:
-        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
-    return PUBLIC["reshape"](adjoint, shape) if extra else adjoint
+#: Adjoints of operations whose rules are a user's, by their names; each has its own conventions.
+BY_HAND: dict[str, Callable] = {}
 
 
 class Differentiation(Walk):
@@ -91,19 +84,30 @@ class Differentiation(Walk):
         for output, seed in zip(outputs, seeds, strict=True):
             self.add(output._id, output._array if type(output) is rt.Array else None, seed)
         try:
-            self.writing.run(self.rule)
+            with np.errstate(all="ignore"):
+                self.writing.run(self.rule)
         except FreedError:
             raise RuntimeError(USED_UP) from None
 
     def rule(self, number: int) -> None:
         """Write the adjoint of a row of arrays."""
-        name = name_of_row(self.reader, number)
-        if name not in RULES and not isinstance(find(name), Pointwise):
-            raise NotImplementedError(
-                f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
-                "write the function without it, or take first derivatives only"
-            )
-        RULES.get(name, pointwise_rule)(self, number, self.adjoint(number))
+        pass_back(self, number, self.adjoint(number))
+
+
+def pass_back(walk: Walk, number: int, adjoint) -> None:
+    """Write the adjoints of a row's operands."""
+    name, op = walk.operation(number)
+    if isinstance(op, Pointwise):
+        write_pointwise(walk, number, adjoint, op)
+    elif name in BY_HAND:
+        BY_HAND[name](walk, number, adjoint)
+    elif op.vjp is not None:
+        write_adjoint(walk, number, adjoint, op)
+    else:
+        raise NotImplementedError(
+            f"tapegrad: a derivative of a derivative through {name} is not supported yet; "
+            "write the function without it, or take first derivatives only"
+        )
 
 
 def _scalar(row: int, value: float):
@@ -120,79 +124,6 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     pairs = zip(loads["row"].tolist(), loads["value"].tolist(), strict=True)
     adjoints = pack(*[_scalar(*pair) for pair in pairs], shape=(len(loads),))
     return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
-
-
-def pointwise_rule(walk: Differentiation, number: int, adjoint) -> None:
-    """Adjoint times slope, for each operand."""
-    *operands, (_, out) = walk.operands(number)
-    declaration = find(name_of_row(walk.reader, number))
-    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
-    pairs = zip(operands, declaration.slopes, strict=True)
-    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
-    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
-    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
-        part = product(adjoint, slope)
-        view = tensor._array if type(tensor) is rt.Array else None
-        shape = np.shape(value_of(tensor))
-        part = unbroadcast(part, shape) if np.shape(value_of(part)) != shape else part
-        walk.add(source, view, part)
-
-
-def sum_rule(walk, number, adjoint):
-    (source, tensor), *_ = walk.operands(number)
-    walk.add(source, tensor._array, PUBLIC["broadcast_to"](adjoint, tensor.shape))
-
-
-def link_rule(walk, number, adjoint):
-    *pairs, (_, out) = walk.operands(number)
-    base = walk.base(number)
-    for (source, tensor), (_, target) in zip(pairs[::2], pairs[1::2], strict=True):
-        walk.add(source, tensor._array, seen_as(adjoint, base, target))
-
-
-def pack_rule(walk, number, adjoint):
-    *operands, _ = walk.operands(number)
-    flat = PUBLIC["reshape"](adjoint, (-1,))
-    for k, (source, _) in enumerate(operands):
-        if source >= 0:
-            walk.add(source, None, flat[k])
-
-
-def deposit_rule(walk, number, adjoint):
-    (source, tensor), (_, picked), _ = walk.operands(number)
-    if source >= 0:  # else the positions alone are recorded, in a trace
-        walk.add(source, tensor._array, elements(adjoint, picked))
-
-
-def convert_rule(walk, number, adjoint):
-    (source, tensor), _ = walk.operands(number)
-    walk.add(source, tensor._array, cast(adjoint, tensor._array.dtype))
-
-
-def computed_rule(walk, number, adjoint):
-    """A mask or an index of a traced function has no derivative."""
-
-
-def gather_rule(walk, number, adjoint):
-    (source, tensor), (_, picked), _ = walk.operands(number)
-    if source < 0:
-        return
-    shape = tensor._array.shape
-    size = int(np.prod(shape, dtype=np.int64))
-    spread = deposit(adjoint, picked, size)
-    walk.add(source, tensor._array, PUBLIC["reshape"](spread, shape))
-
-
-RULES = {
-    **STRUCTURAL,
-    "computed": computed_rule,
-    "sum": sum_rule,
-    "link": link_rule,
-    "pack": pack_rule,
-    "convert": convert_rule,
-    "gather": gather_rule,
-    "deposit": deposit_rule,
-}
 
 
 def recorded_adjoints(outputs, seeds, inputs) -> list:

@@ -17,7 +17,17 @@ from .._core.codegen import layout
 from .._core.operations import PUBLIC
 from .._core.tape import store
 from .._core.tape.memory_order import covering
-from .._core.tape.tape import USED_UP, Reader, array_at, bounds, cell_of, constant_of, object_at
+from .._core.tape.tape import (
+    USED_UP,
+    Reader,
+    array_at,
+    bounds,
+    cell_of,
+    constant_of,
+    name_of_row,
+    object_at,
+    operation_of,
+)
 from .._core.tape.workspace import UnknownError
 from .._core.tensor import runtime as rt
 
@@ -75,12 +85,6 @@ def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -
     return np.ndarray(shape, memory.dtype, covering(memory), offset, strides)
 
 
-def elements(x, key):
-    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
-    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
-    return (rt.wrap(np.asarray(x)) if plain else x)[key]
-
-
 class Walk:
     """Rows, by number, with the arrays and operands that they have."""
 
@@ -106,6 +110,10 @@ class Walk:
         """The value of a scalar row."""
         return np.float64(self.reader.row(number)["value"])
 
+    def operation(self, number: int) -> tuple[str, Any]:
+        """The name of a row's operation and its declaration, if it has one."""
+        return name_of_row(self.reader, number), operation_of(int(self.reader.row(number)["op"]))
+
     def read(self, number: int) -> list:
         """Operands of a row, then its output, as (row, what).
 
@@ -113,7 +121,7 @@ class Walk:
         """
         row = self.reader.row(number)
         if int(row["op"]) > layout.ARRAY:
-            return [self._referred(*reference) for reference in self.reader.references(number)]
+            return [self.referred(*reference) for reference in self.reader.references(number)]
         if int(row["op"]) == layout.LOAD:
             return [self._cell(row), (number, None)]
         if int(row["op"]) == layout.STORE:
@@ -141,7 +149,7 @@ class Walk:
         return (-1, self.number(source)) if number else (source, None)
 
     @staticmethod
-    def _referred(what, source, tag):
+    def referred(what, source, tag):
         source, tag = int(source), int(tag)
         if source < -1:  # what a write has written, once a sweep has passed it
             raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)

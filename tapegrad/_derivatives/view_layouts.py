@@ -16,7 +16,7 @@ from .._core.tape.overlaps import add_to_windows
 from .._core.tape.tape import bounds
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import copy_tensor, link, pack, view_like
-from .._core.tensor.values import array_of, dtype_of, is_tensor, records, value_of
+from .._core.tensor.values import array_of, dtype_of, is_tensor, records, shape_of, value_of
 from .tape_walk import placed
 
 
@@ -35,7 +35,7 @@ def of_input(adjoint, base, tensor):
     if memory_axes(array_of(adjoint)) == wanted:
         return adjoint
     adjoint = adjoint if wanted is None else PUBLIC["transpose"](adjoint, wanted)
-    made = copy_tensor(adjoint) if is_tensor(adjoint) else np.array(adjoint, order="C")
+    made = copied(adjoint)
     return made if wanted is None else PUBLIC["transpose"](made, inverse(wanted))
 
 
@@ -62,18 +62,26 @@ def zeros_for(base: np.ndarray, *lead: int) -> np.ndarray:
     return np.zeros((*lead, (high - low) // base.itemsize), base.dtype)
 
 
-def seen_as(adjoint, base: np.ndarray, view: np.ndarray):
-    """The adjoint of the row that owns `base`, seen through a view of it."""
-    adjoint = PUBLIC["broadcast_to"](cast(adjoint, base.dtype), base.shape)
-    full = copy_tensor(adjoint) if base.flags.c_contiguous else _laid_out(adjoint, base)
-    return view_like(full, placed(full._array, base, view))
+def seen_as(derivative, base: np.ndarray, view: np.ndarray, *lead: int):
+    """An adjoint or tangent of the row that owns `base`, seen through a view of it.
+
+    `lead` is the length of an axis in front, of several adjoints or directions.
+    """
+    derivative, shape = cast(derivative, base.dtype), (*lead, *base.shape)
+    if shape_of(derivative) != shape:
+        derivative = PUBLIC["broadcast_to"](derivative, shape)
+    if not base.flags.c_contiguous:
+        full = _laid_out(derivative, base, *lead)
+    elif type(derivative) is rt.Scalar or not array_of(derivative).flags.c_contiguous:
+        full = copied(derivative)
+    else:
+        full = derivative
+    return shown(full, placed(array_of(full), base, view, *lead))
 
 
-def tangent_seen_as(tangent, base: np.ndarray, view: np.ndarray):
-    """A tangent of the row that owns `base`, directions first, seen through a view of it."""
-    lead = len(value_of(tangent))
-    full = tangent if base.flags.c_contiguous else _laid_out(tangent, base, lead)
-    return shown(full, placed(array_of(full), base, view, lead))
+def copied(derivative):
+    """The same in memory of its own, in C order."""
+    return copy_tensor(derivative) if is_tensor(derivative) else np.array(derivative, order="C")
 
 
 def _laid_out(derivative, base: np.ndarray, *lead: int):
@@ -97,3 +105,21 @@ def in_zeros(base: np.ndarray, view: np.ndarray, adjoint):
     add_to_windows(part, value_of(adjoint))
     made = link(out, [(adjoint, part)]) if records(adjoint) else rt.wrap(out)
     return made if base.flags.c_contiguous else view_like(made, placed(out, base, base))
+
+
+def joined(base: np.ndarray, pairs):
+    """The tangent of the row that owns `base`: the sum of tangents, each for a view of it."""
+    count = len(value_of(pairs[0][0]))
+    out = np.zeros((count, *base.shape), base.dtype)
+    linked = []
+    for tangent, view in pairs:
+        tangent = cast(tangent, base.dtype)
+        place = placed(out, base, view, count)
+        repeated = [k for k, s in enumerate(place.strides) if s == 0 and place.shape[k] > 1]
+        if repeated:
+            tangent = PUBLIC["sum"](tangent, axis=tuple(repeated), keepdims=True)
+            key = [slice(0, 1) if k in repeated else slice(None) for k in range(place.ndim)]
+            place = place[tuple(key)]
+        add_to_windows(place, array_of(tangent))
+        linked.append((tangent, place))
+    return link(out, linked) if records(*[t for t, _ in linked]) else out

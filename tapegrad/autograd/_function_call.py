@@ -9,12 +9,12 @@ from .._core.operations.creation import tensor
 from .._core.tape.tape import object_at
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.jvp_rules import RULES as TANGENTS
-from .._derivatives.jvp_rules import copy, joined
-from .._derivatives.past_values import Before
-from .._derivatives.recorded_reverse import RULES, adjoints_if_reached
+from .._derivatives.forward_mode import BY_HAND as TANGENTS
+from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
+from .._derivatives.recorded_reverse import adjoints_if_reached
+from .._derivatives.sweep_rules import walk_of
 from .._derivatives.tape_walk import Walk
-from .._derivatives.view_layouts import cast, seen_as
+from .._derivatives.view_layouts import cast, copied, joined, seen_as
 from ._returned import gradient_for, gradients_for
 
 
@@ -102,7 +102,7 @@ class Call:
 
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = _walk_of(sweep, number)
+        walk = walk_of(sweep, number)
         base = walk.base(number)
         mirrors = [sweep.mirror(number, view) for view in self.views(base)]
         before = rt.set_recording(False)
@@ -147,11 +147,12 @@ class Call:
         tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
         rows = []
         for k in range(walk.directions):
-            given = [None if t is None else as_tensor(copy(t[k])) for t in tangents]
+            given = [None if t is None else as_tensor(copied(t[k])) for t in tangents]
             found = self._push(walk, number, given)
             rows.append([found[place] for place in self.outputs])
+        base = walk.base(number)
         columns = [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
-        return joined(walk, number, list(zip(columns, self.views(walk.base(number)), strict=True)))
+        return joined(base, list(zip(columns, self.views(base), strict=True)))
 
     def _push(self, walk, number: int, given) -> dict | tuple:
         """The tangents of the results from those of the arguments, by place."""
@@ -186,20 +187,11 @@ class Call:
         }
 
 
-def _walk_of(sweep, number: int) -> Walk:
-    """A walk that finds what the row has read, also where it was written since."""
-    if not sweep.writes:
-        return Walk(())
-    if sweep.before is None:
-        sweep.before = Before(())
-    return sweep.before.at(number)
-
-
 def _call_at(walk, number) -> Call:
     return object_at(walk.reader.references(number)["what"][0])
 
 
-RULES["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
+ADJOINTS["function"] = lambda walk, number, adjoint: _call_at(walk, number).write(
     walk, number, adjoint
 )
 TANGENTS["function"] = lambda walk, number: _call_at(walk, number).tangent(walk, number)

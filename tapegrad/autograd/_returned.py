@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.tensor.values import FLOATS, is_tensor, name_of, value_of, wrap
-from .._derivatives.recorded_reverse import unbroadcast
+from .._derivatives.declared_adjoints import summed_to
 
 
 def gradients_for(name: str, returned, count: int) -> tuple:
@@ -47,7 +47,7 @@ def gradient_for(name: str, k: int, one, is_tensor_argument, needed: bool, shape
                 f"tapegrad.{name}: backward returned a gradient of shape {one.shape} for argument "
                 f"{k}, expected {shape}"
             )
-        one = unbroadcast(one, shape)
+        one = summed_to(one, shape)
     return one if one.dtype == dtype else PUBLIC["asarray"](one, dtype)
 
 

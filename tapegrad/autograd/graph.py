@@ -19,15 +19,14 @@ from .._core.tape import store
 from .._core.tape.tape import Reader, name_of_op, name_of_row, object_at
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
-from .._derivatives.recorded_reverse import RULES, pointwise_rule, unbroadcast
+from .._derivatives.declared_adjoints import site_of, summed_to
+from .._derivatives.recorded_reverse import pass_back
 from .._derivatives.reverse_mode import AGAIN
 from .._derivatives.tape_walk import Walk, tensor_at
 from .._derivatives.view_layouts import cast, in_zeros, seen_as
 from ._hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
 from ._node_names import name_of
 
-#: Operations whose derivative reads no values.
-_LINEAR = frozenset("load link sum pack convert gather deposit write store scatter cumsum".split())
 _NUMBER = np.zeros(())  # what a row of a number has for an array
 #: Nodes that somebody holds: one row, one node.
 _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
@@ -146,13 +145,10 @@ class RowNode(Node):
     def _refuse_stale(self) -> None:
         """Raise if a value that the rule reads was overwritten."""
         walk = Walk(())
-        name = name_of_row(walk.reader, self._number)
-        declaration = TABLE.get(name)
-        used = declaration.used if isinstance(declaration, Pointwise) else -(name not in _LINEAR)
         writes, time = walk.reader.writes, walk.reader.time
         now = time(self._number)
-        for k, (source, _) in enumerate(walk.read(self._number) if used else ()):
-            if used >> k & 1 and source >= 0 and any(time(w) > now for w in writes(source)):
+        for source in values_read(walk, self._number):
+            if any(time(w) > now for w in writes(source)):
                 raise RuntimeError(
                     f"tapegrad.{self.name()}: a value that the derivative needs was written in "
                     "place since; call backward(), which puts it back, or write to a copy()"
@@ -167,7 +163,7 @@ class RowNode(Node):
             return (gradient,)
         if walk.reader.buffer_written(self._number) >= 0:
             return _through_write(walk, self._number, gradient)
-        RULES.get(name, pointwise_rule)(walk, self._number, gradient)
+        pass_back(walk, self._number, gradient)
         return tuple(_shaped(walk, *pair) for pair in zip(operands, walk.found, strict=True))
 
 
@@ -202,7 +198,19 @@ def _through_write(walk, number: int, gradient):
     if source < 0:
         return gradient + outside, None
     shape = () if what is None else what.shape
-    return gradient + outside, unbroadcast(part, shape) if part.shape != shape else part
+    return gradient + outside, summed_to(part, shape)
+
+
+def values_read(walk: Walk, number: int) -> list[int]:
+    """The rows whose values the derivative of a row reads."""
+    _, op = walk.operation(number)
+    if op is None or getattr(op, "writes", False):
+        return []
+    found = walk.read(number)
+    if not isinstance(op, Pointwise) and op.vjp is not None:
+        found = [(number, None), *site_of(op, found).operands]
+    used = op.used
+    return [source for k, (source, _) in enumerate(found) if used >> k & 1 and source >= 0]
 
 
 class ViewNode(Node):

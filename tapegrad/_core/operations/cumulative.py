@@ -1,4 +1,4 @@
-"""Along an axis: running sums and products, differences, integrals; softmax and its kin."""
+"""Along an axis: running sums and products, differences, integrals."""
 
 from __future__ import annotations
 
@@ -7,27 +7,21 @@ import builtins
 import numpy as np
 
 from ..codegen.layout import ARRAY
-from ..ops import axis_adjoints as _declarations
-from ..ops.table import TABLE
+from ..ops import axis_adjoints, axis_values
+from ..ops.table import structural
 from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
-from ..tensor.apply import apply, compute
+from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.trace import named, steered
-from ..tensor.values import FLOATS, current, differentiates, is_tensor, shape_of, value_of, wrap
+from ..tensor.values import differentiates, is_tensor, shape_of, value_of, wrap
+from .extremes import product_before
 from .joining import checked_axis, concatenate
-from .reductions import axes_of, grouped, kept_shape, operand, plain, reduced, sum
-from .shapes import array_tensor, broadcast_to, numpy_call, ravel
-
-assert _declarations
-CUMSUM, CUMPROD, LOGSUMEXP, SOFTMAX, LOG_SOFTMAX = (
-    ARRAY + TABLE[name].code
-    for name in ("cumsum", "cumprod", "logsumexp", "softmax", "log_softmax")
-)
+from .reductions import axes_of, grouped, kept_shape, operand, plain, sum
+from .shapes import array_tensor, broadcast_to, ravel
 
 
-def same_shape(op: int, out: np.ndarray, x, axes):
+def same_shape(op, out: np.ndarray, x, axes):
     """Record an operation along axes that keeps the shape."""
     order = memory_axes(out)
     if order is not None:
@@ -36,19 +30,47 @@ def same_shape(op: int, out: np.ndarray, x, axes):
         return rt.view(same_shape(op, out.transpose(order), x, axes), out)
     moved, lines = grouped(x, axes)
     seen, _ = grouped(wrap(out), axes)
-    return rt.row(op, out, moved, lines, seen._array)
+    return rt.row(ARRAY + op.code, out, moved, lines, seen._array)
 
 
-def _running(name: str, op: int, x, axis, dtype, out):
-    x = operand(name, x, dtype, out)
+def _running(op, x, axis, dtype, out):
+    x = operand(op.name, x, dtype, out)
     if not differentiates(x):
-        return plain(getattr(np, name), x, axis=axis, dtype=dtype)
+        return plain(getattr(np, op.name), x, axis=axis, dtype=dtype)
     if axis is None:
         x, axis = ravel(x), 0
     x = array_tensor(x)
-    axis = checked_axis(name, axis, x._array.ndim)
-    value = getattr(np, name)(x._array, axis)
+    axis = checked_axis(op.name, axis, x._array.ndim)
+    value = op.value(x._array, axes=(axis,))
     return same_shape(op, dense(value), x, (axis,))
+
+
+def backwards(x):
+    """The elements in the opposite order along the last axis."""
+    return x[..., ::-1]
+
+
+def cumsum_vjp(np, g, _out, _x, axes):
+    return (backwards(np.cumsum(backwards(g), -1)),)
+
+
+def cumsum_jvp(np, t, _out, _x, axes):
+    return np.cumsum(t[0], -1)
+
+
+_CUMSUM = structural(
+    "cumsum",
+    axis_adjoints.cumsum_adjoint,
+    value=lambda x, axes: np.cumsum(x, axes[0]),
+    vjp=cumsum_vjp,
+    jvp=cumsum_jvp,
+    value_kernel=axis_values.cumsum_forward,
+    layout="same shape",
+    helpers=axis_adjoints.SAME_SHAPE_HELPERS,
+    example="np.cumsum(x)",
+    examples=("np.cumsum(x, 0)", "np.cumsum(x[:, ::-1], 1)"),
+    doc="running sums along an axis",
+)
 
 
 @function("cumsum", method="cumsum")
@@ -59,7 +81,63 @@ def cumsum(x, axis=None, dtype=None, out=None):
     >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]))
     tensor([1., 3., 6.])
     """
-    return _running("cumsum", CUMSUM, x, axis, dtype, out)
+    return _running(_CUMSUM, x, axis, dtype, out)
+
+
+def cumprod_vjp(np, g, out, x, axes):
+    if np.may_hold_zeros(x):
+        return (np.times(sums_of_products_after(np, g, x), product_before(np, x)),)
+    return (backwards(np.cumsum(backwards(g * out), -1)) / x,)
+
+
+def sums_of_products_after(np, g, x):
+    """Along the last axis, s with s[i] = g[i] + x[i + 1] · s[i + 1].
+
+    Stretches of 1, 2, 4, … elements are put together: the sum of one, with the product of the
+    elements of x that the sum of the next is multiplied by; there is none after the last.
+    """
+    size, step = x.shape[-1], 1
+    if size < 2:
+        return g
+    factors = np.concatenate([x[..., 1:], np.zeros((*x.shape[:-1], 1), x.dtype)], -1)
+    sums = g
+    while step < size:
+        passed = np.times(sums[..., step:], factors[..., :-step])
+        sums = np.concatenate([sums[..., :-step] + passed, sums[..., -step:]], -1)
+        both = factors[..., :-step] * factors[..., step:]
+        factors = np.concatenate([both, factors[..., -step:]], -1)
+        step *= 2
+    return sums
+
+
+def cumprod_jvp(np, t, _out, x, axes):
+    """Stretches of 1, 2, 4, … elements are put together: no division, right with zeros.
+
+    Two neighbouring ones with products p, q and tangents s, t have p·q and s·q + p·t.
+    """
+    (tangent,), size, step = t, x.shape[-1], 1
+    while step < size:
+        p, q = x[..., :-step], x[..., step:]
+        both = np.times(tangent[..., :-step], q) + np.times(tangent[..., step:], p)
+        tangent = np.concatenate([tangent[..., :step], both], -1)
+        x = np.concatenate([x[..., :step], p * q], -1)
+        step *= 2
+    return tangent
+
+
+_CUMPROD = structural(
+    "cumprod",
+    axis_adjoints.cumprod_adjoint,
+    value=lambda x, axes: np.cumprod(x, axes[0]),
+    vjp=cumprod_vjp,
+    jvp=cumprod_jvp,
+    value_kernel=axis_values.cumprod_forward,
+    layout="same shape",
+    helpers=axis_adjoints.SAME_SHAPE_HELPERS,
+    example="np.cumprod(x)",
+    examples=("np.cumprod(x, 0)", "np.cumprod(x[:, ::-1], 1)"),
+    doc="running products along an axis, right with zeros",
+)
 
 
 @function("cumprod", method="cumprod")
@@ -68,7 +146,7 @@ def cumprod(x, axis=None, dtype=None, out=None):
 
     The derivative divides by nothing: it is right also where elements are zero.
     """
-    return _running("cumprod", CUMPROD, x, axis, dtype, out)
+    return _running(_CUMPROD, x, axis, dtype, out)
 
 
 def _cumulative(name: str, running):
@@ -138,118 +216,3 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     before = (slice(None),) * axis
     ends = apply("add", y[(*before, slice(1, None))], y[(*before, slice(None, -1))])
     return sum(apply("multiply", apply("multiply", ends, width), 0.5), axis)
-
-
-# --- exponentials -----------------------------------------------------------------------------
-
-
-def _floating(name: str, x):
-    """A recorded operand with a buffer, or the value of one that is not recorded, as floats."""
-    x = unlisted(x)
-    if differentiates(x):
-        return current(x) if type(x) is rt.Array else x
-    value = np.asarray(value_of(x))
-    return value if value.dtype in FLOATS else value.astype(np.float64)
-
-
-def _result(x, value):
-    return wrap(value) if is_tensor(unlisted(x)) else value[()]
-
-
-def _shifted(name, value, axes):
-    """The largest along axes, 0 where it is not finite; and the values less it."""
-    with np.errstate(all="ignore"):
-        top = numpy_call(name, np.max, value, axis=axes, keepdims=True)
-        if not np.isfinite(top).all():
-            top = np.where(np.isfinite(top), top, top.dtype.type(0.0))
-        return top, np.subtract(value, top)
-
-
-def _log_sum(value, axes, keepdims):
-    """The value of logsumexp with the axes kept as 1; that of nothing is −inf."""
-    if not value.size:
-        return np.full(kept_shape(value.shape, axes), -np.inf, value.dtype)
-    top, shifted = _shifted("logsumexp", value, axes)
-    with np.errstate(all="ignore"):
-        return np.log(np.sum(compute("exp", [shifted]), axis=axes, keepdims=True)) + top
-
-
-@function()
-def logsumexp(x, axis=None, b=None, keepdims=False):
-    """logsumexp(x, axis, b, keepdims): log of the sum of exp(x), of all elements or along axes.
-
-    With `b` the exponentials are multiplied by it before they are summed. Computed without
-    overflow; −inf and inf are right. Where the result is infinite, elements equal to it have
-    derivative NaN, others 0.
-
-    >>> import tapegrad as tg
-    >>> float(tg.logsumexp([1000.0, 1000.0]))
-    1000.6931471805599
-    """
-    if b is not None:
-        return _weighted(x, axis, b, keepdims)
-    given, x = x, _floating("logsumexp", x)
-    if type(x) is rt.Scalar:
-        axes_of("logsumexp", axis, 0)
-        return x
-    array = value_of(x)
-    axes = axes_of("logsumexp", axis, array.ndim)
-    value = _log_sum(array, axes, keepdims)
-    if is_tensor(x):
-        return reduced(LOGSUMEXP, value, x, axes, keepdims)
-    return _result(given, value if keepdims else np.squeeze(value, axes))
-
-
-def _weighted(x, axis, b, keepdims):
-    """log of the sum of b·exp(x): shifted by the largest x, which cancels in the derivative."""
-    x, b = unlisted(x), unlisted(b)
-    top = steered(_top, x, axis=axis)
-    total = sum(
-        apply("multiply", b, apply("exp", apply("subtract", x, top))), axis, None, None, keepdims
-    )
-    return apply("add", apply("log", total), top if keepdims else steered(np.squeeze, top, axis))
-
-
-@named("scans.top")
-def _top(value, axis):
-    """The largest along axes, kept as 1; 0 where it is not finite."""
-    top = np.max(value, axis=axis, keepdims=True) if np.size(value) else 0.0
-    return np.where(np.isfinite(top), top, 0.0)
-
-
-@function()
-def softmax(x, axis=None):
-    """softmax(x, axis): exp(x) divided by its sum over all elements or along axes.
-
-    >>> import tapegrad as tg
-    >>> tg.softmax(tg.tensor([0.0, 0.0]))
-    tensor([0.5, 0.5])
-    """
-    given, x = x, _floating("softmax", x)
-    if type(x) is rt.Scalar:
-        return apply("multiply", x, 0.0) + 1.0
-    array = value_of(x)
-    axes = axes_of("softmax", axis, array.ndim)
-    with np.errstate(all="ignore"):
-        top = np.max(array, axis=axes, keepdims=True) if array.size else 0.0
-        value = np.array(compute("exp", [np.subtract(array, top)]), array.dtype)
-        value /= np.sum(value, axis=axes, keepdims=True)
-    return same_shape(SOFTMAX, value, x, axes) if is_tensor(x) else _result(given, value)
-
-
-@function()
-def log_softmax(x, axis=None):
-    """log_softmax(x, axis): logarithm of `softmax`, accurate where that underflows."""
-    given, x = x, _floating("log_softmax", x)
-    if type(x) is rt.Scalar:
-        return apply("multiply", x, 0.0)
-    array = value_of(x)
-    axes = axes_of("log_softmax", axis, array.ndim)
-    if array.size:
-        _, shifted = _shifted("log_softmax", array, axes)
-        with np.errstate(all="ignore"):
-            value = shifted - np.log(np.sum(compute("exp", [shifted]), axis=axes, keepdims=True))
-    else:
-        value = array
-    value = np.array(value, array.dtype)
-    return same_shape(LOG_SOFTMAX, value, x, axes) if is_tensor(x) else _result(given, value)

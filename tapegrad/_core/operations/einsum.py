@@ -11,8 +11,8 @@ import functools
 import numpy as np
 
 from ..codegen.layout import ARRAY
-from ..ops import contraction as _declarations
-from ..ops.table import TABLE
+from ..ops import contraction as kernels
+from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
@@ -28,9 +28,8 @@ from ..tensor.values import (
     value_of,
 )
 from .reductions import sum as sum_of
+from .subscripts import as_text, parse
 
-assert _declarations
-CONTRACT = ARRAY + TABLE["contract"].code
 #: Matrices of fewer multiplications than this each are multiplied by NumPy's own loops.
 _FEW = 64
 _LARGEST = 2**31 - 1
@@ -101,6 +100,62 @@ def contract(name: str, a, b, labels_a, labels_b, labels_out):
     if not differentiates(left, right):
         return out
     return record(out, left, right, whole, len(batch), len(inner))
+
+
+def _labels_of(x, y, batch: int, inner: int) -> tuple:
+    """Labels of the operands and of the result of a contraction's row."""
+    groups = [f"b{k}" for k in range(batch)]
+    rows = [f"m{k}" for k in range(x.ndim - batch - inner)]
+    sums = [f"k{k}" for k in range(inner)]
+    columns = [f"n{k}" for k in range(y.ndim - batch - inner)]
+    return (*groups, *rows, *sums), (*groups, *sums, *columns), (*groups, *rows, *columns)
+
+
+def contract_vjp(np, g, _out, x, y, batch, inner):
+    """The adjoint of each operand is a contraction of the result's with the other."""
+    of_x, of_y, of_out = _labels_of(x, y, batch, inner)
+    lead = ("lead",) * (g.ndim - len(of_out))
+    of_g = (*lead, *of_out)
+    return (
+        lambda: contract("matmul", g, y, of_g, of_y, (*lead, *of_x)),
+        lambda: contract("matmul", x, g, of_x, of_g, (*lead, *of_y)),
+    )
+
+
+def contract_jvp(np, t, _out, x, y, batch, inner):
+    """The sum of the two contractions in which one operand is replaced by its tangent."""
+    of_x, of_y, of_out = _labels_of(x, y, batch, inner)
+    of_out = ("lead", *of_out)
+    parts = []
+    if t[0] is not None:
+        parts.append(contract("matmul", t[0], y, ("lead", *of_x), of_y, of_out))
+    if t[1] is not None:
+        parts.append(contract("matmul", x, t[1], of_x, ("lead", *of_y), of_out))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _name_of_product(found) -> str:
+    (_, x), (_, y), *_ = found
+    products = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}
+    return f"{products.get((x.ndim, y.ndim), 'Bmm')}Backward0"
+
+
+CONTRACT = (
+    ARRAY
+    + structural(
+        "contract",
+        kernels.contract_adjoint,
+        vjp=contract_vjp,
+        jvp=contract_jvp,
+        value_kernel=kernels.contract_forward,
+        layout="contraction",
+        helpers=kernels.CONTRACT_HELPERS,
+        example="np.dot(x, x)",
+        examples=("x @ x.T", "np.einsum('ij,kj,k->i', x, x, x[:, 0])", "np.vecdot(x, x * x)"),
+        doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",
+        graph=_name_of_product,
+    ).code
+)
 
 
 def record(out, left, right, whole, batch: int, inner: int):
@@ -194,88 +249,6 @@ def _for_blas(matrices):
     return np.ascontiguousarray(matrices)
 
 
-# --- subscripts -------------------------------------------------------------------------------
-
-
-def _as_text(subscripts, operands):
-    """The form `einsum(a, [0, 1], b, [1, 2], [0, 2])` as subscripts and operands."""
-    if isinstance(subscripts, str):
-        return subscripts, operands
-    items = (subscripts, *operands)
-    out = items[-1] if len(items) % 2 else None
-    lists = [*items[1::2]] + ([out] if out is not None else [])
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    texts = ["".join("..." if i is Ellipsis else letters[i] for i in one) for one in lists]
-    count = len(items) // 2
-    text = ",".join(texts[:count]) + ("->" + texts[count] if out is not None else "")
-    return text, items[: 2 * count : 2]
-
-
-@functools.lru_cache(maxsize=512)
-def parse(subscripts: str, shapes: tuple) -> tuple[tuple, tuple]:
-    """Labels of each operand and of the result; axes under an ellipsis count from the right."""
-    text = subscripts.replace(" ", "")
-    terms, arrow, wanted = text.partition("->")
-    parts = terms.split(",")
-    if len(parts) != len(shapes):
-        raise ValueError(
-            f"tapegrad.einsum: the subscripts {subscripts!r} name {len(parts)} operands, "
-            f"{len(shapes)} were given"
-        )
-    labels = [_labels(subscripts, p, len(s)) for p, s in zip(parts, shapes, strict=True)]
-    _check_sizes(subscripts, labels, shapes)
-    numbers = sorted({x for one in labels for x in one if isinstance(x, int)})
-    if arrow:
-        head, dots, tail = wanted.partition("...")
-        if numbers and not dots:
-            raise ValueError(
-                f"tapegrad.einsum: the result of {subscripts!r} has no '...', but operands of "
-                f"shapes {' and '.join(map(str, shapes))} have {len(numbers)} axes under theirs"
-            )
-        out = (*head, *(numbers if dots else ()), *tail)
-    else:
-        letters = [x for one in labels for x in one if isinstance(x, str)]
-        out = (*numbers, *sorted(x for x in set(letters) if letters.count(x) == 1))
-    known = {x for one in labels for x in one}
-    for x in out:
-        if x not in known or out.count(x) > 1:
-            raise ValueError(
-                f"tapegrad.einsum: the result of {subscripts!r} has {x!r} "
-                f"{'more than once' if x in known else 'which no operand has'}"
-            )
-    return tuple(labels), out
-
-
-def _labels(subscripts: str, part: str, ndim: int) -> tuple:
-    head, dots, tail = part.partition("...")
-    letters = head + tail
-    if not all(x.isalpha() and x.isascii() for x in letters):
-        raise ValueError(
-            f"tapegrad.einsum: {part!r} in {subscripts!r} holds something that is not a letter, "
-            "a comma, '...' or '->'"
-        )
-    hidden = ndim - len(letters)
-    if hidden < 0 or (hidden and not dots):
-        raise ValueError(
-            f"tapegrad.einsum: {part!r} in {subscripts!r} names {len(letters)} axes, its operand "
-            f"has {ndim}"
-        )
-    return (*head, *range(-hidden, 0), *tail)
-
-
-def _check_sizes(subscripts, labels, shapes) -> None:
-    sizes: dict = {}
-    for one, shape in zip(labels, shapes, strict=True):
-        own: dict = {}
-        for x, n in zip(one, shape, strict=True):
-            if own.setdefault(x, n) != n or (n != 1 and sizes.setdefault(x, n) != n):
-                axis = f"axis {x}" if isinstance(x, int) else repr(x)
-                raise ValueError(
-                    f"tapegrad.einsum: operands of shapes {' and '.join(map(str, shapes))} give "
-                    f"{axis} in {subscripts!r} several sizes; they must be equal (or 1)"
-                )
-
-
 # --- einsum -----------------------------------------------------------------------------------
 
 
@@ -292,7 +265,7 @@ def einsum(subscripts, *operands, optimize=True):
     >>> tg.einsum("ij,j->i", tg.tensor([[1.0, 2.0], [3.0, 4.0]]), [1.0, 1.0])
     tensor([3., 7.])
     """
-    subscripts, operands = _as_text(subscripts, operands)
+    subscripts, operands = as_text(subscripts, operands)
     operands = [as_tensor("einsum", operand) for operand in operands]
     labels, out = parse(subscripts, tuple(shape_of(operand) for operand in operands))
     if len(operands) == 1:

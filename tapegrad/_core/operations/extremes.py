@@ -7,8 +7,8 @@ import builtins
 import numpy as np
 
 from ..codegen.layout import ARRAY
-from ..ops import axis_adjoints as _declarations
-from ..ops.table import TABLE
+from ..ops import axis_adjoints, axis_values
+from ..ops.table import structural
 from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
@@ -20,19 +20,68 @@ from .joining import checked_axis, grid
 from .reductions import axes_of, masked, mean, operand, plain, reduced
 from .shapes import array_tensor, numpy_call, ravel
 
-assert _declarations
-MAX, MIN, PROD = (ARRAY + TABLE[name].code for name in ("max", "min", "prod"))
 
-
-def _reduce(name, op, x, axis, keepdims):
-    """A reduction of NumPy's by name, recorded as one row."""
+def _reduce(op, x, axis, keepdims):
+    """A reduction of NumPy's, recorded as one row."""
     if type(x) is rt.Scalar:
-        axes_of(name, axis, 0)
+        axes_of(op.name, axis, 0)
         return x
     x = current(x)
-    axes = axes_of(name, axis, x._array.ndim)
-    value = numpy_call(name, getattr(np, name), x._array, axis=axes, keepdims=True)
-    return reduced(op, np.asarray(value), x, axes, keepdims)
+    axes = axes_of(op.name, axis, x._array.ndim)
+    value = numpy_call(op.name, op.value, x._array, axes=axes)
+    return reduced(ARRAY + op.code, np.asarray(value), x, axes, keepdims)
+
+
+# --- largest and smallest ---------------------------------------------------------------------
+
+
+def shares(np, x, best, axes):
+    """What each element has of an extreme: those tied for it the same, together 1, others 0.
+
+    Where it is NaN those that are NaN are tied for it.
+    """
+    tied = np.multiply((x == best) | (x != x), 1.0)
+    return tied / np.sum(tied, axis=axes, keepdims=True)
+
+
+def extreme_vjp(np, g, out, x, axes):
+    return (g * shares(np, x, out, axes),)
+
+
+def extreme_jvp(np, t, out, x, axes):
+    return np.sum(np.times(t[0], shares(np, x, out, axes)), axis=axes, keepdims=True)
+
+
+def _extreme_op(name, value_kernel, doc, awkward):
+    return structural(
+        name,
+        axis_adjoints.extreme_adjoint,
+        value=lambda x, axes: getattr(np, name)(x, axis=axes, keepdims=True),
+        vjp=extreme_vjp,
+        jvp=extreme_jvp,
+        value_kernel=value_kernel,
+        layout="reduction",
+        helpers=axis_adjoints.REDUCTION_HELPERS,
+        example=f"np.{name}(x)",
+        examples=(f"np.{name}(x, 1)", f"np.{name}(x, (0, 1), keepdims=True)"),
+        doc=doc,
+        awkward=awkward,
+        graph=f"A{name}Backward0",
+    )
+
+
+_MAX = _extreme_op(
+    "max",
+    axis_values.max_forward,
+    "largest along axes",
+    "elements tied for it share the adjoint evenly; a NaN is largest",
+)
+_MIN = _extreme_op(
+    "min",
+    axis_values.min_forward,
+    "smallest along axes",
+    "elements tied for it share the adjoint evenly; a NaN is smallest",
+)
 
 
 def _extreme(name, x, axis, out, keepdims, initial, where):
@@ -44,7 +93,7 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
         if initial is None:
             raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
         x = masked(where, x, float(initial))
-    made = _reduce(name, MAX if name == "max" else MIN, x, axis, keepdims)
+    made = _reduce(_MAX if name == "max" else _MIN, x, axis, keepdims)
     if initial is None:
         return made
     return PUBLIC["maximum" if name == "max" else "minimum"](made, initial)
@@ -81,6 +130,51 @@ def ptp(x, axis=None, out=None, keepdims=False):
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
+# --- products ---------------------------------------------------------------------------------
+
+
+def product_of_others(np, x, axes):
+    """For each element the product of the others along axes, which are the last."""
+    if x.size == 0:
+        return x
+    flat = np.reshape(x, (*x.shape[: x.ndim - len(axes)], -1))
+    before, after = product_before(np, flat), product_before(np, flat[..., ::-1])[..., ::-1]
+    return np.reshape(before * after, x.shape)
+
+
+def product_before(np, x):
+    """Products of the elements before each, along the last axis."""
+    first = np.ones((*x.shape[:-1], 1), x.dtype)
+    if x.shape[-1] < 2:
+        return first
+    return np.concatenate([first, np.cumprod(x[..., :-1], -1)], -1)
+
+
+def prod_vjp(np, g, out, x, axes):
+    if np.may_hold_zeros(x):
+        return (np.times(g, product_of_others(np, x, axes)),)
+    return (g * out / x,)
+
+
+def prod_jvp(np, t, _out, x, axes):
+    return np.sum(np.times(t[0], product_of_others(np, x, axes)), axis=axes, keepdims=True)
+
+
+_PROD = structural(
+    "prod",
+    axis_adjoints.prod_adjoint,
+    value=lambda x, axes: np.prod(x, axis=axes, keepdims=True),
+    vjp=prod_vjp,
+    jvp=prod_jvp,
+    value_kernel=axis_values.prod_forward,
+    layout="reduction",
+    helpers=axis_adjoints.REDUCTION_HELPERS,
+    example="np.prod(x)",
+    examples=("np.prod(x, 0)", "np.prod(x.T, 0, keepdims=True)"),
+    doc="product along axes, right with zeros",
+)
+
+
 @function("prod", method="prod")
 def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where=True):
     """prod(x, axis, dtype, keepdims): product of all elements or along axes.
@@ -93,7 +187,7 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where
         return plain(np.prod, x, where=fixed(where, "where="), **options)
     if where is not True:
         x = masked(where, x, 1.0)
-    made = _reduce("prod", PROD, x, axis, keepdims)
+    made = _reduce(_PROD, x, axis, keepdims)
     return made if initial == 1 else made * initial
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen.layout import ARRAY
+from ..ops import copy_add as kernels
+from ..ops.table import structural
 from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
-from ..tensor.copies import LINK, SUM, unlisted
+from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor
@@ -101,6 +104,29 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     return rt.view(rt.row(op, out.transpose(order), *grouped(x, axes)), out)
 
 
+def sum_vjp(np, g, _out, _x):
+    shape = (*g.shape, *_x.shape)
+    g = np.reshape(g, (*g.shape, *[1] * _x.ndim)) if g.ndim else g
+    return (np.broadcast_to(g, shape),)
+
+
+def sum_jvp(np, t, _out, _x):
+    return np.sum(t[0], axis=tuple(range(-_x.ndim, 0)))
+
+
+_SUM = structural(
+    "sum",
+    kernels.sum_adjoint,
+    value=lambda x: np.sum(x),
+    vjp=sum_vjp,
+    jvp=sum_jvp,
+    layout="operands",
+    example="np.sum(x)",
+    examples=("np.sum(x * x)",),
+    doc="sum of all elements, a scalar",
+)
+
+
 @function("sum", method="sum")
 def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """sum(x, axis, dtype, keepdims, where): sum over all elements or over the given axes.
@@ -123,7 +149,7 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     axes = axes_of("sum", axis, array.ndim)
     if len(axes) == array.ndim and not keepdims and array.dtype == np.float64:
         if array.flags.c_contiguous:
-            return rt.row(SUM, float(array.sum()), x)
+            return rt.row(ARRAY + _SUM.code, float(array.sum()), x)
     is_whole = len(axes) == array.ndim and not keepdims
     out = np.asarray(np.sum(array, axis=axes, keepdims=not is_whole))
     shown = np.broadcast_to(out, array.shape)

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
-from ..tensor.indexing import as_tuple, deposit, is_basic, set_item, steered_positions
+from ..tensor.gathering import deposit
+from ..tensor.indexing import as_tuple, is_basic, set_item, steered_positions
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
     array_of,

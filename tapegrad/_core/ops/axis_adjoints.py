@@ -1,4 +1,4 @@
-"""Rows that work along axes: extremes, products, running sums and products, softmax and its kin.
+"""Adjoint kernels of rows along axes: extremes, products, running ones, softmax and its kin.
 
 The operand is referred to through a view that has the axes in question last; what is reduced
 together, a group, is then a number of whole lines, and that number is the reference after it.
@@ -22,19 +22,7 @@ from tapegrad._core.codegen.strided_sums import SHORT_GROUP, SIDE_BY_SIDE, line_
 from tapegrad._core.codegen.sweep_frame import item_bytes, mirror, mirrored, row_of
 
 from .axis_groups import add_group, add_groups, read_group, read_groups
-from .axis_values import (
-    FORWARD_HELPERS,
-    cumprod_forward,
-    cumsum_forward,
-    exponentials_beside,
-    log_softmax_forward,
-    logsumexp_forward,
-    max_forward,
-    min_forward,
-    prod_forward,
-    softmax_forward,
-)
-from .table import structural
+from .axis_values import FORWARD_HELPERS, exponentials_beside
 
 
 @helper
@@ -270,82 +258,14 @@ def cumprod_adjoint(frame, id, refs, task):
     free(block)
 
 
-_REDUCE = (read_group, *FORWARD_HELPERS, groups_of, add_group, reduced_value, add_slopes)
-_LOGSUMEXP = (read_groups, *_REDUCE, add_groups, read_numbers, short_softmaxes)
-_KEEP = (read_group, *FORWARD_HELPERS, groups_of, add_group, read_adjoint, add_adjoint)
-
-structural(
-    "max",
-    extreme_adjoint,
-    forward=max_forward,
-    form="reduction",
-    helpers=_REDUCE,
-    example="np.max(x)",
-    doc="largest along axes",
-    awkward="elements tied for it share the adjoint evenly; a NaN is largest",
-)
-structural(
-    "min",
-    extreme_adjoint,
-    forward=min_forward,
-    form="reduction",
-    helpers=_REDUCE,
-    example="np.min(x)",
-    doc="smallest along axes",
-    awkward="elements tied for it share the adjoint evenly; a NaN is smallest",
-)
-structural(
-    "prod",
-    prod_adjoint,
-    forward=prod_forward,
-    form="reduction",
-    helpers=_REDUCE,
-    example="np.prod(x)",
-    doc="product along axes, right with zeros",
-)
-structural(
-    "logsumexp",
-    logsumexp_adjoint,
-    forward=logsumexp_forward,
-    form="reduction",
-    helpers=_LOGSUMEXP,
-    example="tg.logsumexp(x)",
-    doc="logarithm of the sum of exponentials along axes",
-    awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
-)
-structural(
-    "softmax",
-    softmax_adjoint,
-    forward=softmax_forward,
-    form="same shape",
-    helpers=_KEEP,
-    example="tg.softmax(x)",
-    doc="exponentials divided by their sum",
-)
-structural(
-    "log_softmax",
-    log_softmax_adjoint,
-    forward=log_softmax_forward,
-    form="same shape",
-    helpers=_KEEP,
-    example="tg.log_softmax(x)",
-    doc="logarithm of softmax",
-)
-structural(
-    "cumsum",
-    cumsum_adjoint,
-    forward=cumsum_forward,
-    form="same shape",
-    helpers=_KEEP,
-    example="np.cumsum(x)",
-    doc="running sums along an axis",
-)
-structural(
-    "cumprod",
-    cumprod_adjoint,
-    forward=cumprod_forward,
-    form="same shape",
-    helpers=_KEEP,
-    example="np.cumprod(x)",
-    doc="running products along an axis, right with zeros",
+#: What the kernels of reductions call, and of operations that keep the shape.
+REDUCTION_HELPERS = (read_group, *FORWARD_HELPERS, groups_of, add_group, reduced_value, add_slopes)
+LOGSUMEXP_HELPERS = (read_groups, *REDUCTION_HELPERS, add_groups, read_numbers, short_softmaxes)
+SAME_SHAPE_HELPERS = (
+    read_group,
+    *FORWARD_HELPERS,
+    groups_of,
+    add_group,
+    read_adjoint,
+    add_adjoint,
 )

@@ -48,7 +48,6 @@ from tapegrad._core.codegen.shared_kernels import add_block, block_of, cell
 from tapegrad._core.codegen.sweep_frame import count_of, item_bytes, mirror, mirrored
 
 from .matmul import PRODUCT, is_narrow, product, suits
-from .table import structural
 
 
 @helper
@@ -321,30 +320,23 @@ def contract_forward(frame, id, refs, task):
     free(work)
 
 
-structural(
-    "contract",
-    contract_adjoint,
-    forward=contract_forward,
-    form="contraction",
-    helpers=(
-        group_size,
-        group_stride,
-        *PRODUCT,
-        see_matrix,
-        matrix_at,
-        load_matrix,
-        drop_matrix,
-        see_matrices,
-        interleaved,
-        longest,
-        narrow,
-        mixed_along,
-        block_along,
-        add_products,
-        begin_sums,
-        end_sums,
-        pass_back,
-    ),
-    example="np.dot(x, x)",
-    doc="batched matrix product of axes in groups: matmul, dot, tensordot, einsum",
+#: What the adjoint kernel calls.
+CONTRACT_HELPERS = (
+    group_size,
+    group_stride,
+    *PRODUCT,
+    see_matrix,
+    matrix_at,
+    load_matrix,
+    drop_matrix,
+    see_matrices,
+    interleaved,
+    longest,
+    narrow,
+    mixed_along,
+    block_along,
+    add_products,
+    begin_sums,
+    end_sums,
+    pass_back,
 )

@@ -238,35 +238,11 @@ def write_adjoint(frame, id, refs, task):
 
 
 structural(
-    "link",
-    link_adjoint,
-    example="np.concatenate([x, x])",
-    doc="sums, copies and joins: views of operands onto the output",
-)
-structural(
-    "sum",
-    sum_adjoint,
-    example="np.sum(x)",
-    doc="sum of all elements, a scalar",
-)
-structural(
-    "pack",
-    pack_adjoint,
-    example="np.stack([x[0], x[1]])",
-    doc="scalars side by side in a new array",
-)
-structural(
-    "convert",
-    convert_adjoint,
-    helpers=(convert_add,),
-    example="x.astype(np.float32)",
-    doc="another floating dtype",
-)
-structural(
     "write",
     write_adjoint,
     helpers=(swap_views, clear_view, is_before_reads),
     example="(y := np.copy(x)).__setitem__(slice(None), x) or y",
     doc="a view written in place; its old values are kept",
+    graph="CopySlices",
     writes=True,
 )

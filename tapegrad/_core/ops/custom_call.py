@@ -124,4 +124,6 @@ def declaration(name: str, code: int, refusal) -> Structural:
     """The declaration of an operation of this sort; `refusal` words what its bridge answers."""
     doc = f"{name}, an operation of a user's with a compiled adjoint"
     helpers = (enter_number, enter_array, enter_operands, enter_outputs)
-    return Structural(name, doc, "", "", called_adjoint, helpers, None, "", False, code, refusal)
+    return Structural(
+        name, code, doc, adjoint=called_adjoint, helpers=helpers, refusal=refusal, layout=""
+    )

@@ -10,10 +10,17 @@ ANY, POSITIVE, UNIT = (-2.0, 2.0), (0.1, 3.0), (-0.9, 0.9)
 
 # arithmetic
 pointwise("add", "x y", "x + y", "1.0", "1.0", doc="x + y")
-pointwise("subtract", "x y", "x - y", "1.0", "-1.0", doc="x − y")
-pointwise("multiply", "x y", "x * y", "y", "x", doc="x · y")
+pointwise("subtract", "x y", "x - y", "1.0", "-1.0", doc="x − y", graph="SubBackward0")
+pointwise("multiply", "x y", "x * y", "y", "x", doc="x · y", graph="MulBackward0")
 pointwise(
-    "divide", "x y", "x / y", "1.0 / y", "-out * (1.0 / y)", doc="x / y", domain=(ANY, POSITIVE)
+    "divide",
+    "x y",
+    "x / y",
+    "1.0 / y",
+    "-out * (1.0 / y)",
+    doc="x / y",
+    domain=(ANY, POSITIVE),
+    graph="DivBackward0",
 )
 pointwise(
     "power",
@@ -24,6 +31,7 @@ pointwise(
     doc="x to the power y",
     domain=(POSITIVE, ANY),
     awkward="at x = 0 the slope to y is 0; for x < 0 it is NaN",
+    graph="PowBackward0",
 )
 pointwise(
     "remainder",
@@ -45,10 +53,18 @@ pointwise(
     domain=(ANY, POSITIVE),
     awkward="at multiples of y: the slope from inside",
 )
-pointwise("negative", "x", "-x", "-1.0", doc="−x")
-pointwise("square", "x", "x * x", "2.0 * x", doc="x²")
+pointwise("negative", "x", "-x", "-1.0", doc="−x", graph="NegBackward0")
+pointwise("square", "x", "x * x", "2.0 * x", doc="x²", graph="PowBackward0")
 pointwise("reciprocal", "x", "1.0 / x", "-out * out", doc="1 / x", domain=POSITIVE)
-pointwise("absolute", "x", "np.absolute(x)", "np.sign(x)", doc="|x|", awkward="0 at 0")
+pointwise(
+    "absolute",
+    "x",
+    "np.absolute(x)",
+    "np.sign(x)",
+    doc="|x|",
+    awkward="0 at 0",
+    graph="AbsBackward0",
+)
 
 # powers, exponentials, logarithms
 pointwise("sqrt", "x", "np.sqrt(x)", "0.5 / out", doc="√x", domain=POSITIVE, awkward="∞ at 0")
@@ -220,7 +236,9 @@ pointwise(
 pointwise("sign", "x", "np.sign(x)", "0.0", doc="−1, 0 or 1")
 pointwise("floor", "x", "np.floor(x)", "0.0", doc="largest integer not above x")
 pointwise("ceil", "x", "np.ceil(x)", "0.0", doc="smallest integer not below x")
-pointwise("rint", "x", "np.rint(x)", "0.0", doc="nearest integer, halves to even")
+pointwise(
+    "rint", "x", "np.rint(x)", "0.0", doc="nearest integer, halves to even", graph="RoundBackward0"
+)
 pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
 pointwise(
     "floor_divide",
@@ -265,6 +283,7 @@ pointwise(
     doc="log |Γ(x)|",
     domain=POSITIVE,
     numpy="scipy.special.gammaln",
+    graph="LgammaBackward0",
 )
 pointwise(
     "digamma",

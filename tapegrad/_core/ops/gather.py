@@ -203,27 +203,16 @@ def scatter_adjoint(frame, id, refs, task):
         store_i32(ref, 8, -2)
 
 
-structural(
-    "gather",
-    gather_adjoint,
-    helpers=(element_offset, add_moved),
-    example="x[np.arange(len(x))]",
-    doc="elements picked by index arrays or masks; repeated ones accumulate",
-)
-structural(
-    "deposit",
-    deposit_adjoint,
-    forward=deposit_forward,
-    form="deposit",
-    helpers=(element_offset, add_moved, computed_position, add_at_computed),
-    example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
-    doc="elements added at positions of an array of zeros: the transpose of gather",
-)
+#: What the kernels of gather and deposit call.
+GATHER_HELPERS = (element_offset, add_moved)
+DEPOSIT_HELPERS = (*GATHER_HELPERS, computed_position, add_at_computed)
+
 structural(
     "scatter",
     scatter_adjoint,
     helpers=(element_offset, swap_picked, take_back),
     example="(y := np.copy(x)).__setitem__(np.arange(len(x)), x) or y",
     doc="elements written by index arrays or masks; the last write of a repeated one holds",
+    graph="IndexPutBackward0",
     writes=True,
 )

@@ -3,23 +3,27 @@
 References: the call, as an object; the recorded operands; the output.
 """
 
-from .table import BY_CODE, Structural
+from .table import structural
 
 
 def computed_adjoint(frame, id, refs, task):
     """Nothing passes on."""
 
 
-COMPUTED = Structural(
+def no_adjoints(np, g, _out, *_operands):
+    return (None,) * len(_operands)
+
+
+def no_tangent(np, t, _out, *_operands):
+    return None
+
+
+COMPUTED = structural(
     "computed",
-    "a mask, an index or another value without derivative, in a traced program",
-    example="",
-    awkward="",
-    adjoint=computed_adjoint,
-    helpers=(),
-    forward=None,
-    form="",
-    writes=False,
-    code=len(BY_CODE) + 1,
+    computed_adjoint,
+    vjp=no_adjoints,
+    jvp=no_tangent,
+    layout="call",
+    doc="a mask, an index or another value without derivative, in a traced program",
+    table={},
 )
-BY_CODE[COMPUTED.code] = COMPUTED

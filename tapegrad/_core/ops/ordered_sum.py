@@ -61,8 +61,8 @@ def sum_in_order_adjoint(frame, id, refs, task):
 structural(
     "sum_in_order",
     sum_in_order_adjoint,
-    forward=sum_in_order_forward,
-    form="sum",
+    value_kernel=sum_in_order_forward,
+    layout="sum",
     helpers=(add_number,),
     doc="numbers added and subtracted one after the other",
     table=PASSED,

@@ -114,8 +114,8 @@ for _name, _forward, _form, _doc in (
     structural(
         _name,
         None,
-        forward=_forward,
-        form=_form,
+        value_kernel=_forward,
+        layout=_form,
         helpers=(
             *_ALONG,
             comes_before,

@@ -1,6 +1,6 @@
 """Rows whose adjoint is a function of Python's: the sweep stops there and goes on when it is done.
 
-References: the object that passes the adjoint on, the operands, the output.
+It is the rule of the row's operation, or else that of the object which the row refers to first.
 """
 
 from tapegrad._core.codegen.intrinsics import load_i64, store_i64
@@ -9,7 +9,7 @@ from tapegrad._core.codegen.layout import CALL_PYTHON, FRAME_ANSWERED, FRAME_STA
 from .table import structural
 
 
-def function_adjoint(frame, id, refs, task):
+def python_adjoint(frame, id, refs, task):
     """The first call asks for Python, the second finds that it has answered."""
     if load_i64(frame, FRAME_ANSWERED):
         store_i64(frame, FRAME_ANSWERED, 0)
@@ -19,8 +19,9 @@ def function_adjoint(frame, id, refs, task):
 
 structural(
     "function",
-    function_adjoint,
+    python_adjoint,
     example='type("Twice", (tg.autograd.Function,), {"forward": lambda ctx, x: 2.0 * x, '
     '"backward": lambda ctx, g: 2.0 * g}).apply(x)',
     doc="a function whose backward is written in Python",
+    graph=lambda found: f"{found[0][1]}Backward",
 )

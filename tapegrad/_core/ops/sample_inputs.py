@@ -28,5 +28,9 @@ def example(op, shape, rng, tg):
     """A function that records one row of the operation, by a tapegrad, and inputs for it."""
     if isinstance(op, Pointwise):
         return getattr(tg, op.name), points(op, shape, rng)
-    call = eval(f"lambda x: {op.example}", {"np": np, "tg": tg})  # the text is the table's
-    return call, [rng.uniform(0.5, 1.5, shape)]
+    return called(op.example, tg), [rng.uniform(*op.domain, shape)]
+
+
+def called(text: str, tg):
+    """The function of `x` that an example of a declaration is, by a tapegrad."""
+    return eval(f"lambda x: {text}", {"np": np, "tg": tg})  # the text is the table's

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,7 @@ class Pointwise:
     numpy: str
     code: int
     steps: tuple[tuple[str, str], ...] = ()
+    graph: str = ""
 
     def needed(self, *expressions: str) -> list[tuple[str, str]]:
         """The steps that expressions read, in order."""
@@ -65,32 +67,86 @@ class Pointwise:
 
 @dataclasses.dataclass(frozen=True)
 class Structural:
-    """An operation on whole arrays: a compiled adjoint that reads the row's references.
+    """An operation on whole arrays: value, derivative rules, compiled kernels where they exist.
 
+    `value(*operands, **static)` computes with arrays. The rules are texts for every reading: they
+    compute with the namespace that they are given first, on arrays, on tensors, and on tensors of
+    a traced program. `vjp(np, g, out, *operands, **static)` returns the adjoint of each operand,
+    None for one that never has any; an entry may be a function without arguments, which is called
+    if that operand is differentiated. `jvp(np, t, out, *operands, **static)` returns the tangent
+    of the output; `t` is None for an operand without tangent. Without a `jvp` the `vjp`, which is
+    linear in `g`, is transposed.
+
+    - `g` and `t` may have one axis more, in front: several adjoints, directions. So axes count
+      from the end. With `batch="loop"` a rule is called for each.
+    - An adjoint may have the shape of the output where an operand was broadcast, and any floating
+      dtype: it is summed and converted afterwards.
+    - A rule never asks Python about a value. `np.times(g, partial)` is their product, 0 where `g`
+      is 0.
+    - A parameter whose name begins with an underscore is read for its shape and dtype alone.
+
+    `layout` names how a row refers to its operands (see `references`), for programs from files too.
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
-    kernels. So is `forward`, with the same arguments: it writes the output, an array of doubles,
-    from the operands, for programs; there is none where programs have steps of their own. Of what
-    has no derivative there is no `adjoint`, and there are no rows. `form`
-    names what operands it trusts to be given: programs from files are checked for that.
-    `refusal` words what an adjoint says that has set the frame's status to REFUSED.
-    `example` is an expression that records one such row of a tensor `x` with one axis.
+    kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
+    writes the output, an array of doubles, for programs. What has no derivative has neither
+    adjoint nor rules, and no rows. `refusal` words what an adjoint says that has set the frame's
+    status to REFUSED.
+
+    `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
+    are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
+    graphs, or gives it for the operands that a row names.
     """
 
     name: str
-    doc: str
-    example: str
-    awkward: str
-    adjoint: Callable | None
-    helpers: tuple[Callable, ...]
-    forward: Callable | None
-    form: str
-    writes: bool
     code: int
+    doc: str
+    value: Any = None
+    vjp: Any = None
+    jvp: Any = None
+    layout: str = "plain"
+    batch: str = "axis"
+    adjoint: Callable | None = None
+    value_kernel: Callable | None = None
+    helpers: tuple[Callable, ...] = ()
+    writes: bool = False
     refusal: Callable[[int], Exception] | None = None
+    example: str = ""
+    examples: tuple[str, ...] = ()
+    domain: tuple[float, float] = (0.5, 1.5)
+    awkward: str = ""
+    graph: str | Callable[[list], str] = ""
+
+    @functools.cached_property
+    def used(self) -> int:
+        """Bits of the values that `vjp` reads: the output, then the operands in order."""
+        return read_by(self.vjp)
+
+    @functools.cached_property
+    def used_forwards(self) -> int:
+        """The same of `jvp`."""
+        return read_by(self.jvp)
 
 
-def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None, table=TABLE):
-    """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input."""
+def read_by(rule: Callable | None) -> int:
+    """Bits of the values that a rule reads: the output, then the operands in order."""
+    if rule is None:
+        return -1
+    found, kinds = 0, inspect.Parameter
+    for k, one in enumerate([*inspect.signature(rule).parameters.values()][2:]):
+        if one.kind is kinds.VAR_POSITIONAL and not one.name.startswith("_"):
+            return found | -1 << k
+        if one.kind is kinds.POSITIONAL_OR_KEYWORD and not one.name.startswith("_"):
+            found |= 1 << k
+    return found
+
+
+def pointwise(
+    name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=None, graph="", table=TABLE
+):
+    """Declare an element-wise operation; `domain`, for the tests, is one (low, high) per input.
+
+    `graph` is PyTorch's name for it in graphs, where it does not follow from ours.
+    """
     names = tuple(inputs.split())
     if len(slopes) != len(names):
         raise ValueError(f"{name}: {len(names)} inputs, {len(slopes)} slopes")
@@ -99,30 +155,19 @@ def pointwise(name, inputs, value, *slopes, doc, domain=None, awkward="", numpy=
     domain = domain or ((-2.0, 2.0),) * len(names)
     numpy = numpy or f"numpy.{name}"
     code = len(BY_CODE) + 1
-    op = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code)
+    op = Pointwise(name, names, value, slopes, doc, domain, awkward, numpy, code, graph=graph)
     table[name] = BY_CODE[code] = op
 
 
-def structural(
-    name,
-    adjoint,
-    *,
-    doc,
-    example="",
-    helpers=(),
-    forward=None,
-    form="",
-    awkward="",
-    writes=False,
-    table=TABLE,
-):
-    """Declare an operation on whole arrays; one with a `forward` has a `form`.
+def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:
+    """Declare an operation on whole arrays, with the fields of `Structural`.
 
     One that `writes` changes the buffer of its first operand and has no result.
     """
     code = len(BY_CODE) + 1
-    op = Structural(name, doc, example, awkward, adjoint, helpers, forward, form, writes, code)
+    op = Structural(name, code, adjoint=adjoint, **fields)
     table[name] = BY_CODE[code] = op
+    return op
 
 
 def users_name(wanted: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
 from ..codegen.ufunc import make_ufunc
+from ..ops.python_call import python_adjoint
 from ..ops.table import Pointwise, Structural
 
 _HEAD = """
@@ -113,8 +114,9 @@ def structural_source(op: Structural, kernel: Callable) -> str:
     return _STRUCTURAL_HEAD + "\n\n".join(texts)
 
 
-def compile_structural(op: Structural, kernel: Callable) -> int:
-    """Address of a kernel of a structural operation."""
+def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
+    """Address of the adjoint kernel of a structural operation, or of another of its kernels."""
+    kernel = kernel or op.adjoint or python_adjoint
     name, signature = kernel.__name__, "void(int64, int64, int64, int64)"
     return compile_source(structural_source(op, kernel), {name: signature})[name]
 

@@ -5,10 +5,10 @@ import numpy as np
 
 def add_to_windows(target: np.ndarray, values) -> None:
     """target += values, where elements of `target` may lie in the same place, as in windows."""
-    values = np.broadcast_to(values, target.shape)
     if target.flags.c_contiguous:
         target[...] += values
         return
+    values = np.broadcast_to(values, target.shape)
     apart: list[int] = []
     for axis in sorted(range(target.ndim), key=lambda k: -target.shape[k]):
         if lie_apart(target, [*apart, axis]):

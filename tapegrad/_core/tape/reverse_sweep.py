@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..codegen import layout
 from ..codegen.sweep_frame import MIRROR_HEADER
+from ..ops.table import BY_CODE
 from .compiled_sweep import address_of, compiled, undoing
 from .memory_order import laid_like
 from .overlaps import add_to_windows
@@ -23,6 +25,9 @@ class ChangedError(RuntimeError):
 FEW_INPUTS = 32
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
+_half = ctypes.c_int32.from_address
+#: What passes back the adjoint of a row by its rule: of the floor that knows how rules compute.
+by_rule: list[Callable[[Sweep, int, Any], None]] = []
 
 
 class Sweep:
@@ -50,15 +55,23 @@ class Sweep:
     def plant(self, tensor, seeds) -> None:
         """Add `seeds`, one per right-hand side, to the adjoint of a recorded tensor."""
         if hasattr(tensor, "_array"):
-            target, seeds = self.mirror(tensor._id, tensor._array), np.asarray(seeds)
-            for axis, stride in enumerate(target.strides):
-                if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
-                    target = target[(slice(None),) * axis + (slice(0, 1),)]
-                    seeds = seeds.sum(axis=axis, keepdims=True)
-            add_to_windows(target, seeds)
+            self.add(tensor._id, tensor._array, np.asarray(seeds))
             return
         for k in range(self.seeds):
             self.code.plant_scalar(self.address, tensor, k, float(seeds[k]))
+
+    def add(self, number: int, array: np.ndarray | None, parts: np.ndarray, seeds=slice(None)):
+        """Add to the adjoint of an array in a row's buffer, or of a scalar row, for some seeds."""
+        if array is None:
+            cell = self.cell(number)
+            cell[seeds] += parts  # that of a row which nothing has touched is −0.0
+            return
+        target = self.mirror(number, array)[seeds]
+        for axis, stride in enumerate(array.strides, 1):
+            if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
+                target = target[(slice(None),) * axis + (slice(0, 1),)]
+                parts = parts.sum(axis=axis, keepdims=True)
+        add_to_windows(target, parts)
 
     def adopt(self, tensor) -> np.ndarray:
         """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""
@@ -134,15 +147,18 @@ class Sweep:
         cell.value = layout.UNTOUCHED
 
     def _call_python(self, frame: np.ndarray) -> None:
-        """Let the object that a row refers to first pass on the row's adjoint."""
+        """Let the rule of a row's operation, or the object it refers to first, pass it back."""
         slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])
         position = int(frame[layout.FRAME_AT_POSITION // 8])
-        start = int(self.work.table[slot]) + layout.HEADER_BYTES
-        first = ctypes.c_int32.from_address(start + position * layout.ROW_BYTES + 4).value
-        at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
-        ctypes.cast(_word(at).value, ctypes.py_object).value(
-            self, (slot << layout.ROWS_BITS) + position
-        )
+        start, number = int(self.work.table[slot]) + layout.HEADER_BYTES, slot << layout.ROWS_BITS
+        row = start + position * layout.ROW_BYTES
+        op = BY_CODE[_half(row).value - layout.ARRAY]
+        if op.vjp is not None:
+            by_rule[0](self, number + position, op)
+        else:
+            at = start + layout.ROWS * layout.ROW_BYTES
+            first = at + _half(row + 4).value * layout.REFERENCE_BYTES
+            ctypes.cast(_word(first).value, ctypes.py_object).value(self, number + position)
         frame[layout.FRAME_ANSWERED // 8] = 1
 
     def _find_writes(self) -> None:

@@ -166,14 +166,17 @@ def constant_of(row) -> float:
     return float(np.array([row["b"], row["c"]], np.int32).view(np.float64)[0])
 
 
+def operation_of(op: int) -> Any:
+    """The declared operation of a row, from its word; None for inputs and cells."""
+    op = abs(op)
+    code = op - layout.ARRAY if op > layout.ARRAY else op // 4 - 1
+    return BY_CODE[code] if op >= 4 * layout.FIRST_CODE else None
+
+
 def name_of_op(op: int) -> str:
     """Name of the operation of a row, from its word; also if the row is used up."""
-    op = abs(op)
-    if op > layout.ARRAY:
-        return BY_CODE[op - layout.ARRAY].name
-    if op >= 4 * layout.FIRST_CODE:
-        return BY_CODE[op // 4 - 1].name
-    return _OTHERS.get(op, "")
+    declared = operation_of(op)
+    return _OTHERS.get(abs(op), "") if declared is None else declared.name
 
 
 def name_of_row(reader: Reader, number: int) -> str:

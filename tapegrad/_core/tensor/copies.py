@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..codegen.layout import ARRAY, ROWS
-from ..ops import copy_add as _declarations
-from ..ops.table import TABLE
+from ..ops import copy_add as kernels
+from ..ops.table import structural
 from . import runtime as rt
 from .memory_layouts import in_order, row_on
 from .trace import named, steered
@@ -23,8 +23,99 @@ from .values import (
     value_of,
 )
 
-LINK, SUM, PACK, CONVERT = (ARRAY + TABLE[name].code for name in ("link", "sum", "pack", "convert"))
-assert _declarations
+# --- declarations -----------------------------------------------------------------------------
+
+
+def link_vjp(np, g, _out, *_sources, targets):
+    """The adjoint of each operand is that of the output through the same views."""
+    return tuple([lambda target=target: np.seen_as(g, _out, target) for target in targets])
+
+
+def link_jvp(np, t, _out, *_sources, targets):
+    pairs = [(one, target) for one, target in zip(t, targets, strict=True) if one is not None]
+    return np.joined(_out, pairs) if pairs else None
+
+
+def _name_of_link(found) -> str:
+    *pairs, _ = found
+    if len(pairs) > 2:
+        return "CatBackward0"
+    target = pairs[1][1]
+    summed = any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape, strict=True))
+    return "SumBackward0" if summed else "CloneBackward0"
+
+
+LINK = (
+    ARRAY
+    + structural(
+        "link",
+        kernels.link_adjoint,
+        vjp=link_vjp,
+        jvp=link_jvp,
+        layout="links",
+        example="np.concatenate([x, x])",
+        examples=("np.sum(x, 0)", "np.concatenate([x, x[:, ::-1]], 1)", "np.copy(x.T)"),
+        doc="sums, copies and joins: views of operands onto the output",
+        graph=_name_of_link,
+    ).code
+)
+
+
+def pack_vjp(np, g, _out, *_scalars):
+    lead = g.shape[: g.ndim - _out.ndim]
+    flat = np.reshape(g, (*lead, _out.size))
+    before = (slice(None),) * len(lead)
+    return tuple([lambda k=k: flat[(*before, k)] for k in range(_out.size)])
+
+
+def pack_jvp(np, t, _out, *_scalars):
+    zero = np.zeros(next(one.shape for one in t if one is not None))
+    columns = np.stack([zero if one is None else one for one in t], -1)
+    return np.reshape(columns, (len(zero), *_out.shape))
+
+
+PACK = (
+    ARRAY
+    + structural(
+        "pack",
+        kernels.pack_adjoint,
+        vjp=pack_vjp,
+        jvp=pack_jvp,
+        layout="operands",
+        example="np.stack([x[0], x[1]])",
+        examples=("tg.asarray([[x[0, 1], 2.0], [x[1, 0], x[0, 1]]])",),
+        doc="scalars side by side in a new array",
+        graph="StackBackward0",
+    ).code
+)
+
+
+def convert_vjp(np, g, _out, _x):
+    return (g,)
+
+
+def convert_jvp(np, t, _out, _x):
+    return t[0]
+
+
+CONVERT = (
+    ARRAY
+    + structural(
+        "convert",
+        kernels.convert_adjoint,
+        vjp=convert_vjp,
+        jvp=convert_jvp,
+        layout="operands",
+        helpers=(kernels.convert_add,),
+        example="x.astype(np.float32)",
+        examples=("x.T.astype(np.float32)",),
+        doc="another floating dtype",
+        graph="ToCopyBackward0",
+    ).code
+)
+
+
+# --- rows -------------------------------------------------------------------------------------
 
 
 def convert(tensor, dtype, order="K"):

@@ -15,6 +15,7 @@ from . import runtime as rt
 from .aliases import before_write, is_relied_on, renew
 from .apply import apply
 from .copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from .gathering import GATHER
 from .memory_layouts import transposed
 from .trace import named, steered
 from .values import (
@@ -36,9 +37,7 @@ from .values import (
 )
 
 assert _declarations
-GATHER, SCATTER, WRITE, DEPOSIT = (
-    ARRAY + TABLE[name].code for name in ("gather", "scatter", "write", "deposit")
-)
+SCATTER, WRITE = (ARRAY + TABLE[name].code for name in ("scatter", "write"))
 
 
 def _plain_key(key):
@@ -162,18 +161,6 @@ def _element(tensor, key, value):
     view.flags.writeable = False
     made = view_like(tensor, view)
     return scalar_of(made) if rt.is_recording() else made
-
-
-def deposit(x, picked, size: int):
-    """An array of `size` zeros to which the elements of `x` are added at positions."""
-    x = pack(x) if type(x) is rt.Scalar else x
-    out = np.zeros(size, array_of(x).dtype)
-    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
-    if not records(x, picked):
-        return wrap(out)
-    if not is_tensor(x) and not isinstance(x, np.ndarray):
-        x = np.asarray(x)
-    return rt.row(DEPOSIT, out, x, picked)
 
 
 def set_item(tensor, key, value) -> None:

@@ -167,9 +167,10 @@ class _Checker:
         expect(bool(self.memory.ready[slots].all()), "a slot is read before it is written")
 
     def _kernel(self, step: Kernel) -> None:
-        form = getattr(BY_CODE.get(step.code), "form", "")
-        expect(form in _FORMS, f"operation {step.code} has no kernel")
-        _FORMS[form](self.memory, step)
+        op: Any = BY_CODE.get(step.code)
+        has_kernel = getattr(op, "value_kernel", None) is not None
+        expect(has_kernel, f"operation {step.code} has no kernel")
+        _LAYOUTS[op.layout](self.memory, step)
 
     def _computed(self, step: Computed) -> None:
         for operand, dtype in step.operands:
@@ -281,7 +282,7 @@ def _sum(memory: Memory, step: Kernel) -> None:
     expect(step.out.size == 1, "a sum of more than one number")
 
 
-_FORMS: dict[str, Callable[[Memory, Kernel], None]] = {
+_LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
     "reduction": _reduction,
     "same shape": _same_shape,
     "contraction": _contract,

@@ -266,6 +266,8 @@ def _contract(writer: Writer, row: Row) -> None:
 
 def _kernel(writer: Writer, row: Row) -> None:
     op: Structural = row.op
+    if op.value_kernel is None:
+        raise Unsupported(f"it calls {op.name}, which has no compiled value")
     made = writer.buffers.allocate(row.shape)
     operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
     if op.name == "contract":  # the output with the axes that it is computed in

@@ -31,8 +31,8 @@ def compiled() -> dict[str, int]:
 def kernels_of(code: int) -> tuple[int, int]:
     """Addresses of the kernels of an operation, forward and reverse."""
     op = BY_CODE[code]
-    reverse = compile_structural(op, op.adjoint) if op.adjoint is not None else 0
-    return compile_structural(op, op.forward), reverse
+    reverse = compile_structural(op) if op.adjoint or op.vjp else 0
+    return compile_structural(op, op.value_kernel), reverse
 
 
 class _Memory:

@@ -191,6 +191,6 @@ def _rows(reverse: _Reverse):
         reverse.places,
         strict=True,
     ):
-        name, took = name_of_operation(name_of_op(op)), spent / 1000
+        name, took = name_of_operation(op), spent / 1000
         thread = reverse.span.thread
         yield FunctionEvent(name, start / 1000, took, took, nbytes, nbytes, place, (), thread, True)

@@ -1,0 +1,54 @@
+"""Operations on whole arrays declared in one place: value, rules, and the public function."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops.table import structural
+from ..tensor import runtime as rt
+from ..tensor.copies import in_dtype, unlisted
+from ..tensor.registry import function
+from ..tensor.trace import steered, tensor_like
+from ..tensor.values import current, differentiates, is_recorded, scalar_of, value_of
+from .einsum import as_tensor, common_dtype
+from .shapes import numpy_call
+
+
+def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
+    """A decorator: the function computes the value of an operation with arrays.
+
+    Its positional arguments are the operands, its keyword arguments static. It is declared under
+    its name with the rules and the other fields of `ops.table.Structural`, and becomes the public
+    function, which stands for `numpy_functions` as in `namespace.function`.
+    """
+
+    def declared(value):
+        doc = value.__doc__.partition("\n")[0].rstrip(".")
+        op = structural(value.__name__, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
+
+        @functools.wraps(value)
+        def public(*operands, **static):
+            return _recorded(op, [unlisted(x) for x in operands], static)
+
+        return function(*numpy_functions, method=method)(public)
+
+    return declared
+
+
+def _recorded(op, operands, static):
+    """The value of an operation: a row if an operand is recorded."""
+    if not differentiates(*operands):
+        return tensor_like(steered(op.value, *operands, **static), *operands)
+    dtype = common_dtype(op.name, *operands)
+    operands = [_operand(op.name, x, dtype) for x in operands]
+    out = numpy_call(op.name, op.value, *[value_of(x) for x in operands], **static)
+    return scalar_of(rt.row(ARRAY + op.code, np.array(out, order="C"), static, *operands))
+
+
+def _operand(name: str, x, dtype):
+    """An operand in the dtype of the row; a constant as a copy, which the caller cannot write."""
+    x = as_tensor(name, current(x) if type(x) is rt.Array else x)
+    return in_dtype(x, dtype) if is_recorded(x) else np.array(value_of(x), dtype, order="C")

@@ -1,0 +1,109 @@
+"""Elements picked by positions, and added at positions: each the transpose of the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.layout import ARRAY
+from ..ops import gather as kernels
+from ..ops.table import structural
+from . import runtime as rt
+from .copies import pack
+from .trace import named, steered
+from .values import array_of, is_tensor, records, wrap
+
+
+def elements(x, key):
+    """`x[key]`, recorded also where in a trace the positions are and `x` is a plain array."""
+    plain = rt.trace() is not None and not isinstance(x, rt.Tensor)
+    return (rt.wrap(np.asarray(x)) if plain else x)[key]
+
+
+def deposit(x, picked, size: int):
+    """An array of `size` zeros to which the elements of `x` are added at positions."""
+    x = pack(x) if type(x) is rt.Scalar else x
+    out = np.zeros(size, array_of(x).dtype)
+    np.add.at(out, array_of(picked).ravel(), array_of(x).ravel())
+    if not records(x, picked):
+        return wrap(out)
+    if not is_tensor(x) and not isinstance(x, np.ndarray):
+        x = np.asarray(x)
+    return rt.row(DEPOSIT, out, x, picked)
+
+
+def _deposit_each(np, x, picked, size: int, lead: tuple):
+    """`deposit` of each array along the first axis; of the whole one without `lead`."""
+    if not lead:
+        return deposit(x, picked, size)
+    (count,) = lead
+    places = steered(_repeated, picked, directions=count, size=size)
+    return np.reshape(deposit(x, places, count * size), (count, size))
+
+
+@named("tangent_rules.repeated")
+def _repeated(positions, directions, size):
+    """Positions in arrays of a size that lie one after the other, in each of them."""
+    return np.asarray(positions, np.int64).ravel() + size * np.arange(directions)[:, None]
+
+
+def _elements_of_each(np, x, picked, shape):
+    """The elements at positions of arrays with one axis, in a shape; of each of several."""
+    lead = x.shape[:-1]
+    found = elements(x, (slice(None),) * len(lead) + (picked,))
+    return np.reshape(found, (*lead, *shape))
+
+
+def gather_vjp(np, g, _out, _x, picked):
+    lead = g.shape[: g.ndim - _out.ndim]
+    spread = lambda: _deposit_each(np, g, picked, _x.size, lead)  # noqa: E731
+    return (lambda: np.reshape(spread(), (*lead, *_x.shape)), None)
+
+
+def gather_jvp(np, t, _out, _x, picked):
+    if t[0] is None:  # the positions alone are recorded, in a trace
+        return None
+    flat = np.reshape(t[0], (len(t[0]), _x.size))
+    return _elements_of_each(np, flat, picked, _out.shape)
+
+
+GATHER = (
+    ARRAY
+    + structural(
+        "gather",
+        kernels.gather_adjoint,
+        vjp=gather_vjp,
+        jvp=gather_jvp,
+        layout="operands",
+        helpers=kernels.GATHER_HELPERS,
+        example="x[np.arange(len(x))]",
+        examples=("x[[0, 2, 2], [1, 0, 0]]", "np.take(x, [[0, 0], [1, 1]], 1)"),
+        doc="elements picked by index arrays or masks; repeated ones accumulate",
+        graph="IndexBackward0",
+    ).code
+)
+
+
+def deposit_vjp(np, g, _out, _x, picked):
+    return (lambda: _elements_of_each(np, g, picked, _x.shape), None)
+
+
+def deposit_jvp(np, t, _out, _x, picked):
+    return None if t[0] is None else _deposit_each(np, t[0], picked, _out.size, t[0].shape[:1])
+
+
+DEPOSIT = (
+    ARRAY
+    + structural(
+        "deposit",
+        kernels.deposit_adjoint,
+        vjp=deposit_vjp,
+        jvp=deposit_jvp,
+        value_kernel=kernels.deposit_forward,
+        layout="deposit",
+        helpers=kernels.DEPOSIT_HELPERS,
+        example="tg.grad(lambda t: np.sum(t[np.arange(len(x))] ** 2))(x)",
+        examples=("tg.grad(lambda t: np.sum(t[[0, 2, 2]] ** 3))(x)",),
+        doc="elements added at positions of an array of zeros: the transpose of gather",
+        graph="IndexPutBackward0",
+    ).code
+)

@@ -1,0 +1,98 @@
+"""Floor 5: adjoints of rows written as rows, by the rules of their declarations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.ops.references import LAYOUTS, Site
+from .._core.ops.table import Pointwise, Structural
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import pack
+from .._core.tensor.values import shape_of, value_of
+from .infinities import product
+from .rule_namespace import REVERSE
+from .tape_walk import evaluate
+from .view_layouts import seen_as
+
+
+def site_of(op: Structural, found: list) -> Site:
+    """What the rules of an operation see of a row, given its operands and output."""
+    return LAYOUTS[op.layout](found)
+
+
+def values_at(reads: int, site: Site, read, output) -> tuple:
+    """The output and the operands of a row as a rule gets them, by functions that find them.
+
+    What the rule does not read, by the bits of `reads`, is an array of the same shape and dtype.
+    """
+    out = output(site) if reads & 1 else site.out
+    operands = [
+        read(*operand) if reads >> k + 1 & 1 else operand[1]
+        for k, operand in enumerate(site.operands)
+    ]
+    return out, operands
+
+
+def output_at(walk, number: int, site: Site):
+    """The output of a row as its rules see it, as the walk finds values."""
+    out = walk.value(number, number, site.out)
+    return PUBLIC["reshape"](out, site.shape) if site.out is None else out
+
+
+def summed_to(adjoint, shape, lead: int = 0):
+    """An adjoint summed over the axes along which an operand of `shape` was repeated.
+
+    Its first `lead` axes stay.
+    """
+    own = shape_of(adjoint)
+    if own[lead:] == shape:
+        return adjoint
+    extra = len(own) - lead - len(shape)
+    repeated = [k for k, n in enumerate(shape) if n == 1 and own[lead + extra + k] != 1]
+    axes = (*range(lead, lead + extra), *[lead + extra + k for k in repeated])
+    if axes:
+        adjoint = PUBLIC["sum"](adjoint, axis=axes, keepdims=True)
+    return PUBLIC["reshape"](adjoint, (*own[:lead], *shape)) if extra else adjoint
+
+
+def parts_of(op: Structural, g, site: Site, out, operands) -> list:
+    """What the rule of a row gives for each operand, None where it has no derivative."""
+    parts = op.vjp(REVERSE, g, out, *operands, **site.static)
+    pairs = zip(site.operands, parts, strict=True)
+    wanted = [part if source >= 0 else None for (source, _), part in pairs]
+    return [part() if callable(part) else part for part in wanted]
+
+
+def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
+    """Write the adjoints of a row's operands as rows, given its own."""
+    site = site_of(op, walk.read(number))
+    adjoint = pack(adjoint) if type(adjoint) is rt.Scalar else adjoint
+    if site.out is None or site.out.flags.c_contiguous:
+        same = shape_of(adjoint) == site.shape
+        g = adjoint if same else PUBLIC["reshape"](adjoint, site.shape)
+    else:
+        g = seen_as(adjoint, walk.base(number), site.out)
+    out, operands = values_at(
+        op.used, site, walk.tensor, lambda site: output_at(walk, number, site)
+    )
+    for (source, view), part in zip(
+        site.operands, parts_of(op, g, site, out, operands), strict=True
+    ):
+        if part is not None:
+            walk.add(source, view, summed_to(part, np.shape(view)))
+
+
+def write_pointwise(walk, number: int, adjoint, declaration: Pointwise) -> None:
+    """Write adjoint times slope, for each operand of an element-wise row."""
+    *operands, (_, out) = walk.operands(number)
+    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
+    pairs = zip(operands, declaration.slopes, strict=True)
+    wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
+    slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})
+    for (source, tensor, _), slope in zip(wanted, slopes, strict=True):
+        part = product(adjoint, slope)
+        view = tensor._array if type(tensor) is rt.Array else None
+        shape = np.shape(value_of(tensor))
+        part = summed_to(part, shape)
+        walk.add(source, view, part)

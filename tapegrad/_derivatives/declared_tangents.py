@@ -1,0 +1,105 @@
+"""Floor 5: tangents of rows, by the rules of their declarations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.creation import tensor
+from .._core.ops.references import Site
+from .._core.ops.table import Structural
+from .._core.tensor import runtime as rt
+from .._core.tensor.values import is_recorded, shape_of, value_of
+from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_at
+from .infinities import symmetric_product as product
+from .recorded_reverse import adjoints_if_reached
+from .rule_namespace import FORWARD
+from .tape_walk import evaluate
+from .view_layouts import joined
+
+
+def aligned(tangent, ndim: int):
+    """A tangent of fewer axes than `ndim`, after that of directions, ready to be broadcast."""
+    count, *rest = shape_of(tangent)
+    if len(rest) == ndim:
+        return tangent
+    return PUBLIC["reshape"](tangent, (count, *[1] * (ndim - len(rest)), *rest))
+
+
+def tangent_of(walk, number: int, op: Structural):
+    """The tangent of a row from those of its operands, an axis of directions first, or None."""
+    site = site_of(op, walk.read(number))
+    tangents = [walk.tangent(*operand) for operand in site.operands]
+    if op.jvp is None:
+        tangent = _transposed(walk, number, op, site, tangents)
+    else:
+        values = _values(walk, number, op.used_forwards, site)
+        if site.broadcast:
+            ndim = max(np.ndim(what) for _, what in site.operands)
+            tangents = [None if t is None else aligned(t, ndim) for t in tangents]
+        tangent = op.jvp(FORWARD, tangents, values[0], *values[1], **site.static)
+    if tangent is None or site.out is None or site.out.flags.c_contiguous:
+        shape = (walk.directions, *walk.shape(number))
+        return None if tangent is None else PUBLIC["reshape"](tangent, shape)
+    return joined(walk.base(number), [(tangent, site.out)])
+
+
+def _values(walk, number: int, reads: int, site: Site) -> tuple:
+    return values_at(
+        reads,
+        site,
+        lambda source, what: walk.value(number, source, what),
+        lambda site: output_at(walk, number, site),
+    )
+
+
+def _transposed(walk, number: int, op: Structural, site: Site, tangents):
+    """The tangent of a row without a `jvp`: `vjp` is linear in its adjoint, so it is transposed.
+
+    The adjoint that it is transposed at does not matter, but with one of 0 nothing would pass
+    through infinite partial derivatives.
+    """
+    out, operands = _values(walk, number, op.used, site)
+    dtype = np.float64 if site.out is None else site.out.dtype
+    before = rt.set_recording(True)
+    try:
+        seed = tensor(np.ones((walk.directions, *site.shape), dtype), requires_grad=True)
+        parts = parts_of(op, seed, site, out, operands)
+        pairs = [
+            (summed_to(part, np.shape(view), 1), tangent)
+            for (_, view), part, tangent in zip(site.operands, parts, tangents, strict=True)
+            if part is not None and tangent is not None and is_recorded(part)
+        ]
+        found = None
+        if pairs:
+            roots, seeds = [part for part, _ in pairs], [tangent for _, tangent in pairs]
+            (found,) = adjoints_if_reached(roots, seeds, [seed])
+    finally:
+        rt.set_recording(before)
+    return found if walk.recorded or found is None else value_of(found)
+
+
+class _Values(dict):
+    """The names of a slope: operands are looked up only where the slope reads them."""
+
+    def __init__(self, walk, number, operands, names):
+        self.operands = dict(zip(names, operands, strict=True))
+        self.walk, self.number = walk, number
+
+    def __missing__(self, name):
+        return self.walk.value(self.number, *self.operands[name])
+
+
+def pointwise_tangent(walk, number, declaration):
+    """The sum over the operands of tangent times slope."""
+    operands = walk.read(number)
+    values = _Values(walk, number, operands, (*declaration.inputs, "out"))
+    ndim, total = len(walk.shape(number)), None
+    tangents = [walk.tangent(source, view) for source, view in operands[:-1]]
+    pairs = [(t, s) for t, s in zip(tangents, declaration.slopes, strict=True) if s != "0.0"]
+    pairs = [(aligned(t, ndim), s) for t, s in pairs if t is not None]
+    slopes = evaluate(declaration, [slope for _, slope in pairs], values)
+    for (tangent, _), slope in zip(pairs, slopes, strict=True):
+        part = product(tangent, slope)
+        total = part if total is None else total + part
+    return total

@@ -1,0 +1,99 @@
+"""Floor 5: adjoints of rows without a kernel, in a sweep that stops there for their rules.
+
+References are read straight from the chunk: a row costs about as much as the NumPy in its rule.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from typing import Any
+
+import numpy as np
+
+from .._core.codegen import layout
+from .._core.ops.references import Site
+from .._core.ops.table import Structural
+from .._core.tape import reverse_sweep
+from .._core.tensor.values import value_of
+from .declared_adjoints import parts_of, site_of, summed_to, values_at
+from .past_values import Before
+from .tape_walk import Walk
+
+_PLACE = struct.Struct("<ii")  # of a row: its first reference, and how many there are
+_REFERENCE = struct.Struct("<qii")
+_object, _number = ctypes.py_object.from_address, ctypes.c_double.from_address
+_FIRST, _ALL = slice(0, 1), slice(None)
+
+
+def walk_of(sweep, number: int) -> Any:
+    """A walk that finds what the row has read, also where it was written since."""
+    if not sweep.writes:
+        return Walk(())
+    if sweep.before is None:
+        sweep.before = Before(())
+    return sweep.before.at(number)
+
+
+def _row_at(sweep, number: int) -> int:
+    """The address of a row."""
+    start = int(sweep.work.table[number >> layout.ROWS_BITS]) + layout.HEADER_BYTES
+    return start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+
+
+def _references(sweep, number: int) -> list:
+    """Operands of a row, then its output, as `Walk.read` gives them."""
+    row = _row_at(sweep, number)
+    start = row - (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+    first, count = _PLACE.unpack(ctypes.string_at(row + 4, 8))
+    at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
+    memory = ctypes.string_at(at, count * layout.REFERENCE_BYTES)
+    return [
+        (source, _object(at + k * layout.REFERENCE_BYTES).value)
+        if tag == layout.TAG_ARRAY
+        else Walk.referred(what, source, tag)
+        for k, (what, source, tag) in enumerate(_REFERENCE.iter_unpack(memory))
+    ]
+
+
+def _now(sweep, source: int, what):
+    """The value of an operand of a row that nothing has written to since."""
+    if source >= 0 and what is None:
+        return np.float64(_number(_row_at(sweep, source) + 16).value)
+    return what
+
+
+def pass_back(sweep, number: int, op: Structural) -> None:
+    """Add to the adjoints of a row's operands what its rule gives for its own."""
+    if sweep.writes:
+        walk = walk_of(sweep, number)
+        found, read = walk.read(number), walk.then
+    else:
+        found, read = _references(sweep, number), functools.partial(_now, sweep)
+    site = site_of(op, found)
+    output = lambda site: np.reshape(read(number, site.out), site.shape)  # noqa: E731
+    out, operands = values_at(op.used, site, read, output)
+    if site.out is None:
+        own = sweep.cells(number).reshape(sweep.seeds, *site.shape)
+    else:
+        own = sweep.mirror(number, site.out)
+    with np.errstate(all="ignore"):
+        if sweep.seeds == 1:
+            _add(sweep, site, parts_of(op, own[0], site, out, operands), _FIRST)
+        elif op.batch == "axis":
+            _add(sweep, site, parts_of(op, own, site, out, operands), _ALL)
+        else:
+            for k, g in enumerate(own):
+                _add(sweep, site, parts_of(op, g, site, out, operands), slice(k, k + 1))
+
+
+def _add(sweep, site: Site, parts: list, seeds: slice) -> None:
+    """Add adjoints of operands for some of the seeds; the parts have their axis if it is longer."""
+    for (source, view), part in zip(site.operands, parts, strict=True):
+        if part is not None:
+            part = value_of(part) if seeds is _ALL else value_of(part)[None]
+            sweep.add(source, view, summed_to(part, np.shape(view), 1), seeds)
+
+
+reverse_sweep.by_rule.append(pass_back)
