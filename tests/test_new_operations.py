@@ -1,5 +1,7 @@
 """Operations declared in one place, without kernels: every reading follows from the rules."""
 
+import dataclasses
+
 import declared
 import numpy as np
 import pytest
@@ -80,7 +82,9 @@ def sample(name, text, rng):
 
 
 @pytest.mark.parametrize("name,text", [(n, text) for n in EXAMPLES for text in EXAMPLES[n]])
-@pytest.mark.parametrize("check", ["first order", "second order", "float32", "layouts"])
+@pytest.mark.parametrize(
+    "check", ["first order", "second order", "float32", "layouts", "compiled", "within"]
+)
 def test_readings(check, name, text, new, rng):
     op, f, x = sample(name, text, rng)
     CHECKS[check](op, f, x, rng)
@@ -142,11 +146,77 @@ def test_names_and_constants(new):
     np.testing.assert_allclose(a.grad, [[-1.0, -0.25], [-0.25, -0.0625]])
 
 
-def test_a_program_is_refused_in_words(new):
-    """There is no kernel for the value yet."""
+def objective(a):
+    return np.sum(np.sin(np.linalg.cholesky(a + a.T)) * np.linalg.cholesky(a @ a.T))
+
+
+def matrices(rng, count):
+    a = rng.uniform(0.0, 0.3, (count, 4, 4))
+    return a + 3.0 * np.eye(4)
+
+
+def test_programs(new, rng, tmp_path):
+    """Values and gradients of a program, of its rows on threads, and of one from a file."""
+    many = matrices(rng, 6)
+    c = tg.compile(objective)
+    for a in many:
+        value, gradient = c.value_and_grad(a)
+        wanted, slope = tg.value_and_grad(objective)(a)
+        np.testing.assert_allclose(value, wanted, rtol=1e-12)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-10, atol=1e-12)
+    assert c._reason is None
+    values, gradients = c.map(many, threads=2)
+    np.testing.assert_allclose(values, [objective(a) for a in many], rtol=1e-12)
+    wanted = [tg.grad(objective)(a) for a in many]
+    np.testing.assert_allclose(gradients, wanted, rtol=1e-10, atol=1e-12)
+    c.save(tmp_path / "program")
+    loaded = tg.load(tmp_path / "program")
+    np.testing.assert_allclose(loaded.grad(many[1]), wanted[1], rtol=1e-10, atol=1e-12)
+
+
+def test_native_programs(new, rng):
+    many = matrices(rng, 3)
+    c = tg.compile(objective, native=True)
+    c.grad(many[0])
+    c.wait()
+    for a in many:
+        np.testing.assert_allclose(c.grad(a), tg.grad(objective)(a), rtol=1e-10, atol=1e-12)
+
+
+def test_operands_that_are_broadcast_or_seen_twice(new, rng):
+    def f(a):
+        whole = np.broadcast_to(a[0], (3, 3)) * 0.1 + np.eye(3) * 4.0
+        return np.sum(np.linalg.solve(np.broadcast_to(whole, (2, 3, 3)), np.stack([a, a])) ** 2)
+
+    c = tg.compile(f, native=False)
+    for a in rng.uniform(0.5, 1.5, (4, 3, 3)):
+        np.testing.assert_allclose(c.grad(a), tg.grad(f)(a), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(c.hessian(a), tg.hessian(f)(a), rtol=1e-9, atol=1e-11)
+
+
+def test_what_a_value_raises_in_a_program(new):
+    """A matrix that is not definite is NumPy's error, at every call."""
+    c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False)
+    good, bad = np.diag([1.0, 4.0]), np.diag([1.0, -4.0])
+    wanted = [[0.5, 0.5], [0.5, 0.25]]
+    for _ in range(2):
+        np.testing.assert_allclose(c.grad(good), wanted)
+        with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
+            c.grad(bad)
+
+
+def test_what_a_rule_raises_in_a_program(new, monkeypatch):
+    """Never a gradient without the part of a rule that failed."""
+    c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False, verify="never")
     a = np.diag([1.0, 4.0])
-    f = lambda a: np.sum(np.linalg.cholesky(a) ** 2)  # noqa: E731
-    c = tg.compile(f)
-    with pytest.warns(RuntimeWarning, match="cholesky, which has no compiled value"):
+    for _ in range(3):
         c.grad(a)
-    np.testing.assert_allclose(c.grad(2.0 * a), tg.grad(f)(2.0 * a))
+
+    def failing(np, g, out, _a):
+        raise RuntimeError("the rule failed")
+
+    op = dataclasses.replace(TABLE["cholesky"], vjp=failing)
+    monkeypatch.setitem(TABLE, "cholesky", op)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="the rule failed"):
+            c.grad(a)

@@ -14,7 +14,6 @@ from ..tensor.registry import function
 from ..tensor.trace import steered, tensor_like
 from ..tensor.values import current, differentiates, is_recorded, scalar_of, value_of
 from .einsum import as_tensor, common_dtype
-from .shapes import numpy_call
 
 
 def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
@@ -44,7 +43,7 @@ def _recorded(op, operands, static):
         return tensor_like(steered(op.value, *operands, **static), *operands)
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
-    out = numpy_call(op.name, op.value, *[value_of(x) for x in operands], **static)
+    out = op.value(*[value_of(x) for x in operands], **static)
     return scalar_of(rt.row(ARRAY + op.code, np.array(out, order="C"), static, *operands))
 
 

@@ -19,6 +19,15 @@ def add_to_windows(target: np.ndarray, values) -> None:
         target[(*index, ...)] += values[index]
 
 
+def add_to_view(target: np.ndarray, values: np.ndarray) -> None:
+    """The same where axes of `target` may be broadcast: all their elements are one."""
+    for axis, stride in enumerate(target.strides):
+        if stride == 0 and target.shape[axis] > 1:
+            target = target[(slice(None),) * axis + (slice(0, 1),)]
+            values = values.sum(axis=axis, keepdims=True)
+    add_to_windows(target, values)
+
+
 def lie_apart(array: np.ndarray, axes) -> bool:
     """Whether steps along these axes never lead to an element twice; False if that is unclear."""
     reach = 0

@@ -13,7 +13,7 @@ from ..codegen.sweep_frame import MIRROR_HEADER
 from ..ops.table import BY_CODE
 from .compiled_sweep import address_of, compiled, undoing
 from .memory_order import laid_like
-from .overlaps import add_to_windows
+from .overlaps import add_to_view
 from .row_marks import Marks
 from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
@@ -66,12 +66,7 @@ class Sweep:
             cell = self.cell(number)
             cell[seeds] += parts  # that of a row which nothing has touched is −0.0
             return
-        target = self.mirror(number, array)[seeds]
-        for axis, stride in enumerate(array.strides, 1):
-            if stride == 0 and target.shape[axis] > 1:  # broadcast: one cell for all
-                target = target[(slice(None),) * axis + (slice(0, 1),)]
-                parts = parts.sum(axis=axis, keepdims=True)
-        add_to_windows(target, parts)
+        add_to_view(self.mirror(number, array)[seeds], parts)
 
     def adopt(self, tensor) -> np.ndarray:
         """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""

@@ -12,6 +12,7 @@ from ..._core.codegen import forks
 from ..._core.ops.table import BY_CODE
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
+from ..replay.opaque_calls import raised
 from ..ir.slots import slots_of
 from ..replay.parts import Part, Run
 from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
@@ -170,7 +171,9 @@ class Program:
         self.compiled["clear"](run.address, self.address, ctypes.addressof(given))
         for output, seed in zip(self.code.outputs, seeds, strict=True):
             np.add.at(run.adjoints, slots_of(output.view), seed)
-        self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
+        status = self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
+        if status == run_layout.RAISED:
+            raise raised(run.address)
         return made
 
     def jitted(self):

@@ -55,7 +55,7 @@ def is_small(step: Step) -> bool:
         few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
         return few and 0 < math.prod(step.shape) <= MOST
     if isinstance(step, Kernel):
-        return BY_CODE[step.code].name == "contract" and 0 < products_of(step) <= PRODUCTS
+        return BY_CODE[step.code].layout == "contraction" and 0 < products_of(step) <= PRODUCTS
     if isinstance(step, Gather):
         return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
     if isinstance(step, Link):

@@ -1,4 +1,4 @@
-"""The functions without derivative that files of programs can name, and no others.
+"""The functions of Python's that files of programs can name, and no others.
 
 They read arrays and give arrays; none of them opens files, runs code, or writes to its operands.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.tensor.trace import NAMED
+from ..lowering.ruled import Ruled, has_rule
 
 _NUMPY = (
     "add all allclose any argmax argmin argsort argwhere array array_equal asarray bincount "
@@ -34,9 +35,16 @@ def _by_name() -> dict[str, Callable]:
 
 def function_named(name) -> Callable | None:
     """The function of a name, None for names that are not allowed."""
-    return _by_name().get(name) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    kind, _, operation = name.partition(" ")
+    if kind == "operation":
+        return Ruled(operation) if has_rule(operation) else None
+    return _by_name().get(name)
 
 
 def name_of(function) -> str | None:
     """The name of a function, None if it has none."""
+    if isinstance(function, Ruled):
+        return f"operation {function.name}"
     return next((name for name, one in _by_name().items() if one == function), None)

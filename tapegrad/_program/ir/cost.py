@@ -84,7 +84,7 @@ def work_of(step: Step) -> Work:
             element_functions=float(count * functions),
         )
     if isinstance(step, Kernel):
-        if BY_CODE[step.code].name == "contract":
+        if BY_CODE[step.code].layout == "contraction":
             return Work(1, multiplied=float(products_of(step)))
         return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
     if isinstance(step, Computed):

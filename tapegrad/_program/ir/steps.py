@@ -166,9 +166,10 @@ class Kernel:
 
 @dataclasses.dataclass
 class Computed:
-    """A function of NumPy's without derivative: out = function(*operands).
+    """A function of Python's: out = function(*operands).
 
-    `operands` are views, given as arrays of the dtype beside them, or other objects.
+    It has no derivative, unless it has a method `pull` (see `program.ruled`). `operands` are views,
+    given as arrays of the dtype beside them, or other objects.
     """
 
     function: Callable

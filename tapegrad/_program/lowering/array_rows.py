@@ -6,6 +6,7 @@ What only moves values known by place (joins, picks, writes) writes no step: it 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from .builder import Writer
 from .mask_calls import lowered
 from .numpy_calls import Given, element_wise, of_constant
 from .outputs import Target, broadcast
+from .ruled import Ruled, has_rule
 from .tape_rows import Unsupported
 
 _FLOAT64 = np.dtype(np.float64)
@@ -266,13 +268,24 @@ def _contract(writer: Writer, row: Row) -> None:
 
 def _kernel(writer: Writer, row: Row) -> None:
     op: Structural = row.op
-    if op.value_kernel is None:
-        raise Unsupported(f"it calls {op.name}, which has no compiled value")
+    if has_rule(op.name):
+        _by_rule(writer, row)
+        return
     made = writer.buffers.allocate(row.shape)
     operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
-    if op.name == "contract":  # the output with the axes that it is computed in
+    if op.layout == "contraction":  # the output with the axes that it is computed in
         operands[2] = _computed_as(array_at(row.references[2]["what"]), row, made)
     writer.steps.append(Kernel(op.code, operands, made))
+    writer.result(row, made)
+
+
+def _by_rule(writer: Writer, row: Row) -> None:
+    """A row of the plain layout whose operation has no kernels."""
+    keywords, *operands, _ = row.references
+    function = functools.partial(Ruled(row.op.name), **object_at(keywords["what"]))
+    made = writer.buffers.allocate(row.shape)
+    views: list = [(writer.view_of(reference), _FLOAT64) for reference in operands]
+    writer.steps.append(Computed(function, views, made))
     writer.result(row, made)
 
 

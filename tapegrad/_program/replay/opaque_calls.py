@@ -1,4 +1,4 @@
-"""Parts that call a function of NumPy's without derivative: the one step that needs Python.
+"""Parts that call Python: a function without derivative, or one that has a rule for it.
 
 Compiled code calls it without the interpreter lock, which the callback takes.
 """
@@ -6,6 +6,7 @@ Compiled code calls it without the interpreter lock, which the callback takes.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,14 @@ import numpy as np
 
 from ..ir.steps import Computed, View
 from .parts import Part
-from .run_layout import FINISHED, GUARD_FAILED, RAISED, RUN_FAILED, RUN_VALUE_BASES
+from .run_layout import (
+    FINISHED,
+    GUARD_FAILED,
+    RAISED,
+    RUN_ADJOINT_BASES,
+    RUN_FAILED,
+    RUN_VALUE_BASES,
+)
 
 _callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _word = ctypes.c_int64.from_address
@@ -29,9 +37,9 @@ def raised(run: int) -> BaseException:
     return _raised.pop(run, outside)
 
 
-def array_of(run: int, view: View) -> np.ndarray:
-    """The values of a view in a run, where they are."""
-    base = _word(_word(run + RUN_VALUE_BASES).value + 8 * view.base).value
+def array_of(run: int, view: View, bases: int = RUN_VALUE_BASES) -> np.ndarray:
+    """The values of a view in a run, where they are; or its adjoints."""
+    base = _word(_word(run + bases).value + 8 * view.base).value
     spans = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
     low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
     count = high - low + 1 if view.size else 0
@@ -57,11 +65,7 @@ def fits(result: np.ndarray, out: View) -> bool:
 
 def compute(step: Computed, run: int) -> int:
     """Call the function with copies of its operands; returns what a part returns."""
-    given = [
-        array_of(run, operand).astype(dtype) if isinstance(operand, View) else operand
-        for operand, dtype in step.operands
-    ]
-    result = np.asarray(step.function(*given))
+    result = np.asarray(step.function(*_given(step, run)))
     if not fits(result, step.out):
         _word(run + RUN_FAILED).value = step.out.offset
         return GUARD_FAILED
@@ -69,18 +73,51 @@ def compute(step: Computed, run: int) -> int:
     return FINISHED
 
 
-def _calling(step: Computed) -> Callable[[int, int], int]:
-    def call(run, data):
+def _given(step: Computed, run: int) -> list:
+    """Copies of the operands."""
+    return [
+        array_of(run, operand).astype(dtype) if isinstance(operand, View) else operand
+        for operand, dtype in step.operands
+    ]
+
+
+def pass_back(step: Computed, wanted: Callable[[View], bool], run: int) -> int:
+    """Let the rule of the function add to the adjoints of operands."""
+    g = array_of(run, step.out, RUN_ADJOINT_BASES)
+    if g.any():  # nothing else passes, however steep the function
+        bound: Any = functools.partial(step.function)  # of a partial: the same once more
+        targets = [
+            array_of(run, operand, RUN_ADJOINT_BASES)
+            if isinstance(operand, View) and wanted(operand)
+            else None
+            for operand, _ in step.operands
+        ]
+        out, given = array_of(run, step.out).copy(), _given(step, run)
+        bound.func.pull(g.copy(), out, given, targets, bound.keywords)
+    return FINISHED
+
+
+def _calling(call: Callable[[int], int]) -> Callable[[int, int], int]:
+    def calling(run, data):
         try:
-            return compute(step, run)
+            return call(run)
         except BaseException as error:  # no exception can pass through compiled code
             _raised[run] = error
             return RAISED
 
-    return call
+    return calling
 
 
 def part_of_computed(step: Computed, wanted: Callable[[View], bool]) -> Part:
-    function = _callback(_calling(step))
-    address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    return Part(address, 0, np.zeros(1, np.int64), keep=function)
+    calls = [functools.partial(compute, step)]
+    operands = [operand for operand, _ in step.operands if isinstance(operand, View)]
+    if has_rule(step) and any(map(wanted, operands)):
+        calls.append(functools.partial(pass_back, step, wanted))
+    functions = [_callback(_calling(call)) for call in calls]
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
+    return Part(addresses[0], sum(addresses[1:]), np.zeros(1, np.int64), keep=functions)
+
+
+def has_rule(step: Computed) -> bool:
+    """Whether the function of a step has a derivative."""
+    return hasattr(functools.partial(step.function).func, "pull")

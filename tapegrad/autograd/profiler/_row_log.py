@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import layout
+from ..._core.ops.table import find
 from ..._core.tape.tape import name_of_op
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.row_listeners import Place
@@ -107,7 +108,7 @@ def _copied(name: str, out, operands) -> tuple | None:
     if not isinstance(out, np.ndarray):
         return None
     tensors = [operand._array for operand in operands if type(operand) is rt.Array]
-    if name == "link":
+    if getattr(find(name), "layout", "") == "links":
         distinct = {_place(_unrepeated(array)): _unrepeated(array) for array in tensors}
         if sum(array.size for array in distinct.values()) < sum(a.size for a in tensors):
             first = next(iter(distinct.values()))
