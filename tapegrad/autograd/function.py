@@ -274,7 +274,7 @@ def _buffer(arrays, args):
     buffer = np.concatenate([array.ravel(order="K") for array in arrays])
     ends = np.cumsum([array.size for array in arrays])
     return buffer, [
-        laid_like(buffer[end - array.size : end], array, 1)[0]
+        laid_like(buffer[end - array.size : end], array, 1)[0, ...]
         for array, end in zip(arrays, ends, strict=True)
     ]
 
