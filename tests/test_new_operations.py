@@ -40,7 +40,10 @@ def solve_vjp(np, g, out, a, _b):
 
 MATRIX = "np.diag([4.0, 5.0, 6.0]) + 0.1 * (x[:3, :3] + x[:3, :3].T)"
 EXAMPLES = {
-    "cholesky": [f"np.linalg.cholesky({MATRIX})", f"np.linalg.cholesky({MATRIX}) ** 2"],
+    "cholesky": [
+        f"np.linalg.cholesky({MATRIX})",
+        f"np.linalg.cholesky(np.stack([{MATRIX}, 2.0 * {MATRIX}])) ** 2",
+    ],
     "solve": [
         f"np.linalg.solve({MATRIX}, x)",
         f"np.linalg.solve({MATRIX}, np.ones((3, 2)))",
@@ -221,3 +224,19 @@ def test_what_a_rule_raises_in_a_program(new, monkeypatch):
         for _ in range(2):
             with pytest.raises(RuntimeError, match="the rule failed"):
                 c.grad(a)
+
+
+def test_tools(new, rng):
+    """Profiler, anomaly mode and Numba take rows that Python passes back as any others."""
+    (a,) = matrices(rng, 1)
+    wanted = tg.grad(objective)(a)
+    with tg.autograd.profiler.profile() as profile, tg.autograd.detect_anomaly():
+        x = tg.tensor(a, requires_grad=True)
+        objective(x).backward()
+    np.testing.assert_allclose(x.grad, wanted, rtol=1e-12)
+    names = [event.key for event in profile.key_averages()]
+    assert "cholesky" in names and "CholeskyBackward0" in names
+    _, value_and_grad = tg.compile(objective, native=False).numba(a)
+    out = np.zeros_like(a)
+    np.testing.assert_allclose(value_and_grad(a, out), objective(a), rtol=1e-12)
+    np.testing.assert_allclose(out, wanted, rtol=1e-10, atol=1e-12)

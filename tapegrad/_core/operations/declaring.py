@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from ..codegen.layout import ARRAY
+from ..ops.references import Keywords
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.copies import in_dtype, unlisted
@@ -44,7 +45,7 @@ def _recorded(op, operands, static):
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
     out = op.value(*[value_of(x) for x in operands], **static)
-    return scalar_of(rt.row(ARRAY + op.code, np.array(out, order="C"), static, *operands))
+    return scalar_of(rt.row(ARRAY + op.code, np.array(out, order="C"), Keywords(static), *operands))
 
 
 def _operand(name: str, x, dtype):

@@ -13,6 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
+class Keywords(dict):
+    """The keyword arguments of an operation, as a row holds them; they never change."""
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.items())
+
+
 class Site(NamedTuple):
     """What a rule sees of a row.
 
