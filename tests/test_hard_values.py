@@ -161,3 +161,42 @@ def test_slopes_at_infinity(ops, chain):
                 c.wait()
                 np.testing.assert_allclose(c.grad(table, -3.0), wanted, rtol=1e-10)
                 assert c._reason is None
+
+
+@pytest.mark.parametrize("f,base", [(np.logaddexp, np.e), (np.logaddexp2, 2.0)])
+@pytest.mark.parametrize("x", [[0.7, 0.7], [0.7, 0.2], [-3.0, 4.0]])
+def test_second_derivatives_of_sums_of_exponentials(f, base, x):
+    """A slope that is a constant where both are equal has no slope of its own there."""
+    x = np.array(x)
+    share = 1.0 / (1.0 + base ** (x[1] - x[0]))
+    wanted = np.log(base) * share * (1.0 - share) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    numbers = lambda v: f(v[0], v[1])  # noqa: E731
+    arrays = lambda v: np.sum(f(v[:1], v[1:]))  # noqa: E731
+    for one in (numbers, arrays):
+        compiled = tg.compile(one)
+        for hessian in (tg.hessian(one), compiled.hessian, compiled.hessian):
+            np.testing.assert_allclose(hessian(x), wanted, 1e-11, 1e-15)
+        compiled = tg.compile(one)
+        compiled.hessian(np.array([3.0, 1.0]))
+        np.testing.assert_allclose(compiled.hessian(x), wanted, 1e-11, 1e-15)
+
+
+@pytest.mark.parametrize("f", [np.logaddexp, np.logaddexp2])
+@pytest.mark.parametrize(
+    "x,wanted",
+    [
+        ([np.inf, np.inf], [0.5, 0.5]),
+        ([-np.inf, -np.inf], [0.5, 0.5]),
+        ([np.inf, 1.0], [1.0, 0.0]),
+        ([1.0, np.inf], [0.0, 1.0]),
+        ([-np.inf, 1.0], [0.0, 1.0]),
+        ([np.nan, 1.0], [np.nan, np.nan]),
+    ],
+)
+def test_infinite_sums_of_exponentials(f, x, wanted):
+    x = np.array(x)
+    for one in (lambda v: f(v[0], v[1]), lambda v: np.sum(f(v[:1], v[1:]))):
+        np.testing.assert_array_equal(tg.grad(one)(x), wanted)
+        compiled = tg.compile(one)
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled.grad(x), wanted)

@@ -102,9 +102,23 @@ pointwise(
     "logaddexp",
     "x y",
     "np.logaddexp(x, y)",
-    "select(x == y, 0.5, np.exp(x - out))",
-    "select(x == y, 0.5, np.exp(y - out))",
+    "select(out - out == 0.0, np.exp(x - out), "
+    "select(x == y, 0.5, select(x > y, 1.0, select(x < y, 0.0, out))))",
+    "select(out - out == 0.0, np.exp(y - out), "
+    "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
     doc="log(eˣ + eʸ) without overflow",
+    awkward="where the result is infinite: slope 1 of the larger, ½ each of equal ones",
+)
+pointwise(
+    "logaddexp2",
+    "x y",
+    "1.4426950408889634 * np.logaddexp(0.6931471805599453 * x, 0.6931471805599453 * y)",
+    "select(out - out == 0.0, np.exp2(x - out), "
+    "select(x == y, 0.5, select(x > y, 1.0, select(x < y, 0.0, out))))",
+    "select(out - out == 0.0, np.exp2(y - out), "
+    "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
+    doc="log₂(2ˣ + 2ʸ) without overflow",
+    awkward="where the result is infinite: slope 1 of the larger, ½ each of equal ones",
 )
 
 # trigonometric and hyperbolic
