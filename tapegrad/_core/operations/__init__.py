@@ -17,6 +17,7 @@ from . import (
     numpy_protocols,
     reductions,
     shapes,
+    solving,
 )
 
 __all__ = [
@@ -37,4 +38,5 @@ __all__ = [
     "operators",
     "reductions",
     "shapes",
+    "solving",
 ]

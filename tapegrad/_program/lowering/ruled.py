@@ -36,4 +36,5 @@ class Ruled:
 def has_rule(name: str) -> bool:
     """Whether an operation of a program is computed by its rule."""
     op = find(name)
-    return getattr(op, "vjp", None) is not None and op.adjoint is None
+    has_kernels = getattr(op, "layout", None) != "plain" or op.adjoint is not None
+    return not has_kernels and op.vjp is not None

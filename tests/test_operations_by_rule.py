@@ -1,4 +1,4 @@
-"""Operations declared in one place, without kernels: every reading follows from the rules."""
+"""Operations without kernels: every reading follows from the rules of their declarations."""
 
 import dataclasses
 
@@ -9,34 +9,7 @@ import scipy.linalg
 from declared import CHECKS
 
 import tapegrad as tg
-from tapegrad._core.operations.declaring import operation
-from tapegrad._core.ops.table import BY_CODE, TABLE
-from tapegrad._core.tape.compiled_sweep import compiled
-from tapegrad._core.tensor.registry import OF_NUMPY, PUBLIC
-
-
-def transposed(np, x):
-    return np.swapaxes(x, -1, -2)
-
-
-def cholesky_vjp(np, g, out, _a):
-    half = np.tri(out.shape[-1]) - 0.5 * np.eye(out.shape[-1])
-    p = np.matmul(transposed(np, out), g) * half
-    s = np.linalg.solve(transposed(np, out), p)
-    s = transposed(np, np.linalg.solve(transposed(np, out), transposed(np, s)))
-    return (0.5 * (s + transposed(np, s)),)
-
-
-def cholesky_jvp(np, t, out, _a):
-    half = np.tri(out.shape[-1]) - 0.5 * np.eye(out.shape[-1])
-    p = np.linalg.solve(out, 0.5 * (t[0] + transposed(np, t[0])))
-    return np.matmul(out, transposed(np, np.linalg.solve(out, transposed(np, p))) * half)
-
-
-def solve_vjp(np, g, out, a, _b):
-    back = np.linalg.solve(transposed(np, a), g)
-    return (lambda: -np.matmul(back, transposed(np, out)), back)
-
+from tapegrad._core.ops.table import TABLE
 
 MATRIX = "np.diag([4.0, 5.0, 6.0]) + 0.1 * (x[:3, :3] + x[:3, :3].T)"
 EXAMPLES = {
@@ -53,29 +26,6 @@ EXAMPLES = {
 }
 
 
-@pytest.fixture
-def new():
-    """The declarations, as a file of a family would hold them; they are taken back afterwards."""
-    before = [(one, dict(one)) for one in (TABLE, BY_CODE, PUBLIC, OF_NUMPY)]
-
-    @operation("linalg.cholesky", vjp=cholesky_vjp, jvp=cholesky_jvp)
-    def cholesky(a):
-        """cholesky(a): the lower triangular factor of a positive definite matrix."""
-        return np.linalg.cholesky(a)
-
-    @operation("linalg.solve", vjp=solve_vjp)
-    def solve(a, b):
-        """solve(a, b): the solution of linear equations with several right-hand sides."""
-        return np.linalg.solve(a, b)
-
-    codes = TABLE["cholesky"].code, TABLE["solve"].code
-    yield
-    for one, content in before:
-        one.clear()
-        one.update(content)
-    compiled().structural[list(codes)] = 0
-
-
 def sample(name, text, rng):
     return (
         TABLE[name],
@@ -88,12 +38,12 @@ def sample(name, text, rng):
 @pytest.mark.parametrize(
     "check", ["first order", "second order", "float32", "layouts", "compiled", "within"]
 )
-def test_readings(check, name, text, new, rng):
+def test_readings(check, name, text, rng):
     op, f, x = sample(name, text, rng)
     CHECKS[check](op, f, x, rng)
 
 
-def test_against_scipy(new, rng):
+def test_against_scipy(rng):
     a = rng.normal(size=(5, 5))
     a = a @ a.T + np.eye(5)
     v = rng.normal(size=(5, 5))
@@ -105,14 +55,14 @@ def test_against_scipy(new, rng):
     )
 
 
-def test_several_adjoints_at_once(new, rng):
+def test_several_adjoints_at_once(rng):
     op, f, x = sample("solve", EXAMPLES["solve"][2], rng)
     jacobian = tg.jacobian(f)(x)
     rows = [tg.grad(lambda x, k=k: f(x)[k])(x) for k in np.ndindex(f(x).shape)]
     np.testing.assert_allclose(jacobian.reshape(len(rows), *x.shape), rows, rtol=1e-10, atol=1e-12)
 
 
-def test_values_of_the_time_of_the_row(new, rng):
+def test_values_of_the_time_of_the_row(rng):
     """Operands and result are written in place before the sweep."""
     a = rng.normal(size=(3, 3))
     a = a @ a.T + np.eye(3)
@@ -138,7 +88,7 @@ def test_values_of_the_time_of_the_row(new, rng):
     )
 
 
-def test_names_and_constants(new):
+def test_names_and_constants():
     a = tg.tensor(np.diag([1.0, 4.0]), requires_grad=True)
     factor = np.linalg.cholesky(a)
     assert factor.grad_fn.name() == "CholeskyBackward0"
@@ -158,7 +108,7 @@ def matrices(rng, count):
     return a + 3.0 * np.eye(4)
 
 
-def test_programs(new, rng, tmp_path):
+def test_programs(rng, tmp_path):
     """Values and gradients of a program, of its rows on threads, and of one from a file."""
     many = matrices(rng, 6)
     c = tg.compile(objective)
@@ -177,7 +127,7 @@ def test_programs(new, rng, tmp_path):
     np.testing.assert_allclose(loaded.grad(many[1]), wanted[1], rtol=1e-10, atol=1e-12)
 
 
-def test_native_programs(new, rng):
+def test_native_programs(rng):
     many = matrices(rng, 3)
     c = tg.compile(objective, native=True)
     c.grad(many[0])
@@ -186,7 +136,7 @@ def test_native_programs(new, rng):
         np.testing.assert_allclose(c.grad(a), tg.grad(objective)(a), rtol=1e-10, atol=1e-12)
 
 
-def test_operands_that_are_broadcast_or_seen_twice(new, rng):
+def test_operands_that_are_broadcast_or_seen_twice(rng):
     def f(a):
         whole = np.broadcast_to(a[0], (3, 3)) * 0.1 + np.eye(3) * 4.0
         return np.sum(np.linalg.solve(np.broadcast_to(whole, (2, 3, 3)), np.stack([a, a])) ** 2)
@@ -197,7 +147,7 @@ def test_operands_that_are_broadcast_or_seen_twice(new, rng):
         np.testing.assert_allclose(c.hessian(a), tg.hessian(f)(a), rtol=1e-9, atol=1e-11)
 
 
-def test_what_a_value_raises_in_a_program(new):
+def test_what_a_value_raises_in_a_program():
     """A matrix that is not definite is NumPy's error, at every call."""
     c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False)
     good, bad = np.diag([1.0, 4.0]), np.diag([1.0, -4.0])
@@ -208,7 +158,7 @@ def test_what_a_value_raises_in_a_program(new):
             c.grad(bad)
 
 
-def test_what_a_rule_raises_in_a_program(new, monkeypatch):
+def test_what_a_rule_raises_in_a_program(monkeypatch):
     """Never a gradient without the part of a rule that failed."""
     c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False, verify="never")
     a = np.diag([1.0, 4.0])
@@ -226,7 +176,7 @@ def test_what_a_rule_raises_in_a_program(new, monkeypatch):
                 c.grad(a)
 
 
-def test_tools(new, rng):
+def test_tools(rng):
     """Profiler, anomaly mode and Numba take rows that Python passes back as any others."""
     (a,) = matrices(rng, 1)
     wanted = tg.grad(objective)(a)
