@@ -29,9 +29,10 @@ def test_the_page_of_modules_is_what_the_files_say():
     assert committed == made, "run `python docs/make_modules.py`"
 
 
-def test_the_diff_in_contributing_is_in_the_source():
+def test_the_diffs_in_contributing_are_in_the_source():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (diff,) = re.findall(r"```diff\n(.*?)```", text, re.DOTALL)
-    added = [line[1:] for line in diff.splitlines() if re.match(r"\+(?!\+\+)", line)]
-    source = (ROOT / "tapegrad" / "_core" / "ops" / "elementwise.py").read_text(encoding="utf-8")
-    assert added and "\n".join(added) in source
+    diffs = re.findall(r"```diff\n--- a/(\S+)\n\+\+\+ b/(\S+)\n(.*?)\n```", text, re.DOTALL)
+    assert len(diffs) == 2
+    for before, after, diff in diffs:
+        added = [line[1:] for line in diff.splitlines()]
+        assert before == after and "\n".join(added) in (ROOT / after).read_text(encoding="utf-8")
