@@ -131,6 +131,7 @@ def check_rules_of_arrays(op, f, x, rng):
 @contextlib.contextmanager
 def declared(op):
     """Another declaration of an operation's name, for a time; kernels are compiled anew."""
+    tg.tensor(0.0)  # starts what the compiled sweep needs
     before, kernels = TABLE[op.name], compiled().structural
     address = kernels[op.code]
     TABLE[op.name] = BY_CODE[op.code] = op

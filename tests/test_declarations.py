@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from declared import CHECKS, EXAMPLES, OPS, check_zero_size, example_of, point
 
+import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 
 every_example = pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def empty_vjp(np, g, out, _x, axes):
 
 
 FAULTS = {
-    "a wrong vjp": ("softmax", {"vjp": wrong_vjp}, "first order"),
+    "a wrong vjp": ("softmax", {"vjp": wrong_vjp, "adjoint": None}, "first order"),
     "a wrong jvp": ("softmax", {"jvp": wrong_jvp}, "first order"),
     "a value behind the trace's back": ("max", {"vjp": frozen_vjp}, "compiled"),
     "a float32 slip": ("softmax", {"vjp": narrow_vjp}, "float32"),
@@ -84,7 +85,7 @@ def test_a_planted_fault_is_caught(fault, rng):
     op = TABLE[name]
     f, x = example_of(op, op.example), point(op, (5,), rng)
     CHECKS[check](op, f, x, rng)
-    with declared.declared(dataclasses.replace(op, adjoint=None, **fields)) as planted:
+    with declared.declared(dataclasses.replace(op, **fields)) as planted:
         with pytest.raises(AssertionError):
             CHECKS[check](planted, f, x, rng)
 
@@ -96,3 +97,14 @@ def test_a_rule_that_fails_without_elements_is_caught():
     with declared.declared(dataclasses.replace(op, vjp=empty_vjp)) as planted:
         with pytest.raises(ValueError, match="zero-size array"):
             check_zero_size(planted, f, [(0,)])
+
+
+def test_an_operation_without_kernels_in_its_layout_is_no_step(rng):
+    """A row along axes is a step by its kernels only; without one the function runs eagerly."""
+    op = TABLE["softmax"]
+    x = point(op, (5,), rng)
+    with declared.without_kernel(op):
+        c = tg.compile(lambda x: np.sum(tg.softmax(x) ** 2))
+        with pytest.warns(RuntimeWarning, match="softmax, which has no kernels for programs"):
+            found = c.grad(x)
+        np.testing.assert_allclose(c.grad(x), found)

@@ -181,6 +181,8 @@ def pack(*scalars, shape=()):
 
 def view_like(tensor, array: np.ndarray):
     """A tensor on `array`, which is a view of the value of `tensor`."""
+    if type(tensor) is rt.Scalar and tensor._id >= 0:
+        raise AssertionError("a view of a recorded number, which has no buffer")
     made = rt.view(current(tensor), array)
     if made._id < 0:
         share(tensor, made)

@@ -271,6 +271,8 @@ def _kernel(writer: Writer, row: Row) -> None:
     if has_rule(op.name):
         _by_rule(writer, row)
         return
+    if op.value_kernel is None or op.adjoint is None:
+        raise Unsupported(f"it calls {op.name}, which has no kernels for programs")
     made = writer.buffers.allocate(row.shape)
     operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
     if op.layout == "contraction":  # the output with the axes that it is computed in
