@@ -112,7 +112,8 @@ pointwise(
 pointwise(
     "logaddexp2",
     "x y",
-    "1.4426950408889634 * np.logaddexp(0.6931471805599453 * x, 0.6931471805599453 * y)",
+    "select(x == y, x + 1.0, np.maximum(x, y) + 1.4426950408889634 * "
+    "np.log1p(np.exp2(-np.absolute(x - y))))",
     "select(out - out == 0.0, np.exp2(x - out), "
     "select(x == y, 0.5, select(x > y, 1.0, select(x < y, 0.0, out))))",
     "select(out - out == 0.0, np.exp2(y - out), "

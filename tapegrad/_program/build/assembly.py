@@ -6,14 +6,27 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..ir.steps import (
+    Code,
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Scatter,
+    Step,
+    View,
+    contiguous,
+)
+from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads, views_read
 from ..native import fused_elementwise, scalar_code
 from ..replay import moves, scalar_interpreter
-from ..replay.opaque_calls import part_of_computed
 from ..replay.elementwise_parts import interpreted
+from ..replay.opaque_calls import part_of_computed
 from ..replay.parts import Part
-from ..ir.steps import (Code, Computed, Elementwise, Gather, Kernel, Link, Pack, Scalars, Scatter, Step, View, contiguous)
 from ..replay.structural import part_of_kernel
-from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads, views_read
 from .templates import parts_of
 
 #: Fewer operations on numbers are interpreted in any case.

@@ -10,16 +10,16 @@ import numpy as np
 
 from ..._core.codegen import forks
 from ..._core.ops.table import BY_CODE
+from ..._core.tensor import buffer_pool
+from ..ir.slots import slots_of
+from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import raised
-from ..ir.slots import slots_of
 from ..replay.parts import Part, Run
-from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
-from ..._core.tensor import buffer_pool
-from .sum_chains import sum_chains
 from .assembly import Parts
 from .scalarization import spread
+from .sum_chains import sum_chains
 
 #: More operations on numbers after the last element-wise step are not looked through.
 _FEW = 64

@@ -14,15 +14,26 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
-from ..ir.slots import slots_of
-from ..native.scalar_code import rolled
-from ..ir.steps import (ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View, contiguous)
-from ..ir.slots import pattern
 from ..ir.compaction import compact
-from ..ir.uses import constants_of, views_read
-from ..ir.rewriting import mapped
 from ..ir.cost import products_of
+from ..ir.rewriting import mapped
 from ..ir.scalar_expansion import contracted, summed
+from ..ir.slots import pattern, slots_of
+from ..ir.steps import (
+    ARENA,
+    Code,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Pack,
+    Scalars,
+    Step,
+    View,
+    contiguous,
+)
+from ..ir.uses import constants_of, views_read
+from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
 MOST, PRODUCTS = 16, 64

@@ -15,7 +15,12 @@ from ..ir import scalar_scans
 LENGTHS, GOES_ON = scalar_scans.HEADS, scalar_scans.WISHED
 #: What is written, int32: terms, which are subtracted, sums. Bytes by slot: 1 where it is read,
 #: more for constants.
-TERMS, MINUS, SUMS, USED = scalar_scans.OUT, scalar_scans.SEEN, scalar_scans.PLACES, scalar_scans.RING
+TERMS, MINUS, SUMS, USED = (
+    scalar_scans.OUT,
+    scalar_scans.SEEN,
+    scalar_scans.PLACES,
+    scalar_scans.RING,
+)
 #: Operations that add their second operand to their first, and subtract it.
 _ADD, _SUBTRACT = TABLE["add"].code, TABLE["subtract"].code
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..._core.ops import ordered_sum as _declaration  # noqa: F401
 from ..._core.ops.table import PASSED, TABLE
+from ..ir.scalar_scans import BY_SLOT, UNREAD, Walk, places_after
 from ..ir.steps import ARENA, Code, Kernel, Scalars, Step, View, contiguous
-from . import sum_chain_scans as walks
 from ..ir.substitution import merged
 from ..ir.uses import Wanted, slots_read, views_read
-from ..ir.scalar_scans import BY_SLOT, UNREAD, Walk, places_after
+from . import sum_chain_scans as walks
 
 #: Fewer additions are not worth a step of their own.
 LEAST = 256

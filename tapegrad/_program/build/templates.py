@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..replay.parts import Part
-from ..ir.steps import Elementwise, Link, Step, View
 from ..ir.rewriting import mapped
+from ..ir.steps import Elementwise, Link, Step, View
+from ..replay.parts import Part
 
 #: Steps that come so often are made from a template.
 OFTEN = 6

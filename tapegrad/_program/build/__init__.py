@@ -1,0 +1,1 @@
+"""Steps made an executable: assembly, sums, numbers in place of small arrays."""
