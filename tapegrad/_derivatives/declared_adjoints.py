@@ -1,4 +1,4 @@
-"""Floor 5: adjoints of rows written as rows, by the rules of their declarations."""
+"""Adjoints of rows written as rows, by the rules of their declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: tangents of rows, by the rules of their declarations."""
+"""Tangents of rows, by the rules of their declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 5: what the rules of declarations compute with: NumPy, and what it lacks.
+"""What the rules of declarations compute with: NumPy, and what it lacks.
 
 NumPy's functions serve every reading, since tensors answer its protocols.
 """

@@ -1,4 +1,4 @@
-"""Floor 5: adjoints of rows without a kernel, in a sweep that stops there for their rules.
+"""Adjoints of rows without a kernel, in a sweep that stops there for their rules.
 
 References are read straight from the chunk: a row costs about as much as the NumPy in its rule.
 """

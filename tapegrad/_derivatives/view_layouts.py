@@ -1,8 +1,8 @@
 """Adjoints and tangents laid out in memory as the buffers that they belong to.
 
-A view of a buffer is found in other memory by where it lies in the buffer (`walk.placed`). So the
-memory must hold elements of the buffer's dtype, in its order: buffers of operations are in C order,
-those of inputs in any.
+A view of a buffer is found in other memory by where it lies in the buffer (`tape_walk.placed`). So
+the memory must hold elements of the buffer's dtype, in its order: buffers of operations are in C
+order, those of inputs in any.
 """
 
 from __future__ import annotations

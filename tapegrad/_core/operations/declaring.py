@@ -22,7 +22,7 @@ def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
 
     Its positional arguments are the operands, its keyword arguments static. It is declared under
     its name with the rules and the other fields of `ops.table.Structural`, and becomes the public
-    function, which stands for `numpy_functions` as in `namespace.function`.
+    function, which stands for `numpy_functions` as in `registry.function`.
     """
 
     def declared(value):

@@ -15,9 +15,8 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.tape.memory_order import memory_axes
 from ..._core.tape.tape import array_at
-from ..ir.slots import pattern
+from ..ir.slots import pattern, slots_of
 from ..ir.steps import Link, Pack, View, contiguous
-from ..replay.moves import slots_of
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is put together for a view of at least this part of it.

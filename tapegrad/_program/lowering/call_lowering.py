@@ -8,8 +8,8 @@ import numpy as np
 
 from ..._core.ops.ordering import STEERING
 from ..._core.ops.table import TABLE
+from ..ir.slots import slots_of
 from ..ir.steps import Kernel, Link, View, contiguous
-from ..replay.moves import slots_of
 from .builder import Writer
 from .numpy_calls import Given
 from .outputs import broadcast

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.trace import NAMED
-from ..replay.moves import slots_of
+from ..ir.slots import slots_of
 from . import intervals
 from .builder import Writer
 from .call_lowering import Lowering, axes_of, size_along

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.ordering import STEERING
+from ..ir.slots import slots_of
 from ..ir.steps import Gather, Kernel, View, contiguous
-from ..replay.moves import slots_of
 from . import intervals
 from .call_lowering import Lowering
 from .numpy_calls import Given, Result
