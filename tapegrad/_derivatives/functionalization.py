@@ -132,7 +132,7 @@ class Unwritten(Rewound):
         written = deposit(PUBLIC["where"](last, value, 0.0), at, base.size)
         count = deposit(steered(np.multiply, last, 1.0), at, base.size)
         kept = steered(operator.eq, PUBLIC["reshape"](count, base.shape), 0.0)
-        return PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape))
+        return _array(PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape)))
 
     def _written(self, number: int, value, part):
         """What a write has written, as a tensor of the shape of its view, 0 elsewhere."""
