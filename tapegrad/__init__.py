@@ -1,16 +1,13 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
-import importlib as _importlib
 import types as _types
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import autograd, nn, optim, testing
+from . import autograd
+from ._core.later import later as _later
 from ._core.operations import PUBLIC as _public
 from ._core.tape.tape import Tape
 from ._core.tensor.runtime import Tensor
-from ._custom.custom_vjp import custom_vjp
-from ._custom.elementwise import elementwise
-from ._custom.elementwise import operation_of as _operation_of  # noqa: F401  # pickles name it
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
@@ -23,12 +20,15 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .nn.functional._random import manual_seed
-from .testing import check_grads
 
 if _TYPE_CHECKING:
+    from . import nn, optim, testing
+    from ._custom.custom_vjp import custom_vjp
+    from ._custom.elementwise import elementwise
     from ._program.compile import compile
     from ._program.load import load
+    from .nn.functional._random import manual_seed
+    from .testing import check_grads
 
 __version__ = "0.1.0"
 
@@ -64,21 +64,23 @@ __all__ = [
     *_public,
 ]
 globals().update(_public)
+
+#: What many programs do without; programs alone are a fifth of the package.
+_LATER = {
+    "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
+    "check_grads": ".testing:check_grads",
+    "compile": "._program.compile:compile",
+    "custom_vjp": "._custom.custom_vjp:custom_vjp",
+    "elementwise": "._custom.elementwise:elementwise",
+    "load": "._program.load:load",
+    "manual_seed": ".nn.functional._random:manual_seed",
+    "nn": ".nn",
+    "optim": ".optim",
+    "testing": ".testing",
+}
+__getattr__, __dir__ = _later(globals(), _LATER)
+
 # Pickles name functions and classes by their modules: by this one, wherever the code moves.
-for _name in {*__all__, "_operation_of"} - {"compile", "load"}:
+for _name in {*__all__} - {*_LATER}:
     if isinstance(_given := globals()[_name], (type, _types.FunctionType)):
         _given.__module__, _given.__qualname__ = __name__, _name
-
-#: Programs are a fifth of the package: imported when first asked for.
-_LATER = {"compile": "._program.compile", "load": "._program.load"}
-
-
-def __getattr__(name: str):
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_importlib.import_module(_LATER[name], __name__), name)
-    return found
-
-
-def __dir__():
-    return sorted({*globals(), *_LATER})

@@ -55,6 +55,10 @@ def operation_of(content, names, defaults, doc):
     return Elementwise(content[0], _declared(*content), names, defaults, doc)
 
 
+# Pickles name it so, wherever the code moves.
+operation_of.__module__, operation_of.__qualname__ = "tapegrad", "_operation_of"
+
+
 def elementwise(function=None, *, slopes=None):
     """Make a scalar function an operation: one compiled loop, one row, its derivative found.
 

@@ -1,6 +1,9 @@
 """PyTorch's autograd: gradients, the graph, hooks, own functions, modes, checks, profiles."""
 
-from . import function, functional, grad_mode, graph, profiler
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._core.later import later as _later
+from . import function, grad_mode, graph
 from ._engine import backward, grad
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -13,6 +16,9 @@ from .grad_mode import (
     set_grad_enabled,
 )
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
+
+if _TYPE_CHECKING:
+    from . import functional, profiler
 
 __all__ = [
     "Function",
@@ -35,3 +41,5 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+__getattr__, __dir__ = _later(globals(), {"functional": ".functional", "profiler": ".profiler"})

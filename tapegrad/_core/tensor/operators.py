@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from fractions import Fraction
 
 import numpy as np
 
@@ -38,12 +37,18 @@ def _binary(name):
 
 def _understands(operand) -> bool:
     kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
-    return isinstance(operand, kinds) or type(operand) is Fraction
+    return isinstance(operand, kinds) or _is_fraction(operand)
 
 
 def _float_of(operand):
     """A fraction as the float that it is beside one; else the operand."""
-    return float(operand) if type(operand) is Fraction else operand
+    return float(operand) if _is_fraction(operand) else operand
+
+
+def _is_fraction(operand) -> bool:
+    """Asked by name: importing `fractions` takes longer than any module of tapegrad."""
+    kind = type(operand)
+    return kind.__name__ == "Fraction" and kind.__module__ == "fractions"
 
 
 def _power_method(x, y):

@@ -160,19 +160,24 @@ def _put(space, name, function) -> None:
         setattr(space, name, function)
 
 
+def _swap(stands: dict[Callable, Callable]) -> None:
+    """Put one function for another where the package names it, in modules that came since too."""
+    found = [
+        (space, name, stands[function])
+        for space, names in _spaces()
+        for name, function in names.items()
+        if isinstance(function, types.FunctionType) and function in stands
+    ]
+    for space, name, function in found:
+        _put(space, name, function)
+
+
 @contextlib.contextmanager
 def replaced(timer: Timer):
     """Within, calls of tapegrad's functions are spans of `timer`."""
     wrappers = _wrappers(timer)
-    found = [
-        (space, name, function)
-        for space, names in _spaces()
-        for name, function in names.items()
-        if isinstance(function, types.FunctionType) and function in wrappers
-    ]
     slow: dict[int, Any] = {number: rt.slow[layout.OPERATORS[number]] for number in _ITEMS}
-    for space, name, function in found:
-        _put(space, name, wrappers[function])
+    _swap(wrappers)
     for number, plain in slow.items():
         native_types.set_operator(number, wrappers[plain])
     try:
@@ -180,5 +185,4 @@ def replaced(timer: Timer):
     finally:
         for number, plain in slow.items():
             native_types.set_operator(number, plain)
-        for space, name, function in found:
-            _put(space, name, function)
+        _swap({wrapper: function for function, wrapper in wrappers.items()})
