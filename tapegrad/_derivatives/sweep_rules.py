@@ -6,7 +6,6 @@ References are read straight from the chunk: a row costs about as much as the Nu
 from __future__ import annotations
 
 import ctypes
-import functools
 import struct
 from typing import Any
 
@@ -23,7 +22,8 @@ from .tape_walk import Walk
 
 _PLACE = struct.Struct("<ii")  # of a row: its first reference, and how many there are
 _REFERENCE = struct.Struct("<qii")
-_object, _number = ctypes.py_object.from_address, ctypes.c_double.from_address
+_OBJECTS = (layout.TAG_ARRAY, layout.TAG_OBJECT)
+_number = ctypes.c_double.from_address
 _FIRST, _ALL = slice(0, 1), slice(None)
 
 
@@ -49,31 +49,35 @@ def _references(sweep, number: int) -> list:
     first, count = _PLACE.unpack(ctypes.string_at(row + 4, 8))
     at = start + layout.ROWS * layout.ROW_BYTES + first * layout.REFERENCE_BYTES
     memory = ctypes.string_at(at, count * layout.REFERENCE_BYTES)
+    objects = (ctypes.py_object * (2 * count)).from_address(at)  # every other word is none
     return [
-        (source, _object(at + k * layout.REFERENCE_BYTES).value)
-        if tag == layout.TAG_ARRAY
-        else Walk.referred(what, source, tag)
+        (source, objects[2 * k]) if tag in _OBJECTS else Walk.referred(what, source, tag)
         for k, (what, source, tag) in enumerate(_REFERENCE.iter_unpack(memory))
     ]
 
 
-def _now(sweep, source: int, what):
-    """The value of an operand of a row that nothing has written to since."""
-    if source >= 0 and what is None:
-        return np.float64(_number(_row_at(sweep, source) + 16).value)
-    return what
+def _value(sweep, source: int, what):
+    """The value of an operand that nothing has written to since."""
+    return np.float64(_number(_row_at(sweep, source) + 16).value) if what is None else what
+
+
+def _read(sweep, number: int, op: Structural) -> tuple:
+    """What the rule of a row is called with: its site, the output, the operands."""
+    if not sweep.writes:
+        site = site_of(op, _references(sweep, number))
+        operands = [_value(sweep, *operand) for operand in site.operands]
+        if site.out is None:
+            return site, np.reshape(_value(sweep, number, None), site.shape), operands
+        return site, site.out, operands
+    walk = walk_of(sweep, number)
+    site = site_of(op, walk.read(number))
+    output = lambda site: np.reshape(walk.then(number, site.out), site.shape)  # noqa: E731
+    return site, *values_at(op.used, site, walk.then, output)
 
 
 def pass_back(sweep, number: int, op: Structural) -> None:
     """Add to the adjoints of a row's operands what its rule gives for its own."""
-    if sweep.writes:
-        walk = walk_of(sweep, number)
-        found, read = walk.read(number), walk.then
-    else:
-        found, read = _references(sweep, number), functools.partial(_now, sweep)
-    site = site_of(op, found)
-    output = lambda site: np.reshape(read(number, site.out), site.shape)  # noqa: E731
-    out, operands = values_at(op.used, site, read, output)
+    site, out, operands = _read(sweep, number, op)
     if site.out is None:
         own = sweep.cells(number).reshape(sweep.seeds, *site.shape)
     else:

@@ -21,6 +21,9 @@ def add_to_windows(target: np.ndarray, values) -> None:
 
 def add_to_view(target: np.ndarray, values: np.ndarray) -> None:
     """The same where axes of `target` may be broadcast: all their elements are one."""
+    if target.flags.c_contiguous:
+        np.add(target, values, out=target, casting="same_kind")
+        return
     for axis, stride in enumerate(target.strides):
         if stride == 0 and target.shape[axis] > 1:
             target = target[(slice(None),) * axis + (slice(0, 1),)]

@@ -66,7 +66,8 @@ class Sweep:
             cell = self.cell(number)
             cell[seeds] += parts  # that of a row which nothing has touched is −0.0
             return
-        add_to_view(self.mirror(number, array)[seeds], parts)
+        mirror = self.mirror(number, array)
+        add_to_view(mirror if self.seeds == 1 else mirror[seeds], parts)
 
     def adopt(self, tensor) -> np.ndarray:
         """Prepare the adjoint of an input, shape (seeds, …), before the sweep."""
@@ -143,8 +144,9 @@ class Sweep:
 
     def _call_python(self, frame: np.ndarray) -> None:
         """Let the rule of a row's operation, or the object it refers to first, pass it back."""
-        slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])
-        position = int(frame[layout.FRAME_AT_POSITION // 8])
+        order = _word(self.address + layout.FRAME_AT_ORDER).value
+        position = _word(self.address + layout.FRAME_AT_POSITION).value
+        slot = int(self.work.sequence[order])
         start, number = int(self.work.table[slot]) + layout.HEADER_BYTES, slot << layout.ROWS_BITS
         row = start + position * layout.ROW_BYTES
         op = BY_CODE[_half(row).value - layout.ARRAY]
