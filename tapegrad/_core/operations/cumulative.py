@@ -6,8 +6,18 @@ import builtins
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
-from ..ops import axis_adjoints, axis_values
+from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
+from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
+from ..codegen.strided_sums import lines_of
+from ..ops.axis_groups import (
+    SAME_SHAPE_HELPERS,
+    add_adjoint,
+    groups_of,
+    of_same_shape,
+    read_adjoint,
+    read_group,
+    write_group,
+)
 from ..ops.table import structural
 from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
@@ -15,8 +25,8 @@ from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, is_tensor, shape_of, value_of, wrap
-from .extremes import product_before
 from .joining import checked_axis, concatenate
+from .products import product_before
 from .reductions import axes_of, grouped, kept_shape, operand, plain, sum
 from .shapes import array_tensor, broadcast_to, ravel
 
@@ -58,15 +68,50 @@ def cumsum_jvp(np, t, _out, _x, axes):
     return np.cumsum(t[0], -1)
 
 
+def cumsum_adjoint(frame, id, refs, task):
+    """References: the operand, 1, the output as seen from it, the output."""
+    array, lines, n, found, wide = groups_of(frame, refs)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    if n == 0:
+        return
+    block = malloc(n * 8)
+    g = f64s(block)
+    for group in range(lines_of(array) // lines):
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, lines, block, seed, wide)
+            for i in range(n - 2, -1, -1):
+                g[i] += g[i + 1]
+            add_adjoint(array, found, group, lines, block, seed, wide)
+    free(block)
+
+
+@helper
+def running_forward(refs, products):
+    """Running products, or sums."""
+    array, out, lines, n, groups = of_same_shape(refs)
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(groups):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
+        for i in range(1, n):
+            x[i] = x[i] * x[i - 1] if products else x[i] + x[i - 1]
+        write_group(out, group, lines, block)
+    free(block)
+
+
+def cumsum_forward(frame, id, refs, task):
+    running_forward(refs, False)
+
+
 _CUMSUM = structural(
     "cumsum",
-    axis_adjoints.cumsum_adjoint,
+    cumsum_adjoint,
     value=lambda x, axes: np.cumsum(x, axes[0]),
     vjp=cumsum_vjp,
     jvp=cumsum_jvp,
-    value_kernel=axis_values.cumsum_forward,
+    value_kernel=cumsum_forward,
     layout="same shape",
-    helpers=axis_adjoints.SAME_SHAPE_HELPERS,
+    helpers=(*SAME_SHAPE_HELPERS, running_forward),
     example="np.cumsum(x)",
     examples=("np.cumsum(x, 0)", "np.cumsum(x[:, ::-1], 1)"),
     doc="running sums along an axis",
@@ -125,15 +170,45 @@ def cumprod_jvp(np, t, _out, x, axes):
     return tangent
 
 
+def cumprod_adjoint(frame, id, refs, task):
+    """References: the operand, 1, the output as seen from it, the output.
+
+    x[i] has adjoint before[i]·s[i], where s[i] = g[i] + x[i+1]·s[i+1]: no division, right at 0.
+    """
+    array, lines, n, found, wide = groups_of(frame, refs)
+    out = load_i64(refs, 2 * REFERENCE_BYTES)
+    if n == 0:
+        return
+    block = malloc(n * 24)
+    x, before, g = f64s(block), f64s(block + n * 8), f64s(block + n * 16)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        before[0] = 1.0
+        for i in range(1, n):
+            before[i] = before[i - 1] * x[i - 1]
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            read_adjoint(frame, id, out, group, lines, block + n * 16, seed, wide)
+            for i in range(n - 2, -1, -1):
+                g[i] += x[i + 1] * g[i + 1] if g[i + 1] != 0.0 else 0.0
+            for i in range(n):
+                g[i] = g[i] * before[i] if g[i] != 0.0 else 0.0
+            add_adjoint(array, found, group, lines, block + n * 16, seed, wide)
+    free(block)
+
+
+def cumprod_forward(frame, id, refs, task):
+    running_forward(refs, True)
+
+
 _CUMPROD = structural(
     "cumprod",
-    axis_adjoints.cumprod_adjoint,
+    cumprod_adjoint,
     value=lambda x, axes: np.cumprod(x, axes[0]),
     vjp=cumprod_vjp,
     jvp=cumprod_jvp,
-    value_kernel=axis_values.cumprod_forward,
+    value_kernel=cumprod_forward,
     layout="same shape",
-    helpers=axis_adjoints.SAME_SHAPE_HELPERS,
+    helpers=(*SAME_SHAPE_HELPERS, running_forward),
     example="np.cumprod(x)",
     examples=("np.cumprod(x, 0)", "np.cumprod(x[:, ::-1], 1)"),
     doc="running products along an axis, right with zeros",

@@ -1,4 +1,4 @@
-"""Extremes and order: largest, smallest, products, medians, sorting, and elements by index."""
+"""Extremes and order: largest, smallest, medians, sorting, and elements by index."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import builtins
 
 import numpy as np
 
-from ..codegen.layout import ARRAY
-from ..ops import axis_adjoints, axis_values
+from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.strided_sums import lines_of
+from ..ops.axis_groups import (
+    REDUCTION_HELPERS,
+    add_slopes,
+    extreme_of,
+    group_in,
+    groups_of,
+    of_reduction,
+    read_group,
+    reduced_value,
+)
 from ..ops.table import structural
 from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, function
-from ..tensor.trace import fixed, named, steered, tensor_like
+from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
 from .joining import checked_axis, grid
-from .reductions import axes_of, masked, mean, operand, plain, reduced
+from .reductions import axes_of, masked, mean, operand, plain, reduced_by
 from .shapes import array_tensor, numpy_call, ravel
-
-
-def _reduce(op, x, axis, keepdims):
-    """A reduction of NumPy's, recorded as one row."""
-    if type(x) is rt.Scalar:
-        axes_of(op.name, axis, 0)
-        return x
-    x = current(x)
-    axes = axes_of(op.name, axis, x._array.ndim)
-    value = numpy_call(op.name, op.value, x._array, axes=axes)
-    return reduced(ARRAY + op.code, np.asarray(value), x, axes, keepdims)
-
 
 # --- largest and smallest ---------------------------------------------------------------------
 
@@ -52,16 +51,54 @@ def extreme_jvp(np, t, out, x, axes):
     return np.sum(np.times(t[0], shares(np, x, out, axes)), axis=axes, keepdims=True)
 
 
+def extreme_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output. What is tied shares evenly."""
+    array, lines, n, found, wide = groups_of(frame, refs)
+    if n == 0:
+        return
+    block = malloc(n * 8)
+    x = f64s(block)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        best = reduced_value(frame, id, refs + 2 * REFERENCE_BYTES, group, wide)
+        tied = 0
+        for i in range(n):
+            same = (x[i] == best) | ((x[i] != x[i]) & (best != best))
+            x[i] = 1.0 if same else 0.0
+            tied += same
+        for i in range(n):
+            x[i] /= tied
+        add_slopes(frame, id, refs, group, lines, found, block)
+    free(block)
+
+
+@helper
+def extreme_forward(refs, sign):
+    array, lines, n, groups, out = of_reduction(refs)
+    block = malloc(n * 8)
+    for group in range(groups):
+        out[group] = extreme_of(f64s(group_in(array, group, lines, block)), n, sign)
+    free(block)
+
+
+def max_forward(frame, id, refs, task):
+    extreme_forward(refs, 1.0)
+
+
+def min_forward(frame, id, refs, task):
+    extreme_forward(refs, -1.0)
+
+
 def _extreme_op(name, value_kernel, doc, awkward):
     return structural(
         name,
-        axis_adjoints.extreme_adjoint,
+        extreme_adjoint,
         value=lambda x, axes: getattr(np, name)(x, axis=axes, keepdims=True),
         vjp=extreme_vjp,
         jvp=extreme_jvp,
         value_kernel=value_kernel,
         layout="reduction",
-        helpers=axis_adjoints.REDUCTION_HELPERS,
+        helpers=(*REDUCTION_HELPERS, extreme_forward),
         example=f"np.{name}(x)",
         examples=(f"np.{name}(x, 1)", f"np.{name}(x, (0, 1), keepdims=True)"),
         doc=doc,
@@ -72,13 +109,13 @@ def _extreme_op(name, value_kernel, doc, awkward):
 
 _MAX = _extreme_op(
     "max",
-    axis_values.max_forward,
+    max_forward,
     "largest along axes",
     "elements tied for it share the adjoint evenly; a NaN is largest",
 )
 _MIN = _extreme_op(
     "min",
-    axis_values.min_forward,
+    min_forward,
     "smallest along axes",
     "elements tied for it share the adjoint evenly; a NaN is smallest",
 )
@@ -93,7 +130,7 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
         if initial is None:
             raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
         x = masked(where, x, float(initial))
-    made = _reduce(_MAX if name == "max" else _MIN, x, axis, keepdims)
+    made = reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
     if initial is None:
         return made
     return PUBLIC["maximum" if name == "max" else "minimum"](made, initial)
@@ -130,65 +167,7 @@ def ptp(x, axis=None, out=None, keepdims=False):
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
-# --- products ---------------------------------------------------------------------------------
-
-
-def product_of_others(np, x, axes):
-    """For each element the product of the others along axes, which are the last."""
-    if x.size == 0:
-        return x
-    flat = np.reshape(x, (*x.shape[: x.ndim - len(axes)], -1))
-    before, after = product_before(np, flat), product_before(np, flat[..., ::-1])[..., ::-1]
-    return np.reshape(before * after, x.shape)
-
-
-def product_before(np, x):
-    """Products of the elements before each, along the last axis."""
-    first = np.ones((*x.shape[:-1], 1), x.dtype)
-    if x.shape[-1] < 2:
-        return first
-    return np.concatenate([first, np.cumprod(x[..., :-1], -1)], -1)
-
-
-def prod_vjp(np, g, out, x, axes):
-    if np.may_hold_zeros(x):
-        return (np.times(g, product_of_others(np, x, axes)),)
-    return (g * out / x,)
-
-
-def prod_jvp(np, t, _out, x, axes):
-    return np.sum(np.times(t[0], product_of_others(np, x, axes)), axis=axes, keepdims=True)
-
-
-_PROD = structural(
-    "prod",
-    axis_adjoints.prod_adjoint,
-    value=lambda x, axes: np.prod(x, axis=axes, keepdims=True),
-    vjp=prod_vjp,
-    jvp=prod_jvp,
-    value_kernel=axis_values.prod_forward,
-    layout="reduction",
-    helpers=axis_adjoints.REDUCTION_HELPERS,
-    example="np.prod(x)",
-    examples=("np.prod(x, 0)", "np.prod(x.T, 0, keepdims=True)"),
-    doc="product along axes, right with zeros",
-)
-
-
-@function("prod", method="prod")
-def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where=True):
-    """prod(x, axis, dtype, keepdims): product of all elements or along axes.
-
-    A slope is the product of the other elements: right also where elements are zero.
-    """
-    x = operand("prod", x, dtype, out)
-    if not differentiates(x):
-        options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
-        return plain(np.prod, x, where=fixed(where, "where="), **options)
-    if where is not True:
-        x = masked(where, x, 1.0)
-    made = _reduce(_PROD, x, axis, keepdims)
-    return made if initial == 1 else made * initial
+# --- order ----------------------------------------------------------------------------------------
 
 
 def _index_of(name: str, what: str):

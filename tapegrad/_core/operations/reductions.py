@@ -14,7 +14,8 @@ from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor
-from ..tensor.values import differentiates, is_tensor, scalar_of, shape_of
+from ..tensor.values import current, differentiates, is_tensor, scalar_of, shape_of
+from .shapes import numpy_call
 
 
 def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
@@ -102,6 +103,17 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     x = rt.view(x, x._array.transpose(ordered))
     axes = tuple(sorted(ordered.index(axis) for axis in axes))
     return rt.view(rt.row(op, out.transpose(order), *grouped(x, axes)), out)
+
+
+def reduced_by(op, x, axis, keepdims):
+    """A reduction of NumPy's, recorded as one row."""
+    if type(x) is rt.Scalar:
+        axes_of(op.name, axis, 0)
+        return x
+    x = current(x)
+    axes = axes_of(op.name, axis, x._array.ndim)
+    value = numpy_call(op.name, op.value, x._array, axes=axes)
+    return reduced(ARRAY + op.code, np.asarray(value), x, axes, keepdims)
 
 
 def sum_vjp(np, g, _out, _x):

@@ -9,8 +9,7 @@ from tapegrad._core.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import count_of
 
-from .axis_groups import group_in, read_group, write_group
-from .axis_values import of_reduction, of_same_shape
+from .axis_groups import group_in, of_reduction, of_same_shape, read_group, write_group
 from .table import STEERING, structural
 
 

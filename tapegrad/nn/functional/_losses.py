@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from ..._core.operations import exponentials
+from ..._core.operations import PUBLIC
 from ..._core.tensor.copies import unlisted
 from ..._core.tensor.trace import fixed, steered
 from ..._core.tensor.values import array_of, is_recorded
@@ -77,7 +77,7 @@ def cross_entropy(
             f"tapegrad.cross_entropy: label_smoothing is {label_smoothing}; it must be from 0 to 1"
         )
     axis = _class_axis("cross_entropy", input)
-    logs, classes = exponentials.log_softmax(input, axis), np.shape(input)[axis]
+    logs, classes = PUBLIC["log_softmax"](input, axis), np.shape(input)[axis]
     share = label_smoothing / classes
     if array_of(target).dtype.kind == "f" and np.shape(target) == np.shape(input):
         if label_smoothing:

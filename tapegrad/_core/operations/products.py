@@ -1,0 +1,113 @@
+"""Products along axes: `prod`, and what others need of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen.intrinsics import f64s, free, load_i64, malloc
+from ..codegen.layout import ARRAY_DATA
+from ..codegen.strided_sums import lines_of
+from ..ops.axis_groups import (
+    REDUCTION_HELPERS,
+    add_slopes,
+    group_in,
+    groups_of,
+    of_reduction,
+    read_group,
+)
+from ..ops.table import structural
+from ..tensor.registry import function
+from ..tensor.trace import fixed
+from ..tensor.values import differentiates
+from .reductions import masked, operand, plain, reduced_by
+
+
+def product_of_others(np, x, axes):
+    """For each element the product of the others along axes, which are the last."""
+    if x.size == 0:
+        return x
+    flat = np.reshape(x, (*x.shape[: x.ndim - len(axes)], -1))
+    before, after = product_before(np, flat), product_before(np, flat[..., ::-1])[..., ::-1]
+    return np.reshape(before * after, x.shape)
+
+
+def product_before(np, x):
+    """Products of the elements before each, along the last axis."""
+    first = np.ones((*x.shape[:-1], 1), x.dtype)
+    if x.shape[-1] < 2:
+        return first
+    return np.concatenate([first, np.cumprod(x[..., :-1], -1)], -1)
+
+
+def prod_vjp(np, g, out, x, axes):
+    if np.may_hold_zeros(x):
+        return (np.times(g, product_of_others(np, x, axes)),)
+    return (g * out / x,)
+
+
+def prod_jvp(np, t, _out, x, axes):
+    return np.sum(np.times(t[0], product_of_others(np, x, axes)), axis=axes, keepdims=True)
+
+
+def prod_adjoint(frame, id, refs, task):
+    """References: the operand, lines of a group, the output. A slope is the product of the rest."""
+    array, lines, n, found, wide = groups_of(frame, refs)
+    if n == 0:
+        return
+    block = malloc(n * 16)
+    x, slope = f64s(block), f64s(block + n * 8)
+    for group in range(lines_of(array) // lines):
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, wide)
+        before = 1.0
+        for i in range(n):
+            slope[i] = before
+            before *= x[i]
+        after = 1.0
+        for i in range(n - 1, -1, -1):
+            slope[i] *= after
+            after *= x[i]
+        add_slopes(frame, id, refs, group, lines, found, block + n * 8)
+    free(block)
+
+
+def prod_forward(frame, id, refs, task):
+    array, lines, n, groups, out = of_reduction(refs)
+    block = malloc(n * 8)
+    for group in range(groups):
+        x = f64s(group_in(array, group, lines, block))
+        product = 1.0
+        for i in range(n):
+            product *= x[i]
+        out[group] = product
+    free(block)
+
+
+_PROD = structural(
+    "prod",
+    prod_adjoint,
+    value=lambda x, axes: np.prod(x, axis=axes, keepdims=True),
+    vjp=prod_vjp,
+    jvp=prod_jvp,
+    value_kernel=prod_forward,
+    layout="reduction",
+    helpers=REDUCTION_HELPERS,
+    example="np.prod(x)",
+    examples=("np.prod(x, 0)", "np.prod(x.T, 0, keepdims=True)"),
+    doc="product along axes, right with zeros",
+)
+
+
+@function("prod", method="prod")
+def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where=True):
+    """prod(x, axis, dtype, keepdims): product of all elements or along axes.
+
+    A slope is the product of the other elements: right also where elements are zero.
+    """
+    x = operand("prod", x, dtype, out)
+    if not differentiates(x):
+        options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
+        return plain(np.prod, x, where=fixed(where, "where="), **options)
+    if where is not True:
+        x = masked(where, x, 1.0)
+    made = reduced_by(_PROD, x, axis, keepdims)
+    return made if initial == 1 else made * initial
