@@ -88,9 +88,10 @@ def test_gradient_of_a_forward_derivative(f):
     np.testing.assert_allclose(found, tg.hessian(f)(X) @ v, rtol=1e-11, atol=1e-12)
 
 
-def test_third_derivative():
-    third = tg.jacobian(tg.hessian(views))(X)
-    hessian = tg.hessian(views)
+@pytest.mark.parametrize("f", [views, written_input])
+def test_third_derivative(f):
+    third = tg.jacobian(tg.hessian(f))(X)
+    hessian = tg.hessian(f)
     wanted = [(hessian(X + H * e) - hessian(X - H * e)) / (2 * H) for e in np.eye(4)]
     np.testing.assert_allclose(np.moveaxis(third, -1, 0), wanted, rtol=1e-6, atol=1e-6)
 
@@ -124,6 +125,41 @@ def test_the_last_derivative_of_a_tensor_around():
     plain = tg.grad(lambda x: f(x.copy()) / (t[0] * t[1]))(X).detach().numpy()
     np.testing.assert_allclose(gradient.detach().numpy(), 6.0 * plain)
     np.testing.assert_allclose(t.grad.numpy(), np.sum(plain) * np.array([3.0, 2.0]))
+
+
+def both_written(x, y):
+    x[1:] *= y[:-1]
+    y[::2] = np.sin(x[::2]) * y[1]
+    x[0] += y[0] * y[-1]
+    return np.sum(x**2 * y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda f, *d: tg.jacobian(tg.grad(f, (0, 1)), (0, 1))(*d),
+        lambda f, *d: tg.jvp(tg.grad(f, (0, 1)), d, d[::-1])[1],
+        lambda f, *d: tg.grad(lambda *e: tg.jvp(f, e, d[::-1])[1], (0, 1))(*d),
+        lambda f, *d: tg.grad(lambda *e: np.sum(tg.grad(f, (0, 1))(*e)[1]) + f(*e), (0, 1))(*d),
+        lambda f, *d: tg.vjp(tg.grad(f, (0, 1)), *d)[1](d),
+    ],
+)
+def test_written_inputs_are_as_written_copies(second, dtype):
+    x, y = X.astype(dtype), (X + 2.0).astype(dtype)
+    found = second(both_written, x, y)
+    wanted = second(lambda x, y: both_written(x.copy(), y.copy()), x, y)
+    for one, other in zip(np.ravel(found), np.ravel(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == np.float32 else 1e-11)
+
+
+def test_a_written_input_that_is_differentiated_with_respect_to_twice():
+    """The gradient is one of the input as it was; another derivative would not find the input."""
+    x = tg.tensor(X)
+    with pytest.raises(NotImplementedError, match="to an input of the function is not supported"):
+        tg.autograd.functional.hvp(written_input, x, x)
+    found = tg.autograd.functional.hessian(written_input, x)
+    np.testing.assert_allclose(found.numpy(), tg.hessian(written_input)(X), rtol=1e-12)
 
 
 def test_compiled_second_derivatives_of_a_written_input():

@@ -197,7 +197,8 @@ def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):
-        outputs = without_writes(outputs, stops)  # rows that the walk has to know of
+        outputs, inputs = without_writes(outputs, inputs, True)  # rows that the walk has to know of
+        stops = [tensor._id for tensor in inputs]
         return _walked(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:
         return _walked(Carried(stops, carrying), outputs, inputs, seeds)

@@ -25,29 +25,45 @@ from .past_values import Rewound
 from .tape_walk import placed
 
 
-def without_writes(outputs, stops) -> list:
-    """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
-    walk = Unwritten(stops)
+def without_writes(outputs, inputs, only: bool) -> tuple[list, list]:
+    """Recorded tensors of the same values as `outputs`, computed from `inputs` without writes.
+
+    The second result is what stands for the inputs: one that was written is made again, as it was
+    before. Nobody may differentiate with respect to the first one again, it would be zero; unless
+    this is the `only` time, such an input is refused.
+    """
+    walk = Unwritten([tensor._id for tensor in inputs], only)
     numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
     if not any(walk.reader.writes(number) for number in numbers):
-        return list(outputs)
+        return list(outputs), list(inputs)
     for number in numbers:
         walk.take(number)
-    return [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
+    outputs = [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
+    return outputs, [walk.input(tensor) for tensor in inputs]
 
 
 class Unwritten(Rewound):
     """Rows, oldest to newest, with what stands for them."""
 
-    def __init__(self, stops):
+    def __init__(self, stops, only: bool):
         super().__init__(stops)
+        self.only = only
         self.made: dict = {}  # row → its scalar, or its array as it is at the time of the walk
+        self.inputs: dict = {}  # inputs that were written, as they were before
 
     def operand(self, source: int, what):
         """What stands for an operand that `read` has found."""
         if source not in self.made:
             return self.tensor(source, what)
-        made = self.made[source]
+        return self._seen(self.made[source], source, what)
+
+    def input(self, tensor):
+        """What stands for an input."""
+        if tensor._id not in self.inputs:
+            return tensor
+        return self._seen(self.inputs[tensor._id], tensor._id, tensor._array)
+
+    def _seen(self, made, source: int, what):
         if what is None:
             return made
         view = placed(made._array, self.base(source), what)
@@ -63,13 +79,16 @@ class Unwritten(Rewound):
         if self.reader.writes(number):
             self._check(number)
         if number in self.stops:
+            if self.reader.writes(number):
+                self.made[number] = self.inputs[number] = self._input_again(number)
             return
         if self.reader.writes(number) or any(k in self.made for k in self.reader.operands(number)):
             self.made[number] = self._again(number)
 
     def _check(self, number: int) -> None:
         """Refuse a written buffer that cannot be made once more."""
-        if number in self.stops or name_of_row(self.reader, number) == "input":
+        is_input = number in self.stops or name_of_row(self.reader, number) == "input"
+        if is_input and not (self.only and number in self.stops):
             raise NotImplementedError(
                 "tapegrad: a derivative of a derivative through an in-place write to an input of "
                 "the function is not supported; write to a copy() of it"
@@ -79,6 +98,12 @@ class Unwritten(Rewound):
                 "tapegrad: a derivative of a derivative through an in-place write to an array that "
                 "is not in C order is not supported; write to a copy() of it"
             )
+
+    def _input_again(self, number: int):
+        """An input once more, as it was before all writes."""
+        if name_of_row(self.reader, number) == "input":
+            return rt.row(layout.LEAF, np.array(self.then(number, self.base(number))))
+        return self._again(number)
 
     def _again(self, number: int):
         """The row once more, on what stands for its operands."""

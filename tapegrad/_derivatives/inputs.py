@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.codegen.layout import LEAF
-from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
-from .._core.tensor.copies import copy_tensor, unlisted
+from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import FLOATS, is_recorded, value_of
 
@@ -43,14 +42,9 @@ class InputTensors:
 
 
 class Inputs(InputTensors):
-    """Arguments of a function made inputs of the tape, with their derivatives afterwards.
+    """Arguments of a function made inputs of the tape, with their derivatives afterwards."""
 
-    With `copied`, functions get copies of arrays where derivatives may be recorded: a write to the
-    input itself could not be made once more (see `functionalization`).
-    """
-
-    def __init__(self, name: str, args, argnums, copied: bool = True):
-        self._copied = copied
+    def __init__(self, name: str, args, argnums):
         self.single = isinstance(argnums, (int, np.integer))
         self._order: list[int] | None = None  # of results, where an argument is named twice
         named = self._named(name, len(args), argnums)
@@ -97,14 +91,7 @@ class Inputs(InputTensors):
             tensor = array_input(name, place, buffer_pool.copy_in_order(array))
         self.tensors.append(tensor)
         rt.note_input(tensor._id)
-        return self._given(tensor)
-
-    def _given(self, tensor):
-        """What the function gets for an input."""
-        around = self.nested or rt.is_nested() or store.leaves
-        if type(tensor) is rt.Scalar or not (around and self._copied):
-            return tensor
-        return copy_tensor(tensor, "K")
+        return tensor
 
     def gradients(self, sweep: Sweep):
         """Derivatives for the one seed, in the structure of the arguments."""

@@ -126,30 +126,33 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
     return PUBLIC["reshape"](deposit(adjoints, picked, base.size), base.shape)
 
 
-def recorded_adjoints(outputs, seeds, inputs) -> list:
-    """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them."""
-    found = adjoints_if_reached(outputs, seeds, inputs)
+def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
+    """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them.
+
+    `only` as in `functionalization.without_writes`.
+    """
+    found = adjoints_if_reached(outputs, seeds, inputs, only)
     return [
         PUBLIC["zeros_like"](tensor) if adjoint is None else adjoint
         for tensor, adjoint in zip(inputs, found, strict=True)
     ]
 
 
-def adjoints_if_reached(outputs, seeds, inputs) -> list:
+def adjoints_if_reached(outputs, seeds, inputs, only: bool = False) -> list:
     """Adjoints of `inputs` as recorded tensors, None where the outputs do not depend on them.
 
     What lies behind an input does not get what passes through it.
     """
-    return settled(lambda: _reached_adjoints(outputs, seeds, inputs))
+    return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only))
 
 
-def _reached_adjoints(outputs, seeds, inputs) -> list:
+def _reached_adjoints(outputs, seeds, inputs, only: bool) -> list:
     stops = [tensor._id for tensor in inputs]
     with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
             return _adjoints(writing, outputs, seeds, inputs)
-    outputs = without_writes(outputs, stops)
-    with _writing(outputs, stops) as writing:
+    outputs, inputs = without_writes(outputs, inputs, only)
+    with _writing(outputs, [tensor._id for tensor in inputs]) as writing:
         return _adjoints(writing, outputs, seeds, inputs)
 
 

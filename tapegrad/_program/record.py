@@ -29,7 +29,7 @@ def record(f, *args, **kwargs) -> Tape:
         4  add          %2 %3                            18  output
     """
     with rt.recording():
-        inputs = Inputs("record", args, tuple(range(len(args))), copied=False)
+        inputs = Inputs("record", args, tuple(range(len(args))))
         out = f(*inputs.args, **kwargs)
         outputs = [value for _, value in tree_leaves(out) if is_recorded(value)]
         if not outputs:

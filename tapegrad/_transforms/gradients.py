@@ -43,7 +43,7 @@ def value_and_grad(f, argnums=0, has_aux=False):
             out, aux = with_aux("grad", out, inputs) if has_aux else (out, None)
             value = scalar_output("grad", out)
             if must_record([out], inputs):
-                found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
+                found = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors, only=True)
                 value, gradients = out, inputs.build(iter(found))
             else:
                 gradients = first_order(out, value, inputs)
@@ -185,7 +185,8 @@ def pulled(outs, inputs, seeds, nested) -> list:
         if is_recorded(out) and seed is not None
     ]
     if nested:
-        return recorded_adjoints([o for o, _ in pairs], [s for _, s in pairs], inputs.tensors)
+        outs, seeds = [out for out, _ in pairs], [seed for _, seed in pairs]
+        return recorded_adjoints(outs, seeds, inputs.tensors, only=True)
     with Sweep(retain=True) as sweep:
         inputs.prepare(sweep)
         for out, seed in pairs:

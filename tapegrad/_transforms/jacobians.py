@@ -99,7 +99,7 @@ def rows_of(out, inputs, recorded: bool) -> list:
 
 
 def _recorded_rows(out, inputs) -> list:
-    rows = [recorded_adjoints([out], [seed], inputs.tensors) for seed in _units(out)]
+    rows = [recorded_adjoints([out], [seed], inputs.tensors, only=True) for seed in _units(out)]
     return [PUBLIC["stack"](list(column)) for column in zip(*rows, strict=True)]
 
 

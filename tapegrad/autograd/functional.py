@@ -102,8 +102,8 @@ class _Call:
                 "strict=True does not allow",
             )
 
-    def scalar_gradient(self):
-        """The gradient of the only result, recorded."""
+    def scalar_gradient(self, only: bool):
+        """The gradient of the only result, recorded; `only` as in `recorded_adjoints`."""
         if self.outputs_many or np.size(value_of(self.outs[0])) != 1:
             shapes = [shape_of(out) for out in self.outs]
             raise self.error(
@@ -114,7 +114,7 @@ class _Call:
         (out,) = self.outs
         seeds = [np.ones(shape_of(out))]
         outs = [out] if is_recorded(out) else []
-        return recorded_adjoints(outs, seeds[: len(outs)], self.inputs.tensors)
+        return recorded_adjoints(outs, seeds[: len(outs)], self.inputs.tensors, only)
 
     def result(self, value):
         """A result as PyTorch gives it: a tensor, detached unless a graph is wanted."""
@@ -246,7 +246,7 @@ def hessian(
 
     def gradient(*tensors):
         call = _Call("hessian", func, tensors if many else tensors[0], True, strict)
-        return call.results(call.scalar_gradient(), many)
+        return call.results(call.scalar_gradient(only=True), many)
 
     many = isinstance(inputs, tuple)
     with rt.recording():
@@ -285,7 +285,7 @@ def _product(name, func, inputs, v, create_graph, strict):
         call = _Call(name, func, inputs, create_graph, strict)
         call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
-        gradient = call.scalar_gradient()
+        gradient = call.scalar_gradient(only=False)
         call.check_dependence(gradient, "the gradient by input")
         found = pulled(gradient, call.inputs, v, create_graph)
         if create_graph:
