@@ -14,6 +14,7 @@ from .values import (
     FLOATS,
     array_of,
     current,
+    is_number,
     is_recorded,
     is_tensor,
     plain_array,
@@ -180,10 +181,15 @@ def pack(*scalars, shape=()):
 
 
 def view_like(tensor, array: np.ndarray):
-    """A tensor on `array`, which is a view of the value of `tensor`."""
+    """A tensor on `array`, which is a view of the value of `tensor`.
+
+    Of a number, which has no views in NumPy, it is a copy that can be written.
+    """
     if type(tensor) is rt.Scalar and tensor._id >= 0:
         raise AssertionError("a view of a recorded number, which has no buffer")
     made = rt.view(current(tensor), array)
+    if array.ndim and array.size == 1 and tensor._array.ndim == 0 and is_number(tensor):
+        return copy_tensor(made)
     if made._id < 0:
         share(tensor, made)
     return made
@@ -202,6 +208,13 @@ def copy_tensor(tensor, order="C"):
         return pack(tensor)
     out = tensor._array.copy(order=order)
     return link(out, [(tensor, out)])
+
+
+def copied_number(tensor):
+    """An element as a number: what is written to its array afterwards does not change it."""
+    made = copy_tensor(tensor)
+    made._array.flags.writeable = False
+    return made
 
 
 def holds_tensor(sequence) -> bool:

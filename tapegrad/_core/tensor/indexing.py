@@ -14,7 +14,7 @@ from ..tape.memory_order import covering, dense, memory_axes
 from . import runtime as rt
 from .aliases import before_write, is_relied_on, renew
 from .apply import apply
-from .copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from .copies import copied_number, copy_tensor, in_dtype, pack, unlisted, view_like
 from .gathering import GATHER
 from .memory_layouts import transposed
 from .trace import named, steered
@@ -160,7 +160,8 @@ def _element(tensor, key, value):
     view = tensor._array[_with_rest(key)]
     view.flags.writeable = False
     made = view_like(tensor, view)
-    return scalar_of(made) if rt.is_recording() else made
+    made = scalar_of(made) if rt.is_recording() else made
+    return copied_number(made) if type(made) is rt.Array else made
 
 
 def set_item(tensor, key, value) -> None:

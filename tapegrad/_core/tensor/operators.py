@@ -6,13 +6,13 @@ import operator
 
 import numpy as np
 
-from ..tape import native_types, store
+from ..tape import native_types
 from . import runtime as rt
 from .apply import apply
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
 from .trace import steering_tensor
-from .values import Storage, check_casting, dtype_of, meta_of
+from .values import check_casting, dtype_of, is_number
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -138,22 +138,10 @@ for _name, _method in METHODS.items():
 # --- in place ---------------------------------------------------------------------------------
 
 
-def _is_number(tensor) -> bool:
-    """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
-
-    It does for elements that were read and for results, not for what was made to be written.
-    """
-    array = tensor._array
-    if array.ndim or not array.flags.writeable:
-        return not array.ndim
-    made = tensor._id < 0 or type(meta_of(tensor)) is Storage or tensor._id in store.leaves
-    return array.flags.owndata and not made
-
-
 def _in_place(name, function):
     def method(self, other):
         changed = function(self, other)
-        if changed is NotImplemented or _is_number(self):
+        if changed is NotImplemented or is_number(self):
             return changed
         if type(changed) is not rt.Array or not native_types.write_whole()(WRITE, self, changed):
             if function is not operator.floordiv:  # of whole numbers in any dtype

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import layout
-from ..tape import native_types
+from ..tape import native_types, store
 from . import runtime as rt
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -185,6 +185,18 @@ def scalar_of(operand):
         if operand._array.dtype == np.float64:
             return rt.load(operand)
     return operand
+
+
+def is_number(tensor) -> bool:
+    """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
+
+    It does for elements that were read and for results, not for what was made to be written.
+    """
+    array = tensor._array
+    if array.ndim or not array.flags.writeable:
+        return not array.ndim
+    made = tensor._id < 0 or type(meta_of(tensor)) is Storage or tensor._id in store.leaves
+    return array.flags.owndata and not made
 
 
 def shape_of(operand) -> tuple[int, ...]:
