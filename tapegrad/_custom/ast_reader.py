@@ -15,7 +15,7 @@ import inspect
 import numpy as np
 
 from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
-from .symbolic import Lines, Number, Test
+from .._core.ops.symbolic import Lines, Number, Test
 
 _MOST_LINES = 20_000
 
