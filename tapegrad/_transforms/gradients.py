@@ -12,11 +12,12 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import is_recorded, is_tensor, records, value_of
+from .._core.tensor.values import array_of, is_recorded, is_tensor, records, value_of
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
+from .._derivatives.second_order import product_with_hessian
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -154,19 +155,25 @@ def vjp(f, *primals, has_aux=False):
     value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
-        adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
-        if len(adjoints) != len(outs):
-            raise ValueError(
-                f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
-            )
-        for one, seed in zip(outs, adjoints, strict=True):
-            shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
-            if given != shape:
-                raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+        adjoints = adjoints_like(outs, adjoint)
         recorded = nested or records(*adjoints)
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return (value, back, aux) if has_aux else (value, back)
+
+
+def adjoints_like(outs, adjoint) -> list:
+    """The leaves of an adjoint, one for each result."""
+    adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
+    if len(adjoints) != len(outs):
+        raise ValueError(
+            f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
+        )
+    for one, seed in zip(outs, adjoints, strict=True):
+        shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
+        if given != shape:
+            raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+    return adjoints
 
 
 def copied(result):
@@ -279,8 +286,31 @@ def hvp(f, has_aux=False):
 
     @functools.wraps(f)
     def evaluate(x, v, *others):
-        _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
-        product = back(v)[0]
+        leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
+        if rt.trace() is not None or records(*leaves):
+            _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
+            product = back(v)[0]
+        else:
+            product, *aux = _product(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
     return evaluate
+
+
+def _product(f, x, v, others, has_aux) -> tuple:
+    """The Hessian of `f` at x times v, neither of which is recorded, and what else `f` returns."""
+    with rt.recording():
+        inputs = Inputs("vjp", (x,), 0)
+        out = f(*inputs.args, *others)
+        out, *aux = with_aux("grad", out, inputs) if has_aux else (out,)
+        value, v = scalar_output("grad", out), adjoints_like(inputs.tensors, v)
+        nested = must_record([out], inputs)
+        found = None
+        if is_recorded(out) and not nested:
+            dtyped = zip(v, inputs.tensors, strict=True)
+            seeds = [np.asarray(value_of(one), array_of(tensor).dtype) for one, tensor in dtyped]
+            found = product_with_hessian(out, inputs, seeds)
+        if found is None:
+            gradient = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
+            found = pulled(gradient, inputs, v, nested)
+        return inputs.build(iter(found)), *aux

@@ -164,13 +164,17 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_EXCHANGE,
     FRAME_EARLIER_WRITES,  # of the chunks before the newest; −1 if they have not been counted
     FRAME_CHOICES,
-) = range(0, 8 * 42, 8)
+    FRAME_TANGENTS,  # the frame of the tangents that a sweep of second order reads
+    FRAME_TANGENT_KERNELS64,
+    FRAME_TANGENT_KERNELS32,
+    FRAME_CARRY,  # what carries the tangents of an element-wise row, its address
+) = range(0, 8 * 46, 8)
 FRAME_BYTES = 8 * 48
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
 REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE, WANT_STRIDED, MET_UNKNOWN = range(6, 12)
-WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
+WANT_RULE, LOADS_FULL, FAILED, WANT_CARRY = range(16, 20)
 
 #: Rows of what a write has written: passed on by a sweep that is over; never recorded.
 PASSED, UNKNOWN = -2, -3

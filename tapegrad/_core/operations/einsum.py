@@ -148,6 +148,7 @@ CONTRACT = (
         vjp=contract_vjp,
         jvp=contract_jvp,
         value_kernel=kernels.contract_forward,
+        bilinear=True,
         layout="contraction",
         helpers=kernels.CONTRACT_HELPERS,
         example="np.dot(x, x)",

@@ -1,27 +1,30 @@
 """Forward mode in compiled code: tangents of scalar rows and cells, oldest to newest.
 
 The tables of adjoints hold tangents here: the cell of a scalar row its tangents, one per direction;
-the mirror of a buffer those of its elements. Rows of arrays are left to Python, which has their
-rules.
+the mirror of a buffer those of its elements. Element-wise rows of arrays are a function of their
+own, called by its address. Other rows of arrays are left to Python, which has their rules, and so
+are all of them where something was written in place: it finds what rows have read.
 """
 
 from . import scalar_rows
 
+#: What carries tangents through an element-wise row.
+CARRY_SOURCE = """
+from tapegrad._core.sweep.elementwise_tangents import carry_elementwise
+
+
+def carry_row(frame, id):
+    return carry_elementwise(frame, id)
+"""
+
 _TEXT = '''
+from numba import types
 from tapegrad._core.sweep.marking import buffer_written, mark_below, references
 from tapegrad._core.sweep.dependence_sweep import next_marked
+from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
+from tapegrad._core.sweep.elementwise_tangents import tangent_of
 
-
-@helper
-def tangent_of(frame, id):
-    """Address of the tangents of a row, or its mirror's cell; 0 if it has none."""
-    if id < 0:
-        return 0
-    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
-    if cells == 0:
-        return 0
-    at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
-    return 0 if load_i64(at, 0) == UNTOUCHED else at
+carry_call = call_address(types.int64(types.int64, types.int64))
 
 
 @helper
@@ -86,6 +89,13 @@ def meets_tangent(frame, chunk, row, used_up):
 
 
 @helper
+def carry_pointwise(frame, id):
+    """Carry tangents through an element-wise row, whose operands nothing has written to since."""
+    carry = load_i64(frame, FRAME_CARRY)
+    return carry_call(carry, frame, id) if carry != 0 else WANT_CARRY
+
+
+@helper
 def second_of(row, op):
     """The second operand of a scalar operation, -1 if it is a constant or there is none."""
     return load_i32(row, 8) if op & 3 == ROW_ROW else -1
@@ -98,7 +108,10 @@ def carry_row(frame, id, chunk, row):
     op = abs(word)
     i, j = load_i32(row, 4), -1
     if op > ARRAY:
-        return meets_tangent(frame, chunk, row, word < 0)
+        status = meets_tangent(frame, chunk, row, word < 0)
+        if status == WANT_RULE and load_i64(frame, FRAME_WRITES) == 0 and is_pointwise(frame, op):
+            return carry_pointwise(frame, id)
+        return status
     if op >= 4 * FIRST_CODE:
         j = second_of(row, op)
     elif op == STORE:
@@ -158,6 +171,21 @@ def mark_written_for(chunk, base, marks, used):
                 store_u8(marks, base + position, 1)
 
 
+def has_writes(frame):
+    """Whether a marked row writes in place."""
+    marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk, base = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), slot << ROWS_BITS
+        if load_i64(chunk, WRITES) != 0:
+            for position in range(load_i64(chunk, USED_ROWS)):
+                row = chunk + HEADER_BYTES + position * ROW_BYTES
+                if load_u8(marks, base + position) != 0:
+                    if buffer_written(chunk, row, abs(load_i32(row, 0)), used) >= 0:
+                        return 1
+    return 0
+
+
 def mark_needed(frame):
     """Mark what the marked rows need, and the writes of their buffers; returns the oldest chunk."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
@@ -184,4 +212,4 @@ def source() -> str:
 
 
 #: Called with the interpreter lock held: writes of other threads may not come in between.
-EXPORTS = {"carry": 1, "mark_needed": 1}
+EXPORTS = {"carry": 1, "mark_needed": 1, "has_writes": 1}

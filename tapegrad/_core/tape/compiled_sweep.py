@@ -1,5 +1,7 @@
 """The compiled sweep: its parts and kernels, compiled when wanted; one table of them a process."""
 
+from __future__ import annotations
+
 import copy
 import ctypes
 from collections.abc import Callable
@@ -85,7 +87,16 @@ class _Compiled:
             return
         masks = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * layout.MASKS + masks] = kernels.compile_adjoint(op, masks, width)
+        kernel = self.compile_kernel(op, masks, width)
+        self.kernels[width][code * layout.MASKS + masks] = kernel
+
+    def compile_kernel(self, op, masks: int, width: int) -> int:
+        """The address of the kernel of an element-wise operation."""
+        return kernels.compile_adjoint(op, masks, width)
+
+    def timed(self) -> _Compiled:
+        """The same functions and kernels, with a sweep that notes what each row costs."""
+        return compiled_timed()
 
 
 @once

@@ -8,15 +8,43 @@ from typing import Any
 import numpy as np
 
 from ..codegen import layout
-from ..codegen.factory import functions, once
+from ..codegen.factory import compile_source, functions, once
+from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import forward
+from ..sweep.second_order_kernels import compile_tangent
+from .compiled_sweep import compiled
 from .row_marks import Marks
 from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
 
 
+class _Compiled:
+    """The walk's functions, and the tables of kernels that it fills as wanted."""
+
+    def __init__(self):
+        self.functions = functions(forward.source(), forward.EXPORTS, keep_lock=True)
+        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
+        self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
+
+    def want(self, status: int, frame: np.ndarray) -> None:
+        """Compile what a walk has asked for."""
+        if status == layout.WANT_CARRY:
+            found = compile_source(forward.CARRY_SOURCE, {"carry_row": "int64(int64, int64)"})
+            frame[layout.FRAME_CARRY // 8] = found["carry_row"]
+        elif status == layout.WANT_STRIDED:
+            compiled().want(status, frame)
+        else:
+            code, masks = [int(frame[w // 8]) for w in (layout.FRAME_WANTED, layout.FRAME_WANTED_MASK)]
+            width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
+            kernel = compile_tangent(BY_CODE[code], masks, width)
+            self.kernels[width][code * layout.MASKS + masks] = kernel
+
+
 @once
-def _compiled() -> dict:
-    return functions(forward.source(), forward.EXPORTS, keep_lock=True)
+def _compiled() -> _Compiled:
+    return _Compiled()
+
+
+_ASKING = (layout.WANT_CARRY, layout.WANT_STRIDED, layout.WANT_KERNEL)
 
 
 class Carrying:
@@ -26,9 +54,16 @@ class Carrying:
     """
 
     def __init__(self, directions: int):
-        self.code: Any = _compiled()
+        self.compiled = _compiled()
+        self.code: Any = self.compiled.functions
         self.directions = directions
-        self.work, _ = work_for(self, directions, True)
+        self.work, writes = work_for(self, directions, True)
+        self.writes = writes > 0
+        kernels = self.compiled.kernels
+        self.work.set(
+            FRAME_TANGENT_KERNELS64=kernels[8].ctypes.data,
+            FRAME_TANGENT_KERNELS32=kernels[4].ctypes.data,
+        )
         self.reader = begin_reading()
 
     def __enter__(self):
@@ -50,16 +85,30 @@ class Carrying:
         """The tangent of `array`, which lies in the buffer of a row, to be read or written."""
         return self.work.mirror(number, array, self.directions)
 
-    def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
-        """Walk; `rule(row)` sets the tangent of a row that is not one of scalars alone."""
+    def _needed(self, outputs) -> tuple[Marks, int]:
+        """Marks of what `outputs` need, and the oldest chunk of it."""
         marks = Marks(len(self.work.table))
         marks.mark(list(outputs))
-        frame = self.work.frame
         self.work.set(FRAME_MARKS=marks.address)
-        oldest = self.code["mark_needed"](self.work.address)
+        return marks, self.code["mark_needed"](self.work.address)
+
+    def meets_writes(self, outputs) -> bool:
+        """Whether in-place writes are among what `outputs` need."""
+        if not self.writes:
+            return False
+        marks, _ = self._needed(outputs)
+        return self.code["has_writes"](self.work.address) != 0
+
+    def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
+        """Walk; `rule(row)` sets the tangent of a row that compiled code leaves."""
+        marks, oldest = self._needed(outputs)
+        frame = self.work.frame
         marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
         self.work.set(FRAME_AT_ORDER=oldest, FRAME_AT_POSITION=0)
         while (status := self.code["carry"](self.work.address)) != layout.DONE:
+            if status in _ASKING:
+                self.compiled.want(status, frame)
+                continue
             if status == layout.MET_UNKNOWN:
                 raise UnknownError
             if status != layout.WANT_RULE:
