@@ -72,24 +72,29 @@ def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
             for one, seed in zip(inputs.tensors, v, strict=True):
                 tangents.start(one._id, seed[None])
             tangents.run([out._id])
-            found = _swept(out, inputs, tangents)
+            return _swept(out, inputs, tangents)
     except RuntimeError:  # the other way words what is wrong
         return None
-    finite = all(np.isfinite(one).all() for one in found)
-    return found if finite else None
 
 
-def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list:
-    with SecondOrderSweep(tangents.carrying) as sweep:
+def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list | None:
+    carrying, value = tangents.carrying, array_of(out)
+    seeds = np.zeros((2, *value.shape), value.dtype)
+    seeds[0] = 1.0
+    with SecondOrderSweep(carrying, retain=carrying.met_used) as sweep:
         inputs.prepare(sweep)
-        value = array_of(out)
-        seeds = np.zeros((2, *value.shape), value.dtype)
-        seeds[0] = 1.0
         sweep.plant(out, seeds)
         stops = {k: functools.partial(_add_curved, sweep, tangents, k) for k in tangents.curved}
-        with np.errstate(all="ignore"):
-            sweep.run(stops)
-        return inputs.second(sweep)
+        is_right = False
+        try:
+            with np.errstate(all="ignore"):
+                sweep.run(stops)
+            found = inputs.second(sweep)
+            is_right = all(np.isfinite(one).all() for one in found)
+        finally:
+            if not is_right:
+                carrying.give_again()
+        return found if is_right else None
 
 
 def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> None:

@@ -168,7 +168,8 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_TANGENT_KERNELS64,
     FRAME_TANGENT_KERNELS32,
     FRAME_CARRY,  # what carries the tangents of an element-wise row, its address
-) = range(0, 8 * 46, 8)
+    FRAME_MET_USED,  # whether a walk forwards has come past a used-up row
+) = range(0, 8 * 47, 8)
 FRAME_BYTES = 8 * 48
 
 # why a sweep came back
@@ -185,9 +186,9 @@ REVERSE, REDO, UNDO = 0, 1, 2
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
 #: Mirrors that a sweep has given back and the next may use: how many, of what least and greatest
-#: size in bytes each, as (address, bytes) pairs.
-POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
-POOL_BYTES = POOL * 16
+#: size in bytes each and all together, as (address, bytes) pairs; then the bytes of all.
+POOL, POOL_LEAST, POOL_MOST, POOL_TOTAL = 256, 1 << 14, 1 << 25, 1 << 28
+POOL_BYTES = POOL * 16 + 8
 #: Tables of cells, of one seed, that a sweep leaves for the next.
 KEPT_CELLS = 16
 #: Bytes of a cache line; vector loads that cross one take longer.

@@ -19,7 +19,7 @@ def carry_row(frame, id):
 
 _TEXT = '''
 from numba import types
-from tapegrad._core.sweep.marking import buffer_written, mark_below, references
+from tapegrad._core.sweep.marking import buffer_written, has_marked, mark_below, references
 from tapegrad._core.sweep.dependence_sweep import next_marked
 from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
 from tapegrad._core.sweep.elementwise_tangents import tangent_of
@@ -72,13 +72,21 @@ def carry_store(frame, row):
 
 
 @helper
+def unmoved(frame, op):
+    """Status for a row without tangent; notes one that is used up."""
+    if op < 0:
+        store_i64(frame, FRAME_MET_USED, 1)
+    return DONE
+
+
+@helper
 def meets_tangent(frame, chunk, row, used_up):
     """Status for an array row: whether it reads, or writes, something that has a tangent.
 
     What a used-up write has written is not known any more.
     """
     at = references(chunk, row)
-    status = DONE
+    status = unmoved(frame, -1 if used_up else 1)
     for k in range(load_i32(row, 8)):
         id = load_i32(at, k * REFERENCE_BYTES + 8)
         if id < -1:
@@ -121,7 +129,7 @@ def carry_row(frame, id, chunk, row):
     if j < -1:
         return MET_FREED
     if tangent_of(frame, i) == 0 and tangent_of(frame, j) == 0:
-        return DONE
+        return unmoved(frame, word)
     if word < 0:
         return MET_FREED
     if op == LOAD:
@@ -186,6 +194,20 @@ def has_writes(frame):
     return 0
 
 
+def give_again(frame):
+    """Make the marked rows ones that are not used up."""
+    marks = load_i64(frame, FRAME_MARKS)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk, base = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), slot << ROWS_BITS
+        if has_marked(marks, slot):
+            for position in range(load_i64(chunk, USED_ROWS)):
+                if load_u8(marks, base + position) != 0:
+                    row = chunk + HEADER_BYTES + position * ROW_BYTES
+                    store_i32(row, 0, abs(load_i32(row, 0)))
+    return 0
+
+
 def mark_needed(frame):
     """Mark what the marked rows need, and the writes of their buffers; returns the oldest chunk."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
@@ -212,4 +234,4 @@ def source() -> str:
 
 
 #: Called with the interpreter lock held: writes of other threads may not come in between.
-EXPORTS = {"carry": 1, "mark_needed": 1, "has_writes": 1}
+EXPORTS = {"carry": 1, "mark_needed": 1, "has_writes": 1, "give_again": 1}

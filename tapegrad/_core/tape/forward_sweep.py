@@ -85,25 +85,25 @@ class Carrying:
         """The tangent of `array`, which lies in the buffer of a row, to be read or written."""
         return self.work.mirror(number, array, self.directions)
 
-    def _needed(self, outputs) -> tuple[Marks, int]:
-        """Marks of what `outputs` need, and the oldest chunk of it."""
-        marks = Marks(len(self.work.table))
-        marks.mark(list(outputs))
-        self.work.set(FRAME_MARKS=marks.address)
-        return marks, self.code["mark_needed"](self.work.address)
+    def _needed(self, outputs) -> int:
+        """Mark what `outputs` need; returns the oldest chunk of it."""
+        self.marks = Marks(len(self.work.table))
+        self.marks.mark(list(outputs))
+        self.work.set(FRAME_MARKS=self.marks.address, FRAME_MET_USED=0)
+        return self.code["mark_needed"](self.work.address)
 
     def meets_writes(self, outputs) -> bool:
         """Whether in-place writes are among what `outputs` need."""
         if not self.writes:
             return False
-        marks, _ = self._needed(outputs)
+        self._needed(outputs)
         return self.code["has_writes"](self.work.address) != 0
 
     def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
         """Walk; `rule(row)` sets the tangent of a row that compiled code leaves."""
-        marks, oldest = self._needed(outputs)
+        oldest = self._needed(outputs)
         frame = self.work.frame
-        marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
+        self.marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
         self.work.set(FRAME_AT_ORDER=oldest, FRAME_AT_POSITION=0)
         while (status := self.code["carry"](self.work.address)) != layout.DONE:
             if status in _ASKING:
@@ -116,3 +116,16 @@ class Carrying:
             slot = int(self.work.sequence[frame[layout.FRAME_AT_ORDER // 8]])
             rule((slot << layout.ROWS_BITS) + int(frame[layout.FRAME_AT_POSITION // 8]))
             frame[layout.FRAME_AT_POSITION // 8] += 1
+
+    @property
+    def met_used(self) -> bool:
+        """Whether the walk has come past a row that was used up."""
+        return bool(self.work.frame[layout.FRAME_MET_USED // 8])
+
+    def give_again(self) -> None:
+        """Make rows that a sweep over the walk's rows has used up such that have not been.
+
+        The sweep has not ended. Where rows had been used up before, it has used up none.
+        """
+        if not self.met_used:
+            self.code["give_again"](self.work.address)

@@ -79,13 +79,10 @@ def _timed() -> _Compiled:
 
 
 class SecondOrderSweep(Sweep):
-    """One sweep of a result's adjoint and of the tangent of that, given tangents of the rows.
+    """One sweep of a result's adjoint and of the tangent of that, given tangents of the rows."""
 
-    It does not use up its rows.
-    """
-
-    def __init__(self, tangents: Carrying):
-        super().__init__(2, True)
+    def __init__(self, tangents: Carrying, retain: bool):
+        super().__init__(2, retain)
         self.code = _compiled()
         self.code.follow()
         kernels, used = self.code.kernels, self.code.used
