@@ -78,10 +78,10 @@ def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
 
 
 def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list | None:
-    carrying, value = tangents.carrying, array_of(out)
+    value = array_of(out)
     seeds = np.zeros((2, *value.shape), value.dtype)
     seeds[0] = 1.0
-    with SecondOrderSweep(carrying, retain=carrying.met_used) as sweep:
+    with SecondOrderSweep(tangents.carrying) as sweep:
         inputs.prepare(sweep)
         sweep.plant(out, seeds)
         stops = {k: functools.partial(_add_curved, sweep, tangents, k) for k in tangents.curved}
@@ -93,7 +93,7 @@ def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list | None:
             is_right = all(np.isfinite(one).all() for one in found)
         finally:
             if not is_right:
-                carrying.give_again()
+                sweep.give_again()
         return found if is_right else None
 
 

@@ -123,9 +123,5 @@ class Carrying:
         return bool(self.work.frame[layout.FRAME_MET_USED // 8])
 
     def give_again(self) -> None:
-        """Make rows that a sweep over the walk's rows has used up such that have not been.
-
-        The sweep has not ended. Where rows had been used up before, it has used up none.
-        """
-        if not self.met_used:
-            self.code["give_again"](self.work.address)
+        """Make the rows that `outputs` need such that are not used up."""
+        self.code["give_again"](self.work.address)

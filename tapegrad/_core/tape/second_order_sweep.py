@@ -79,10 +79,14 @@ def _timed() -> _Compiled:
 
 
 class SecondOrderSweep(Sweep):
-    """One sweep of a result's adjoint and of the tangent of that, given tangents of the rows."""
+    """One sweep of a result's adjoint and of the tangent of that, given tangents of the rows.
 
-    def __init__(self, tangents: Carrying, retain: bool):
-        super().__init__(2, retain)
+    It uses up its rows, unless some that the result needs were used up before.
+    """
+
+    def __init__(self, tangents: Carrying):
+        super().__init__(2, tangents.met_used)
+        self.tangents = tangents
         self.code = _compiled()
         self.code.follow()
         kernels, used = self.code.kernels, self.code.used
@@ -95,6 +99,12 @@ class SecondOrderSweep(Sweep):
             FRAME_USED=used.ctypes.data,
             FRAME_TANGENTS=tangents.work.address,
         )
+
+    def give_again(self) -> None:
+        """Let the rows be as they were before the sweep, which has not ended."""
+        if not self.tangents.met_used:
+            self.tangents.give_again()
+            self.work.set(FRAME_RETAIN=1)
 
     def __exit__(self, *_):
         self.work.set(**self._plain)
