@@ -14,8 +14,8 @@ import inspect
 
 import numpy as np
 
-from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
 from .._core.ops.symbolic import Lines, Number, Test
+from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
 
 _MOST_LINES = 20_000
 

@@ -43,7 +43,7 @@ class _Tangents(Carried):
         if name in BY_HAND or not isinstance(op, Pointwise) and op.vjp is None:
             raise _LeftError(name)
         super()._carry(number)
-        if not isinstance(op, Pointwise):
+        if not isinstance(op, Pointwise) and op.second_order is None:
             site = site_of(op, self.read(number))
             if any(t is not None for t in self.read_by_rule(number, op, site)):
                 self.curved.append(number)
@@ -106,22 +106,10 @@ def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> No
         g = np.reshape(sweep.cell(number)[0], site.shape)
     else:
         g = sweep.mirror(number, site.out)[0]
-    parts = (_replaced if op.bilinear else _along)(tangents, number, op, site, g)
+    parts = _along(tangents, number, op, site, g)
     for (source, view), part in zip(site.operands, parts, strict=True):
         if part is not None:
             sweep.add(source, view, summed_to(part, np.shape(view), 1), slice(1, 2))
-
-
-def _replaced(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> list:
-    """What the rule gives with tangents in the places of operands."""
-    found = tangents.read_by_rule(number, op, site)[1:]
-    wanted = [
-        (source if other is not None else -1, view)
-        for (source, view), other in zip(site.operands, reversed(found), strict=True)
-    ]
-    operands = [what if t is None else t[0] for t, (_, what) in zip(found, wanted, strict=True)]
-    parts = parts_of(op, g, site._replace(operands=wanted), site.out, operands)
-    return [None if part is None else np.asarray(part)[None] for part in parts]
 
 
 def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> list:
@@ -142,6 +130,4 @@ def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> l
         along = iter(tangents_of(recorded, [value for value, _ in pairs], seeds, False))
     finally:
         rt.set_recording(before)
-    return [
-        next(along) if part is not None and is_recorded(part) else None for part in parts
-    ]
+    return [next(along) if part is not None and is_recorded(part) else None for part in parts]

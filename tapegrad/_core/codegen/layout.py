@@ -168,9 +168,10 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_TANGENT_KERNELS64,
     FRAME_TANGENT_KERNELS32,
     FRAME_CARRY,  # what carries the tangents of an element-wise row, its address
+    FRAME_TANGENT_STRUCTURAL,  # kernels by code: 0 for one not compiled yet, 1 for none
     FRAME_MET_USED,  # whether a walk forwards has come past a used-up row
-) = range(0, 8 * 47, 8)
-FRAME_BYTES = 8 * 48
+) = range(0, 8 * 48, 8)
+FRAME_BYTES = 8 * 56
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
@@ -181,7 +182,7 @@ WANT_RULE, LOADS_FULL, FAILED, WANT_CARRY = range(16, 20)
 PASSED, UNKNOWN = -2, -3
 
 #: What a structural kernel is asked to do.
-REVERSE, REDO, UNDO = 0, 1, 2
+REVERSE, REDO, UNDO, FORWARD = range(4)
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024

@@ -52,9 +52,7 @@ class _Reader(Lines):
 
     def __init__(self, op: Pointwise):
         super().__init__()
-        self.names: dict[str, Number | Test] = {
-            name: Number(name) for name in (*op.inputs, "out")
-        }
+        self.names: dict[str, Number | Test] = {name: Number(name) for name in (*op.inputs, "out")}
         self._names[(op.name, *op.inputs)] = "out"
         for name, text in op.steps:
             self.names[name] = self.read(text, self.names)

@@ -92,8 +92,9 @@ class Structural:
     adjoint nor rules, and no rows. `refusal` words what an adjoint says that has set the frame's
     status to REFUSED.
 
-    `bilinear` says that the adjoint of each of two operands is linear in the other, and reads nothing
-    else: its derivative along tangents of the operands is the same rule with those in their places.
+    `tangent` is a kernel too: it sets the tangents of the output. An operation that has one, and
+    whose adjoint reads values, has `second_order` as well, the kernel of adjoints as seed 0 and
+    their tangents as seed 1.
 
     `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
     are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
@@ -110,7 +111,8 @@ class Structural:
     batch: str = "axis"
     adjoint: Callable | None = None
     value_kernel: Callable | None = None
-    bilinear: bool = False
+    tangent: Callable | None = None
+    second_order: Callable | None = None
     helpers: tuple[Callable, ...] = ()
     writes: bool = False
     refusal: Callable[[int], Exception] | None = None

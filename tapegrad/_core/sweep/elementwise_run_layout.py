@@ -5,10 +5,10 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
 # A row of the run, as words: its id, code, references, number of inputs; masks of the inputs that
 # want a derivative, whose slope is 1, that the kernel serves, that are one value per block, whose
 # adjoint the kernel sets; its kernel; where its own adjoint is and by how much that moves per
-# byte of elements and per seed, the row it has that from (−1: none), whether it has given it away,
-# whether it begins at zero. And per input how its values and its adjoint are reached, what becomes of the latter, and
-# where that is; for a strided one the step and number of elements of a line, the axes outside it,
-# and where in its array the block starts (−1 for more than one line).
+# element and per seed, the row it has that from (−1: none), whether it has given it away, whether
+# it begins at zero. And per input how its values and its adjoint are reached, what becomes of the
+# latter, and where that is; for a strided one the step and number of elements of a line, the axes
+# outside it, and where in its array the block starts (−1 for more than one line).
 (
     ID,
     CODE,

@@ -16,7 +16,6 @@ from ..codegen.layout import (
     DONE,
     FEW_OPERANDS,
     FLAT_SHIFT,
-    FRAME_ADJOINTS,
     FRAME_BLOCK_OF,
     FRAME_SCRATCH,
     FRAME_SEEDS,
@@ -29,15 +28,20 @@ from ..codegen.layout import (
     FRAME_WANTED_MASK,
     MASKS,
     REFERENCE_BYTES,
-    ROWS,
-    ROWS_BITS,
     TAG_ARRAY,
     TAG_SCALAR,
-    UNTOUCHED,
     WANT_KERNEL,
 )
 from ..codegen.shared_kernels import mirror_memory
-from ..codegen.sweep_frame import base_of, count_of, item_bytes, mirrored, reference_of, row_of
+from ..codegen.sweep_frame import (
+    base_of,
+    count_of,
+    item_bytes,
+    mirrored,
+    reference_of,
+    row_of,
+    tangent_of,
+)
 from .elementwise_run import block_call, fill, find_place, value_address
 from .elementwise_run_layout import (
     ALIGNED,
@@ -58,18 +62,6 @@ from .elementwise_run_layout import (
 from .elementwise_run_planning import note_ways, strides_of
 
 kernel_call = call_address(types.none(types.int64, types.int64))
-
-
-@helper
-def tangent_of(frame, id):
-    """Address of the tangents of a row, or its mirror's cell; 0 if it has none."""
-    if id < 0:
-        return 0
-    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
-    if cells == 0:
-        return 0
-    at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
-    return 0 if load_i64(at, 0) == UNTOUCHED else at
 
 
 @helper

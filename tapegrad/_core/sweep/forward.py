@@ -2,8 +2,9 @@
 
 The tables of adjoints hold tangents here: the cell of a scalar row its tangents, one per direction;
 the mirror of a buffer those of its elements. Element-wise rows of arrays are a function of their
-own, called by its address. Other rows of arrays are left to Python, which has their rules, and so
-are all of them where something was written in place: it finds what rows have read.
+own, called by its address; so are some others. The rest of the rows of arrays are left to Python,
+which has their rules, and so are all of them where something was written in place: it finds what
+rows have read.
 """
 
 from . import scalar_rows
@@ -22,9 +23,9 @@ from numba import types
 from tapegrad._core.sweep.marking import buffer_written, has_marked, mark_below, references
 from tapegrad._core.sweep.dependence_sweep import next_marked
 from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
-from tapegrad._core.sweep.elementwise_tangents import tangent_of
 
 carry_call = call_address(types.int64(types.int64, types.int64))
+tangent_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 
 
 @helper
@@ -97,10 +98,19 @@ def meets_tangent(frame, chunk, row, used_up):
 
 
 @helper
-def carry_pointwise(frame, id):
-    """Carry tangents through an element-wise row, whose operands nothing has written to since."""
-    carry = load_i64(frame, FRAME_CARRY)
-    return carry_call(carry, frame, id) if carry != 0 else WANT_CARRY
+def carry_array(frame, id, row, op):
+    """Carry tangents through a row of arrays, to which nothing has written since."""
+    if is_pointwise(frame, op):
+        carry = load_i64(frame, FRAME_CARRY)
+        return carry_call(carry, frame, id) if carry != 0 else WANT_CARRY
+    kernel = load_i64(load_i64(frame, FRAME_TANGENT_STRUCTURAL), (op - ARRAY) * 8)
+    if kernel == 0:
+        store_i64(frame, FRAME_WANTED, op - ARRAY)
+        return WANT_STRUCTURAL
+    if kernel == 1:
+        return WANT_RULE
+    tangent_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), FORWARD)
+    return DONE
 
 
 @helper
@@ -117,8 +127,8 @@ def carry_row(frame, id, chunk, row):
     i, j = load_i32(row, 4), -1
     if op > ARRAY:
         status = meets_tangent(frame, chunk, row, word < 0)
-        if status == WANT_RULE and load_i64(frame, FRAME_WRITES) == 0 and is_pointwise(frame, op):
-            return carry_pointwise(frame, id)
+        if status == WANT_RULE and load_i64(frame, FRAME_WRITES) == 0:
+            return carry_array(frame, id, row, op)
         return status
     if op >= 4 * FIRST_CODE:
         j = second_of(row, op)

@@ -23,35 +23,27 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     read = words_of(*slopes, *[text for _, text in steps])
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [(f"t{j}", count + 2 + j, uniform >> j & 1) for j in wanted]
-    head, body, _ = _loads(names)
-    body += [f"        {name} = {text}" for name, text in steps]
+    head, body = _loads(names)
+    body += [f"{name} = {text}" for name, text in steps]
     parts = []
     for j, slope in zip(wanted, slopes, strict=True):
         part = {"1.0": f"t{j}", "-1.0": f"-t{j}"}.get(slope)
         if part is None:
-            body.append(f"        p{j} = {slope}")
+            body.append(f"p{j} = {slope}")
             part = f"select((t{j} == 0.0) | (p{j} == 0.0), 0.0, t{j} * p{j})"
         parts.append(part)
-    return HEAD + "\n".join(
-        [
-            "def kernel(n, arguments):",
-            "    at = i64s(arguments)",
-            *[f"    {name}_all = {VIEW[width]}(at[{place}])" for name, place, _ in names],
-            f"    targets = {VIEW[width]}(at[{count + 1}])",
-            *head,
-            "    for i in range(n):",
-            *body,
-            f"        targets[i] = {' + '.join(parts)}\n",
-        ]
-    )
+    places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
+    places.append(("target_at", f"at[{count + 1}]"))
+    head.append(f"target = {VIEW[width]}(target_at)")
+    return _text(places, head, [*body, f"target[i] = {' + '.join(parts)}"], [])
 
 
 def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     """Text of the kernel of both seeds, for a set of inputs (see `split_masks`).
 
-    The arguments are the addresses of the inputs, the output, its adjoint and the adjoints of the
-    inputs; the tangent of its adjoint and those of the inputs' adjoints; the tangents of the inputs.
-    What is read is never written, but adjoints of two inputs may overlap.
+    The arguments are the addresses of the inputs, the output, its adjoint g and the adjoints of the
+    inputs; the tangent h of its adjoint and those of the inputs' adjoints; the tangents of the
+    inputs. What is read is never written, but adjoints of two inputs may overlap.
     """
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
@@ -64,42 +56,43 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
     names = [(n, j, uniform >> j & 1) for j, n in enumerate((*op.inputs, "out")) if n in read]
     names += [("g", count + 1, 0), ("h", 2 * count + 2, 0)]
     names += [(f"t{k}", 3 * count + 3 + k, uniform >> k & 1) for k in curved]
-    head, body, tail = _loads(names)
-    body += [f"        w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
-    body += [f"        {name} = {text}" for name, text in partials.needed(*results)]
-    targets = []
+    head, body = _loads(names)
+    body += [f"w{k} = select(t{k} == 0.0, 0.0, g * t{k})" for k in curved]
+    body += [f"{name} = {text}" for name, text in partials.needed(*results)]
+    tail: list[str] = []
+    places = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
     for j in wanted:
-        parts = [_times(f"w{k}", partials.second[k][j]) for k in curved]
+        more = [_times(f"w{k}", partials.second[k][j]) for k in curved]
         first, second = _times("g", partials.first[j]), _times("h", partials.first[j])
-        second = " + ".join([second, *[part for part in parts if part]])
-        for target, place, part in (
-            (f"u{j}", count + 2 + j, first),
-            (f"v{j}", 2 * count + 3 + j, second),
-        ):
-            targets.append((target, place))
-            head.append(f"    {target} = {VIEW[width]}({target}_at)")
+        second = " + ".join([second, *filter(None, more)])
+        for name, place, part in ((f"u{j}", 2 + j, first), (f"v{j}", count + 3 + j, second)):
+            places.append((f"{name}_at", f"at[{count + place}]"))
+            head.append(f"{name} = {VIEW[width]}({name}_at)")
             if uniform >> j & 1:
-                head.append(f"    {target}_sum = 0.0")
-                body.append(f"        {target}_sum = sum_of({target}_sum, {part})")
-                tail.append(f"    {target}[0] = {target}_sum")
+                head.append(f"{name}_sum = 0.0")
+                body.append(f"{name}_sum = sum_of({name}_sum, {part})")
+                tail.append(f"{name}[0] = {name}_sum")
             else:
-                body.append(f"        {target}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-    given = [(f"{name}_all", f"{VIEW[width]}(at[{place}])") for name, place, _ in names]
-    given += [(f"{target}_at", f"at[{place}]") for target, place in targets]
+                body.append(f"{name}[i] {'' if fresh >> j & 1 else '+'}= {part}")
+    return _text(places, head, body, tail)
+
+
+def _text(places, head, body, tail) -> str:
+    """Text of a kernel whose loop is a function of the names that are given with their places."""
     return HEAD + "\n".join(
         [
             "from tapegrad._core.codegen.intrinsics import helper, inside, unaliased",
             "@helper",
-            f"def loop(n, {', '.join(name for name, _ in given)}):",
+            f"def loop(n, {', '.join(name for name, _ in places)}):",
             "    inside()",
             "    unaliased()",
-            *head,
+            *["    " + line for line in head],
             "    for i in range(n):",
-            *body,
-            *tail,
+            *["        " + line for line in body],
+            *["    " + line for line in tail],
             "def kernel(n, arguments):",
             "    at = i64s(arguments)",
-            f"    loop(n, {', '.join(text for _, text in given)})\n",
+            f"    loop(n, {', '.join(text for _, text in places)})\n",
         ]
     )
 
@@ -127,13 +120,13 @@ def _times(factor: str, partial: str) -> str:
     return f"select({factor} == 0.0, 0.0, {factor} * {partial})"
 
 
-def _loads(names) -> tuple[list[str], list[str], list[str]]:
-    """Statements before, in and after the loop that name the elements of blocks.
+def _loads(names) -> tuple[list[str], list[str]]:
+    """Statements before and in a loop that name the elements of blocks.
 
     An element is (name, place, whether it is the same all through the block).
     """
-    head = [f"    {name} = {name}_all[0]" for name, _, one in names if one]
-    return head, [f"        {name} = {name}_all[i]" for name, _, one in names if not one], []
+    head = [f"{name} = {name}_all[0]" for name, _, one in names if one]
+    return head, [f"{name} = {name}_all[i]" for name, _, one in names if not one]
 
 
 def used_word(op: Pointwise) -> int:

@@ -1,7 +1,7 @@
-"""Second-order reverse of scalar rows: adjoints and their tangents, from the switch of both partials.
+"""Reverse of scalar rows in a sweep of second order: adjoints and their tangents.
 
-The text is that of `scalar_rows`, whose function for one row is taken over at the end: seed 0 is the
-adjoint g, seed 1 its tangent h. An operand gets g · p and h · p + Σ (g · t) · q, where p is the
+The text is that of `scalar_rows`, whose function for one row is taken over at the end. Seed 0 is
+the adjoint g, seed 1 its tangent h. An operand gets g · p and h · p + Σ (g · t) · q, where p is the
 partial derivative, t the tangent of an operand and q the derivative of that operand's p.
 """
 

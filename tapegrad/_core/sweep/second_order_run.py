@@ -69,7 +69,10 @@ def place_operands(frame, entry, e, out, start, n, width):
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
-    mask, tangents = load_i64(entry, MASK) & load_i64(entry, SLOPES), load_i64(frame, FRAME_TANGENTS)
+    mask, tangents = (
+        load_i64(entry, MASK) & load_i64(entry, SLOPES),
+        load_i64(frame, FRAME_TANGENTS),
+    )
     for j in range(inputs):
         at = value_address(frame, entry, e, j, used, out, start, n, width)
         store_i64(arguments, j * 8, at)

@@ -11,6 +11,7 @@ from ..codegen import layout
 from ..codegen.factory import compile_source, functions, once
 from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import forward
+from ..sweep.kernels import compile_structural
 from ..sweep.second_order_kernels import compile_tangent
 from .compiled_sweep import compiled
 from .row_marks import Marks
@@ -24,18 +25,25 @@ class _Compiled:
         self.functions = functions(forward.source(), forward.EXPORTS, keep_lock=True)
         count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
+        self.structural = np.zeros(MOST_CODES, np.int64)
 
     def want(self, status: int, frame: np.ndarray) -> None:
         """Compile what a walk has asked for."""
         if status == layout.WANT_CARRY:
             found = compile_source(forward.CARRY_SOURCE, {"carry_row": "int64(int64, int64)"})
             frame[layout.FRAME_CARRY // 8] = found["carry_row"]
-        elif status == layout.WANT_STRIDED:
+            return
+        if status == layout.WANT_STRIDED:
             compiled().want(status, frame)
+            return
+        code = int(frame[layout.FRAME_WANTED // 8])
+        op = BY_CODE[code]
+        if status == layout.WANT_STRUCTURAL:
+            self.structural[code] = compile_structural(op, op.tangent) if op.tangent else 1
         else:
-            code, masks = [int(frame[w // 8]) for w in (layout.FRAME_WANTED, layout.FRAME_WANTED_MASK)]
+            masks = int(frame[layout.FRAME_WANTED_MASK // 8])
             width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-            kernel = compile_tangent(BY_CODE[code], masks, width)
+            kernel = compile_tangent(op, masks, width)
             self.kernels[width][code * layout.MASKS + masks] = kernel
 
 
@@ -44,7 +52,7 @@ def _compiled() -> _Compiled:
     return _Compiled()
 
 
-_ASKING = (layout.WANT_CARRY, layout.WANT_STRIDED, layout.WANT_KERNEL)
+_ASKING = (layout.WANT_CARRY, layout.WANT_STRIDED, layout.WANT_KERNEL, layout.WANT_STRUCTURAL)
 
 
 class Carrying:
@@ -63,6 +71,7 @@ class Carrying:
         self.work.set(
             FRAME_TANGENT_KERNELS64=kernels[8].ctypes.data,
             FRAME_TANGENT_KERNELS32=kernels[4].ctypes.data,
+            FRAME_TANGENT_STRUCTURAL=self.compiled.structural.ctypes.data,
         )
         self.reader = begin_reading()
 

@@ -13,8 +13,8 @@ import numpy as np
 from ..codegen import layout
 from ..codegen.factory import once
 from ..ops.second_partials import partials_of
-from ..ops.table import BY_CODE
 from ..sweep import second_order_rows, second_order_run, timed_reverse
+from ..sweep.kernels import compile_structural
 from ..sweep.second_order_kernels import compile_second_order, used_word
 from . import store
 from .compiled_sweep import PARTS, _Compiled, compiled
@@ -39,12 +39,16 @@ class _SecondOrder(_Compiled):
         self.texts = dict(zip(PARTS, texts, strict=True))
         self.parts = dict.fromkeys(PARTS, 0)
         self.kernels = {width: np.zeros_like(table) for width, table in self.kernels.items()}
+        self.structural = np.zeros_like(self.structural)
         self.used = store.used_table().copy()
 
     def follow(self) -> None:
         """Take over the operations that have been declared since."""
         new = self.used == 0
         self.used[new] = store.used_table()[new]
+
+    def compile_structural(self, op) -> int:
+        return compile_structural(op, op.second_order or op.adjoint)
 
     def compile_kernel(self, op, masks: int, width: int) -> int:
         """The address of a kernel; 0 where the sweep has to ask again, now that it knows more."""
@@ -78,6 +82,13 @@ def _timed() -> _Compiled:
     return code
 
 
+#: Words of a frame that are others in a sweep of second order.
+_WORDS = (
+    *("FRAME_SCALARS", "FRAME_POINTWISE", "FRAME_KERNELS64", "FRAME_KERNELS32"),
+    *("FRAME_STRUCTURAL", "FRAME_USED"),
+)
+
+
 class SecondOrderSweep(Sweep):
     """One sweep of a result's adjoint and of the tangent of that, given tangents of the rows.
 
@@ -96,6 +107,7 @@ class SecondOrderSweep(Sweep):
             FRAME_POINTWISE=0,
             FRAME_KERNELS64=kernels[8].ctypes.data,
             FRAME_KERNELS32=kernels[4].ctypes.data,
+            FRAME_STRUCTURAL=self.code.structural.ctypes.data,
             FRAME_USED=used.ctypes.data,
             FRAME_TANGENTS=tangents.work.address,
         )
@@ -109,6 +121,3 @@ class SecondOrderSweep(Sweep):
     def __exit__(self, *_):
         self.work.set(**self._plain)
         super().__exit__(*_)
-
-
-_WORDS = ("FRAME_SCALARS", "FRAME_POINTWISE", "FRAME_KERNELS64", "FRAME_KERNELS32", "FRAME_USED")
