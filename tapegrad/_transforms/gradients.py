@@ -276,7 +276,9 @@ def hvp(f, has_aux=False):
     `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
     of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
     given to `scipy.optimize.minimize` as `hessp`. With `has_aux`, `f` returns (scalar, anything),
-    and the result is (product, anything). Computed as a gradient of a gradient.
+    and the result is (product, anything). Tangents of the rows go forwards, and one reverse sweep
+    carries adjoints and their tangents; where rows write in place, or a product would not be
+    finite, it is a gradient of a gradient.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -303,14 +305,23 @@ def _product(f, x, v, others, has_aux) -> tuple:
         inputs = Inputs("vjp", (x,), 0)
         out = f(*inputs.args, *others)
         out, *aux = with_aux("grad", out, inputs) if has_aux else (out,)
-        value, v = scalar_output("grad", out), adjoints_like(inputs.tensors, v)
-        nested = must_record([out], inputs)
-        found = None
-        if is_recorded(out) and not nested:
-            dtyped = zip(v, inputs.tensors, strict=True)
-            seeds = [np.asarray(value_of(one), array_of(tensor).dtype) for one, tensor in dtyped]
-            found = product_with_hessian(out, inputs, seeds)
-        if found is None:
-            gradient = recorded_adjoints([out], [np.ones(value.shape)], inputs.tensors)
-            found = pulled(gradient, inputs, v, nested)
+        scalar_output("grad", out)
+        found = along_hessian(out, inputs, adjoints_like(inputs.tensors, v))
         return inputs.build(iter(found)), *aux
+
+
+def along_hessian(out, inputs, v) -> list:
+    """The matrix of second derivatives of a number times v, which has an entry for each input.
+
+    By a sweep of second order where it can, else by a gradient of the recorded gradient.
+    """
+    nested, recorded = must_record([out], inputs), is_recorded(out)
+    if recorded and not nested:
+        pairs = zip(v, inputs.tensors, strict=True)
+        seeds = [np.asarray(value_of(one), array_of(tensor).dtype) for one, tensor in pairs]
+        found = product_with_hessian(out, inputs, seeds)
+        if found is not None:
+            return found
+    outs = [out] if recorded else []
+    ones = [np.ones(np.shape(value_of(one))) for one in outs]
+    return pulled(recorded_adjoints(outs, ones, inputs.tensors), inputs, v, nested)

@@ -80,8 +80,8 @@ class _Reader(Lines):
                 return self.apply(TABLE[_SIGNS[type(sign)]], pair)
             case ast.Compare(left=left, ops=[sign], comparators=[right]):
                 return self._compared(left, sign, right, names)
-            case ast.Call(func=ast.Name(id="select"), args=[test, first, second]):
-                test = self._test(test, names)
+            case ast.Call(func=ast.Name(id="select"), args=[condition, first, second]):
+                test = self._test(condition, names)
                 return self.select(test, self._number(first, names), self._number(second, names))
             case ast.Call(func=ast.Attribute(attr=name), args=args) if name in _functions():
                 return self.apply(_functions()[name], [self._number(one, names) for one in args])
@@ -167,7 +167,7 @@ def partials_of(op: Pointwise) -> Partials | None:
     """The partial derivatives of an operation; None if a slope cannot be read."""
     try:
         reader = _Reader(op)
-        first = [reader.read(slope, reader.names) for slope in op.slopes]
+        first = [Number(reader.read(slope, reader.names)) for slope in op.slopes]
     except UnreadableError:
         return None
     second = []
