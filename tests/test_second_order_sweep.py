@@ -1,4 +1,4 @@
-"""The reverse sweep of second order: every element-wise operation, all shapes and special values."""
+"""The reverse sweep of second order: every element-wise operation, shapes, special values."""
 
 import itertools
 
@@ -225,7 +225,12 @@ def test_more_rows_than_a_run_takes_and_rows_between_them():
 def test_memory_orders(order):
     rng = np.random.default_rng(8)
     wide = rng.random((60, 40))
-    x = {"C": wide, "F": np.asfortranarray(wide), "strided": wide[::2, ::3], "backwards": wide[::-1]}
+    x = {
+        "C": wide,
+        "F": np.asfortranarray(wide),
+        "strided": wide[::2, ::3],
+        "backwards": wide[::-1],
+    }
     x = x[order]
     v = rng.normal(size=x.shape)
     check(lambda x: np.sum(np.exp(x.T * 0.5).T * np.sin(x)[::-1] * x[:, ::-1]), x, v)
