@@ -38,14 +38,26 @@ def part(tangent, seed, slope):
 
 
 @helper
-def carry_scalar(frame, id, row, op, i, j):
-    """The tangent of a scalar operation on rows i and j, of which −1 stands for a constant."""
+def next_cell(frame, id):
+    """The cell of a row that is newer than all of its chunk that have one, without a call."""
+    inside()
+    slot, position = id >> ROWS_BITS, id & (ROWS - 1)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0 or position < load_i64(load_i64(frame, FRAME_LOWEST), slot * 8):
+        return cell(frame, id)
+    return cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+
+
+@helper
+def carry_scalar(frame, id, row, op, i, j, first, second):
+    """The tangent of a scalar operation on rows i and j, of which −1 stands for a constant, from
+    where those of the rows are."""
+    inside()
     kind = op & 3
-    first, second = tangent_of(frame, i), tangent_of(frame, j)
     x = load_f64(row_of(frame, i), 16) if i >= 0 else load_f64(row, 8)
     y = load_f64(row_of(frame, j), 16) if j >= 0 else load_f64(row, 8)
     sx, sy, _ = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
-    at = cell(frame, id)
+    at = next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, part(first, seed, sx) + part(second, seed, sy) + 0.0)
 
@@ -55,7 +67,7 @@ def carry_load(frame, id, row):
     """The tangent of a cell that is read."""
     buffer = load_i32(row, 4)
     data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
-    found, at = found_mirror(frame, buffer), cell(frame, id)
+    found, at = found_mirror(frame, buffer), next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, load_f64(mirrored(found, data, seed), 0) + 0.0)
 
@@ -138,7 +150,8 @@ def carry_row(frame, id, chunk, row):
         return DONE
     if j < -1:
         return MET_FREED
-    if tangent_of(frame, i) == 0 and tangent_of(frame, j) == 0:
+    first, second = tangent_of(frame, i), tangent_of(frame, j)
+    if first == 0 and second == 0:
         return unmoved(frame, word)
     if word < 0:
         return MET_FREED
@@ -147,9 +160,9 @@ def carry_row(frame, id, chunk, row):
     elif op == STORE:
         carry_store(frame, row)
     elif op & 3 == CONSTANT_ROW:
-        carry_scalar(frame, id, row, op, -1, i)
+        carry_scalar(frame, id, row, op, -1, i, 0, first)
     else:
-        carry_scalar(frame, id, row, op, i, j)
+        carry_scalar(frame, id, row, op, i, j, first, second)
     return DONE
 
 
