@@ -12,10 +12,10 @@ import types
 
 import numpy as np
 
+from .._core.ops.symbolic import Lines, Number, Test, constant, fold
 from .._core.ops.table import TABLE
 from .._core.tensor.apply import ufunc_of
 from .known_functions import function_of
-from .symbolic import Lines, Number, Test, constant, fold
 
 _OPERATORS = {
     ast.Add: ("add", operator.add),

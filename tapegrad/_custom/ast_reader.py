@@ -14,8 +14,8 @@ import inspect
 
 import numpy as np
 
+from .._core.ops.symbolic import Lines, Number, Test
 from .ast_expressions import ADVICE, PLAIN, Expressions, Unknown
-from .symbolic import Lines, Number, Test
 
 _MOST_LINES = 20_000
 

@@ -7,11 +7,11 @@ import inspect
 
 from .._core.codegen import forks
 from .._core.codegen.layout import OPERANDS
+from .._core.ops.symbolic import Lines, Number, declaration
 from .._core.ops.table import MOST_CODES, Pointwise, declare, users_name
 from .._core.tape import store
 from .._core.tensor.apply import apply
 from .ast_reader import Reader
-from .symbolic import Lines, Number, declaration
 
 _known: dict[tuple, Pointwise] = {}  # what an operation computes → the operation
 _lock = forks.lock()

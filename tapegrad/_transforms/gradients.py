@@ -12,11 +12,12 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import is_recorded, is_tensor, records, value_of
+from .._core.tensor.values import array_of, is_recorded, is_tensor, records, value_of
 from .._derivatives.forward_mode import tangents_of
 from .._derivatives.inputs import Inputs, plain, scalar_output
 from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
+from .._derivatives.second_order import product_with_hessian
 
 
 def value_and_grad(f, argnums=0, has_aux=False):
@@ -154,19 +155,25 @@ def vjp(f, *primals, has_aux=False):
     value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
-        adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
-        if len(adjoints) != len(outs):
-            raise ValueError(
-                f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
-            )
-        for one, seed in zip(outs, adjoints, strict=True):
-            shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
-            if given != shape:
-                raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+        adjoints = adjoints_like(outs, adjoint)
         recorded = nested or records(*adjoints)
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
     return (value, back, aux) if has_aux else (value, back)
+
+
+def adjoints_like(outs, adjoint) -> list:
+    """The leaves of an adjoint, one for each result."""
+    adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
+    if len(adjoints) != len(outs):
+        raise ValueError(
+            f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
+        )
+    for one, seed in zip(outs, adjoints, strict=True):
+        shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
+        if given != shape:
+            raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
+    return adjoints
 
 
 def copied(result):
@@ -270,7 +277,9 @@ def hvp(f, has_aux=False):
     `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
     of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
     given to `scipy.optimize.minimize` as `hessp`. With `has_aux`, `f` returns (scalar, anything),
-    and the result is (product, anything). Computed as a gradient of a gradient.
+    and the result is (product, anything). Tangents of the rows go forwards, and one reverse sweep
+    carries adjoints and their tangents; where rows write in place, or a product would not be
+    finite, it is a gradient of a gradient.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -280,8 +289,40 @@ def hvp(f, has_aux=False):
 
     @functools.wraps(f)
     def evaluate(x, v, *others):
-        _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
-        product = back(v)[0]
+        leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
+        if rt.trace() is not None or records(*leaves):
+            _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
+            product = back(v)[0]
+        else:
+            product, *aux = _product(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
     return evaluate
+
+
+def _product(f, x, v, others, has_aux) -> tuple:
+    """The Hessian of `f` at x times v, neither of which is recorded, and what else `f` returns."""
+    with rt.recording():
+        inputs = Inputs("vjp", (x,), 0)
+        out = f(*inputs.args, *others)
+        out, *aux = with_aux("grad", out, inputs) if has_aux else (out,)
+        scalar_output("grad", out)
+        found = along_hessian(out, inputs, adjoints_like(inputs.tensors, v))
+        return inputs.build(iter(found)), *aux
+
+
+def along_hessian(out, inputs, v) -> list:
+    """The matrix of second derivatives of a number times v, which has an entry for each input.
+
+    By a sweep of second order where it can, else by a gradient of the recorded gradient.
+    """
+    nested, recorded = must_record([out], inputs), is_recorded(out)
+    if recorded and not nested:
+        pairs = zip(v, inputs.tensors, strict=True)
+        seeds = [np.asarray(value_of(one), array_of(tensor).dtype) for one, tensor in pairs]
+        found = product_with_hessian(out, inputs, seeds)
+        if found is not None:
+            return found
+    outs = [out] if recorded else []
+    ones = [np.ones(np.shape(value_of(one))) for one in outs]
+    return pulled(recorded_adjoints(outs, ones, inputs.tensors), inputs, v, nested)

@@ -17,7 +17,7 @@ from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._derivatives.inputs import Inputs
 from .._derivatives.recorded_reverse import reached, recorded_adjoints
-from .._transforms.gradients import pulled, pushed
+from .._transforms.gradients import along_hessian, pulled, pushed
 from .._transforms.jacobians import columns_of, rows_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
@@ -102,8 +102,8 @@ class _Call:
                 "strict=True does not allow",
             )
 
-    def scalar_gradient(self, only: bool):
-        """The gradient of the only result, recorded; `only` as in `recorded_adjoints`."""
+    def scalar_output(self):
+        """The only result, which has one element."""
         if self.outputs_many or np.size(value_of(self.outs[0])) != 1:
             shapes = [shape_of(out) for out in self.outs]
             raise self.error(
@@ -111,7 +111,11 @@ class _Call:
                 f"the function returned shapes {shapes}; it must return a single tensor with a "
                 "single element",
             )
-        (out,) = self.outs
+        return self.outs[0]
+
+    def scalar_gradient(self, only: bool):
+        """The gradient of the only result, recorded; `only` as in `recorded_adjoints`."""
+        out = self.scalar_output()
         seeds = [np.ones(shape_of(out))]
         outs = [out] if is_recorded(out) else []
         return recorded_adjoints(outs, seeds[: len(outs)], self.inputs.tensors, only)
@@ -285,9 +289,12 @@ def _product(name, func, inputs, v, create_graph, strict):
         call = _Call(name, func, inputs, create_graph, strict)
         call.check_dependence(call.outs, "output")
         v = call.vector(v, call.inputs.tensors, call.many, "input")
-        gradient = call.scalar_gradient(only=False)
-        call.check_dependence(gradient, "the gradient by input")
-        found = pulled(gradient, call.inputs, v, create_graph)
+        if create_graph or strict:
+            gradient = call.scalar_gradient(only=False)
+            call.check_dependence(gradient, "the gradient by input")
+            found = pulled(gradient, call.inputs, v, create_graph)
+        else:
+            found = along_hessian(call.scalar_output(), call.inputs, v)
         if create_graph:
             call.check_dependence(found, "the product by input", inputs=False)
         return call.value(), call.results(found, call.many)

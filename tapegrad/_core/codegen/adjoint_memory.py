@@ -34,6 +34,7 @@ from .layout import (
     POOL,
     POOL_LEAST,
     POOL_MOST,
+    POOL_TOTAL,
     ROWS,
     ROWS_BITS,
     UNTOUCHED,
@@ -91,6 +92,7 @@ def memory_for(frame, size, clear):
             if load_i64(pool, k * 16 + 8) == size:
                 found = load_i64(pool, k * 16)
                 store_i64(pool, k * 16 + 8, 0)
+                store_i64(pool, POOL * 16, load_i64(pool, POOL * 16) - size)
                 if clear:
                     memset(found + MIRROR_HEADER, 0, size - MIRROR_HEADER)
                 return found
@@ -105,11 +107,13 @@ def give_back(frame, found):
     """Put a mirror in the pool if there is room, else free it."""
     size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
     pool = load_i64(frame, FRAME_POOL)
-    if size >= POOL_LEAST and size <= POOL_MOST:
+    total = load_i64(pool, POOL * 16) + size
+    if size >= POOL_LEAST and size <= POOL_MOST and total <= POOL_TOTAL:
         for k in range(POOL):
             if load_i64(pool, k * 16 + 8) == 0:
                 store_i64(pool, k * 16, found)
                 store_i64(pool, k * 16 + 8, size)
+                store_i64(pool, POOL * 16, total)
                 return
     free(load_i64(found, 24))
 

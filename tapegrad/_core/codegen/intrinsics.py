@@ -167,8 +167,9 @@ def unaliased(typingctx):
     through another: loops need not ask whether they overlap, and are vectorised."""
 
     def codegen(context, builder, signature, args):
+        pointers = [kind.as_pointer() for kind in (ir.DoubleType(), ir.FloatType())]
         for argument in builder.function.args:
-            if argument.type == ir.DoubleType().as_pointer():
+            if argument.type in pointers:
                 argument.add_attribute("noalias")
         return context.get_dummy_value()
 

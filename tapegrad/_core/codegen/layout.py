@@ -164,26 +164,32 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_EXCHANGE,
     FRAME_EARLIER_WRITES,  # of the chunks before the newest; −1 if they have not been counted
     FRAME_CHOICES,
-) = range(0, 8 * 42, 8)
-FRAME_BYTES = 8 * 48
+    FRAME_TANGENTS,  # the frame of the tangents that a sweep of second order reads
+    FRAME_TANGENT_KERNELS64,
+    FRAME_TANGENT_KERNELS32,
+    FRAME_CARRY,  # what carries the tangents of an element-wise row, its address
+    FRAME_TANGENT_STRUCTURAL,  # kernels by code: 0 for one not compiled yet, 1 for none
+    FRAME_MET_USED,  # whether a walk forwards has come past a used-up row
+) = range(0, 8 * 48, 8)
+FRAME_BYTES = 8 * 56
 
 # why a sweep came back
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
 REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE, WANT_STRIDED, MET_UNKNOWN = range(6, 12)
-WANT_RULE, LOADS_FULL, FAILED = range(16, 19)
+WANT_RULE, LOADS_FULL, FAILED, WANT_CARRY = range(16, 20)
 
 #: Rows of what a write has written: passed on by a sweep that is over; never recorded.
 PASSED, UNKNOWN = -2, -3
 
 #: What a structural kernel is asked to do.
-REVERSE, REDO, UNDO = 0, 1, 2
+REVERSE, REDO, UNDO, FORWARD = range(4)
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
 #: Mirrors that a sweep has given back and the next may use: how many, of what least and greatest
-#: size in bytes each, as (address, bytes) pairs.
-POOL, POOL_LEAST, POOL_MOST = 32, 1 << 16, 1 << 25
-POOL_BYTES = POOL * 16
+#: size in bytes each and all together, as (address, bytes) pairs; then the bytes of all.
+POOL, POOL_LEAST, POOL_MOST, POOL_TOTAL = 256, 1 << 14, 1 << 25, 1 << 28
+POOL_BYTES = POOL * 16 + 8
 #: Tables of cells, of one seed, that a sweep leaves for the next.
 KEPT_CELLS = 16
 #: Bytes of a cache line; vector loads that cross one take longer.

@@ -8,6 +8,7 @@ adjoint never does: what is reachable with derivative zero is told from what is 
 
 from .intrinsics import free, helper, load_f64, load_i32, load_i64, store_f64, store_i64
 from .layout import (
+    ARRAY_DATA,
     ARRAY_DTYPE,
     ARRAY_NDIM,
     ARRAY_SHAPE,
@@ -22,6 +23,7 @@ from .layout import (
     ROW_BYTES,
     ROWS,
     ROWS_BITS,
+    TAG_ARRAY,
     TAG_CONSTANT,
     TAG_SCALAR,
     UNTOUCHED,
@@ -132,6 +134,30 @@ def mirror(frame, id):
 def mirrored(found, data, seed):
     """Where the mirror `found` holds the adjoint of the element at address `data`."""
     return found + MIRROR_HEADER + seed * load_i64(found, 0) + data - load_i64(found, 8)
+
+
+@helper
+def tangent_of(frame, id):
+    """Address of the tangents of a row, or its mirror's cell, in a walk forwards; 0 if it has
+    none."""
+    if id < 0:
+        return 0
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
+    if cells == 0:
+        return 0
+    at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
+    return 0 if load_i64(at, 0) == UNTOUCHED else at
+
+
+@helper
+def tangent_data(frame, reference, seed):
+    """Address of the tangent of an operand in one direction, laid out as its array; 0 for none."""
+    if load_i32(reference, 12) != TAG_ARRAY:
+        return 0
+    at = tangent_of(frame, load_i32(reference, 8))
+    if at == 0:
+        return 0
+    return mirrored(load_i64(at, 0), load_i64(load_i64(reference, 0), ARRAY_DATA), seed)
 
 
 @helper

@@ -129,6 +129,7 @@ def sum_jvp(np, t, _out, _x):
 _SUM = structural(
     "sum",
     kernels.sum_adjoint,
+    tangent=kernels.sum_tangent,
     value=lambda x: np.sum(x),
     vjp=sum_vjp,
     jvp=sum_jvp,

@@ -45,7 +45,12 @@ from tapegrad._core.codegen.layout import (
 )
 from tapegrad._core.codegen.matmul_tiles import LEAST_ROWS, TILE_ROWS
 from tapegrad._core.codegen.shared_kernels import add_block, block_of, cell
-from tapegrad._core.codegen.sweep_frame import count_of, item_bytes, mirror, mirrored
+from tapegrad._core.codegen.sweep_frame import (
+    count_of,
+    item_bytes,
+    mirror,
+    mirrored,
+)
 
 from .matmul import PRODUCT, is_narrow, product, suits
 
@@ -252,46 +257,77 @@ def end_sums(frame, matrix, array, data, width):
 
 
 @helper
+def roles(work, side, arrays):
+    """The operand that is added to and its matrix, then the other operand and its matrix."""
+    left, right, _ = arrays
+    one, two = work, work + MATRIX_BYTES
+    return (left, one, right, two) if side == LEFT else (right, two, left, one)
+
+
+@helper
+def pass_one(frame, work, side, data, own, arrays, batch, width):
+    """Add to adjoints at `data` of one operand; the output's are at `own`, the other is loaded."""
+    target, matrix, _, _ = roles(work, side, arrays)
+    out = work + 2 * MATRIX_BYTES
+    begin_sums(matrix, target, data, width)
+    load_matrix(frame, out, arrays[2], own, width)
+    add_products(work, side, arrays, batch, False, width)
+    drop_matrix(out)
+    end_sums(frame, matrix, target, data, width)
+
+
+@helper
 def pass_back(frame, work, side, found, own, step, arrays, batch, width):
     """Add to the mirror `found` of one operand; the output's adjoints are at own + seed · step."""
-    left, right, whole = arrays
-    one, two, out = work, work + MATRIX_BYTES, work + 2 * MATRIX_BYTES
-    to_left = side == LEFT
-    target, matrix, factor, other = (left, one, right, two) if to_left else (right, two, left, one)
+    target, _, factor, other = roles(work, side, arrays)
     load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), width)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         data = mirrored(found, load_i64(target, ARRAY_DATA), seed)
-        begin_sums(matrix, target, data, width)
-        load_matrix(frame, out, whole, own + seed * step, width)
-        add_products(work, side, arrays, batch, False, width)
-        drop_matrix(out)
-        end_sums(frame, matrix, target, data, width)
+        pass_one(frame, work, side, data, own + seed * step, arrays, batch, width)
     drop_matrix(other)
 
 
-def contract_adjoint(frame, id, refs, task):
-    """References: A, B, the output as a matrix, number of batch axes, of k axes, the output."""
-    arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+@helper
+def product_of(refs):
+    """Both operands and the output as a matrix, and the number of batch axes."""
+    left, right = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
+    whole = load_i64(refs, 2 * REFERENCE_BYTES)
+    return (left, right, whole), load_i64(refs, 3 * REFERENCE_BYTES)
+
+
+@helper
+def memory_of_output(frame, id, refs, whole):
+    """Where a sweep holds the output's adjoints, or tangents, and from one seed to the next."""
+    own = cell(frame, id)
+    if load_i32(refs, 5 * REFERENCE_BYTES + 12) == TAG_SCALAR:
+        return own, 8
+    return mirrored(load_i64(own, 0), load_i64(whole, ARRAY_DATA), 0), load_i64(load_i64(own, 0), 0)
+
+
+@helper
+def sweep_product(frame, id, refs):
+    """The reverse of a row, for all seeds."""
+    arrays, batch = product_of(refs)
     left, right, whole = arrays
-    batch = load_i64(refs, 3 * REFERENCE_BYTES)
-    inner = load_i64(refs, 4 * REFERENCE_BYTES)
     width = item_bytes(frame, whole)
-    own, step = cell(frame, id), 8
-    if load_i32(refs, 5 * REFERENCE_BYTES + 12) != TAG_SCALAR:
-        adjoints = load_i64(own, 0)
-        own, step = mirrored(adjoints, load_i64(whole, ARRAY_DATA), 0), load_i64(adjoints, 0)
+    own, step = memory_of_output(frame, id, refs, whole)
     to_left, to_right = load_i32(refs, 8), load_i32(refs, REFERENCE_BYTES + 8)
     found_left = mirror(frame, to_left) if to_left >= 0 else 0
     found_right = mirror(frame, to_right) if to_right >= 0 else 0
     if count_of(left) == 0 or count_of(right) == 0:
         return
     work = malloc(WORK_BYTES)
-    see_matrices(work, arrays, batch, inner, width)
+    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), width)
     if found_left != 0:
         pass_back(frame, work, LEFT, found_left, own, step, arrays, batch, width)
     if found_right != 0:
         pass_back(frame, work, RIGHT, found_right, own, step, arrays, batch, width)
     free(work)
+
+
+def contract_adjoint(frame, id, refs, task):
+    """References: A, B, the output as a matrix, number of batch axes, of k axes, the output."""
+    sweep_product(frame, id, refs)
 
 
 def contract_forward(frame, id, refs, task):
@@ -338,5 +374,10 @@ CONTRACT_HELPERS = (
     add_products,
     begin_sums,
     end_sums,
+    roles,
+    pass_one,
     pass_back,
+    product_of,
+    memory_of_output,
+    sweep_product,
 )

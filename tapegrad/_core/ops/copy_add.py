@@ -37,7 +37,7 @@ from tapegrad._core.codegen.layout import (
     UNTOUCHED,
 )
 from tapegrad._core.codegen.shared_kernels import cell, mirror_memory, strided_add
-from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
+from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of, sum64
 from tapegrad._core.codegen.sweep_frame import (
     add_to_cell,
     base_of,
@@ -47,6 +47,8 @@ from tapegrad._core.codegen.sweep_frame import (
     mirror,
     mirrored,
     row_of,
+    tangent_data,
+    tangent_of,
     touch_cell,
 )
 
@@ -79,6 +81,28 @@ def link_adjoint(frame, id, refs, task):
             )
 
 
+def link_tangent(frame, id, refs, task):
+    """The tangents of the operands through the same views."""
+    count = load_i32(row_of(frame, id), 8) // 2
+    own = mirror(frame, id)
+    for k in range(count):
+        ref = refs + 2 * k * REFERENCE_BYTES
+        array, target = load_i64(ref, 0), load_i64(ref, REFERENCE_BYTES)
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            data = tangent_data(frame, ref, seed)
+            if data != 0:
+                strided_add(
+                    frame,
+                    mirrored(own, load_i64(target, ARRAY_DATA), seed),
+                    load_i64(target, ARRAY_STRIDES),
+                    data,
+                    load_i64(array, ARRAY_STRIDES),
+                    load_i64(array, ARRAY_SHAPE),
+                    load_i32(array, ARRAY_NDIM),
+                    item_bytes(frame, array),
+                )
+
+
 def sum_adjoint(frame, id, refs, task):
     """One array operand in C order, a scalar output: every element gets the output's adjoint."""
     source, array = load_i32(refs, 8), load_i64(refs, 0)
@@ -94,6 +118,13 @@ def sum_adjoint(frame, id, refs, task):
             target[i] = value if first else target[i] + value
 
 
+def sum_tangent(frame, id, refs, task):
+    """The sum of the operand's tangents."""
+    for seed in range(load_i64(frame, FRAME_SEEDS)):
+        data = tangent_data(frame, refs, seed)
+        store_f64(cell(frame, id), seed * 8, sum64(data, count_of(load_i64(refs, 0))) + 0.0)
+
+
 def pack_adjoint(frame, id, refs, task):
     """Scalars side by side in a new array: each gets the adjoint of its element."""
     count = load_i32(row_of(frame, id), 8) - 1
@@ -105,6 +136,18 @@ def pack_adjoint(frame, id, refs, task):
             for seed in range(load_i64(frame, FRAME_SEEDS)):
                 at = mirrored(own, load_i64(array, ARRAY_DATA), seed) + 8 * k
                 add_to_cell(frame, load_i32(ref, 8), seed, load_f64(at, 0))
+
+
+def pack_tangent(frame, id, refs, task):
+    """The tangents of the scalars side by side."""
+    count = load_i32(row_of(frame, id), 8) - 1
+    data, own = load_i64(load_i64(refs, count * REFERENCE_BYTES), ARRAY_DATA), mirror(frame, id)
+    for k in range(count):
+        ref = refs + k * REFERENCE_BYTES
+        at = tangent_of(frame, load_i32(ref, 8)) if load_i32(ref, 12) == TAG_SCALAR else 0
+        for seed in range(load_i64(frame, FRAME_SEEDS)):
+            if at != 0:
+                store_f64(mirrored(own, data, seed), 8 * k, load_f64(at, seed * 8))
 
 
 def convert_adjoint(frame, id, refs, task):

@@ -92,6 +92,10 @@ class Structural:
     adjoint nor rules, and no rows. `refusal` words what an adjoint says that has set the frame's
     status to REFUSED.
 
+    `tangent` is a kernel too: it sets the tangents of the output. An operation that has one, and
+    whose adjoint reads values, has `second_order` as well, the kernel of adjoints as seed 0 and
+    their tangents as seed 1.
+
     `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
     are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
     graphs, or gives it for the operands that a row names.
@@ -107,6 +111,8 @@ class Structural:
     batch: str = "axis"
     adjoint: Callable | None = None
     value_kernel: Callable | None = None
+    tangent: Callable | None = None
+    second_order: Callable | None = None
     helpers: tuple[Callable, ...] = ()
     writes: bool = False
     refusal: Callable[[int], Exception] | None = None

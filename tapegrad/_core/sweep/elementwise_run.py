@@ -81,6 +81,7 @@ from .elementwise_run_layout import (
     PLACE,
     REFS,
     ROUTE,
+    SEED_STEP,
     SINGLE,
     SLOPES,
     STEP,
@@ -177,11 +178,12 @@ def value_address(frame, entry, e, j, used, out, start, n, width):
 
 
 @helper
-def own_adjoint(frame, e, start):
+def own_adjoint(frame, e, start, seed):
     """Where the adjoint of a row of the run is, for this block."""
     inside()
     entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
-    return load_i64(entry, OWN) + start * load_i64(entry, OWN_STEP)
+    own = load_i64(entry, OWN) + seed * load_i64(entry, SEED_STEP)
+    return own + start * load_i64(entry, OWN_STEP)
 
 
 @helper
@@ -193,7 +195,7 @@ def adjoint_address(frame, entry, j, start, seed, width):
     if how == SINGLE or place < 0:
         return 0
     if where < 0:
-        return own_adjoint(frame, where - INSIDE, start)
+        return own_adjoint(frame, where - INSIDE, start, seed)
     array = load_i64(load_i64(entry, REFS), j * REFERENCE_BYTES)
     return mirrored(where, load_i64(array, ARRAY_DATA), seed) + place
 
@@ -220,8 +222,11 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
 
 
 @helper
-def targets(frame, entry, start, n, seed, width, table):
-    """Where the kernel puts the adjoint of each input; returns bits of those to deliver later."""
+def targets(frame, entry, start, n, seed, width, table, blocks):
+    """Where the kernel puts the adjoint of each input; returns bits of those to deliver later.
+
+    Those have a block of `blocks` each.
+    """
     inside()
     mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
     uniform, fresh = load_i64(entry, UNIFORM), load_i64(entry, FRESH)
@@ -234,7 +239,7 @@ def targets(frame, entry, start, n, seed, width, table):
                 if target == load_i64(table, other * 8):
                     target = 0
         if target == 0:
-            target = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS + j * BLOCK_BYTES
+            target = blocks + j * BLOCK_BYTES
             if mask & (1 << j):
                 detours |= 1 << j
                 if not fresh & (1 << j):
@@ -256,7 +261,8 @@ def run_kernel(frame, entry, e, own, out, start, n, seed, width):
     store_i64(arguments, inputs * 8, value)
     store_i64(arguments, (inputs + 1) * 8, own)
     table = arguments + (inputs + 2) * 8
-    detours = targets(frame, entry, start, n, seed, width, table)
+    blocks = load_i64(frame, FRAME_SCRATCH) + AT_ADJOINTS
+    detours = targets(frame, entry, start, n, seed, width, table, blocks)
     kernel_call(load_i64(entry, KERNEL), n, arguments)
     for j in range(inputs):
         if detours & (1 << j):
@@ -267,7 +273,7 @@ def run_kernel(frame, entry, e, own, out, start, n, seed, width):
 @helper
 def row_block(frame, entry, e, out, start, n, seed, width):
     """Take one row of the run through one block."""
-    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, start)
+    inputs, own = load_i64(entry, INPUTS), own_adjoint(frame, e, start, seed)
     for j in range(inputs):
         if load_i64(entry, HOW + j * 8) == STRIDED:
             find_place(frame, entry, e, j, out, start, n, width)
@@ -283,21 +289,25 @@ def row_block(frame, entry, e, out, start, n, seed, width):
 
 
 @helper
-def place_adjoints(frame, n, seed, width):
-    """Note where the adjoint of each row of the run is, for one right-hand side."""
+def place_adjoints(frame, n, width, next_inside):
+    """Note where the adjoint of each row of the run is; those of the next seed lie `next_inside`
+    farther where they live inside the run."""
     scratch = load_i64(frame, FRAME_SCRATCH)
     for e in range(n):
         entry = scratch + AT_ENTRIES + e * ENTRY
         id, source = load_i64(entry, ID), load_i64(entry, FROM)
         state = load_i64(cell(frame, id), 0)
-        own, step = scratch + AT_INSIDE + e * BLOCK_BYTES, 0
+        own, step, next_seed = scratch + AT_INSIDE + e * BLOCK_BYTES, 0, next_inside
         if source >= 0:
             giver = scratch + AT_ENTRIES + source * ENTRY
             own, step = load_i64(giver, OWN), load_i64(giver, OWN_STEP)
+            next_seed = load_i64(giver, SEED_STEP)
         elif state > 0:
-            own, step = mirrored(state, load_i64(base_of(frame, id), ARRAY_DATA), seed), width
+            own, step = mirrored(state, load_i64(base_of(frame, id), ARRAY_DATA), 0), width
+            next_seed = load_i64(state, 0)
         store_i64(entry, OWN, own)
         store_i64(entry, OWN_STEP, step)
+        store_i64(entry, SEED_STEP, next_seed)
 
 
 @helper
@@ -308,8 +318,8 @@ def sweep_run(frame, n, out):
     size, unit = count_of(out), load_i64(scratch, AT_UNIT)
     pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, as blocks end where a unit does
     piece = (unit + pieces - 1) // pieces
+    place_adjoints(frame, n, width, 0)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
-        place_adjoints(frame, n, seed, width)
         start = 0
         while start < size:
             length = min(piece, unit - start % unit)

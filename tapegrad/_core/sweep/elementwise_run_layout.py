@@ -5,10 +5,10 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
 # A row of the run, as words: its id, code, references, number of inputs; masks of the inputs that
 # want a derivative, whose slope is 1, that the kernel serves, that are one value per block, whose
 # adjoint the kernel sets; its kernel; where its own adjoint is and by how much that moves per
-# element, the row it has that from (−1: none), whether it has given it away, whether it begins at
-# zero. And per input how its values and its adjoint are reached, what becomes of the latter, and
-# where that is; for a strided one the step and number of elements of a line, the axes outside it,
-# and where in its array the block starts (−1 for more than one line).
+# element and per seed, the row it has that from (−1: none), whether it has given it away, whether
+# it begins at zero. And per input how its values and its adjoint are reached, what becomes of the
+# latter, and where that is; for a strided one the step and number of elements of a line, the axes
+# outside it, and where in its array the block starts (−1 for more than one line).
 (
     ID,
     CODE,
@@ -22,11 +22,12 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
     KERNEL,
     OWN,
     OWN_STEP,
+    SEED_STEP,
     FROM,
     GIVEN,
     CLEAR,
     HOW,
-) = range(0, 16 * 8, 8)
+) = range(0, 17 * 8, 8)
 ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
     HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
 )
@@ -44,14 +45,17 @@ PENDING = UNTOUCHED + 1
 INSIDE = PENDING + RUN * OPERANDS
 
 # scratch memory: odometer, what blocks must not straddle multiples of, kernel arguments, entries,
-# effective strides, blocks
+# effective strides, blocks of values, adjoints, rows inside the run, tangents
 AT_UNIT = DIMENSIONS * 8
 AT_ARGUMENTS = AT_UNIT + 8
-AT_ENTRIES = AT_ARGUMENTS + 2 * (OPERANDS + 1) * 8
+AT_ENTRIES = AT_ARGUMENTS + 4 * (OPERANDS + 1) * 8
 AT_STRIDES = AT_ENTRIES + RUN * ENTRY
 AT_VALUES = -(-(AT_STRIDES + RUN * OPERANDS * DIMENSIONS * 8) // CACHE_LINE) * CACHE_LINE
 #: A little more than a block takes: same elements of neighbours fall on different cache sets.
 BLOCK_BYTES = BLOCK * 8 + 2 * CACHE_LINE
 AT_ADJOINTS = AT_VALUES + (OPERANDS + 1) * BLOCK_BYTES
 AT_INSIDE = AT_ADJOINTS + OPERANDS * BLOCK_BYTES
-SCRATCH_BYTES = AT_INSIDE + RUN * BLOCK_BYTES
+#: From the blocks of adjoints to those of a second seed that is swept with the first.
+NEXT_SEED = (OPERANDS + RUN) * BLOCK_BYTES
+AT_TANGENTS = AT_ADJOINTS + 2 * NEXT_SEED
+SCRATCH_BYTES = AT_TANGENTS + OPERANDS * BLOCK_BYTES

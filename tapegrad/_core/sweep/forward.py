@@ -1,27 +1,31 @@
 """Forward mode in compiled code: tangents of scalar rows and cells, oldest to newest.
 
 The tables of adjoints hold tangents here: the cell of a scalar row its tangents, one per direction;
-the mirror of a buffer those of its elements. Rows of arrays are left to Python, which has their
-rules.
+the mirror of a buffer those of its elements. Element-wise rows of arrays are a function of their
+own, called by its address; so are some others. The rest of the rows of arrays are left to Python,
+which has their rules, and so are all of them where something was written in place: it finds what
+rows have read.
 """
 
 from . import scalar_rows
 
+#: What carries tangents through an element-wise row.
+CARRY_SOURCE = """
+from tapegrad._core.sweep.elementwise_tangents import carry_elementwise
+
+
+def carry_row(frame, id):
+    return carry_elementwise(frame, id)
+"""
+
 _TEXT = '''
-from tapegrad._core.sweep.marking import buffer_written, mark_below, references
+from numba import types
+from tapegrad._core.sweep.marking import buffer_written, has_marked, mark_below, references
 from tapegrad._core.sweep.dependence_sweep import next_marked
+from tapegrad._core.sweep.elementwise_run_planning import is_pointwise
 
-
-@helper
-def tangent_of(frame, id):
-    """Address of the tangents of a row, or its mirror's cell; 0 if it has none."""
-    if id < 0:
-        return 0
-    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
-    if cells == 0:
-        return 0
-    at = cells + (id & (ROWS - 1)) * 8 * load_i64(frame, FRAME_SEEDS)
-    return 0 if load_i64(at, 0) == UNTOUCHED else at
+carry_call = call_address(types.int64(types.int64, types.int64))
+tangent_call = call_address(types.none(types.int64, types.int64, types.int64, types.int64))
 
 
 @helper
@@ -34,14 +38,26 @@ def part(tangent, seed, slope):
 
 
 @helper
-def carry_scalar(frame, id, row, op, i, j):
-    """The tangent of a scalar operation on rows i and j, of which −1 stands for a constant."""
+def next_cell(frame, id):
+    """The cell of a row that is newer than all of its chunk that have one, without a call."""
+    inside()
+    slot, position = id >> ROWS_BITS, id & (ROWS - 1)
+    cells = load_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8)
+    if cells == 0 or position < load_i64(load_i64(frame, FRAME_LOWEST), slot * 8):
+        return cell(frame, id)
+    return cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+
+
+@helper
+def carry_scalar(frame, id, row, op, i, j, first, second):
+    """The tangent of a scalar operation on rows i and j, of which −1 stands for a constant, from
+    where those of the rows are."""
+    inside()
     kind = op & 3
-    first, second = tangent_of(frame, i), tangent_of(frame, j)
     x = load_f64(row_of(frame, i), 16) if i >= 0 else load_f64(row, 8)
     y = load_f64(row_of(frame, j), 16) if j >= 0 else load_f64(row, 8)
     sx, sy, _ = slopes_of(op >> 2, kind, x, y, load_f64(row, 16))
-    at = cell(frame, id)
+    at = next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, part(first, seed, sx) + part(second, seed, sy) + 0.0)
 
@@ -51,7 +67,7 @@ def carry_load(frame, id, row):
     """The tangent of a cell that is read."""
     buffer = load_i32(row, 4)
     data = load_i64(base_of(frame, buffer), ARRAY_DATA) + load_i32(row, 8) * 4
-    found, at = found_mirror(frame, buffer), cell(frame, id)
+    found, at = found_mirror(frame, buffer), next_cell(frame, id)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
         store_f64(at, seed * 8, load_f64(mirrored(found, data, seed), 0) + 0.0)
 
@@ -69,13 +85,21 @@ def carry_store(frame, row):
 
 
 @helper
+def unmoved(frame, op):
+    """Status for a row without tangent; notes one that is used up."""
+    if op < 0:
+        store_i64(frame, FRAME_MET_USED, 1)
+    return DONE
+
+
+@helper
 def meets_tangent(frame, chunk, row, used_up):
     """Status for an array row: whether it reads, or writes, something that has a tangent.
 
     What a used-up write has written is not known any more.
     """
     at = references(chunk, row)
-    status = DONE
+    status = unmoved(frame, -1 if used_up else 1)
     for k in range(load_i32(row, 8)):
         id = load_i32(at, k * REFERENCE_BYTES + 8)
         if id < -1:
@@ -83,6 +107,22 @@ def meets_tangent(frame, chunk, row, used_up):
         if tangent_of(frame, id) != 0:
             status = MET_FREED if used_up else WANT_RULE
     return status
+
+
+@helper
+def carry_array(frame, id, row, op):
+    """Carry tangents through a row of arrays, to which nothing has written since."""
+    if is_pointwise(frame, op):
+        carry = load_i64(frame, FRAME_CARRY)
+        return carry_call(carry, frame, id) if carry != 0 else WANT_CARRY
+    kernel = load_i64(load_i64(frame, FRAME_TANGENT_STRUCTURAL), (op - ARRAY) * 8)
+    if kernel == 0:
+        store_i64(frame, FRAME_WANTED, op - ARRAY)
+        return WANT_STRUCTURAL
+    if kernel == 1:
+        return WANT_RULE
+    tangent_call(kernel, frame, id, reference_of(frame, id, load_i32(row, 4)), FORWARD)
+    return DONE
 
 
 @helper
@@ -98,7 +138,10 @@ def carry_row(frame, id, chunk, row):
     op = abs(word)
     i, j = load_i32(row, 4), -1
     if op > ARRAY:
-        return meets_tangent(frame, chunk, row, word < 0)
+        status = meets_tangent(frame, chunk, row, word < 0)
+        if status == WANT_RULE and load_i64(frame, FRAME_WRITES) == 0:
+            return carry_array(frame, id, row, op)
+        return status
     if op >= 4 * FIRST_CODE:
         j = second_of(row, op)
     elif op == STORE:
@@ -107,8 +150,9 @@ def carry_row(frame, id, chunk, row):
         return DONE
     if j < -1:
         return MET_FREED
-    if tangent_of(frame, i) == 0 and tangent_of(frame, j) == 0:
-        return DONE
+    first, second = tangent_of(frame, i), tangent_of(frame, j)
+    if first == 0 and second == 0:
+        return unmoved(frame, word)
     if word < 0:
         return MET_FREED
     if op == LOAD:
@@ -116,9 +160,9 @@ def carry_row(frame, id, chunk, row):
     elif op == STORE:
         carry_store(frame, row)
     elif op & 3 == CONSTANT_ROW:
-        carry_scalar(frame, id, row, op, -1, i)
+        carry_scalar(frame, id, row, op, -1, i, 0, first)
     else:
-        carry_scalar(frame, id, row, op, i, j)
+        carry_scalar(frame, id, row, op, i, j, first, second)
     return DONE
 
 
@@ -158,6 +202,35 @@ def mark_written_for(chunk, base, marks, used):
                 store_u8(marks, base + position, 1)
 
 
+def has_writes(frame):
+    """Whether a marked row writes in place."""
+    marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk, base = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), slot << ROWS_BITS
+        if load_i64(chunk, WRITES) != 0:
+            for position in range(load_i64(chunk, USED_ROWS)):
+                row = chunk + HEADER_BYTES + position * ROW_BYTES
+                if load_u8(marks, base + position) != 0:
+                    if buffer_written(chunk, row, abs(load_i32(row, 0)), used) >= 0:
+                        return 1
+    return 0
+
+
+def give_again(frame):
+    """Make the marked rows ones that are not used up."""
+    marks = load_i64(frame, FRAME_MARKS)
+    for order in range(load_i64(frame, FRAME_START_ORDER) + 1):
+        slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
+        chunk, base = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8), slot << ROWS_BITS
+        if has_marked(marks, slot):
+            for position in range(load_i64(chunk, USED_ROWS)):
+                if load_u8(marks, base + position) != 0:
+                    row = chunk + HEADER_BYTES + position * ROW_BYTES
+                    store_i32(row, 0, abs(load_i32(row, 0)))
+    return 0
+
+
 def mark_needed(frame):
     """Mark what the marked rows need, and the writes of their buffers; returns the oldest chunk."""
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
@@ -184,4 +257,4 @@ def source() -> str:
 
 
 #: Called with the interpreter lock held: writes of other threads may not come in between.
-EXPORTS = {"carry": 1, "mark_needed": 1}
+EXPORTS = {"carry": 1, "mark_needed": 1, "has_writes": 1, "give_again": 1}

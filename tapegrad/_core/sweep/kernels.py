@@ -15,12 +15,12 @@ from ..codegen.ufunc import make_ufunc
 from ..ops.python_call import python_adjoint
 from ..ops.table import Pointwise, Structural
 
-_HEAD = """
+HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import f32s, f64s, i64s, sum_of
 from tapegrad._core.codegen.vector_math import select
 """
-_VIEW = {8: "f64s", 4: "f32s"}
+VIEW = {8: "f64s", 4: "f32s"}
 
 
 def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
@@ -37,7 +37,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     What an input of one value gets is summed.
     """
     mask, uniform, fresh = split_masks(op, masks)
-    view, count = _VIEW[width], len(op.inputs)
+    view, count = VIEW[width], len(op.inputs)
     wanted = [j for j in range(count) if mask >> j & 1 and op.slopes[j] != "0.0"]
     head = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
     head += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
@@ -62,7 +62,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
             tail.append(f"    t{j}[0] = sum_{j}")
         else:
             body.append(f"        t{j}[i] {'' if fresh >> j & 1 else '+'}= {part}")
-    return _HEAD + "\n".join(head + body + tail) + "\n"
+    return HEAD + "\n".join(head + body + tail) + "\n"
 
 
 def value_source(op: Pointwise, width: int, uniform: int) -> str:
@@ -70,7 +70,7 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
 
     Of the inputs in the mask `uniform` there is one value for all elements.
     """
-    view = _VIEW[width]
+    view = VIEW[width]
     lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
     lines += [f"    {name}s = {view}(at[{j}])" for j, name in enumerate((*op.inputs, "out"))]
     once = [name for j, name in enumerate(op.inputs) if uniform >> j & 1]
@@ -79,7 +79,7 @@ def value_source(op: Pointwise, width: int, uniform: int) -> str:
     lines += [f"        {name} = {name}s[i]" for name in op.inputs if name not in once]
     lines += [f"        {name} = {text}" for name, text in op.needed(op.value)]
     lines += [f"        outs[i] = {op.value}"]
-    return _HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(lines) + "\n"
 
 
 def compile_adjoint(op: Pointwise, masks: int, width: int) -> int:

@@ -3,6 +3,7 @@
 from ..recorder.scalar_operators import called_by_number
 
 _TEXT = '''
+from tapegrad._core.codegen.adjoint_memory import give_back
 from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
@@ -74,9 +75,10 @@ def use_up(chunk, row, alone):
 def leave_mirror(frame, chunk, row, address, alone):
     """Free the mirror of an array row that the sweep has left.
 
-    A mirror that Python owns is an input of a transform, which is over: its array goes.
+    A mirror that Python owns is an input of a transform, which is over: its array goes. The row may
+    have been used up by a sweep that reads what is in the mirror.
     """
-    op = load_i32(row, 0)
+    op = abs(load_i32(row, 0))
     if op > ARRAY or op == LEAF or op == CONSTANT:
         last = load_i32(row, 4) + load_i32(row, 8) - 1
         at = chunk + HEADER_BYTES + ROWS * ROW_BYTES + last * REFERENCE_BYTES
@@ -84,7 +86,7 @@ def leave_mirror(frame, chunk, row, address, alone):
             found = load_i64(address, 0)
             if found > 0:
                 if load_i64(found, 16) == 0:
-                    free(load_i64(found, 24))
+                    give_back(frame, found)
                 elif not load_i64(frame, FRAME_RETAIN):
                     return use_up(chunk, row, alone)
     return 0
@@ -101,11 +103,10 @@ def leave_chunk(frame, order, alone):
     lowest = load_i64(load_i64(frame, FRAME_LOWEST), slot * 8)
     for position in range(lowest, load_i64(chunk, USED_ROWS)):
         row = chunk + HEADER_BYTES + position * ROW_BYTES
+        address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
+        given += leave_mirror(frame, chunk, row, address, alone)
         if load_i32(row, 0) < -ARRAY:
             given += use_up(chunk, row, alone)
-        else:
-            address = cells + position * 8 * load_i64(frame, FRAME_SEEDS)
-            given += leave_mirror(frame, chunk, row, address, alone)
     free_cells(frame, slot)
     return given
 

@@ -67,6 +67,7 @@ def idle_time(frame):
 
 _IMPORTS = """
 
+from tapegrad._core.codegen.layout import ARRAY
 from tapegrad._core.sweep.timed_reverse import bytes_of_result, clock, idle_time, note
 """
 
@@ -115,19 +116,24 @@ def idle(frame):
 """
 
 _RUN = """
-plain_block = row_block
+plain_block = {block}
 
 
 @helper
-def row_block(frame, entry, e, out, start, n, seed, width):
+def {block}(frame, entry, e, out, start, n, {seed}width):
     started = clock(frame)
-    plain_block(frame, entry, e, out, start, n, seed, width)
+    plain_block(frame, entry, e, out, start, n, {seed}width)
     note(frame, load_i64(entry, ID), ARRAY + load_i64(entry, CODE), count_of(out) * width, started)
 
 
 def pointwise(frame, id):
-    return pointwise_run(frame, id)
+    return {run}(frame, id)
 """
+#: What is called so in modules that sweep runs: see `_RUN`.
+_NAMES = {
+    "elementwise_run": {"block": "row_block", "seed": "seed, ", "run": "pointwise_run"},
+    "second_order_run": {"block": "block_of_both", "seed": "", "run": "second_order_run"},
+}
 
 EXPORTS = {**reverse.EXPORTS, "idle": 1}
 
@@ -137,13 +143,14 @@ def source() -> str:
     return reverse.SOURCE + _IMPORTS + _SWEEP
 
 
-def scalars_source() -> str:
-    """The text of the module that sweeps scalar rows, each timed."""
-    return scalar_rows.source() + _IMPORTS + _SCALARS
+def scalars_source(rows=scalar_rows) -> str:
+    """The text of a module that sweeps scalar rows, each timed."""
+    return rows.source() + _IMPORTS + _SCALARS
 
 
-def pointwise_source() -> str:
-    """The text of the module that sweeps element-wise runs, each row timed block by block."""
-    text = (Path(__file__).parent / "elementwise_run.py").read_text(encoding="utf-8")
+def pointwise_source(module: str = "elementwise_run") -> str:
+    """The text of a module that sweeps element-wise runs, each row timed block by block."""
+    text = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
     text = re.sub(r"(?m)^from \.\.", "from tapegrad._core.", text)
-    return re.sub(r"(?m)^from \.", "from tapegrad._core.sweep.", text) + _IMPORTS + _RUN
+    text = re.sub(r"(?m)^from \.", "from tapegrad._core.sweep.", text)
+    return text + _IMPORTS + _RUN.format(**_NAMES[module])

@@ -1,5 +1,7 @@
 """The compiled sweep: its parts and kernels, compiled when wanted; one table of them a process."""
 
+from __future__ import annotations
+
 import copy
 import ctypes
 from collections.abc import Callable
@@ -81,11 +83,24 @@ class _Compiled:
         if status == layout.REFUSED:
             raise op.refusal(int(frame[layout.FRAME_WANTED_MASK // 8]))
         if status == layout.WANT_STRUCTURAL:
-            self.structural[code] = kernels.compile_structural(op, op.adjoint)
+            self.structural[code] = self.compile_structural(op)
             return
         masks = int(frame[layout.FRAME_WANTED_MASK // 8])
         width = int(frame[layout.FRAME_WANTED_DTYPE // 8])
-        self.kernels[width][code * layout.MASKS + masks] = kernels.compile_adjoint(op, masks, width)
+        kernel = self.compile_kernel(op, masks, width)
+        self.kernels[width][code * layout.MASKS + masks] = kernel
+
+    def compile_structural(self, op) -> int:
+        """The address of the kernel of an operation on whole arrays."""
+        return kernels.compile_structural(op, op.adjoint)
+
+    def compile_kernel(self, op, masks: int, width: int) -> int:
+        """The address of the kernel of an element-wise operation."""
+        return kernels.compile_adjoint(op, masks, width)
+
+    def timed(self) -> _Compiled:
+        """The same functions and kernels, with a sweep that notes what each row costs."""
+        return compiled_timed()
 
 
 @once

@@ -55,6 +55,10 @@ class Work:
         for name, value in words.items():
             self.frame[getattr(layout, name) // 8] = value
 
+    def words(self, *names: str) -> dict[str, int]:
+        """Words of the frame by their names, as `set` takes them."""
+        return {name: int(self.frame[getattr(layout, name) // 8]) for name in names}
+
     def follow(self) -> None:
         """Take over the store's chunks as they are now."""
         slots = len(store.table)

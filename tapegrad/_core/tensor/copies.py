@@ -51,6 +51,7 @@ LINK = (
     + structural(
         "link",
         kernels.link_adjoint,
+        tangent=kernels.link_tangent,
         vjp=link_vjp,
         jvp=link_jvp,
         layout="links",
@@ -80,6 +81,7 @@ PACK = (
     + structural(
         "pack",
         kernels.pack_adjoint,
+        tangent=kernels.pack_tangent,
         vjp=pack_vjp,
         jvp=pack_jvp,
         layout="operands",

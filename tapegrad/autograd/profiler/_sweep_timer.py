@@ -10,7 +10,6 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.sweep.timed_reverse import HEAD, RECORD
-from ..._core.tape.compiled_sweep import compiled_timed
 from ..._core.tape.reverse_sweep import Sweep
 from ._op_timer import Span, Timer, now
 
@@ -46,7 +45,7 @@ def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]
     @functools.wraps(run)
     def timed(sweep: Sweep, stops=None) -> None:
         began, aside = now(), timer.aside
-        code, plain, work = compiled_timed(), sweep.code, sweep.work
+        code, plain, work = sweep.code.timed(), sweep.code, sweep.work
         table = np.zeros(HEAD // 8 + len(work.adjoints) * layout.ROWS * RECORD // 8, np.int64)
         work.set(FRAME_TIMES=table.ctypes.data, FRAME_SCALARS=0, FRAME_POINTWISE=0)
         table[2] = code.idle(work.address)

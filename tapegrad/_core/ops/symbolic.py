@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-from .._core.ops.table import Pointwise, words_of
+from .table import Pointwise, words_of
 
 _ONES = {"1.0": 1.0, "-1.0": -1.0}
 
@@ -122,7 +122,7 @@ class Lines:
         """The slopes of a line to inputs."""
         adjoints: dict[str, str] = {out: "1.0"}
         live: dict[str, Test] = {}  # adjoints that are 0 unless a test holds
-        for line, (op, operands) in reversed(self._made.items()):
+        for line, (op, operands) in reversed(list(self._made.items())):
             adjoint = adjoints.pop(line, None)
             if adjoint is None:
                 continue

@@ -1,0 +1,122 @@
+"""Reverse of scalar rows in a sweep of second order: adjoints and their tangents.
+
+The text is that of `scalar_rows`, whose function for one row is taken over at the end. Seed 0 is
+the adjoint g, seed 1 its tangent h. An operand gets g · p and h · p + Σ (g · t) · q, where p is the
+partial derivative, t the tangent of an operand and q the derivative of that operand's p.
+"""
+
+import re
+
+from ..ops.comparisons import STEERING
+from ..ops.second_partials import partials_of
+from ..ops.table import TABLE, Pointwise
+from . import scalar_rows
+
+_HEAD = '''
+
+@helper
+def other_partials(code, kind, x, y, out):
+    """First and second partials of an operation that is no sum or product, as `partials_at`."""
+    apart()
+    sx = sy = xx = xy = yx = yy = 0.0
+    flat = 0
+'''
+
+_TAIL = '''
+    return sx, sy, flat, xx, xy, yx, yy
+
+
+@helper
+def partials_at(code, kind, x, y, out):
+    """Partials to x and y, which are 0 everywhere as bits, and derivatives of the partials:
+    that to x by x and by y, that to y by x and by y."""
+    inside()
+    bit = 1 << code if code < 63 else 0
+    if bit & PLAIN:
+        sx, sy, flat = slopes_of(code, kind, x, y, out)
+        return sx, sy, flat, 0.0, 1.0 if bit & X_IS_Y else 0.0, 1.0 if bit & Y_IS_X else 0.0, 0.0
+    return other_partials(code, kind, x, y, out)
+
+
+@helper
+def scalar_tangent(tangents, id):
+    """The tangent of a scalar row; −0.0 or 0.0 if it has none."""
+    inside()
+    cells = load_i64(load_i64(tangents, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)
+    return load_f64(cells, (id & (ROWS - 1)) * 8) if cells != 0 else 0.0
+
+
+@helper
+def times(factor, other):
+    """A product; what is exactly 0 gives 0."""
+    inside()
+    return 0.0 if factor == 0.0 else factor * other
+
+
+@helper
+def pass_on_both(flat, g, h, slope, curved, target):
+    """Add to an operand's adjoint, and to the tangent of that."""
+    inside()
+    first, second = times(g, slope), times(h, slope) + curved
+    if flat != 0:
+        first = second = 0.0
+    store_f64(target, 0, load_f64(target, 0) + (first + 0.0))
+    store_f64(target, 8, load_f64(target, 8) + (second + 0.0))
+
+
+@helper
+def sweep_scalar(frame, slot, first_row, cells, row, op, address):
+    """Reverse of a touched scalar row; returns the lowest position of its operands in the chunk."""
+    inside()
+    kind, out = op & 3, load_f64(row, 16)
+    g, h, tangents = load_f64(address, 0), load_f64(address, 8), load_i64(frame, FRAME_TANGENTS)
+    x, to_x, at = operand_of(frame, load_i32(row, 4), slot, first_row, cells, 16)
+    along = times(scalar_tangent(tangents, load_i32(row, 4)), g)
+    if kind == CONSTANT_ROW:
+        _, slope, flat, _, _, _, q = partials_at(op >> 2, kind, load_f64(row, 8), x, out)
+        pass_on_both(flat & 2, g, h, slope, times(along, q), to_x)
+    elif kind == ROW_CONSTANT or load_i32(row, 8) < 0:
+        slope, _, flat, q, _, _, _ = partials_at(op >> 2, kind, x, load_f64(row, 8), out)
+        pass_on_both(flat & 1, g, h, slope, times(along, q), to_x)
+    else:
+        y, to_y, other = operand_of(frame, load_i32(row, 8), slot, first_row, cells, 16)
+        across = times(scalar_tangent(tangents, load_i32(row, 8)), g)
+        sx, sy, flat, xx, xy, yx, yy = partials_at(op >> 2, kind, x, y, out)
+        pass_on_both(flat & 1, g, h, sx, times(along, xx) + times(across, yx), to_x)
+        pass_on_both(flat & 2, g, h, sy, times(along, xy) + times(across, yy), to_y)
+        at = min(at, other)
+    return at
+'''
+
+
+def _statements(partials, code: int, found: dict[str, str]) -> list[str]:
+    """Statements that give variables the values of lines, whose names are this operation's."""
+    lines = [f"{name} = {text}" for name, text in partials.needed(*found.values())]
+    lines += [f"{variable} = {text}" for variable, text in found.items()]
+    return [re.sub(r"\bs(\d+)\b", rf"s{code}_\1", line) for line in lines]
+
+
+def _case(op: Pointwise) -> str:
+    partials = partials_of(op)
+    assert partials is not None
+    flat = sum(1 << k for k, slope in enumerate(op.slopes) if slope == "0.0")
+    (sx, *_), ((xx, *_), *_) = partials.first, partials.second
+    groups = {"kind != 2": {"sx": sx, "xx": xx}}
+    if len(op.inputs) == 2:
+        (_, xy), (yx, yy) = partials.second
+        groups["kind != 1"] = {"sy": partials.first[1], "yy": yy}
+        groups["kind == 0"] = {"xy": xy, "yx": yx}
+    lines = [f"flat = {flat}"]
+    for guard, variables in groups.items():
+        wanted = {variable: text for variable, text in variables.items() if text != "0.0"}
+        if wanted:
+            body = _statements(partials, op.code, wanted)
+            lines += [f"if {guard}:", *["    " + line for line in body]]
+    return f"if code == {op.code + 1}:\n        " + "\n        ".join(lines)
+
+
+def source() -> str:
+    """The text of the module: the switch holds every operation of up to two inputs."""
+    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
+    cases = [_case(op) for op in declared if len(op.inputs) <= 2]
+    return scalar_rows.source() + _HEAD + "    " + "\n    el".join(cases) + _TAIL
