@@ -135,6 +135,11 @@ class Structural:
         """Whether its rule alone differentiates it, in programs too."""
         return self.layout == "plain" and self.adjoint is None and self.vjp is not None
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether its value may raise for values of operands, in programs too."""
+        return self.is_by_rule and (self.refusal is not None or self.value_kernel is None)
+
     def static_words(self, static: dict[str, Any]) -> list[int]:
         """Keyword arguments as the value kernel reads them, in the order of `value`.
 

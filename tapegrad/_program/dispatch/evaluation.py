@@ -204,9 +204,11 @@ class Replayed:
                 "that changes between calls; pass that as an argument, or use verify='never'"
             )
 
-    def _branch(self, family: Variants, stopped: str) -> None:
+    def _branch(self, family: Variants, stopped: str | Exception) -> None:
         """The programs so far do not know how to go on."""
         if self._on_branch == "error":
+            if isinstance(stopped, Exception):
+                raise stopped
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"

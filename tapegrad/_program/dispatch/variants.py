@@ -26,7 +26,7 @@ from ..lowering.tape_rows import READS_OTHERS, Unsupported, is_long
 from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
-from ..replay.run_layout import FINISHED, GUARD_FAILED
+from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
 from .rounding import Rounding, first_difference
 from .signature import Arguments
 
@@ -251,13 +251,17 @@ class Variants:
         rest = [v for v in self.found if v is not recent]
         self.found = [*first, *rest][: self.most]
 
-    def run(self, objects: list, ahead: bool) -> tuple[Variant | None, Run | None, str | None]:
+    def run(
+        self, objects: list, ahead: bool
+    ) -> tuple[Variant | None, Run | None, str | Exception | None]:
         """Run the program whose guards hold.
 
         `ahead` says that adjoints are to follow. Gives the variant with its run, which its
-        program's `end` takes back; without one, where the programs known so far have stopped.
+        program's `end` takes back; without one, where the programs known so far have stopped, or
+        with what an operation has refused its operands.
         """
-        candidates, stopped = self.found, None
+        candidates = self.found
+        stopped: str | Exception | None = None
         while candidates:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
@@ -276,6 +280,8 @@ class Variants:
                 candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
             else:
                 stopped = "a result of another shape" if error is None else repr(error)
+                if status == REFUSED and isinstance(error, Exception):
+                    stopped = error
                 candidates = candidates[1:]
         return None, None, stopped
 
