@@ -107,7 +107,11 @@ def c_function(call: Callable[[int], int]) -> Any:
     return _callback(calling)
 
 
+def address_of(function) -> int:
+    """The address of a C function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
 def part_of_computed(step: Computed, wanted: Callable[[View], bool]) -> Part:
     function = c_function(functools.partial(compute, step))
-    address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    return Part(address, 0, np.zeros(1, np.int64), keep=function)
+    return Part(address_of(function), 0, np.zeros(1, np.int64), keep=function)

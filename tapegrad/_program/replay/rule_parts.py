@@ -21,12 +21,16 @@ from ..._core.tape.overlaps import add_to_view
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.steps import Computed, Kernel, Step, View
-from . import rule_kernels, run_layout, structural_kernels
+from . import rule_kernels
 from .moves import Wanted, move_words, words
-from .opaque_calls import array_of, c_function, fits
+from .opaque_calls import address_of, array_of, c_function, fits
 from .parts import SIGNATURE, Part
+from .run_layout import FINISHED, GUARD_FAILED, RUN_ADJOINT_BASES, RUN_FAILED
 from .structural import compiled as compiled_kernels
 from .structural import forward_words
+from .structural_kernels import K_COPY, K_REVERSE
+
+_word = ctypes.c_int64.from_address
 
 
 class Use(NamedTuple):
@@ -92,8 +96,8 @@ def calls_python(step: Step) -> bool:
     return static_words(BY_CODE[step.code], dict(step.operands[0])) is None
 
 
-class _Step:
-    """A step in a program that is being made: its use of an operation, and what Python calls."""
+class Ruled:
+    """An operation in a step: what Python does of it, and its rule once that is a program."""
 
     def __init__(self, step: Kernel, wanted: Wanted):
         self.op: Structural = BY_CODE[step.code]
@@ -102,98 +106,84 @@ class _Step:
         shapes = tuple(view.shape for view in self.views)
         asked = tuple(map(wanted, self.views))
         self.use = Use(self.op, self.static, shapes, step.out.shape, asked)
+        self.made: RuleProgram | None = None
+        self.has_called = False  # its rule, in Python
         self.words = np.zeros(rule_kernels.RULE_WORDS, np.int64)
-        self.keep: list = [self.words]
-
-    # --- by Python --------------------------------------------------------------------------------
+        self.words[rule_kernels.RULE_SEED // 8] = 8 * self.out.offset
+        self.words[rule_kernels.RULE_SIZE // 8] = self.out.size
+        self._tables: list[np.ndarray] = []
 
     def compute(self, run: int) -> int:
-        """The value, by NumPy."""
+        """The value by NumPy; returns what a part returns."""
         operands = [array_of(run, view).copy() for view in self.views]
         result = np.asarray(self.op.value(*operands, **dict(self.static)))
         if not fits(result, self.out):
-            ctypes.c_int64.from_address(run + run_layout.RUN_FAILED).value = self.out.offset
-            return run_layout.GUARD_FAILED
+            _word(run + RUN_FAILED).value = self.out.offset
+            return GUARD_FAILED
         array_of(run, self.out)[...] = result
-        return run_layout.FINISHED
+        return FINISHED
 
     def pull(self, run: int) -> int:
-        """Make the program of the rule, for the caller to run; or do what the rule says."""
-        g, out, *operands = [
-            array_of(run, view, bases).copy()
-            for view, bases in (
-                (self.out, run_layout.RUN_ADJOINT_BASES),
-                (self.out, run_layout.RUN_VALUE_BASES),
-                *[(view, run_layout.RUN_VALUE_BASES) for view in self.views],
-            )
-        ]
+        """Make the program of the rule, which the caller then runs; or do what the rule says."""
+        g = array_of(run, self.out, RUN_ADJOINT_BASES).copy()
+        out, *operands = [array_of(run, view).copy() for view in (self.out, *self.views)]
         made = makers[0](self.use, g, out, operands) if makers else None
         if made is not None:
-            table = self._table(made)
-            self.keep += [made, table]
+            self.made, table = made, self._table(made)
+            self._tables.append(table)  # another thread may have made one, too
             self.words[rule_kernels.RULE_TABLE // 8] = table.ctypes.data
-            return run_layout.FINISHED
+            return FINISHED
+        self.has_called = True
         for view, part in zip(self.views, self.use.parts(g, out, operands), strict=True):
             if part is not None and has_adjoints(run, view):
-                target = array_of(run, view, run_layout.RUN_ADJOINT_BASES)
-                add_to_view(target, value_of(part))
-        return run_layout.FINISHED
+                add_to_view(array_of(run, view, RUN_ADJOINT_BASES), value_of(part))
+        return FINISHED
 
     def _table(self, made: RuleProgram) -> np.ndarray:
-        seeds = [] if made.seed is None else [move_words(made.seed, self.out, True, True)]
+        """What is moved into a run of the program, and out of it."""
         known = {-1: self.out, **dict(enumerate(self.views))}
-        values = [move_words(view, known[k], True, True) for k, view in made.values.items()]
-        results = [move_words(self.views[k], view, False, True) for k, view in made.results.items()]
-        counts = len(seeds), len(values), len(results)
-        return words(made.program.address, counts, *seeds, *values, *results)
-
-    # --- parts ------------------------------------------------------------------------------------
-
-    def part(self) -> Part:
-        reverse, python = 0, []
-        if any(self.use.wanted):
-            reverse = compiled()["rule_reverse"]
-            python.append(c_function(self.pull))
-            self.words[rule_kernels.RULE_PYTHON // 8] = address_of(python[-1])
-            self.words[rule_kernels.RULE_SEED // 8] = 8 * self.out.offset
-            self.words[rule_kernels.RULE_SIZE // 8] = self.out.size
-        given = static_words(self.op, dict(self.static))
-        if given is None:
-            python.append(c_function(self.compute))
-            forward, data = (
-                address_of(python[-1]),
-                np.zeros(structural_kernels.K_COPY // 8, np.int64),
-            )
-        else:
-            forward, data = compiled_kernels()["kernel_forward"], self._forward(given)
-        data[structural_kernels.K_REVERSE // 8] = self.words.ctypes.data
-        return Part(forward, reverse, data, keep=[self, given, python])
-
-    def _forward(self, given: np.ndarray) -> np.ndarray:
-        """The words of the value kernel."""
-        kernel = compile_structural(self.op, self.op.value_kernel)
-        step = Kernel(self.op.code, [given, *self.views], self.out)
-        return forward_words(step, kernel)
+        seeds = [] if made.seed is None else [(made.seed, self.out)]
+        values = [(view, known[k]) for k, view in made.values.items()]
+        results = [(self.views[k], view) for k, view in made.results.items()]
+        moves = [
+            [move_words(*pair, sets, True) for pair in pairs if pair[0].size]
+            for pairs, sets in ((seeds, True), (values, True), (results, False))
+        ]
+        return words(made.program.address, *map(len, moves), *sum(moves, []))
 
 
-def has_adjoints(run: int, view: View) -> bool:
-    """Whether a run has memory for the adjoints of the base of a view."""
-    table = ctypes.c_int64.from_address(run + run_layout.RUN_ADJOINT_BASES).value
-    return ctypes.c_int64.from_address(table + 8 * view.base).value != 0
+class Kept(NamedTuple):
+    """What the memory of a part needs to stay: functions, and arrays whose addresses it has."""
 
-
-def address_of(function) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    ruled: Ruled
+    functions: list
+    static: np.ndarray | None
 
 
 def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
-    return _Step(step, wanted).part()
+    ruled, functions, reverse = Ruled(step, wanted), [], 0
+    if any(ruled.use.wanted):
+        reverse = compiled()["rule_reverse"]
+        functions.append(c_function(ruled.pull))
+        ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])
+    static = static_words(ruled.op, dict(ruled.static))
+    if static is None:
+        functions.append(c_function(ruled.compute))
+        forward, data = address_of(functions[-1]), np.zeros(K_COPY // 8, np.int64)
+    else:
+        kernel = compile_structural(ruled.op, ruled.op.value_kernel)
+        forward = compiled_kernels()["kernel_forward"]
+        data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel)
+    data[K_REVERSE // 8] = ruled.words.ctypes.data
+    return Part(forward, reverse, data, keep=Kept(ruled, functions, static))
 
 
-def rule_of(part: Part) -> RuleProgram | None:
-    """The program of the rule of a part, once it has been made."""
-    step = part.keep[0] if isinstance(part.keep, list) and part.keep else None
-    if not isinstance(step, _Step):
-        return None
-    return next((one for one in step.keep if isinstance(one, RuleProgram)), None)
+def has_adjoints(run: int, view: View) -> bool:
+    """Whether a run has memory for the adjoints of the base of a view."""
+    return _word(_word(run + RUN_ADJOINT_BASES).value + 8 * view.base).value != 0
+
+
+def ruled_of(part: Part) -> Ruled | None:
+    """The operation of a part, if its rule differentiates it."""
+    return part.keep.ruled if isinstance(part.keep, Kept) else None
