@@ -170,7 +170,7 @@ class _Checker:
     def _kernel(self, step: Kernel) -> None:
         op: Any = BY_CODE.get(step.code)
         computes = getattr(op, "value_kernel", None) or getattr(op, "is_by_rule", False)
-        expect(bool(computes), f"operation {step.code} is no step")
+        expect(bool(computes), f"operation {step.code} has no kernel")
         _LAYOUTS[op.layout](self.memory, step)
 
     def _computed(self, step: Computed) -> None:
