@@ -6,6 +6,8 @@ values alone. The steps in it may have rules themselves, which nobody asks for.
 
 from __future__ import annotations
 
+import collections
+import weakref
 from collections.abc import Hashable
 
 import numpy as np
@@ -18,9 +20,11 @@ from ..replay.rule_parts import RuleProgram, Use, calls_python
 from .signature import Arguments
 from .variants import NotRecorded, Traced, Variant
 
-#: So many are kept; a part keeps its own.
-MOST = 1024
-_known: dict[Hashable, RuleProgram | None] = {}
+#: Those that somebody keeps, by use: parts of programs.
+_known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDictionary()
+#: The last ones of so many slots at most stay when the programs that asked for them are gone.
+LAST, SMALL = 64, 1 << 14
+_last: collections.deque[RuleProgram] = collections.deque(maxlen=LAST)
 _lock = forks.lock()
 #: A pass that leaves inputs where the caller has them: those of rules are copied into their runs.
 _WITHOUT = ("leave inputs",)
@@ -33,17 +37,21 @@ def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
     """
     key = use, repr(use.static)  # 1 and True are equal
     try:
-        if key in _known:
-            return _known[key]
+        with _lock:
+            found = _known.get(key)
     except TypeError:  # keyword arguments that cannot be compared
         return None
+    if found is not None:
+        return found
     try:
         made = _made(use, g, out, operands)
-    except NotRecorded:  # with these values; Python then says what is wrong
+    except NotRecorded:  # Python then says what is wrong, if that is not the tracing itself
         return None
+    if made is None:
+        return None
+    if made.program.code.slots <= SMALL:
+        _last.append(made)
     with _lock:
-        while len(_known) >= MOST:
-            del _known[next(iter(_known))]
         return _known.setdefault(key, made)
 
 

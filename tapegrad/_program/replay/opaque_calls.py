@@ -46,8 +46,10 @@ def error_of(run: int, status: int) -> BaseException | None:
         return raised(run)
     if status != REFUSED:
         return None
-    op = BY_CODE[_word(run + RUN_REFUSED).value]
-    return op.refusal(_word(run + RUN_ANSWER).value)
+    code = _word(run + RUN_REFUSED).value
+    if not code:
+        return MemoryError("tapegrad: there is no memory to run the rule of an operation")
+    return BY_CODE[code].refusal(_word(run + RUN_ANSWER).value)
 
 
 def array_of(run: int, view: View, bases: int = RUN_VALUE_BASES) -> np.ndarray:

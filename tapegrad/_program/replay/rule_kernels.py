@@ -71,6 +71,9 @@ def run_rule(run, table):
     program, index = load_i64(table, TABLE_PROGRAM), i64s(load_i64(run, RUN_SCRATCH))
     values, adjoints = load_i64(run, RUN_VALUE_BASES), load_i64(run, RUN_ADJOINT_BASES)
     own = take_run(program)
+    if own == 0:  # there is no memory
+        store_i64(run, RUN_REFUSED, 0)
+        return REFUSED
     made = load_i64(own, RUN_VALUE_BASES)
     item = move_all(table + TABLE_MOVES, load_i64(table, TABLE_SEEDS), made, adjoints, index)
     item = move_all(item, load_i64(table, TABLE_VALUES), made, values, index)

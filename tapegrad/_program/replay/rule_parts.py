@@ -8,6 +8,7 @@ programs and enters itself in `makers`. Where a rule can be no program, Python c
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -55,7 +56,8 @@ class Use(NamedTuple):
         return [None if part is None else summed_to(part, shape) for part, shape in pairs]
 
 
-class RuleProgram(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class RuleProgram:
     """The program of a rule, and where its inputs and results are.
 
     `seed` is the view of its arena that takes the adjoint of the output, None if it is not read;
@@ -127,14 +129,17 @@ class Ruled:
         """Make the program of the rule, which the caller then runs; or do what the rule says."""
         g = array_of(run, self.out, RUN_ADJOINT_BASES).copy()
         out, *operands = [array_of(run, view).copy() for view in (self.out, *self.views)]
-        made = makers[0](self.use, g, out, operands) if makers else None
+        made = None
+        if makers and not self.has_called:
+            made = makers[0](self.use, g, out, operands)
         if made is not None:
             self.made, table = made, self._table(made)
             self._tables.append(table)  # another thread may have made one, too
             self.words[rule_kernels.RULE_TABLE // 8] = table.ctypes.data
             return FINISHED
-        self.has_called = True
-        for view, part in zip(self.views, self.use.parts(g, out, operands), strict=True):
+        parts = self.use.parts(g, out, operands)
+        self.has_called = True  # as from now on: what cannot be traced cannot be the next time
+        for view, part in zip(self.views, parts, strict=True):
             if part is not None and has_adjoints(run, view):
                 add_to_view(array_of(run, view, RUN_ADJOINT_BASES), value_of(part))
         return FINISHED
