@@ -191,6 +191,8 @@ def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:
     """
     code = len(BY_CODE) + 1
     op = Structural(name, code, adjoint=adjoint, **fields)
+    if op.is_by_rule and op.value_kernel is not None and op.shape is None:
+        raise ValueError(f"{name} has a value kernel, which needs shape=")
     table[name] = BY_CODE[code] = op
     return op
 

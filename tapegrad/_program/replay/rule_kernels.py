@@ -35,6 +35,8 @@ from .structural_kernels import K_REVERSE
 #: output is, and how many numbers it has.
 RULE_TABLE, RULE_PYTHON, RULE_SEED, RULE_SIZE = range(0, 32, 8)
 RULE_WORDS = 4
+#: What Python returns where there is a table now, and it has done nothing else.
+MADE = -1
 #: A table: the program; how many moves there are into a run of it of adjoints (0 or 1), of values,
 #: and out of it; then the moves (see `move_kernels`).
 TABLE_PROGRAM, TABLE_SEEDS, TABLE_VALUES, TABLE_RESULTS, TABLE_MOVES = range(0, 40, 8)
@@ -91,13 +93,12 @@ def run_rule(run, table):
 def rule_reverse(run, data):
     """An adjoint of 0 passes on nothing, however steep the operation."""
     rule = load_i64(data, K_REVERSE)
-    if not any_set(
-        load_i64(run, RUN_ADJOINTS) + load_i64(rule, RULE_SEED), load_i64(rule, RULE_SIZE)
-    ):
+    seed = load_i64(run, RUN_ADJOINTS) + load_i64(rule, RULE_SEED)
+    if not any_set(seed, load_i64(rule, RULE_SIZE)):
         return FINISHED
     if load_i64(rule, RULE_TABLE) == 0:
         status = python(load_i64(rule, RULE_PYTHON), run, rule)
-        if load_i64(rule, RULE_TABLE) == 0 or status != FINISHED:
+        if status != MADE:
             return status
     return run_rule(run, load_i64(rule, RULE_TABLE))
 

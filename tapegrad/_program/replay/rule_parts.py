@@ -136,7 +136,7 @@ class Ruled:
             self.made, table = made, self._table(made)
             self._tables.append(table)  # another thread may have made one, too
             self.words[rule_kernels.RULE_TABLE // 8] = table.ctypes.data
-            return FINISHED
+            return rule_kernels.MADE
         parts = self.use.parts(g, out, operands)
         self.has_called = True  # as from now on: what cannot be traced cannot be the next time
         for view, part in zip(self.views, parts, strict=True):

@@ -38,7 +38,8 @@ from .run_layout import (
 
 #: The data: addresses of the kernels, the output's row, where its references are, how many bytes
 #: are copied, how many words are addresses in the copy, and in bases; how many mirrors there are;
-#: the sweep's memory, and for each of those words where it is (and of which base).
+#: the sweep's memory, and for each of those words where it is (and of which base). An operation by
+#: rule has the address of its rule's words in place of a kernel in reverse (see `rule_kernels`).
 (
     K_FORWARD,
     K_REVERSE,
