@@ -507,3 +507,63 @@ def test_against_scipy_with_a_factor(rng):
     for _ in range(2):
         wanted = scipy.linalg.solve_triangular(factor, b, lower=True)
         np.testing.assert_allclose(c(a, b), wanted, rtol=1e-13)
+
+
+# --- where a rule is asked for first --------------------------------------------------------------
+
+
+@pytest.fixture
+def unmade(rng):
+    """A compiled function whose rule is traced at its next gradient, a matrix, that gradient."""
+    rule_programs._known.clear()
+    rule_programs._last.clear()
+    f, a = FUNCTIONS["cholesky"], definite(rng, 3, 3)
+    c = tg.compile(f, verify="never", native=False)
+    c.grad(a)
+    yield c, a, tg.grad(f)(a)
+    assert rules_of(c)[0].made is not None
+
+
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.inference_mode, tg.autograd.profiler.profile])
+def test_in_a_mode(mode, unmade):
+    c, a, wanted = unmade
+    with mode():
+        np.testing.assert_allclose(c.grad(a), wanted, rtol=1e-11, atol=1e-13)
+
+
+def test_inside_another_recording(unmade):
+    c, a, wanted = unmade
+    outer = tg.compile(lambda x: np.sum(x * c.grad(a)), verify="never")
+    for _ in range(2):
+        np.testing.assert_allclose(outer.grad(a), wanted, rtol=1e-11, atol=1e-13)
+    assert outer._reason is None
+
+
+def test_inside_a_backward_pass(unmade):
+    c, a, wanted = unmade
+
+    class Weighted(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * tg.tensor(c.grad(a))
+
+    x = tg.tensor(a, requires_grad=True)
+    Weighted.apply(x).sum().backward()
+    np.testing.assert_allclose(x.grad, wanted, rtol=1e-11, atol=1e-13)
+
+
+def test_an_interrupt_while_it_is_made(unmade, monkeypatch):
+    c, a, wanted = unmade
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rule_parts, "makers", [interrupted])
+        with pytest.raises(KeyboardInterrupt):
+            c.grad(a)
+    np.testing.assert_allclose(c.grad(a), wanted, rtol=1e-11, atol=1e-13)
