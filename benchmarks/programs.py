@@ -2,6 +2,9 @@
 
 import functools
 
+import numpy as np
+
+import tapegrad as tg
 from benchmarks import figures, workload_definitions
 
 prepared = functools.cache(workload_definitions.replayed)
@@ -21,6 +24,42 @@ class Replayed:
     def time_value_and_gradients(self, name, tier):
         """Compute the value and the gradients to all arguments."""
         self.call()
+
+
+class Matrices:
+    """A factor of a matrix of 10 by 10, and the solution of equations with it."""
+
+    params = [["cholesky", "solve"], ["eager", "replay"]]
+    param_names = ["operation", "tier"]
+
+    def setup(self, name, tier):
+        """Make the programs."""
+        rng = np.random.default_rng(0)
+        a, b = rng.normal(size=(2, 10, 10))
+        self.at, self.along = a @ a.T + 10.0 * np.eye(10), b
+        function = {
+            "cholesky": lambda a: np.sum(np.linalg.cholesky(a) * 1.5),
+            "solve": lambda a: np.sum(np.linalg.solve(a, b) * 1.5),
+        }[name]
+        compiled = tg.compile(function, native=False)
+        eager = function, tg.value_and_grad(function), tg.hvp(function)
+        self.calls = eager if tier == "eager" else (compiled, compiled.value_and_grad, compiled.hvp)
+        for _ in range(3):
+            self.time_value(name, tier)
+            self.time_value_and_gradient(name, tier)
+            self.time_hessian_product(name, tier)
+
+    def time_value(self, name, tier):
+        """Compute the value."""
+        self.calls[0](self.at)
+
+    def time_value_and_gradient(self, name, tier):
+        """Compute the value and the gradient."""
+        self.calls[1](self.at)
+
+    def time_hessian_product(self, name, tier):
+        """Compute the product of the Hessian with a matrix."""
+        self.calls[2](self.at, self.along)
 
 
 def track_call(how):

@@ -19,6 +19,7 @@ from fences import fenced, release
 import tapegrad as tg
 from tapegrad._core.tensor import buffer_pool
 from tapegrad._core.tensor.pytree import tree_leaves
+from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.files import archive, file_format
 from tapegrad._program.replay import parts
 
@@ -125,6 +126,7 @@ def evaluate(loaded, given):
 
 def attempt(path, given) -> str:
     """What became of a file whose function was called with these arguments."""
+    rule_programs._known.clear()  # their memory is given back, too
     try:
         loaded = tg.load(path, most_bytes=MOST_BYTES)
     except ValueError as error:

@@ -83,6 +83,17 @@ def turned(x):
     return np.sum(y * x)
 
 
+def factored(x):
+    """Operations by rule: with several matrices, a keyword argument, and a vector."""
+    a = np.outer(x[:3], x[:3]) + 3.0 * np.eye(3)
+    factor = np.linalg.cholesky(np.stack([a, 2.0 * a]), upper=True)
+    return (
+        np.sum(np.sin(factor))
+        + np.sum(np.linalg.solve(factor, x[:3]))
+        + np.sum(np.linalg.solve(a, factor) ** 2)
+    )
+
+
 MODEL = {"w": X, "b": (0.5, X[::-1].copy())}
 FUNCTIONS = {
     rosenbrock: (X,),
@@ -98,6 +109,7 @@ FUNCTIONS = {
     large: (np.linspace(-1.0, 1.0, LARGE),),
     structured: (MODEL,),
     turned: (np.array(A, order="F"),),
+    factored: (X,),
 }
 #: Their Hessians are saved too.
 WITH_HESSIAN = (feedback,)

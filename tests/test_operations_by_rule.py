@@ -158,20 +158,17 @@ def test_what_a_value_raises_in_a_program():
             c.grad(bad)
 
 
-def test_what_a_rule_raises_in_a_program(monkeypatch):
+def test_what_a_rule_raises_in_a_program():
     """Never a gradient without the part of a rule that failed."""
-    c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False, verify="never")
-    a = np.diag([1.0, 4.0])
-    for _ in range(3):
-        c.grad(a)
 
     def failing(np, g, out, _a):
         raise RuntimeError("the rule failed")
 
-    op = dataclasses.replace(TABLE["cholesky"], vjp=failing)
-    with monkeypatch.context() as patch:  # over before the declarations are taken back
-        patch.setitem(TABLE, "cholesky", op)
-        for _ in range(2):
+    with declared.declared(dataclasses.replace(TABLE["cholesky"], vjp=failing)):
+        c = tg.compile(lambda a: np.sum(np.linalg.cholesky(a)), native=False, verify="never")
+        a = np.diag([1.0, 4.0])
+        for _ in range(3):
+            np.testing.assert_allclose(c(a), 3.0)
             with pytest.raises(RuntimeError, match="the rule failed"):
                 c.grad(a)
 

@@ -58,6 +58,13 @@ def summed_to(adjoint, shape, lead: int = 0):
 
 def parts_of(op: Structural, g, site: Site, out, operands) -> list:
     """What the rule of a row gives for each operand, None where it has no derivative."""
+    trace = rt.trace()
+    if trace is None:
+        return _parts(op, g, site, out, operands)
+    return trace.by_rule(_parts, op, g, site, out, operands)
+
+
+def _parts(op: Structural, g, site: Site, out, operands) -> list:
     parts = op.vjp(REVERSE, g, out, *operands, **site.static)
     pairs = zip(site.operands, parts, strict=True)
     wanted = [part if source >= 0 else None for (source, _), part in pairs]

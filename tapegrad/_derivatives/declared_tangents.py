@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._core.operations import PUBLIC
@@ -37,7 +39,9 @@ def tangent_of(walk, number: int, op: Structural):
         if site.broadcast:
             ndim = max(np.ndim(what) for _, what in site.operands)
             tangents = [None if t is None else aligned(t, ndim) for t in tangents]
-        tangent = op.jvp(FORWARD, tangents, values[0], *values[1], **site.static)
+        trace = rt.trace()
+        rule = op.jvp if trace is None else functools.partial(trace.by_rule, op.jvp)
+        tangent = rule(FORWARD, tangents, values[0], *values[1], **site.static)
     if tangent is None or site.out is None or site.out.flags.c_contiguous:
         shape = (walk.directions, *walk.shape(number))
         return None if tangent is None else PUBLIC["reshape"](tangent, shape)

@@ -267,7 +267,8 @@ class Compiled(Replayed):
 
         Both are called inside `@numba.njit` code, without Python and without the interpreter lock.
         After the arguments `value_and_grad` takes an array for each gradient, which it fills (of
-        shape (1,) for a number), and returns the value. Where a guard fails they raise ValueError.
+        shape (1,) for a number), and returns the value. Where a guard fails they raise ValueError,
+        where an operation refuses a matrix numpy.linalg.LinAlgError.
         """
         if records(*args):
             raise TypeError(

@@ -72,6 +72,8 @@ class Loaded(Compiled):
         )
 
     def _branch(self, family, stopped):
+        if isinstance(stopped, Exception):
+            raise stopped
         raise RuntimeError(
             f"tapegrad.load: with these values {self._name} takes another way at {stopped} than "
             "its programs in the file; call it with such values before it is saved"

@@ -12,8 +12,8 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.registry import function
-from ..tensor.trace import steered, tensor_like
-from ..tensor.values import current, differentiates, is_recorded, scalar_of, value_of
+from ..tensor.trace import refuse, steered, tensor_like
+from ..tensor.values import current, differentiates, is_recorded, is_tensor, scalar_of, value_of
 from .einsum import as_tensor, common_dtype
 
 
@@ -41,11 +41,33 @@ def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
 def _recorded(op, operands, static):
     """The value of an operation: a row if an operand is recorded."""
     if not differentiates(*operands):
-        return tensor_like(steered(op.value, *operands, **static), *operands)
+        made = _computed(op, steered, op.value, *operands, **static)
+        return tensor_like(_required(op, made), *operands)
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
-    out = op.value(*[value_of(x) for x in operands], **static)
-    return scalar_of(rt.row(ARRAY + op.code, np.array(out, order="C"), Keywords(static), *operands))
+    out = _computed(op, op.value, *[value_of(x) for x in operands], **static)
+    made = rt.row(ARRAY + op.code, np.array(out, order="C"), Keywords(static), *operands)
+    return scalar_of(_required(op, made))
+
+
+def _required(op, made):
+    """A result; a program computes it even if nothing reads it, where that may raise."""
+    trace = rt.trace()
+    if trace is not None and op.may_refuse and is_tensor(made):
+        trace.required.append(made)
+    return made
+
+
+def _computed(op, function, /, *operands, **static):
+    """What a function gives for an operation; a trace in which it raises is of no program.
+
+    Who catches the error goes another way then, and nothing recorded tells when.
+    """
+    try:
+        return function(*operands, **static)
+    except Exception as error:
+        refuse(f"{op.name} raises {type(error).__name__} in it")
+        raise
 
 
 def _operand(name: str, x, dtype):

@@ -4,14 +4,143 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen import lapack
+from ..codegen.intrinsics import (
+    f64s,
+    free,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+)
+from ..codegen.layout import ARRAY_DATA, ARRAY_NDIM, REFERENCE_BYTES
 from .declaring import operation
+
+# --- values in programs ---------------------------------------------------------------------------
+
+
+def _solution_shape(a, b):
+    """The shape of a solution; raises ValueError where NumPy does."""
+    own = 1 if len(b) == 1 else 2
+    if len(a) < 2 or len(b) < own or not a[-2] == a[-1] == b[-own]:
+        raise ValueError(f"solve takes no operands of shapes {a} and {b}")
+    return (*np.broadcast_shapes(a[:-2], b[:-own]), *b[-own:])
+
+
+def _singular(answer):
+    return np.linalg.LinAlgError("Singular matrix")
+
+
+@helper
+def factor_lu(matrix, pivots, n, call):
+    """Factor a matrix in place for `solve_lu`; its kind, and whether it is singular.
+
+    A triangular one is its own factor.
+    """
+    kind, singular = lapack.triangle_of(matrix, n), False
+    if kind == lapack.FULL:
+        lapack.enter_call(call, 0, n, n)
+        rows = call + lapack.ROWS
+        lapack.dgetrf(rows, rows, matrix, rows, pivots, call + lapack.ANSWER)
+        return kind, load_i32(call, lapack.ANSWER) != 0
+    for i in range(n):
+        singular = singular or load_f64(matrix, (n + 1) * i * 8) == 0.0
+    return kind, singular
+
+
+@helper
+def solve_lu(kind, matrix, pivots, n, x, columns, call):
+    """Solve for right-hand sides `x`, columns in Fortran order, in place."""
+    lapack.enter_call(call, kind, n, columns)
+    rows, count, none = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.NOT_TRANSPOSED
+    answer = call + lapack.ANSWER
+    if kind == lapack.FULL:
+        lapack.dgetrs(none, rows, count, matrix, rows, pivots, x, rows, answer)
+    else:
+        lapack.dtrtrs(call + lapack.LETTER, none, none, rows, count, matrix, rows, x, rows, answer)
+
+
+def solve_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, the right-hand sides, the output.
+
+    A matrix that several right-hand sides share is factored once.
+    """
+    a, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    own = 1 if load_i32(b, ARRAY_NDIM) == 1 else 2
+    n, columns = lapack.size_along(out, own), lapack.size_along(out, 1) if own == 2 else 1
+    count = lapack.batch_size(out, own) if n > 0 else 0
+    matrix = malloc(n * n * 8 + n * columns * 8 + n * 4 + lapack.CALL_BYTES)
+    turned = matrix + n * n * 8
+    call = turned + n * columns * 8
+    pivots, last, kind = call + lapack.CALL_BYTES, 0, lapack.FULL
+    for k in range(count):
+        at = lapack.batch_item(a, 2, out, own, k)
+        if at != last:
+            lapack.copy_turned(matrix, at, a, 2)
+            kind, singular = factor_lu(matrix, pivots, n, call)
+            last = at
+            if singular:
+                lapack.refuse(frame, 1)
+                break
+        to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
+        x = to if columns == 1 else turned
+        lapack.copy_turned(x, lapack.batch_item(b, own, out, own, k), b, own)
+        solve_lu(kind, matrix, pivots, n, x, columns, call)
+        if columns != 1:
+            lapack.write_turned(to, x, n, columns)
+    free(matrix)
+
+
+def _factor_shape(a, upper=False):
+    """The shape of a factor; raises ValueError where NumPy does."""
+    if len(a) < 2 or a[-1] != a[-2]:
+        raise ValueError(f"cholesky takes no operand of shape {a}")
+    return a
+
+
+def _not_definite(answer):
+    return np.linalg.LinAlgError("Matrix is not positive definite")
+
+
+@helper
+def copy_triangle(to, source, row_stride, column_stride, n, upper):
+    """Copy one triangle of a matrix to C order, with zeros in the other."""
+    memset(to, 0, n * n * 8)
+    for i in range(n):
+        line = f64s(to + i * n * 8)
+        for j in range(i if upper else 0, n if upper else i + 1):
+            line[j] = load_f64(source, i * row_stride + j * column_stride)
+
+
+def cholesky_forward(frame, id, refs, task):
+    """References: `upper`, the matrices, the output.
+
+    To LAPACK a factor in C order is the other triangle.
+    """
+    upper = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
+    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    n = lapack.size_along(out, 1)
+    call = malloc(lapack.CALL_BYTES)
+    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
+        to, at = load_i64(out, ARRAY_DATA) + k * n * n * 8, lapack.batch_item(a, 2, out, 2, k)
+        copy_triangle(to, at, lapack.stride_along(a, 2), lapack.stride_along(a, 1), n, upper)
+        lapack.enter_call(call, lapack.LOWER if upper else lapack.UPPER, n, n)
+        rows = call + lapack.ROWS
+        lapack.dpotrf(call + lapack.LETTER, rows, to, rows, call + lapack.ANSWER)
+        if load_i32(call, lapack.ANSWER) != 0:
+            lapack.refuse(frame, 1)
+            break
+    free(call)
+
+
+# --- linear equations -----------------------------------------------------------------------------
 
 
 def _transposed(np, x):
     return np.swapaxes(x, -1, -2)
-
-
-# --- linear equations -----------------------------------------------------------------------------
 
 
 def solve_vjp(np, g, out, a, _b):
@@ -27,6 +156,10 @@ def solve_vjp(np, g, out, a, _b):
 @operation(
     "linalg.solve",
     vjp=solve_vjp,
+    shape=_solution_shape,
+    value_kernel=solve_forward,
+    helpers=(factor_lu, solve_lu),
+    refusal=_singular,
     example="np.linalg.solve(np.diag(x * x + 3.0), x)",
     examples=(
         "np.linalg.solve(x @ x.T + 3.0 * np.eye(len(x)), x)",
@@ -80,6 +213,10 @@ def cholesky_jvp(np, t, out, _a, upper=False):
     "linalg.cholesky",
     vjp=cholesky_vjp,
     jvp=cholesky_jvp,
+    shape=_factor_shape,
+    value_kernel=cholesky_forward,
+    helpers=(copy_triangle,),
+    refusal=_not_definite,
     example="np.linalg.cholesky(np.diag(x * x + 1.0))",
     examples=(
         "np.linalg.cholesky(x @ x.T + 3.0 * np.eye(len(x)))",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -88,9 +89,11 @@ class Structural:
     `layout` names how a row refers to its operands (see `references`), for programs from files too.
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
-    writes the output, an array of doubles, for programs. What has no derivative has neither
-    adjoint nor rules, and no rows. `refusal` words what an adjoint says that has set the frame's
-    status to REFUSED.
+    writes the output, an array of doubles, for programs. In the plain layout it needs `shape`,
+    which gives that of the output from those of the operands and the keyword arguments, and raises
+    ValueError where `value` does; its first reference is an array of the keyword arguments, which
+    have to be whole numbers or truths. What has no derivative has neither adjoint nor rules, and no
+    rows. `refusal` words what a kernel says that has set the frame's status to REFUSED.
 
     `tangent` is a kernel too: it sets the tangents of the output. An operation that has one, and
     whose adjoint reads values, has `second_order` as well, the kernel of adjoints as seed 0 and
@@ -110,6 +113,7 @@ class Structural:
     layout: str = "plain"
     batch: str = "axis"
     adjoint: Callable | None = None
+    shape: Callable | None = None
     value_kernel: Callable | None = None
     tangent: Callable | None = None
     second_order: Callable | None = None
@@ -131,6 +135,27 @@ class Structural:
     def used_forwards(self) -> int:
         """The same of `jvp`."""
         return read_by(self.jvp)
+
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether its rule alone differentiates it, in programs too."""
+        return self.layout == "plain" and self.adjoint is None and self.vjp is not None
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether its value may raise for values of operands, in programs too."""
+        return self.is_by_rule and (self.refusal is not None or self.value_kernel is None)
+
+    def static_words(self, static: dict[str, Any]) -> list[int]:
+        """Keyword arguments as the value kernel reads them, in the order of `value`.
+
+        Raises TypeError for others than `value` has, and those that are no whole numbers.
+        """
+        found = inspect.signature(self.value).parameters.values()
+        known = {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
+        if not set(static) <= set(known):
+            raise TypeError(f"{self.name} takes no keyword arguments {set(static) - set(known)}")
+        return [operator.index(value) for value in {**known, **static}.values()]
 
 
 def read_by(rule: Callable | None) -> int:
@@ -172,6 +197,8 @@ def structural(name, adjoint=None, *, table=TABLE, **fields) -> Structural:
     """
     code = len(BY_CODE) + 1
     op = Structural(name, code, adjoint=adjoint, **fields)
+    if op.is_by_rule and op.value_kernel is not None and op.shape is None:
+        raise ValueError(f"{name} has a value kernel, which needs shape=")
     table[name] = BY_CODE[code] = op
     return op
 

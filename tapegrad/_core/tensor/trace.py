@@ -76,6 +76,7 @@ class Trace:
     def __init__(self, place: Callable):
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
+        self.required: list = []  # those that a program computes in any case, since that may raise
         self.steering: set[int] = set()  # rows of values without derivative
         self.detached: set[int] = set()  # those of them that share memory where nothing is traced
         #: Buffers, by row, and what was in them before a recorded write made them rows.
@@ -88,6 +89,13 @@ class Trace:
     def refuse(self, reason: str) -> None:
         """Say that the computation cannot be repeated; the first reason counts."""
         self.refusal = self.refusal or reason
+
+    def by_rule(self, rule: Callable, *arguments, **static):
+        """What a rule gives: a program computes nothing of it that is not read."""
+        count = len(self.required)
+        found = rule(*arguments, **static)
+        del self.required[count:]
+        return found
 
     def now(self) -> int:
         """A new row that stays: what is recorded from now on comes after it."""

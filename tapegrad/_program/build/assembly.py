@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._core.ops.table import BY_CODE
 from ..ir.steps import (
     Code,
     Computed,
@@ -26,6 +27,7 @@ from ..replay import moves, scalar_interpreter
 from ..replay.elementwise_parts import interpreted
 from ..replay.opaque_calls import part_of_computed
 from ..replay.parts import Part
+from ..replay.rule_parts import part_of_rule
 from ..replay.structural import part_of_kernel
 from .templates import parts_of
 
@@ -34,12 +36,19 @@ FEW = 16
 #: The most pieces of a program's operations on numbers that are compiled: each takes about a
 #: second. They are shared out by the number of operations.
 TEXTS = 32
+
+
+def _part_of_operation(step: Kernel, wanted: Callable[[View], bool]) -> Part:
+    by_rule = BY_CODE[step.code].is_by_rule
+    return part_of_rule(step, wanted) if by_rule else part_of_kernel(step, wanted)
+
+
 _MAKERS: dict[type, Callable] = {
     Link: moves.part_of_link,
     Gather: moves.part_of_gather,
     Scatter: moves.part_of_scatter,
     Pack: moves.part_of_pack,
-    Kernel: part_of_kernel,
+    Kernel: _part_of_operation,
     Computed: part_of_computed,
 }
 

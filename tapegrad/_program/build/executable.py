@@ -15,7 +15,7 @@ from ..ir.slots import slots_of
 from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
-from ..replay.opaque_calls import raised
+from ..replay.opaque_calls import error_of
 from ..replay.parts import Part, Run
 from .assembly import Parts
 from .scalarization import spread
@@ -172,8 +172,8 @@ class Program:
         for output, seed in zip(self.code.outputs, seeds, strict=True):
             np.add.at(run.adjoints, slots_of(output.view), seed)
         status = self.compiled["adjoints"](run.address, self.address, ctypes.addressof(given))
-        if status == run_layout.RAISED:
-            raise raised(run.address)
+        if (error := error_of(run.address, status)) is not None:
+            raise error
         return made
 
     def jitted(self):

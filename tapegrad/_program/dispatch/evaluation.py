@@ -13,8 +13,10 @@ from ..._core.tensor.row_listeners import users_level
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..lowering.tape_rows import READS_OTHERS
+from ..replay import rule_parts
 from .background import HOT, compile_later, failed
 from .rounding import first_difference
+from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
 from .signature import Arguments, own_copy
 from .takeover import Trial
@@ -24,6 +26,9 @@ from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_ot
 VARIANTS, SIGNATURES = 32, 64
 #: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
+
+
+rule_parts.makers.append(rule_program)
 
 
 class Replayed:
@@ -199,9 +204,11 @@ class Replayed:
                 "that changes between calls; pass that as an argument, or use verify='never'"
             )
 
-    def _branch(self, family: Variants, stopped: str) -> None:
+    def _branch(self, family: Variants, stopped: str | Exception) -> None:
         """The programs so far do not know how to go on."""
         if self._on_branch == "error":
+            if isinstance(stopped, Exception):
+                raise stopped
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"

@@ -18,9 +18,9 @@ import numpy as np
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import value_of
 from ..build.executable import Program
-from ..replay.opaque_calls import raised
+from ..replay.opaque_calls import error_of
 from ..replay.parts import Run
-from ..replay.run_layout import FINISHED, RAISED
+from ..replay.run_layout import FINISHED
 
 #: Results that are compared may differ by so much of the largest.
 ROUNDING = 1e-7
@@ -121,8 +121,7 @@ class Rounding:
     def _found(self, memory: Run, objects: list) -> list:
         status = self.program.forward(memory, objects)
         if status != FINISHED:
-            if status == RAISED:
-                raised(memory.address)
+            error_of(memory.address, status)
             return []
         found = [np.array(result) for result in self.program.results(memory)]
         met = [memory.values, *map(np.asarray, objects)]

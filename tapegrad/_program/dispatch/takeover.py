@@ -16,9 +16,9 @@ from ..ir.slots import slots_of
 from ..ir.steps import ARENA, GUARD, Scalars, Step
 from ..ir.uses import views_written
 from ..replay import driver
-from ..replay.opaque_calls import raised
+from ..replay.opaque_calls import error_of
 from ..replay.parts import Run
-from ..replay.run_layout import FINISHED, RAISED
+from ..replay.run_layout import FINISHED
 from .rounding import Rounding, agree, first_difference
 
 #: So many calls with the inputs of the first comparison, or on another way through the branches,
@@ -109,8 +109,7 @@ def _evaluated(program: Program, objects: list, reverse: bool) -> list | None:
     run = program.begin()
     try:
         status = program.forward(run, objects, reverse)
-        if status == RAISED:
-            raised(run.address)
+        error_of(run.address, status)
         if status != FINISHED:
             return None
         found = [np.array(result) for result in program.results(run)]
@@ -131,8 +130,7 @@ def _fast(program: Program, objects: list, reverse: bool) -> list[list]:
         given = table([*objects, *made])
         words = (ctypes.c_int64 * (2 + len(given)))(run.address, program.address, *given)
         status = program.compiled["fast"](ctypes.addressof(words))
-        if status == RAISED:
-            raised(run.address)
+        error_of(run.address, status)
         if status != FINISHED:  # a guard: the evaluation by other ways tells
             return []
         return [[*map(np.array, program.results(run)), *_adjoints(made)]]

@@ -24,9 +24,9 @@ from ..build.executable import Program, interpreted
 from ..lowering.lower import Converter
 from ..lowering.tape_rows import READS_OTHERS, Unsupported, is_long
 from ..passes.pipeline import Account, optimised
-from ..replay.opaque_calls import LARGEST, raised
+from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
-from ..replay.run_layout import FINISHED, GUARD_FAILED, RAISED
+from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
 from .rounding import Rounding, first_difference
 from .signature import Arguments
 
@@ -61,8 +61,8 @@ class Variant:
         memory = self.program.begin()
         try:
             status = self.program.forward(memory, objects)
-            if status == RAISED:
-                return f"replayed at once it raises {raised(memory.address)!r}"
+            if (error := error_of(memory.address, status)) is not None:
+                return f"replayed at once it raises {error!r}"
             if status == GUARD_FAILED:
                 failed = self.program.failed(memory)
                 if failed is None:
@@ -133,12 +133,13 @@ class NotRecorded(Exception):
 class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
-    A context, inside which the recording can be differentiated.
+    A context, inside which the recording can be differentiated. The program is made by all passes
+    but those that are named in `without`.
     """
 
-    def __init__(self, f: Callable, arguments: Arguments):
+    def __init__(self, f: Callable, arguments: Arguments, without: tuple[str, ...] = ()):
         self.trace = Trace(lambda: places(1))
-        self._call = f, arguments
+        self._call, self._without = (f, arguments), without
 
     def __enter__(self) -> Traced:
         f, arguments = self._call
@@ -215,7 +216,8 @@ class Traced:
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
         converter = Converter(self.inputs, self._end, outputs, self.trace)
-        code, account = optimised(converter.convert(outputs), *converter.counts())
+        made = converter.convert(outputs)
+        code, account = optimised(made, *converter.counts(), self._without)
         tree = tree_build(self.out, iter([None] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         return Variant(interpreted(code), guards, tree, leaves, account)  # which keep no rows alive
@@ -249,13 +251,17 @@ class Variants:
         rest = [v for v in self.found if v is not recent]
         self.found = [*first, *rest][: self.most]
 
-    def run(self, objects: list, ahead: bool) -> tuple[Variant | None, Run | None, str | None]:
+    def run(
+        self, objects: list, ahead: bool
+    ) -> tuple[Variant | None, Run | None, str | Exception | None]:
         """Run the program whose guards hold.
 
         `ahead` says that adjoints are to follow. Gives the variant with its run, which its
-        program's `end` takes back; without one, where the programs known so far have stopped.
+        program's `end` takes back; without one, where the programs known so far have stopped, or
+        with what an operation has refused its operands.
         """
-        candidates, stopped = self.found, None
+        candidates = self.found
+        stopped: str | Exception | None = None
         while candidates:
             variant = candidates[0]
             program = variant.program  # another thread may put another in its place
@@ -266,7 +272,7 @@ class Variants:
                     self.found = [variant, *[v for v in self.found if v is not variant]]
                 return variant, memory, None
             failed = program.failed(memory) if status == GUARD_FAILED else None
-            error = raised(memory.address) if status == RAISED else None
+            error = error_of(memory.address, status)
             program.end(memory)
             if failed is not None:
                 k, seen = failed
@@ -274,6 +280,8 @@ class Variants:
                 candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
             else:
                 stopped = "a result of another shape" if error is None else repr(error)
+                if status == REFUSED and isinstance(error, Exception):
+                    stopped = error
                 candidates = candidates[1:]
         return None, None, stopped
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.tensor.trace import NAMED
-from ..lowering.ruled import Ruled, has_rule
 
 _NUMPY = (
     "add all allclose any argmax argmin argsort argwhere array array_equal asarray bincount "
@@ -35,16 +34,9 @@ def _by_name() -> dict[str, Callable]:
 
 def function_named(name) -> Callable | None:
     """The function of a name, None for names that are not allowed."""
-    if not isinstance(name, str):
-        return None
-    kind, _, operation = name.partition(" ")
-    if kind == "operation":
-        return Ruled(operation) if has_rule(operation) else None
-    return _by_name().get(name)
+    return _by_name().get(name) if isinstance(name, str) else None
 
 
 def name_of(function) -> str | None:
     """The name of a function, None if it has none."""
-    if isinstance(function, Ruled):
-        return f"operation {function.name}"
     return next((name for name, one in _by_name().items() if one == function), None)

@@ -31,6 +31,7 @@ from ..ir.steps import (
     View,
     contiguous,
 )
+from ..replay.rule_parts import static_words
 from .verify_memory import KINDS, MOST, IllegalProgram, Memory, are_below, expect, marked
 
 #: Operations on numbers have no more operands.
@@ -168,8 +169,8 @@ class _Checker:
 
     def _kernel(self, step: Kernel) -> None:
         op: Any = BY_CODE.get(step.code)
-        has_kernel = getattr(op, "value_kernel", None) is not None
-        expect(has_kernel, f"operation {step.code} has no kernel")
+        computes = getattr(op, "value_kernel", None) or getattr(op, "is_by_rule", False)
+        expect(bool(computes), f"operation {step.code} has no kernel")
         _LAYOUTS[op.layout](self.memory, step)
 
     def _computed(self, step: Computed) -> None:
@@ -274,6 +275,22 @@ def _mask_positions(memory: Memory, step: Kernel) -> None:
     memory.read(mask)
 
 
+def _by_rule(memory: Memory, step: Kernel) -> None:
+    """A value kernel trusts the shapes; what Python computes is compared when it is there."""
+    static, *views = _given(step, tuple, *[View] * (len(step.operands) - 1))
+    pairs = all(type(one) is tuple and len(one) == 2 and type(one[0]) is str for one in static)
+    expect(pairs, "keyword arguments of another form")
+    for view in views:
+        memory.read(view)
+    op: Any = BY_CODE[step.code]
+    if static_words(op, dict(static)) is not None:
+        try:
+            shape = op.shape(*[view.shape for view in views], **dict(static))
+        except (TypeError, ValueError) as error:
+            raise IllegalProgram(str(error)) from None
+        expect(shape == step.out.shape, "a result of another shape")
+
+
 def _sum(memory: Memory, step: Kernel) -> None:
     minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
     for view in views:
@@ -289,4 +306,5 @@ _LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
     "deposit": _deposit,
     "mask positions": _mask_positions,
     "sum": _sum,
+    "plain": _by_rule,
 }

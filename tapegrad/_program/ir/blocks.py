@@ -80,6 +80,8 @@ def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
 
 def is_injective(view: View) -> bool:
     """Whether each element is known to have a slot of its own."""
+    if not view.size:
+        return True
     reach = 0
     axes = zip(view.strides, view.shape, strict=True)
     for stride, n in sorted((abs(stride), n) for stride, n in axes if n > 1):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE, Pointwise
+from ..._core.ops.table import BY_CODE, Pointwise, Structural
 from .steps import GUARD, Code, Computed, Elementwise, Gather, Kernel, Link, Scalars, Step, View
 from .uses import views_written
 
@@ -55,14 +55,15 @@ class Work(NamedTuple):
     moved: float = 0.0
     multiplied: float = 0.0  # in products of matrices
     along: float = 0.0  # in other operations on whole arrays
-    python: float = 0.0  # calls of functions without derivative
+    python: float = 0.0  # calls of Python's functions
+    solved: float = 0.0  # numbers of matrices times their rows, in factors and solutions
 
 
 #: Nanoseconds of one of each, and of an evaluation itself, interpreted: values, and values with
 #: derivatives. Fitted to 30 functions from 2 µs to 13 ms on one machine; of the evaluations there
 #: half are off by less than 8 %, and nine of ten by less than a factor of 1.5.
-VALUE_COSTS = Work(50.0, 4.0, 16.0, 0.2, 1.9, 0.9, 0.05, 2.3, 32e3), 2.8e3
-GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3), 6.5e3
+VALUE_COSTS = Work(50.0, 4.0, 16.0, 0.2, 1.9, 0.9, 0.05, 2.3, 32e3, 0.2), 2.8e3
+GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3, 0.2), 6.5e3
 
 
 def products_of(step: Kernel) -> int:
@@ -84,14 +85,25 @@ def work_of(step: Step) -> Work:
             element_functions=float(count * functions),
         )
     if isinstance(step, Kernel):
-        if BY_CODE[step.code].layout == "contraction":
+        op = BY_CODE[step.code]
+        if op.layout == "contraction":
             return Work(1, multiplied=float(products_of(step)))
+        if op.is_by_rule:
+            return _by_rule(op, step)
         return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
     if isinstance(step, Computed):
         return Work(1, python=1.0)
     if isinstance(step, Link):
         return Work(1, moved=float(sum(source.size for _, source in step.pairs)))
     return Work(1, moved=float(step.out.size * (1 + isinstance(step, Gather))))
+
+
+def _by_rule(op: Structural, step: Kernel) -> Work:
+    """The value of an operation that its rule differentiates; what that costs its program tells."""
+    if op.value_kernel is None:
+        return Work(1, python=1.0)
+    views = [x for x in step.operands if isinstance(x, View) and x.shape]
+    return Work(1, solved=float(max((x.size * x.shape[-1] for x in views), default=0)))
 
 
 def is_function(code: int) -> bool:

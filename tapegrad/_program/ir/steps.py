@@ -154,9 +154,10 @@ class Pack:
 
 @dataclasses.dataclass
 class Kernel:
-    """A structural operation of the table by its kernels.
+    """A structural operation of the table, by its kernels or by its rule.
 
-    Operands are views, arrays that never change, numbers and other objects, as in its row.
+    Operands are views, arrays that never change, numbers and other objects, as in its row. For an
+    operation by rule they are its keyword arguments, as pairs of name and value, then views.
     """
 
     code: int
@@ -166,10 +167,9 @@ class Kernel:
 
 @dataclasses.dataclass
 class Computed:
-    """A function of Python's: out = function(*operands).
+    """A function of Python's without derivative: out = function(*operands).
 
-    It has no derivative, unless it has a method `pull` (see `program.ruled`). `operands` are views,
-    given as arrays of the dtype beside them, or other objects.
+    `operands` are views, given as arrays of the dtype beside them, or other objects.
     """
 
     function: Callable

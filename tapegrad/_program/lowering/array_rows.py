@@ -6,7 +6,6 @@ What only moves values known by place (joins, picks, writes) writes no step: it 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,6 @@ from .builder import Writer
 from .mask_calls import lowered
 from .numpy_calls import Given, element_wise, of_constant
 from .outputs import Target, broadcast
-from .ruled import Ruled, has_rule
 from .tape_rows import Unsupported
 
 _FLOAT64 = np.dtype(np.float64)
@@ -268,7 +266,7 @@ def _contract(writer: Writer, row: Row) -> None:
 
 def _kernel(writer: Writer, row: Row) -> None:
     op: Structural = row.op
-    if has_rule(op.name):
+    if op.is_by_rule:
         _by_rule(writer, row)
         return
     if op.value_kernel is None or op.adjoint is None:
@@ -282,12 +280,12 @@ def _kernel(writer: Writer, row: Row) -> None:
 
 
 def _by_rule(writer: Writer, row: Row) -> None:
-    """A row of the plain layout whose operation has no kernels."""
+    """A row of the plain layout whose operation its rule differentiates."""
     keywords, *operands, _ = row.references
-    function = functools.partial(Ruled(row.op.name), **object_at(keywords["what"]))
     made = writer.buffers.allocate(row.shape)
-    views: list = [(writer.view_of(reference), _FLOAT64) for reference in operands]
-    writer.steps.append(Computed(function, views, made))
+    views = [writer.view_of(reference) for reference in operands]
+    static = tuple(object_at(keywords["what"]).items())
+    writer.steps.append(Kernel(row.op.code, [static, *views], made))
     writer.result(row, made)
 
 

@@ -32,6 +32,7 @@ class Converter:
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         needed += [tensor._id for tensor, _ in inputs]  # for writes to them to be seen
+        needed += [tensor._id for tensor in trace.required]
         self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
         self.writer = Writer(self.rows, Originals(list(trace.originals.values())))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._core.ops.table import BY_CODE
 from ..ir import scalar_scans
-from ..ir.steps import Code, Elementwise, Kernel, Link, Pack, Scalars
+from ..ir.steps import Code, Elementwise, Kernel, Link, Pack, Scalars, Step
 from ..ir.substitution import merged
 from ..ir.uses import mark_outputs, mark_reads, views_written
 
 #: Steps that only compute. The others may stop the program, which is their business too.
 _HARMLESS = Elementwise, Kernel, Link, Pack
+
+
+def _is_harmless(step: Step) -> bool:
+    refuses = isinstance(step, Kernel) and getattr(BY_CODE[step.code], "may_refuse", False)
+    return isinstance(step, _HARMLESS) and not refuses
 
 
 def drop_unread(code: Code) -> Code:
@@ -24,7 +30,7 @@ def drop_unread(code: Code) -> Code:
             if walk("read", step, {scalar_scans.WISHED: wished}):
                 stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
                 any_found = True
-        elif not isinstance(step, _HARMLESS) or any(
+        elif not _is_harmless(step) or any(
             marks[slice(*view.extent)].any() for view in views_written(step)
         ):
             mark_reads(step, marks)

@@ -40,10 +40,16 @@ class Account:
     sizes: list[tuple[str, Size]]
 
 
-def optimised(code: Code, rows: int, needed: int) -> tuple[Code, Account]:
-    """The program after all passes, and what they did. It was converted from so many rows."""
+def optimised(
+    code: Code, rows: int, needed: int, without: tuple[str, ...] = ()
+) -> tuple[Code, Account]:
+    """The program after all passes but some, and what they did.
+
+    It was converted from so many rows.
+    """
     sizes = [("as recorded", size_of(code))]
     for name, one in PASSES.items():
-        code = one(code)
-        sizes.append((name, size_of(code)))
+        if name not in without:
+            code = one(code)
+            sizes.append((name, size_of(code)))
     return code, Account(rows, needed, sizes)

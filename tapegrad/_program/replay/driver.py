@@ -42,33 +42,21 @@ ROW_BYTES = 48
 OTHERS = -1
 
 SOURCE = '''
-from numba import types
 from tapegrad._core.codegen.layout import (
     ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, C_CONTIGUOUS, FLOAT_VALUE,
     OBJECT_TYPE, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
 )
 from tapegrad._core.codegen.intrinsics import (
-    call_address, exchange, f64s, global_address, helper, load_f64, load_i32, load_i64, memcpy,
-    memset, store_f64, store_i64,
+    f64s, global_address, helper, load_f64, load_i32, load_i64, memcpy, memset, store_f64,
+    store_i64,
 )
 from tapegrad._program.replay.driver import *
 from tapegrad._program.replay.run_layout import (
     FINISHED, RUN_ADJOINT_BASES, RUN_ADJOINTS, RUN_POINTERS, RUN_VALUE_BASES, RUN_VALUES,
 )
+from tapegrad._program.replay.run_pool import follow, return_run, take_run
 
-part = call_address(types.int64(types.int64, types.int64))
-make_run = call_address(types.int64())
 state = global_address("tapegrad_state")
-
-
-@helper
-def follow(run, at, count):
-    """Call parts; returns why it stopped."""
-    for k in range(count):
-        status = part(load_i64(at, k * 16), run, load_i64(at, k * 16 + 8))
-        if status != FINISHED:
-            return status
-    return FINISHED
 
 
 @helper
@@ -248,31 +236,6 @@ def rows(run, program, table, count):
             add_to(table + 16 + k * ROW_BYTES)
         store_f64(values, row * 8, load_f64(load_i64(run, RUN_VALUES), result))
     return count
-
-
-@helper
-def take_run(program):
-    """A run that nobody uses."""
-    while exchange(program + POOL_LOCK, 1) != 0:
-        pass
-    count = load_i64(program, POOL_COUNT)
-    found = 0
-    if count > 0:
-        store_i64(program, POOL_COUNT, count - 1)
-        found = load_i64(load_i64(program, POOL), (count - 1) * 8)
-    exchange(program + POOL_LOCK, 0)
-    return found if found != 0 else make_run(load_i64(program, NEW_RUN))
-
-
-@helper
-def return_run(program, run):
-    while exchange(program + POOL_LOCK, 1) != 0:
-        pass
-    count = load_i64(program, POOL_COUNT)
-    if count < POOL_SIZE:
-        store_i64(load_i64(program, POOL), count * 8, run)
-        store_i64(program, POOL_COUNT, count + 1)
-    exchange(program + POOL_LOCK, 0)
 
 
 def call(program, pointers, gradients, result):

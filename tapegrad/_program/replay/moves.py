@@ -62,7 +62,7 @@ def covered_once(link: Link) -> tuple[list[bool], bool]:
     return alone, reached == link.out.size
 
 
-def _move(target: View, source: View, sets: bool, wanted: bool) -> np.ndarray:
+def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarray:
     """The words of a move; along a line the steps are the shortest there are."""
     order = sorted(
         range(len(target.shape)),
@@ -94,7 +94,7 @@ def part_of_link(step: Link, wanted: Wanted) -> Part:
     pairs = [pair for pair in step.pairs if pair[0].size]
     alone, whole = covered_once(Link(step.out, pairs))
     moves = [
-        _move(target, source, sets, wanted(source))
+        move_words(target, source, sets, wanted(source))
         for (target, source), sets in zip(pairs, alone, strict=True)
     ]
     clear = 0 if whole else 8 * step.out.size
@@ -161,7 +161,7 @@ def part_of_gather(step: Gather, wanted: Wanted) -> Part:
 
 def part_of_scatter(step: Scatter, wanted: Wanted) -> Part:
     code = compiled()
-    copy = _move(step.out, step.before, True, wanted(step.before))
+    copy = move_words(step.out, step.before, True, wanted(step.before))
     positions, source = _view_words(step.positions), _view_words(step.source)
     at = kernels.SCATTER_MOVE + copy.nbytes
     sizes = (step.source.size, step.out.size)

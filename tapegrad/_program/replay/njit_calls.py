@@ -12,6 +12,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from ..._core.codegen.intrinsics import call_address
+from .run_layout import REFUSED
 
 #: Calls `driver.call`: program, inputs, gradients, where the value goes.
 entry = call_address(types.int64(types.int64, types.int64, types.int64, types.int64))
@@ -56,6 +57,8 @@ _NUMBER = "    numbers[{place}] = {x}\n    table[{place}] = first + 8 * {place}\
 _TAIL = """\
     status = entry({call}, {program}, at, {gradients}, data_of(out))
     table[0], numbers[0] = 0, 0.0
+    if status == REFUSED:
+        raise LinAlgError("tapegrad: a compiled function meets a matrix that an operation refuses")
     if status != 0:
         raise ValueError("tapegrad: a compiled function takes a way here that was not recorded")
     return out[0]
@@ -71,6 +74,8 @@ def _take(x: str, shape: tuple[int, ...], number: int, place: int) -> str:
 def _made(name: str, text: str) -> Any:
     names: dict[str, Any] = {
         "np": np,
+        "LinAlgError": np.linalg.LinAlgError,
+        "REFUSED": REFUSED,
         "entry": entry,
         "data_of": data_of,
         "data_of_int64": data_of_int64,

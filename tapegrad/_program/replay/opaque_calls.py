@@ -1,4 +1,4 @@
-"""Parts that call Python: a function without derivative, or one that has a rule for it.
+"""Parts that call Python: functions without derivative.
 
 Compiled code calls it without the interpreter lock, which the callback takes.
 """
@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.ops.table import BY_CODE
 from ..ir.steps import Computed, View
 from .parts import Part
 from .run_layout import (
     FINISHED,
     GUARD_FAILED,
     RAISED,
-    RUN_ADJOINT_BASES,
+    REFUSED,
+    RUN_ANSWER,
     RUN_FAILED,
+    RUN_REFUSED,
     RUN_VALUE_BASES,
 )
 
@@ -35,6 +38,18 @@ def raised(run: int) -> BaseException:
     """Why a run has returned RAISED: what a function raised, or a position that is outside."""
     outside = IndexError("tapegrad: an index computed by the program is outside its array")
     return _raised.pop(run, outside)
+
+
+def error_of(run: int, status: int) -> BaseException | None:
+    """What has stopped a run with a status; None where it was a guard, or nothing."""
+    if status == RAISED:
+        return raised(run)
+    if status != REFUSED:
+        return None
+    code = _word(run + RUN_REFUSED).value
+    if not code:
+        return MemoryError("tapegrad: there is no memory to run the rule of an operation")
+    return BY_CODE[code].refusal(_word(run + RUN_ANSWER).value)
 
 
 def array_of(run: int, view: View, bases: int = RUN_VALUE_BASES) -> np.ndarray:
@@ -81,23 +96,9 @@ def _given(step: Computed, run: int) -> list:
     ]
 
 
-def pass_back(step: Computed, wanted: Callable[[View], bool], run: int) -> int:
-    """Let the rule of the function add to the adjoints of operands."""
-    g = array_of(run, step.out, RUN_ADJOINT_BASES)
-    if g.any():  # nothing else passes, however steep the function
-        bound: Any = functools.partial(step.function)  # of a partial: the same once more
-        targets = [
-            array_of(run, operand, RUN_ADJOINT_BASES)
-            if isinstance(operand, View) and wanted(operand)
-            else None
-            for operand, _ in step.operands
-        ]
-        out, given = array_of(run, step.out).copy(), _given(step, run)
-        bound.func.pull(g.copy(), out, given, targets, bound.keywords)
-    return FINISHED
+def c_function(call: Callable[[int], int]) -> Any:
+    """A function of a run as one of a part, `(run, data)`; what it raises stops the program."""
 
-
-def _calling(call: Callable[[int], int]) -> Callable[[int, int], int]:
     def calling(run, data):
         try:
             return call(run)
@@ -105,19 +106,14 @@ def _calling(call: Callable[[int], int]) -> Callable[[int, int], int]:
             _raised[run] = error
             return RAISED
 
-    return calling
+    return _callback(calling)
+
+
+def address_of(function) -> int:
+    """The address of a C function."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def part_of_computed(step: Computed, wanted: Callable[[View], bool]) -> Part:
-    calls = [functools.partial(compute, step)]
-    operands = [operand for operand, _ in step.operands if isinstance(operand, View)]
-    if has_rule(step) and any(map(wanted, operands)):
-        calls.append(functools.partial(pass_back, step, wanted))
-    functions = [_callback(_calling(call)) for call in calls]
-    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
-    return Part(addresses[0], sum(addresses[1:]), np.zeros(1, np.int64), keep=functions)
-
-
-def has_rule(step: Computed) -> bool:
-    """Whether the function of a step has a derivative."""
-    return hasattr(functools.partial(step.function).func, "pull")
+    function = c_function(functools.partial(compute, step))
+    return Part(address_of(function), 0, np.zeros(1, np.int64), keep=function)

@@ -16,9 +16,11 @@ why the program must stop.
     RUN_FAILED,  # the guard that failed: the slot that its operation would have written
     RUN_SEEN,  # the number that it saw, where it looks at a number
     RUN_POINTERS,  # two tables, of the addresses of inputs and of gradients
-) = range(0, 8 * 9, 8)
+    RUN_REFUSED,  # the code of the operation whose kernel has refused its operands
+    RUN_ANSWER,  # why, as the operation's `refusal` reads it
+) = range(0, 8 * 11, 8)
 RUN_BYTES = 8 * 16
 SCRATCH_BYTES = 1 << 20
 
 # what a part returns
-FINISHED, GUARD_FAILED, WANTED_PYTHON, RAISED = range(4)
+FINISHED, GUARD_FAILED, WANTED_PYTHON, RAISED, REFUSED = range(5)

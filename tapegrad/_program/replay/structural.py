@@ -106,6 +106,7 @@ def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, 
     memory = _Memory()
     frame = memory.add(*[0] * (layout.FRAME_BYTES // 8))
     memory.set(frame + layout.FRAME_SEEDS, 1)
+    memory.set(frame + layout.FRAME_WANTED, step.code)
     memory.set(frame + layout.FRAME_FLOAT32, _FLOAT32)
     memory.set(frame + layout.FRAME_FLOAT64, _FLOAT64)
     memory.point(frame + layout.FRAME_LOWEST, memory.add(0))
@@ -133,15 +134,26 @@ def _plain(operand: Any) -> Any:
     return operand.astype(np.float64 if operand.dtype.kind == "f" else np.int64, copy=False)
 
 
-def part_of_kernel(step: Kernel, wanted: Wanted) -> Part:
-    step = Kernel(step.code, [_plain(operand) for operand in step.operands], step.out)
-    forward, reverse = kernels_of(step.code)
+def _words(step: Kernel, wanted: Wanted, forward: int, reverse: int) -> tuple[np.ndarray, int]:
+    """The data of a part, given the addresses of its kernels, and how many mirrors there are."""
     memory, references, mirrors = _sweep(step, wanted)
     counts = (len(memory.inside), len(memory.outside), len(mirrors))
     head = (forward, reverse, len(step.operands), references, 8 * len(memory.words))
     data = words(head, counts, memory.words, memory.inside, memory.outside, mirrors)
+    return data, len(mirrors)
+
+
+def forward_words(step: Kernel, kernel: int) -> np.ndarray:
+    """The data of a part that has a value kernel and no reverse one."""
+    return _words(step, lambda view: False, kernel, 0)[0]
+
+
+def part_of_kernel(step: Kernel, wanted: Wanted) -> Part:
+    step = Kernel(step.code, [_plain(operand) for operand in step.operands], step.out)
+    forward, reverse = kernels_of(step.code)
+    data, mirrors = _words(step, wanted, forward, reverse)
     code = compiled()
-    has_reverse = reverse != 0 and len(mirrors) > 1
+    has_reverse = reverse != 0 and mirrors > 1
     return Part(
         code["kernel_forward"],
         code["kernel_reverse"] if has_reverse else 0,

@@ -17,13 +17,29 @@ from ..._core.codegen.intrinsics import (
     store_i32,
     store_i64,
 )
-from ..._core.codegen.layout import FRAME_SCRATCH, REVERSE
+from ..._core.codegen.layout import (
+    DONE,
+    FRAME_SCRATCH,
+    FRAME_STATUS,
+    FRAME_WANTED,
+    FRAME_WANTED_MASK,
+    REVERSE,
+)
 from ..._core.codegen.sweep_frame import MIRROR_HEADER
-from .run_layout import FINISHED, RUN_ADJOINT_BASES, RUN_SCRATCH, RUN_VALUE_BASES
+from .run_layout import (
+    FINISHED,
+    REFUSED,
+    RUN_ADJOINT_BASES,
+    RUN_ANSWER,
+    RUN_REFUSED,
+    RUN_SCRATCH,
+    RUN_VALUE_BASES,
+)
 
 #: The data: addresses of the kernels, the output's row, where its references are, how many bytes
 #: are copied, how many words are addresses in the copy, and in bases; how many mirrors there are;
-#: the sweep's memory, and for each of those words where it is (and of which base).
+#: the sweep's memory, and for each of those words where it is (and of which base). An operation by
+#: rule has the address of its rule's words in place of a kernel in reverse (see `rule_kernels`).
 (
     K_FORWARD,
     K_REVERSE,
@@ -64,6 +80,10 @@ def kernel_forward(run, data):
     frame, _ = lay_out(run, data)
     row, references = load_i64(data, K_ROW), frame + load_i64(data, K_REFERENCES)
     kernel_call(load_i64(data, K_FORWARD), frame, row, references, REVERSE)
+    if load_i64(frame, FRAME_STATUS) != DONE:
+        store_i64(run, RUN_REFUSED, load_i64(frame, FRAME_WANTED))
+        store_i64(run, RUN_ANSWER, load_i64(frame, FRAME_WANTED_MASK))
+        return REFUSED
     return FINISHED
 
 

@@ -14,6 +14,8 @@ from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations
 from ..ir.elementwise_flow import Flow
 from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step
 from ..passes.pipeline import Account
+from ..replay.parts import Part
+from ..replay.rule_parts import Ruled, calls_python, ruled_of
 
 #: More lines of one sort are counted and not shown.
 MOST = 24
@@ -79,8 +81,17 @@ def _variant(variant: Variant) -> Iterator[str]:
     yield from _guards(variant.guards)
     yield _memory(program)
     code = program.source if program.native else program.code
-    value, gradient = (_time(nanoseconds(code, costs)) for costs in (VALUE_COSTS, GRADIENT_COSTS))
-    yield f"estimate, interpreted: {value} a value, {gradient} with derivatives"
+    value, gradient = (nanoseconds(code, costs) for costs in (VALUE_COSTS, GRADIENT_COSTS))
+    gradient += sum(_time_of_rule(part) for parts in program.parts.of for part in parts)
+    yield f"estimate, interpreted: {_time(value)} a value, {_time(gradient)} with derivatives"
+
+
+def _time_of_rule(part: Part) -> float:
+    """Nanoseconds of a rule that has been made a program, as part of another."""
+    ruled = ruled_of(part)
+    if ruled is None or ruled.made is None:
+        return 0.0
+    return nanoseconds(ruled.made.program.code, VALUE_COSTS) - VALUE_COSTS[1]
 
 
 def _native(variant: Variant) -> str:
@@ -178,6 +189,18 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
                 yield f"  native: {part.keep}"
     elif isinstance(step, Elementwise):
         yield group(program, step)
+    else:
+        ruled = ruled_of(program.parts.of[k][0])
+        if ruled is not None:
+            value = "by NumPy, in Python" if calls_python(step) else "without Python"
+            yield f"{ruled.op.name}: value {value}; its rule {_rule(ruled)}"
+
+
+def _rule(ruled: Ruled) -> str:
+    """What became of a rule."""
+    if ruled.made is not None:
+        return f"is a program of {_counted(len(ruled.made.program.code.steps), 'step')}"
+    return "is called in Python" if ruled.has_called else "has not been asked for"
 
 
 def group(program: Program, step: Elementwise) -> str:

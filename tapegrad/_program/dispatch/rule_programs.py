@@ -1,0 +1,100 @@
+"""Programs of rules: the rule of an operation traced as a function is, once for the process.
+
+A rule is a function of the adjoint of the output, the output and the operands. Its program computes
+values alone. The steps in it may have rules themselves, which nobody asks for.
+"""
+
+from __future__ import annotations
+
+import collections
+import weakref
+from collections.abc import Hashable
+
+import numpy as np
+
+from ..._core.codegen import forks
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.copies import pack
+from ..ir.uses import mark_outputs, mark_reads
+from ..replay.rule_parts import RuleProgram, Use, calls_python
+from .signature import Arguments
+from .variants import NotRecorded, Traced, Variant
+
+#: Those that somebody keeps, by use: parts of programs.
+_known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDictionary()
+#: The last ones of so many slots at most stay when the programs that asked for them are gone.
+LAST, SMALL = 64, 1 << 14
+_last: collections.deque[RuleProgram] = collections.deque(maxlen=LAST)
+_lock = forks.lock()
+#: A pass that leaves inputs where the caller has them: those of rules are copied into their runs.
+_WITHOUT = ("leave inputs",)
+
+
+def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
+    """The program of the rule of a use, made with these values unless there is one.
+
+    None where there is none: the rule asks about values, calls Python, or raises.
+    """
+    key = use, repr(use.static)  # 1 and True are equal
+    try:
+        with _lock:
+            found = _known.get(key)
+    except TypeError:  # keyword arguments that cannot be compared
+        return None
+    if found is not None:
+        return found
+    try:
+        made = _made(use, g, out, operands)
+    except NotRecorded:  # Python then says what is wrong, if that is not the tracing itself
+        return None
+    if made is None:
+        return None
+    if made.program.code.slots <= SMALL:
+        _last.append(made)
+    with _lock:
+        return _known.setdefault(key, made)
+
+
+def _made(use: Use, g, out, operands: list) -> RuleProgram | None:
+    reads = use.op.used
+    numbers = [k for k in range(-1, len(operands)) if reads >> k + 1 & 1]
+    plain = [out, *operands]
+
+    def rule(g, *given):
+        """The adjoints of the operands that are wanted."""
+        read = dict(zip(numbers, map(_as_array, given), strict=True))
+        unread = [np.broadcast_to(0.0, np.shape(x)) for x in plain]
+        out, *operands = [read.get(k, x) for k, x in enumerate(unread, -1)]
+        return use.parts(_as_array(g), out, operands)
+
+    given = (g, *[plain[k + 1] for k in numbers])
+    with Traced(rule, Arguments(given, {}, tuple(range(len(given)))), _WITHOUT) as traced:
+        variant, _ = traced.program()
+    return None if variant is None else _placed(use, variant, numbers)
+
+
+def _as_array(x):
+    """An argument of no axes as a rule gets it: an array."""
+    return pack(x) if type(x) is rt.Scalar else np.asarray(x) if isinstance(x, float) else x
+
+
+def _placed(use: Use, variant: Variant, numbers: list[int]) -> RuleProgram | None:
+    """Where inputs and results are; None if the program asks about values or calls Python."""
+    code, results = variant.program.code, {}
+    if variant.guards or any(map(calls_python, code.steps)):
+        return None
+    for k, (number, constant) in enumerate(variant.leaves):
+        if number >= 0:
+            results[k] = code.outputs[number].view
+        elif constant is not None and np.any(constant):  # not linear in the adjoint
+            return None
+    if any(view.shape != use.shapes[k] for k, view in results.items()):
+        return None
+    read = np.zeros(code.slots, bool)
+    for step in code.steps:
+        mark_reads(step, read)
+    mark_outputs(code, read)
+    views = [one.view for one in code.inputs]
+    seed, *given = [view if read[slice(*view.extent)].any() else None for view in views]
+    values = {k: view for k, view in zip(numbers, given, strict=True) if view is not None}
+    return RuleProgram(variant.program, seed, values, results)

@@ -1,0 +1,109 @@
+"""The reverse of an operation by its rule, in compiled code: the rule is a program that is run.
+
+A step's data name the words of its rule (`K_REVERSE`). While there is no table yet, Python is
+called, which makes the program of the rule and the table, or does itself what the rule says. The
+table is written once, and never changes.
+"""
+
+from numba import types
+
+from ..._core.codegen.intrinsics import call_address, f64s, helper, i64s, load_i64, store_i64
+from .driver import VALUE_COUNT, VALUE_PLAN
+from .move_kernels import (
+    BYTES,
+    SETS,
+    SIDE_OFFSET,
+    SOURCE,
+    TARGET,
+    base_at,
+    move,
+)
+from .run_layout import (
+    FINISHED,
+    REFUSED,
+    RUN_ADJOINT_BASES,
+    RUN_ADJOINTS,
+    RUN_ANSWER,
+    RUN_REFUSED,
+    RUN_SCRATCH,
+    RUN_VALUE_BASES,
+)
+from .run_pool import follow, return_run, take_run
+from .structural_kernels import K_REVERSE
+
+#: The words of a rule: the address of its table or 0, what Python does, where the adjoint of the
+#: output is, and how many numbers it has.
+RULE_TABLE, RULE_PYTHON, RULE_SEED, RULE_SIZE = range(0, 32, 8)
+RULE_WORDS = 4
+#: What Python returns where there is a table now, and it has done nothing else.
+MADE = -1
+#: A table: the program; how many moves there are into a run of it of adjoints (0 or 1), of values,
+#: and out of it; then the moves (see `move_kernels`).
+TABLE_PROGRAM, TABLE_SEEDS, TABLE_VALUES, TABLE_RESULTS, TABLE_MOVES = range(0, 40, 8)
+
+python = call_address(types.int64(types.int64, types.int64))
+
+
+@helper
+def any_set(address, n):
+    """Whether one of n doubles is not 0."""
+    x = f64s(address)
+    for i in range(n):
+        if x[i] != 0.0:
+            return True
+    return False
+
+
+@helper
+def move_all(item, count, to, of, index):
+    """Set or add, from bases of one run to those of another; returns the item after the last."""
+    for _ in range(count):
+        target = base_at(to, load_i64(item, TARGET))
+        if target != 0:
+            target += load_i64(item, TARGET + SIDE_OFFSET)
+            source = base_at(of, load_i64(item, SOURCE)) + load_i64(item, SOURCE + SIDE_OFFSET)
+            move(load_i64(item, SETS) != 0, item, target, TARGET, source, SOURCE, index)
+        item += load_i64(item, BYTES)
+    return item
+
+
+@helper
+def run_rule(run, table):
+    """Run a rule, and add what it gives to adjoints; returns why it stopped."""
+    program, index = load_i64(table, TABLE_PROGRAM), i64s(load_i64(run, RUN_SCRATCH))
+    values, adjoints = load_i64(run, RUN_VALUE_BASES), load_i64(run, RUN_ADJOINT_BASES)
+    own = take_run(program)
+    if own == 0:  # there is no memory
+        store_i64(run, RUN_REFUSED, 0)
+        return REFUSED
+    made = load_i64(own, RUN_VALUE_BASES)
+    item = move_all(table + TABLE_MOVES, load_i64(table, TABLE_SEEDS), made, adjoints, index)
+    item = move_all(item, load_i64(table, TABLE_VALUES), made, values, index)
+    status = follow(own, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
+    if status == FINISHED:
+        move_all(item, load_i64(table, TABLE_RESULTS), adjoints, made, index)
+    elif status == REFUSED:
+        store_i64(run, RUN_REFUSED, load_i64(own, RUN_REFUSED))
+        store_i64(run, RUN_ANSWER, load_i64(own, RUN_ANSWER))
+    return_run(program, own)
+    return status
+
+
+@helper
+def rule_reverse(run, data):
+    """An adjoint of 0 passes on nothing, however steep the operation."""
+    rule = load_i64(data, K_REVERSE)
+    seed = load_i64(run, RUN_ADJOINTS) + load_i64(rule, RULE_SEED)
+    if not any_set(seed, load_i64(rule, RULE_SIZE)):
+        return FINISHED
+    if load_i64(rule, RULE_TABLE) == 0:
+        status = python(load_i64(rule, RULE_PYTHON), run, rule)
+        if status != MADE:
+            return status
+    return run_rule(run, load_i64(rule, RULE_TABLE))
+
+
+EXPORTS = ("rule_reverse",)
+TEXT = "from tapegrad._program.replay import rule_kernels\n" + "".join(
+    f"\n\ndef {name}(run, data):\n    return rule_kernels.{name}(run, data)\n" for name in EXPORTS
+)

@@ -1,0 +1,194 @@
+"""Parts of operations that their rules differentiate: value by a kernel or Python, reverse by rule.
+
+In reverse the rule is a program of its own, which serves all programs of the process. It is made
+when it is first asked for, with the values at hand: what makes it stands above the parts of
+programs and enters itself in `makers`. Where a rule can be no program, Python calls it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._core.codegen.factory import compile_source, once
+from ..._core.ops.references import Site
+from ..._core.ops.table import BY_CODE, Structural
+from ..._core.sweep.kernels import compile_structural
+from ..._core.tape.overlaps import add_to_view
+from ..._core.tensor.values import value_of
+from ..._derivatives.declared_adjoints import parts_of, summed_to
+from ..ir.steps import Computed, Kernel, Step, View
+from . import rule_kernels
+from .moves import Wanted, move_words, words
+from .opaque_calls import address_of, array_of, c_function, fits
+from .parts import SIGNATURE, Part
+from .run_layout import FINISHED, GUARD_FAILED, RUN_ADJOINT_BASES, RUN_FAILED
+from .structural import compiled as compiled_kernels
+from .structural import forward_words
+from .structural_kernels import K_COPY, K_REVERSE
+
+_word = ctypes.c_int64.from_address
+
+
+class Use(NamedTuple):
+    """An operation as a step uses it: keyword arguments, shapes, which operands have adjoints."""
+
+    op: Structural
+    static: tuple[tuple[str, Any], ...]
+    shapes: tuple[tuple[int, ...], ...]
+    out: tuple[int, ...]
+    wanted: tuple[bool, ...]
+
+    def site(self, out, operands) -> Site:
+        """The place of a row of it: an operand without adjoint is of none."""
+        found = [(0 if one else -1, x) for one, x in zip(self.wanted, operands, strict=True)]
+        return Site(found, dict(self.static), out, self.out)
+
+    def parts(self, g, out, operands) -> list:
+        """The adjoints of the operands, by the rule, in their shapes; None for those without."""
+        with np.errstate(all="ignore"):
+            parts = parts_of(self.op, g, self.site(out, operands), out, operands)
+        pairs = zip(parts, self.shapes, strict=True)
+        return [None if part is None else summed_to(part, shape) for part, shape in pairs]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RuleProgram:
+    """The program of a rule, and where its inputs and results are.
+
+    `seed` is the view of its arena that takes the adjoint of the output, None if it is not read;
+    `values` are those of the output and the operands that are read, by number from −1 on, and
+    `results` the adjoints of operands.
+    """
+
+    program: Any
+    seed: View | None
+    values: dict[int, View]
+    results: dict[int, View]
+
+
+#: What makes programs of rules: `make(use, g, out, operands)`, of arrays; None where there is none.
+makers: list[Callable[[Use, np.ndarray, np.ndarray, list], RuleProgram | None]] = []
+
+
+@once
+def compiled() -> dict[str, int]:
+    exports = dict.fromkeys(rule_kernels.EXPORTS, SIGNATURE)
+    return compile_source(rule_kernels.TEXT, exports)
+
+
+def static_words(op: Structural, static: dict[str, Any]) -> np.ndarray | None:
+    """The keyword arguments of an operation as its value kernel takes them; None without it."""
+    if op.value_kernel is None:
+        return None
+    try:
+        return np.array(op.static_words(static), np.int64)
+    except (TypeError, OverflowError):
+        return None
+
+
+def calls_python(step: Step) -> bool:
+    """Whether values of a step are computed by Python."""
+    if not isinstance(step, Kernel) or not BY_CODE[step.code].is_by_rule:
+        return isinstance(step, Computed)
+    return static_words(BY_CODE[step.code], dict(step.operands[0])) is None
+
+
+class Ruled:
+    """An operation in a step: what Python does of it, and its rule once that is a program."""
+
+    def __init__(self, step: Kernel, wanted: Wanted):
+        self.op: Structural = BY_CODE[step.code]
+        self.views: list[View] = step.operands[1:]
+        self.static, self.out = step.operands[0], step.out
+        shapes = tuple(view.shape for view in self.views)
+        asked = tuple(map(wanted, self.views))
+        self.use = Use(self.op, self.static, shapes, step.out.shape, asked)
+        self.made: RuleProgram | None = None
+        self.has_called = False  # its rule, in Python
+        self.words = np.zeros(rule_kernels.RULE_WORDS, np.int64)
+        self.words[rule_kernels.RULE_SEED // 8] = 8 * self.out.offset
+        self.words[rule_kernels.RULE_SIZE // 8] = self.out.size
+        self._tables: list[np.ndarray] = []
+
+    def compute(self, run: int) -> int:
+        """The value by NumPy; returns what a part returns."""
+        operands = [array_of(run, view).copy() for view in self.views]
+        result = np.asarray(self.op.value(*operands, **dict(self.static)))
+        if not fits(result, self.out):
+            _word(run + RUN_FAILED).value = self.out.offset
+            return GUARD_FAILED
+        array_of(run, self.out)[...] = result
+        return FINISHED
+
+    def pull(self, run: int) -> int:
+        """Make the program of the rule, which the caller then runs; or do what the rule says."""
+        g = array_of(run, self.out, RUN_ADJOINT_BASES).copy()
+        out, *operands = [array_of(run, view).copy() for view in (self.out, *self.views)]
+        made = None
+        if makers and not self.has_called:
+            made = makers[0](self.use, g, out, operands)
+        if made is not None:
+            self.made, table = made, self._table(made)
+            self._tables.append(table)  # another thread may have made one, too
+            self.words[rule_kernels.RULE_TABLE // 8] = table.ctypes.data
+            return rule_kernels.MADE
+        parts = self.use.parts(g, out, operands)
+        self.has_called = True  # as from now on: what cannot be traced cannot be the next time
+        for view, part in zip(self.views, parts, strict=True):
+            if part is not None and has_adjoints(run, view):
+                add_to_view(array_of(run, view, RUN_ADJOINT_BASES), value_of(part))
+        return FINISHED
+
+    def _table(self, made: RuleProgram) -> np.ndarray:
+        """What is moved into a run of the program, and out of it."""
+        known = {-1: self.out, **dict(enumerate(self.views))}
+        seeds = [] if made.seed is None else [(made.seed, self.out)]
+        values = [(view, known[k]) for k, view in made.values.items()]
+        results = [(self.views[k], view) for k, view in made.results.items()]
+        moves = [
+            [move_words(*pair, sets, True) for pair in pairs if pair[0].size]
+            for pairs, sets in ((seeds, True), (values, True), (results, False))
+        ]
+        return words(made.program.address, *map(len, moves), *sum(moves, []))
+
+
+class Kept(NamedTuple):
+    """What the memory of a part needs to stay: functions, and arrays whose addresses it has."""
+
+    ruled: Ruled
+    functions: list
+    static: np.ndarray | None
+
+
+def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
+    """The part of a step whose operation is differentiated by its rule."""
+    ruled, functions, reverse = Ruled(step, wanted), [], 0
+    if any(ruled.use.wanted):
+        reverse = compiled()["rule_reverse"]
+        functions.append(c_function(ruled.pull))
+        ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])
+    static = static_words(ruled.op, dict(ruled.static))
+    if static is None:
+        functions.append(c_function(ruled.compute))
+        forward, data = address_of(functions[-1]), np.zeros(K_COPY // 8, np.int64)
+    else:
+        kernel = compile_structural(ruled.op, ruled.op.value_kernel)
+        forward = compiled_kernels()["kernel_forward"]
+        data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel)
+    data[K_REVERSE // 8] = ruled.words.ctypes.data
+    return Part(forward, reverse, data, keep=Kept(ruled, functions, static))
+
+
+def has_adjoints(run: int, view: View) -> bool:
+    """Whether a run has memory for the adjoints of the base of a view."""
+    return _word(_word(run + RUN_ADJOINT_BASES).value + 8 * view.base).value != 0
+
+
+def ruled_of(part: Part) -> Ruled | None:
+    """The operation of a part, if its rule differentiates it."""
+    return part.keep.ruled if isinstance(part.keep, Kept) else None
