@@ -152,13 +152,27 @@ def test_written_inputs_are_as_written_copies(second, dtype):
         np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == np.float32 else 1e-11)
 
 
+def test_a_written_input_in_another_order():
+    x = np.asfortranarray(np.arange(6.0).reshape(2, 3) / 7 + 0.1)
+
+    def f(x):
+        x[:, 1] *= x[:, 0]
+        x.T[2] = np.sin(x[:, 1])
+        return np.sum(x**3)
+
+    wanted = tg.hvp(lambda x: f(x.copy()))(x, x)
+    np.testing.assert_allclose(tg.hvp(f)(x, x), wanted, rtol=1e-12)
+
+
 def test_a_written_input_that_is_differentiated_with_respect_to_twice():
     """The gradient is one of the input as it was; another derivative would not find the input."""
     x = tg.tensor(X)
     with pytest.raises(NotImplementedError, match="to an input of the function is not supported"):
-        tg.autograd.functional.hvp(written_input, x, x)
+        tg.autograd.functional.hvp(written_input, x, x, create_graph=True)
     found = tg.autograd.functional.hessian(written_input, x)
     np.testing.assert_allclose(found.numpy(), tg.hessian(written_input)(X), rtol=1e-12)
+    product = tg.autograd.functional.hvp(written_input, x, x)[1]
+    np.testing.assert_allclose(product.numpy(), found.numpy() @ X, rtol=1e-11)
 
 
 def test_compiled_second_derivatives_of_a_written_input():

@@ -131,10 +131,28 @@ def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
 
     `only` as in `functionalization.without_writes`.
     """
-    found = adjoints_if_reached(outputs, seeds, inputs, only)
+    return _filled(inputs, adjoints_if_reached(outputs, seeds, inputs, only))
+
+
+def adjoints_and_inputs(outputs, seeds, inputs) -> tuple[list, list]:
+    """The same, and what stands for the inputs in adjoints that are differentiated once more.
+
+    That is another tensor for one that was written (see `functionalization`).
+    """
+    again: list = []
+
+    def derive() -> list:
+        found, again[:] = _reached_adjoints(outputs, seeds, inputs, True)
+        return found
+
+    return _filled(inputs, settled(derive)), again
+
+
+def _filled(inputs, adjoints: list) -> list:
+    """Adjoints, zeros where there are none."""
     return [
         PUBLIC["zeros_like"](tensor) if adjoint is None else adjoint
-        for tensor, adjoint in zip(inputs, found, strict=True)
+        for tensor, adjoint in zip(inputs, adjoints, strict=True)
     ]
 
 
@@ -143,17 +161,17 @@ def adjoints_if_reached(outputs, seeds, inputs, only: bool = False) -> list:
 
     What lies behind an input does not get what passes through it.
     """
-    return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only))
+    return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only)[0])
 
 
-def _reached_adjoints(outputs, seeds, inputs, only: bool) -> list:
+def _reached_adjoints(outputs, seeds, inputs, only: bool) -> tuple[list, list]:
     stops = [tensor._id for tensor in inputs]
     with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
-            return _adjoints(writing, outputs, seeds, inputs)
+            return _adjoints(writing, outputs, seeds, inputs), inputs
     outputs, inputs = without_writes(outputs, inputs, only)
     with _writing(outputs, [tensor._id for tensor in inputs]) as writing:
-        return _adjoints(writing, outputs, seeds, inputs)
+        return _adjoints(writing, outputs, seeds, inputs), inputs
 
 
 def _writing(outputs, stops) -> Writing:

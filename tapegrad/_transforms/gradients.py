@@ -14,8 +14,12 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
 from .._core.tensor.values import array_of, is_recorded, is_tensor, records, value_of
 from .._derivatives.forward_mode import tangents_of
-from .._derivatives.inputs import Inputs, plain, scalar_output
-from .._derivatives.recorded_reverse import depends_on_others, recorded_adjoints
+from .._derivatives.inputs import Inputs, InputTensors, plain, scalar_output
+from .._derivatives.recorded_reverse import (
+    adjoints_and_inputs,
+    depends_on_others,
+    recorded_adjoints,
+)
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.second_order import product_with_hessian
 
@@ -290,14 +294,20 @@ def hvp(f, has_aux=False):
     @functools.wraps(f)
     def evaluate(x, v, *others):
         leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
-        if rt.trace() is not None or records(*leaves):
-            _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
-            product = back(v)[0]
-        else:
-            product, *aux = _product(f, x, v, others, has_aux)
+        nested = rt.trace() is not None or records(*leaves)
+        try:
+            product, *aux = (_nested if nested else _product)(f, x, v, others, has_aux)
+        except NotImplementedError:  # as of writes to an input that is not in C order
+            product, *aux = _nested(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
     return evaluate
+
+
+def _nested(f, x, v, others, has_aux) -> tuple:
+    """The Hessian of `f` at x times v as a gradient of a gradient, and what else `f` returns."""
+    _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
+    return back(v)[0], *aux
 
 
 def _product(f, x, v, others, has_aux) -> tuple:
@@ -325,4 +335,5 @@ def along_hessian(out, inputs, v) -> list:
             return found
     outs = [out] if recorded else []
     ones = [np.ones(np.shape(value_of(one))) for one in outs]
-    return pulled(recorded_adjoints(outs, ones, inputs.tensors), inputs, v, nested)
+    gradient, again = adjoints_and_inputs(outs, ones, inputs.tensors)
+    return pulled(gradient, InputTensors(again), v, nested)
