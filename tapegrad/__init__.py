@@ -14,7 +14,6 @@ from ._custom.elementwise import operation_of as _operation_of  # noqa: F401  # 
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
-from ._transforms.vmap import vmap
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -27,6 +26,7 @@ from .nn.functional._random import manual_seed
 from .testing import check_grads
 
 if _TYPE_CHECKING:
+    from ._batching.vmap import vmap
     from ._program.compile import compile
     from ._program.load import load
 
@@ -65,12 +65,16 @@ __all__ = [
 ]
 globals().update(_public)
 # Pickles name functions and classes by their modules: by this one, wherever the code moves.
-for _name in {*__all__, "_operation_of"} - {"compile", "load"}:
+for _name in {*__all__, "_operation_of"} - {"compile", "load", "vmap"}:
     if isinstance(_given := globals()[_name], (type, _types.FunctionType)):
         _given.__module__, _given.__qualname__ = __name__, _name
 
-#: Programs are a fifth of the package: imported when first asked for.
-_LATER = {"compile": "._program.compile", "load": "._program.load"}
+#: Programs are a fifth of the package: imported when first asked for. So is what is seldom used.
+_LATER = {
+    "compile": "._program.compile",
+    "load": "._program.load",
+    "vmap": "._batching.vmap",
+}
 
 
 def __getattr__(name: str):

@@ -1,0 +1,281 @@
+"""Rows of one element computed for a whole batch, which is an axis in front.
+
+Element-wise rows are those of the table on operands whose axes are aligned. All others follow from
+their declarations: by `batched` where there is one, else by the layout of the row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.codegen import layout
+from .._core.codegen.layout import ARRAY
+from .._core.operations import PUBLIC
+from .._core.operations.cumulative import same_shape
+from .._core.operations.declaring import recorded
+from .._core.operations.einsum import in_c_order
+from .._core.operations.reductions import reduced
+from .._core.ops.opaque_call import COMPUTED
+from .._core.ops.references import Site
+from .._core.ops.table import Pointwise, Structural
+from .._core.tape.overlaps import add_to_windows
+from .._core.tensor import runtime as rt
+from .._core.tensor.apply import apply
+from .._core.tensor.copies import link
+from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
+from .._derivatives.declared_adjoints import site_of
+from .._derivatives.declared_tangents import aligned
+from .._derivatives.infinities import product
+from .._derivatives.rule_namespace import Namespace
+from .._derivatives.tape_walk import Walk, placed
+from .batched_calls import call_of_each, spread
+from .element import Element, Unbatched
+
+# --- what rules compute with ----------------------------------------------------------------------
+
+
+class _Batching(Namespace):
+    """NumPy's functions by their names, and what batching needs beside them."""
+
+    aligned = staticmethod(aligned)
+
+    @staticmethod
+    def repeated(operand, t):
+        """An operand that is the same for all elements with the axis of those in `t`."""
+        count = next(len(value_of(one)) for one in t if one is not None)
+        return PUBLIC["broadcast_to"](operand, (count, *shape_of(operand)))
+
+    @staticmethod
+    def linked(base: np.ndarray, pairs):
+        return linked(base, pairs)
+
+
+def linked(base: np.ndarray, pairs):
+    """Arrays like `base`, put together of parts: (values, the view of `base` they are added to).
+
+    Where nothing is added it is what `base` holds.
+    """
+    pairs = [_once(*pair) for pair in pairs]
+    (first, view), count = pairs[0], len(value_of(pairs[0][0]))
+    if (
+        len(pairs) == 1
+        and view.size == base.size
+        and rt.same_place(view.reshape(-1), base.reshape(-1))
+    ):
+        return PUBLIC["reshape"](first, (count, *base.shape))
+    times = np.zeros(base.shape, base.dtype)
+    for _, view in pairs:
+        add_to_windows(placed(times, base, view), 1.0)
+    out = np.empty((count, *base.shape), base.dtype)
+    out[...] = np.where(times == 0.0, base, 0.0)
+    targets = [(values, placed(out, base, view, count)) for values, view in pairs]
+    for values, target in targets:
+        if times.size and times.max() > 1.0:
+            add_to_windows(target, array_of(values))
+        else:
+            target[...] = array_of(values)
+    return link(out, targets) if any(is_recorded(values) for values, _ in targets) else out
+
+
+def _once(values, view: np.ndarray):
+    """Values summed over the axes along which a view shows an element again and again."""
+    axes = tuple(k - view.ndim for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
+    if not axes:
+        return values, view
+    key = [slice(0, 1) if k - view.ndim in axes else slice(None) for k in range(view.ndim)]
+    return PUBLIC["sum"](values, axis=axes, keepdims=True), view[tuple(key)]
+
+
+_NAMES = _Batching(product)
+
+
+# --- by layout ------------------------------------------------------------------------------------
+
+
+def _reduction(op: Structural, t: list, site: Site):
+    """Axes count from the end: one in front is one more that is kept."""
+    (x,) = t
+    value = op.value(value_of(x), **site.static)
+    if not is_recorded(x):
+        return value
+    return reduced(ARRAY + op.code, value, x, _axes(site, value.ndim), True)
+
+
+def _same_shape(op: Structural, t: list, site: Site):
+    (x,) = t
+    value = np.ascontiguousarray(op.value(value_of(x), **site.static))
+    if not is_recorded(x):
+        return value
+    return same_shape(op, value, x, _axes(site, value.ndim))
+
+
+def _axes(site: Site, ndim: int) -> tuple[int, ...]:
+    return tuple(axis % ndim for axis in site.static["axes"])
+
+
+def _plain(op: Structural, t: list, site: Site):
+    """Operands broadcast against each other: those of fewer axes get some behind the first."""
+    ndim = max(np.ndim(what) for _, what in site.operands)
+    pairs = zip(t, site.operands, strict=True)
+    operands = [what if one is None else aligned(one, ndim) for one, (_, what) in pairs]
+    return recorded(op, operands, site.static)
+
+
+_BY_LAYOUT: dict[str, Callable] = {
+    "reduction": _reduction,
+    "same shape": _same_shape,
+    "plain": _plain,
+}
+
+
+def _one_by_one(op: Structural, t: list, site: Site):
+    """For each element by itself, where the declaration says so."""
+    count = next(len(value_of(one)) for one in t if one is not None)
+    pairs = [*zip(t, site.operands, strict=True)]
+    each = [[what if one is None else one[k] for one, (_, what) in pairs] for k in range(count)]
+    return PUBLIC["stack"]([recorded(op, operands, site.static) for operands in each])
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+class BatchedRows(Walk):
+    """The rows of an element, oldest to newest, with what they are for all elements.
+
+    `inputs` are arrays or recorded tensors with the elements along the first axis, in memory as
+    those of the element. Rows that do not depend on them are the same for all.
+    """
+
+    def __init__(self, element: Element, inputs: list, count: int):
+        super().__init__(())
+        self.element, self.count = element, count
+        pairs = zip(element.inputs, inputs, strict=True)
+        self.made: dict[int, Any] = {one._id: value for one, value in pairs}
+
+    # --- operands -------------------------------------------------------------------------------
+
+    def seen(self, source: int, what):
+        """An operand for all elements; None if it is the same for all."""
+        made = self.made.get(source)
+        if made is None or what is None:
+            return made
+        view = placed(value_of(made), self.base(source), what, self.count)
+        return rt.view(made, view) if is_tensor(made) else view
+
+    def alone(self, source: int, what):
+        """An operand that is the same for all elements, as a tensor if it is recorded elsewhere."""
+        if source in self.element.outer and rt.is_recording():
+            return self.tensor(source, what)
+        if what is None:
+            return float(self.number(source))
+        return float(what) if isinstance(what, np.float64) else what
+
+    def of_tensor(self, tensor):
+        """What stands for a recorded tensor; None if it is the same for all elements."""
+        view = tensor._array if type(tensor) is rt.Array else None
+        return self.seen(tensor._id, view)
+
+    # --- the walk -------------------------------------------------------------------------------
+
+    def run(self, wanted: list) -> list:
+        """What stands for recorded tensors (see `of_tensor`); nothing else is kept."""
+        numbers = self._behind([tensor._id for tensor in wanted])
+        uses = Counter(k for number in numbers for k in set(self.reader.operands(number)))
+        uses.update(tensor._id for tensor in wanted)
+        with np.errstate(all="ignore"):
+            for number in numbers:
+                if any(k in self.made for k in self.reader.operands(number)):
+                    self.made[number] = self._laid(number, self._row(number))
+                for k in set(self.reader.operands(number)):
+                    uses[k] -= 1
+                    if not uses[k]:
+                        self.made.pop(k, None)
+        return [self.of_tensor(tensor) for tensor in wanted]
+
+    def _behind(self, wanted: list[int]) -> list[int]:
+        """The rows that some rows need, oldest first, but for inputs."""
+        found, waiting = set(), list(wanted)
+        inside = set(self.element.order)
+        while waiting:
+            number = waiting.pop()
+            if number in found or number in self.made or number not in inside:
+                continue
+            found.add(number)
+            waiting += self.reader.operands(number)
+        return [number for number in self.element.order if number in found]
+
+    def _laid(self, number: int, value):
+        """The value of a row in memory as that of the element."""
+        value = value if is_recorded(value) else value_of(value)
+        base = self.base(number)
+        shape, dtype = ((), np.float64) if base is None else (base.shape, base.dtype)
+        size = self.count * int(np.prod(shape, dtype=np.int64))
+        if array_of(value).size != size or array_of(value).dtype != dtype:
+            raise Unbatched(f"{self.operation(number)[0]} gives another shape or dtype for a batch")
+        if base is None:
+            return value if value.ndim == 1 else PUBLIC["reshape"](value, (self.count,))
+        if not base.flags.c_contiguous:
+            raise Unbatched("a row is not in C order")
+        if shape_of(value) != (self.count, *shape):
+            value = PUBLIC["reshape"](value, (self.count, *shape))
+        return in_c_order(value)
+
+    def _row(self, number: int):
+        """The value of a row for all elements."""
+        if int(self.reader.row(number)["op"]) == layout.LOAD:
+            return self.seen(*self.read(number)[0])
+        name, op = self.operation(number)
+        if isinstance(op, Pointwise):
+            return self._pointwise(number, op)
+        if op is COMPUTED:
+            return self._call(number)
+        return self._structural(number, op)
+
+    def _pointwise(self, number: int, op: Pointwise):
+        ndim = len(self.shape(number))
+        operands = []
+        for source, what in self.read(number)[:-1]:
+            given = self.seen(source, what)
+            operands.append(self.alone(source, what) if given is None else spread(given, ndim))
+        return apply(op.name, *operands)
+
+    def _call(self, number: int):
+        (_, call), *operands, _ = self.read(number)
+        t = [self.seen(*operand) for operand in operands]
+        pairs = zip(t, operands, strict=True)
+        alone = [self.alone(*operand) if one is None else None for one, operand in pairs]
+        return call_of_each(call, t, alone, len(self.shape(number)))
+
+    def _structural(self, number: int, op: Structural):
+        site = site_of(op, self.read(number))
+        t = [self.seen(*operand) for operand in site.operands]
+        rule = _BY_LAYOUT.get(op.layout)
+        if op.vjp is None or (op.batched is None and rule is None):
+            raise Unbatched(f"it calls {op.name}, which has no batching rule")
+        pairs = zip(t, site.operands, strict=True)
+        operands = [
+            (source, self.alone(source, what) if one is None else _element(what))
+            for one, (source, what) in pairs
+        ]
+        site = site._replace(operands=operands)
+        out = np.float64(0.0) if site.out is None else site.out
+        if op.batch == "loop":
+            made = _one_by_one(op, t, site)
+        elif op.batched is not None:
+            values = [operand for _, operand in operands]
+            made = op.batched(_NAMES, t, out, *values, **site.static)
+        else:
+            made = rule(op, t, site)
+        if site.out is None or site.out.flags.c_contiguous or op.layout == "links":
+            return made
+        made = PUBLIC["reshape"](made, (self.count, *site.shape))
+        return linked(self.base(number), [(made, site.out)])
+
+
+def _element(what):
+    """An operand of one element, read for its shape and dtype."""
+    return np.float64(0.0) if what is None else what

@@ -1,0 +1,262 @@
+"""Elements of a batch that take the same way through a function, computed together and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.einsum import in_c_order
+from .._core.tape.memory_order import memory_axes
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.trace import Guard, named, steered
+from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
+from .agreement import first_difference, moved
+from .axes import element_of, stacked
+from .batched_rows import BatchedRows
+from .element import Element, Unbatched
+
+
+@dataclasses.dataclass
+class Group:
+    """Results of some elements: one leaf of `tree` after the other, with an axis of elements first.
+
+    A leaf that is the same for all has no such axis and is not among the `mapped`. `tensors` says
+    which are tensors when an element is called by itself.
+    """
+
+    numbers: np.ndarray
+    tree: Any
+    leaves: list
+    mapped: list[bool]
+    tensors: list[bool]
+    several: list[set] | None = None  # the shapes of each leaf where there is more than one
+
+    @classmethod
+    def of_results(cls, numbers: np.ndarray, results: list) -> Group:
+        """Of elements called by themselves."""
+        columns = zip(*[[leaf for _, leaf in tree_leaves(out)] for out in results], strict=True)
+        leaves, shapes = [], []
+        for column in columns:
+            shapes.append({shape_of(leaf) for leaf in column})
+            leaves.append(stacked(column) if len(shapes[-1]) == 1 else None)
+        tensors = [is_tensor(leaf) for leaf in leaves]
+        return cls(numbers, results[0], leaves, [True] * len(leaves), tensors, shapes)
+
+    def shapes(self, k: int) -> set:
+        """The shapes of a result for one element."""
+        if self.several is not None:
+            return self.several[k]
+        shape = shape_of(self.leaves[k])
+        return {shape[1:] if self.mapped[k] else shape}
+
+    def leaf(self, k: int):
+        """A result for all elements."""
+        value = self.leaves[k]
+        if self.mapped[k]:
+            return value
+        return PUBLIC["broadcast_to"](value, (len(self.numbers), *shape_of(value)))
+
+    def of_element(self, k: int) -> list:
+        """The plain results of one of the elements."""
+        pairs = zip(self.leaves, self.mapped, strict=True)
+        return [array_of(value)[k] if mapped else array_of(value) for value, mapped in pairs]
+
+
+class Mapped:
+    """A function of one element, `call`, with the arguments of the whole batch."""
+
+    def __init__(self, call: Callable, leaves: list, axes: list, count: int):
+        self.call, self.leaves, self.axes, self.count = call, leaves, axes, count
+        self.mapped = [k for k, axis in enumerate(axes) if axis is not None]
+
+    def first_way(self, left: np.ndarray) -> tuple[Group, np.ndarray, Guard | None]:
+        """The group of the first of some elements, the others, and where the first of them turn."""
+        element = self._recorded(int(left[0]))
+        try:
+            found, same, other = self._computed(element, left, True)
+        except Unbatched:
+            raise
+        except Exception as error:
+            if not element.guards:
+                raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+            found, same, other = None, *self._ways(element, left)
+        if not same[0]:
+            raise Unbatched(f"computed again it takes another way at {other}")
+        numbers = left[same]
+        if found is None or (not same.all() and any(map(is_recorded, found))):
+            found = self._again(element, numbers)
+        elif not same.all():
+            found = [value if value is None else value[same] for value in found]
+        group = self._group(element, numbers, found)
+        self._check(element, group)
+        return group, left[~same], other
+
+    # --- computing ------------------------------------------------------------------------------
+
+    def _recorded(self, k: int) -> Element:
+        values = [np.asarray(value_of(self._element(n, k))) for n in self.mapped]
+
+        def call(inputs):
+            given, made = list(self.leaves), iter(inputs)
+            for n in self.mapped:
+                given[n] = next(made)
+            return self.call(given)
+
+        return Element(call, values, [self.leaves[n] for n in self.mapped])
+
+    def _element(self, n: int, k: int):
+        return element_of(self.leaves[n], self.axes[n], k)
+
+    def _computed(self, element: Element, numbers, results: bool) -> tuple:
+        """Results for some elements, and which take the way of the recorded one."""
+        inputs = [
+            self._whole(n, one, numbers) for n, one in zip(self.mapped, element.inputs, strict=True)
+        ]
+        rows = BatchedRows(element, inputs, len(numbers))
+        wanted = [one for one in element.results if one is not None] if results else []
+        made = iter(rows.run(wanted + element.conditions))
+        found = [None if one is None or not results else next(made) for one in element.results]
+        return found, *_same_way(element, [*made], len(numbers))
+
+    def _ways(self, element: Element, numbers) -> tuple:
+        try:
+            return self._computed(element, numbers, False)[1:]
+        except Unbatched:
+            raise
+        except Exception as error:
+            raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+
+    def _again(self, element: Element, numbers) -> list:
+        """The results for elements that all take the way of the recorded one."""
+        try:
+            return self._computed(element, numbers, True)[0]
+        except Unbatched:
+            raise
+        except Exception as error:
+            raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+
+    def _whole(self, n: int, tensor, numbers):
+        """An argument for some elements, along a first axis, in memory as that of one."""
+        leaf = self.leaves[n]
+        if not is_recorded(leaf) or not rt.is_recording():
+            leaf = np.asarray(value_of(unlisted(leaf)))
+        value = PUBLIC["moveaxis"](leaf, self.axes[n], 0)
+        if len(numbers) != self.count:
+            value = value[numbers]
+        axes = memory_axes(np.asarray(value_of(tensor)))
+        if axes is not None:
+            value = PUBLIC["transpose"](value, (0, *[1 + axis for axis in axes]))
+        return in_c_order(value)
+
+    def _group(self, element: Element, numbers, found: list) -> Group:
+        """Results of elements; what is the same for all is as it was recorded."""
+        leaves, mapped = [], []
+        for leaf, value in zip(element.leaves, found, strict=True):
+            mapped.append(value is not None)
+            if value is None:
+                is_outer = is_recorded(leaf) and leaf._id in element.outer and rt.is_recording()
+                value = leaf if is_outer else value_of(leaf)
+            leaves.append(value)
+        return Group(numbers, element.out, leaves, mapped, [False] * len(leaves))
+
+    # --- checking -------------------------------------------------------------------------------
+
+    def _check(self, element: Element, group: Group) -> None:
+        """Compare with what was recorded, and with the function called for the last element."""
+        last = len(group.numbers) - 1
+        recorded = [value_of(leaf) for leaf in element.leaves]
+        direct, tree = self._direct(group.numbers[last], 0.0)
+        if [place for place, _ in tree_leaves(tree)] != [p for p, _ in tree_leaves(group.tree)]:
+            raise Unbatched("it returns another structure for another element")
+        group.tensors = [is_tensor(leaf) for leaf in direct]
+        for k, wanted in ((0, recorded), (last, direct)):
+            wrong = first_difference(
+                group.of_element(k),
+                [value_of(one) for one in wanted],
+                lambda units, k=k: self._direct(group.numbers[k], units)[0],
+                element.largest,
+            )
+            if wrong >= 0:
+                raise Unbatched(
+                    f"an element gives {value_of(wanted[wrong])} by itself and "
+                    f"{group.of_element(k)[wrong]} in the batch: it depends on something else than "
+                    "its arguments, such as random numbers or state that changes between calls"
+                )
+
+    def _direct(self, k: int, units: float) -> tuple[list, Any]:
+        """The results for one element, called by itself outside of any trace."""
+        given = list(self.leaves)
+        for n in self.mapped:
+            value = moved(value_of(self._element(n, k)), units)
+            own = np.array(value, order="K")[()]
+            given[n] = wrapped(own) if is_tensor(self.leaves[n]) else own
+        with rt.tracing(None):
+            out = self.call(given)
+        return [leaf for _, leaf in tree_leaves(out)], out
+
+
+def wrapped(value):
+    """A plain value as a tensor that is not recorded."""
+    if isinstance(value, np.float64):
+        return rt.scalar_at(float(value), -1, 0)
+    return rt.wrap(np.asarray(value))
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+# --- ways -----------------------------------------------------------------------------------------
+
+
+def _same_way(element: Element, conditions: list, count: int) -> tuple[np.ndarray, Guard | None]:
+    """Which elements meet all guards of a recording, and a guard that others do not."""
+    same, other = np.ones(count, bool), None
+    for guard, value in zip(element.guards, conditions, strict=True):
+        if value is None:
+            continue
+        met = _meets(value_of(value), *_expected(guard))
+        other = other if other is not None or (met | ~same).all() else guard
+        same &= met
+    trace = rt.trace()
+    if trace is not None:
+        if not same.all():
+            raise Unbatched(f"elements take different ways at {other} in a traced function")
+        _tell(trace, element, conditions)
+    return same, other
+
+
+def _expected(guard: Guard) -> tuple:
+    return guard.position, np.ravel(array_of(guard.tensor))[guard.position]
+
+
+def _meets(value, position, expected) -> np.ndarray:
+    one = value.reshape(len(value), -1)[:, position]
+    return (one == expected) | ((one != one) & (expected != expected))
+
+
+@named("batching.all_meet")
+def _all_meet(value, position, expected):
+    return bool(_meets(value, position, expected).all())
+
+
+def _tell(trace, element: Element, conditions: list) -> None:
+    """Let a trace around know of rows that were recorded under that of an element."""
+    for guard, value in zip(element.guards, conditions, strict=True):
+        if value is not None and is_recorded(value):
+            position, expected = _expected(guard)
+            met = steered(_all_meet, value, position=position, expected=expected)
+            trace.learn(met, guard.how)
+        elif value is None and guard.tensor._id in element.outer:
+            trace.learn(guard.tensor, guard.how)
+    if element.outer:
+        trace.held += element.trace.held
+        trace.steering |= element.trace.steering
+        trace.detached |= element.trace.detached
+        trace.originals |= element.trace.originals
