@@ -6,6 +6,7 @@ their declarations: by `batched` where there is one, else by the layout of the r
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,7 @@ from .._core.ops.opaque_call import COMPUTED
 from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tape.overlaps import add_to_windows
+from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
@@ -31,9 +33,12 @@ from .._derivatives.declared_adjoints import site_of
 from .._derivatives.declared_tangents import aligned
 from .._derivatives.infinities import product
 from .._derivatives.rule_namespace import Namespace
-from .._derivatives.tape_walk import Walk, placed
+from .._derivatives.tape_walk import placed, tensor_at
 from .batched_calls import call_of_each, spread
 from .element import Element, Unbatched
+from .recorded_rows import RecordedRow
+
+_FLOAT64 = np.dtype(np.float64)
 
 # --- what rules compute with ----------------------------------------------------------------------
 
@@ -70,8 +75,12 @@ def linked(base: np.ndarray, pairs):
     times = np.zeros(base.shape, base.dtype)
     for _, view in pairs:
         add_to_windows(placed(times, base, view), 1.0)
-    out = np.empty((count, *base.shape), base.dtype)
-    out[...] = np.where(times == 0.0, base, 0.0)
+    out = buffer_pool.empty((count, *base.shape), base.dtype)
+    rest = np.flatnonzero(times == 0.0)
+    if times.size and times.max() > 1.0:
+        out[...] = np.where(times == 0.0, base, 0.0)
+    else:
+        out.reshape(count, base.size)[:, rest] = base.reshape(-1)[rest]
     targets = [(values, placed(out, base, view, count)) for values, view in pairs]
     for values, target in targets:
         if times.size and times.max() > 1.0:
@@ -143,7 +152,7 @@ def _one_by_one(op: Structural, t: list, site: Site):
 # --- rows -----------------------------------------------------------------------------------------
 
 
-class BatchedRows(Walk):
+class BatchedRows:
     """The rows of an element, oldest to newest, with what they are for all elements.
 
     `inputs` are arrays or recorded tensors with the elements along the first axis, in memory as
@@ -151,8 +160,7 @@ class BatchedRows(Walk):
     """
 
     def __init__(self, element: Element, inputs: list, count: int):
-        super().__init__(())
-        self.element, self.count = element, count
+        self.element, self.rows, self.count = element, element.rows, count
         pairs = zip(element.inputs, inputs, strict=True)
         self.made: dict[int, Any] = {one._id: value for one, value in pairs}
 
@@ -163,16 +171,19 @@ class BatchedRows(Walk):
         made = self.made.get(source)
         if made is None or what is None:
             return made
-        view = placed(value_of(made), self.base(source), what, self.count)
+        memory, base = value_of(made), self.rows[source].base
+        if what is base and memory.ndim == base.ndim + 1 and base.flags.c_contiguous:
+            return made
+        view = placed(memory, base, what, self.count)
         return rt.view(made, view) if is_tensor(made) else view
 
     def alone(self, source: int, what):
         """An operand that is the same for all elements, as a tensor if it is recorded elsewhere."""
-        if source in self.element.outer and rt.is_recording():
-            return self.tensor(source, what)
+        is_outer = source in self.element.outer and rt.is_recording()
         if what is None:
-            return float(self.number(source))
-        return float(what) if isinstance(what, np.float64) else what
+            value = self.rows.fields(source)[4]
+            return tensor_at(source, None, value) if is_outer else value
+        return tensor_at(source, what) if is_outer else what
 
     def of_tensor(self, tensor):
         """What stands for a recorded tensor; None if it is the same for all elements."""
@@ -184,13 +195,14 @@ class BatchedRows(Walk):
     def run(self, wanted: list) -> list:
         """What stands for recorded tensors (see `of_tensor`); nothing else is kept."""
         numbers = self._behind([tensor._id for tensor in wanted])
-        uses = Counter(k for number in numbers for k in set(self.reader.operands(number)))
+        uses = Counter(k for number in numbers for k in self.rows[number].reads)
         uses.update(tensor._id for tensor in wanted)
         with np.errstate(all="ignore"):
             for number in numbers:
-                if any(k in self.made for k in self.reader.operands(number)):
-                    self.made[number] = self._laid(number, self._row(number))
-                for k in set(self.reader.operands(number)):
+                row = self.rows[number]
+                if any(k in self.made for k in row.reads):
+                    self.made[number] = self._laid(row, self._value(number, row))
+                for k in row.reads:
                     uses[k] -= 1
                     if not uses[k]:
                         self.made.pop(k, None)
@@ -205,75 +217,70 @@ class BatchedRows(Walk):
             if number in found or number in self.made or number not in inside:
                 continue
             found.add(number)
-            waiting += self.reader.operands(number)
+            waiting += self.rows[number].reads
         return [number for number in self.element.order if number in found]
 
-    def _laid(self, number: int, value):
+    def _laid(self, row: RecordedRow, value):
         """The value of a row in memory as that of the element."""
         value = value if is_recorded(value) else value_of(value)
-        base = self.base(number)
-        shape, dtype = ((), np.float64) if base is None else (base.shape, base.dtype)
-        size = self.count * int(np.prod(shape, dtype=np.int64))
-        if array_of(value).size != size or array_of(value).dtype != dtype:
-            raise Unbatched(f"{self.operation(number)[0]} gives another shape or dtype for a batch")
-        if base is None:
-            return value if value.ndim == 1 else PUBLIC["reshape"](value, (self.count,))
-        if not base.flags.c_contiguous:
-            raise Unbatched("a row is not in C order")
-        if shape_of(value) != (self.count, *shape):
-            value = PUBLIC["reshape"](value, (self.count, *shape))
-        return in_c_order(value)
+        shape, dtype = ((), _FLOAT64) if row.base is None else (row.base.shape, row.base.dtype)
+        shape = (self.count, *shape)
+        array = array_of(value)
+        if array.dtype != dtype or array.size != math.prod(shape):
+            raise Unbatched(f"{row.name} gives another shape or dtype for a batch")
+        if row.base is None:
+            return value if array.ndim == 1 else PUBLIC["reshape"](value, shape)
+        if not row.base.flags.c_contiguous:
+            raise Unbatched(f"the result of {row.name} is not in C order")
+        return in_c_order(value if array.shape == shape else PUBLIC["reshape"](value, shape))
 
-    def _row(self, number: int):
+    def _value(self, number: int, row: RecordedRow):
         """The value of a row for all elements."""
-        if int(self.reader.row(number)["op"]) == layout.LOAD:
-            return self.seen(*self.read(number)[0])
-        name, op = self.operation(number)
-        if isinstance(op, Pointwise):
-            return self._pointwise(number, op)
-        if op is COMPUTED:
-            return self._call(number)
-        return self._structural(number, op)
+        if row.word == layout.LOAD:
+            return self.seen(*row.operands[0])
+        if isinstance(row.op, Pointwise):
+            return self._pointwise(row, row.op)
+        if row.op is COMPUTED:
+            return self._call(row)
+        return self._structural(number, row, row.op)
 
-    def _pointwise(self, number: int, op: Pointwise):
-        ndim = len(self.shape(number))
+    def _pointwise(self, row: RecordedRow, op: Pointwise):
+        ndim = 0 if row.base is None else row.base.ndim
         operands = []
-        for source, what in self.read(number)[:-1]:
+        for source, what in row.operands:
             given = self.seen(source, what)
             operands.append(self.alone(source, what) if given is None else spread(given, ndim))
         return apply(op.name, *operands)
 
-    def _call(self, number: int):
-        (_, call), *operands, _ = self.read(number)
+    def _call(self, row: RecordedRow):
+        (_, call), *operands = row.operands
         t = [self.seen(*operand) for operand in operands]
         pairs = zip(t, operands, strict=True)
         alone = [self.alone(*operand) if one is None else None for one, operand in pairs]
-        return call_of_each(call, t, alone, len(self.shape(number)))
+        return call_of_each(call, t, alone, np.ndim(row.base))
 
-    def _structural(self, number: int, op: Structural):
-        site = site_of(op, self.read(number))
+    def _structural(self, number: int, row: RecordedRow, op: Structural):
+        rule = None if op is None else _BY_LAYOUT.get(op.layout)
+        if op is None or op.vjp is None or (op.batched is None and rule is None):
+            raise Unbatched(f"it calls {row.name}, which has no batching rule")
+        site = site_of(op, [*row.operands, (number, row.base)])
         t = [self.seen(*operand) for operand in site.operands]
-        rule = _BY_LAYOUT.get(op.layout)
-        if op.vjp is None or (op.batched is None and rule is None):
-            raise Unbatched(f"it calls {op.name}, which has no batching rule")
         pairs = zip(t, site.operands, strict=True)
         operands = [
             (source, self.alone(source, what) if one is None else _element(what))
             for one, (source, what) in pairs
         ]
         site = site._replace(operands=operands)
-        out = np.float64(0.0) if site.out is None else site.out
         if op.batch == "loop":
             made = _one_by_one(op, t, site)
         elif op.batched is not None:
             values = [operand for _, operand in operands]
-            made = op.batched(_NAMES, t, out, *values, **site.static)
+            made = op.batched(_NAMES, t, _element(site.out), *values, **site.static)
         else:
             made = rule(op, t, site)
         if site.out is None or site.out.flags.c_contiguous or op.layout == "links":
             return made
-        made = PUBLIC["reshape"](made, (self.count, *site.shape))
-        return linked(self.base(number), [(made, site.out)])
+        return linked(row.base, [(PUBLIC["reshape"](made, (self.count, *site.shape)), site.out)])
 
 
 def _element(what):

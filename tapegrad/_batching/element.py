@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,8 +14,9 @@ from .._core.tensor.conversions import is_differentiated
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import Guard, Trace
-from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of
+from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
+from .recorded_rows import RecordedRows
 
 
 class Unbatched(Exception):
@@ -28,7 +28,7 @@ class Element:
 
     `call` takes the mapped arguments, of which `values` are those of the element; `of` are the
     arguments that hold them for the whole batch. `order` are the rows that results and guards need,
-    oldest first; those that depend on rows of before are `outer`.
+    oldest first, read in `rows`; those that depend on rows of before are `outer`.
     """
 
     def __init__(self, call: Callable, values: list, of: list):
@@ -67,7 +67,8 @@ class Element:
         recorded = [leaf for leaf in self.leaves if is_recorded(leaf)]
         watched = recorded + [guard.tensor for guard in self.guards]
         reader = Reader()
-        rows = _Needed(reader, [one._id for one in watched], reader.time(first))
+        self.rows = RecordedRows()
+        rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
         if rows.writes:
             self._check_writes(reader, rows)
             stops = [one._id for one in self.inputs] + [*rows.outside]
@@ -76,7 +77,8 @@ class Element:
             except NotImplementedError as error:
                 raise Unbatched(str(error).removeprefix("tapegrad: ")) from None
             reader = Reader()
-            rows = _Needed(reader, [one._id for one in watched], reader.time(first))
+            self.rows = RecordedRows()
+            rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
         self.order, self.outer = rows.order, rows.outer
         self.watched = watched
         made = iter(watched)
@@ -118,12 +120,11 @@ class _Needed:
     on them, `writes` the (buffer, row) of writes in place.
     """
 
-    def __init__(self, reader: Reader, numbers: list[int], start: int):
+    def __init__(self, reader: Reader, rows: RecordedRows, numbers: list[int], start: int):
         self.outside: set[int] = set()
         self.writes: list[tuple[int, int]] = []
         found: set[int] = set()
         waiting = [number for number in numbers if number >= 0]
-        reads: dict[int, list[int]] = {}
         while waiting:
             number = waiting.pop()
             if number in found or number in self.outside:
@@ -135,15 +136,9 @@ class _Needed:
                 self.outside.add(number)
                 continue
             found.add(number)
-            reads[number] = reader.operands(number)
-            waiting += reads[number]
+            waiting += rows[number].reads
         self.order = sorted(found, key=reader.time)
         self.outer = set(self.outside)
         for number in self.order:
-            if not self.outer.isdisjoint(reads[number]):
+            if not self.outer.isdisjoint(rows[number].reads):
                 self.outer.add(number)
-
-
-def plain_leaf(leaf) -> Any:
-    """A result that is not recorded, without its tensor."""
-    return value_of(leaf)
