@@ -8,39 +8,45 @@ import numpy as np
 
 from .._core.tensor.values import array_of
 
-#: Of how much of the largest number results may differ, by rounding, in each dtype.
-_ROUNDING = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 1e-4}
+#: By which part of the largest number results may differ: in doubles, and where floats of single
+#: precision are on the way.
+DOUBLE, SINGLE = 1e-9, 1e-5
 #: Units in the last place by which arguments are moved to see how far rounding moves results, and
 #: by how many times more two ways to compute may differ.
 _MOVES, _MARGIN = (4.0, 32.0, 256.0), 100.0
 
 
-def first_difference(found: list, wanted: list, again: Callable, largest: Callable) -> int:
+def first_difference(found: list, wanted: list, again: Callable, scale: Callable) -> int:
     """The first of the results `found` that is not the one `wanted` but for rounding; −1 if none.
 
     `again` calls the function with arguments moved by units in the last place, and gives its
-    results. `largest` gives the largest number that the function meets. Both are called only where
-    results seem to differ: where terms cancel a result says nothing of their size.
+    results. `scale` gives by which part results may differ, and the largest number that the
+    function meets. Both are called only where results seem to differ: where terms cancel a result
+    says nothing of their size.
     """
     pairs = [(array_of(a), array_of(b)) for a, b in zip(found, wanted, strict=True)]
-    differing = [k for k, pair in enumerate(pairs) if not _agree(*pair, 0.0)]
+    differing = [k for k, pair in enumerate(pairs) if not _agree(*pair, DOUBLE, 0.0)]
     if not differing:
         return -1
-    noises = _noises(again, [b for _, b in pairs], largest())
-    return next((k for k in differing if not _agree(*pairs[k], noises[k])), -1)
+    part, largest = scale()
+    differing = [k for k in differing if not _agree(*pairs[k], part, 0.0)]
+    if not differing:
+        return -1
+    noises = _noises(again, [b for _, b in pairs])
+    noises = [min(_MARGIN * noise, part * largest) for noise in noises]
+    return next((k for k in differing if not _agree(*pairs[k], part, noises[k])), -1)
 
 
-def _agree(a: np.ndarray, b: np.ndarray, noise: float) -> bool:
+def _agree(a: np.ndarray, b: np.ndarray, part: float, noise: float) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.dtype not in _ROUNDING:
+    if a.dtype.kind != "f":
         return bool(np.array_equal(a, b))
-    part = _ROUNDING[a.dtype]
     most = part * np.max(np.abs(b), initial=0.0, where=np.isfinite(b)) + noise
     return bool(np.allclose(a, b, rtol=part, atol=most, equal_nan=True))
 
 
-def _noises(again: Callable, first: list, largest: float) -> list[float]:
+def _noises(again: Callable, first: list) -> list[float]:
     """How far rounding moves each result; 0 for a function that is not the same every time."""
     if any(_apart(again(0.0), first)):
         return [0.0] * len(first)
@@ -48,8 +54,7 @@ def _noises(again: Callable, first: list, largest: float) -> list[float]:
     for k, sign in enumerate((1.0, -1.0)):
         for move in _MOVES:
             most[k] = np.maximum(most[k], _apart(again(sign * move), first))
-    parts = [_ROUNDING.get(one.dtype, 0.0) * largest for one in first]
-    return np.minimum(_MARGIN * most.min(axis=0), parts).tolist()
+    return most.min(axis=0).tolist()
 
 
 def _apart(found: list, first: list) -> list[float]:

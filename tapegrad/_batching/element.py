@@ -16,6 +16,7 @@ from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import Guard, Trace
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
+from .agreement import DOUBLE, SINGLE
 from .recorded_rows import RecordedRows
 
 
@@ -98,19 +99,16 @@ class Element:
                 if guard.tensor._id == buffer and later:
                     raise Unbatched(f"it writes to what Python has read at {guard}")
 
-    def largest(self) -> float:
-        """The largest finite number among values of the rows."""
-        reader, found = Reader(), 0.0
+    def scale(self) -> tuple[float, float]:
+        """How exact the values of the rows are, and the largest finite one, inputs included."""
+        found = [array_of(one) for one in self.inputs]
         for number in self.order:
-            value = abs(float(reader.row(number)["value"])) if reader.row(number)["op"] > 0 else 0.0
-            found = max(found, value if np.isfinite(value) else 0.0)
-        for one in (*self.inputs, *self.watched):
-            array = array_of(one)
-            if array.dtype.kind == "f" and array.size:
-                found = max(
-                    found, float(np.max(np.abs(array), initial=0.0, where=np.isfinite(array)))
-                )
-        return found
+            base = self.rows[number].base
+            found.append(np.asarray(self.rows.fields(number)[4] if base is None else base))
+        floats = [one for one in found if one.dtype.kind == "f"]
+        sizes = [np.max(np.abs(x), initial=0.0, where=np.isfinite(x)) for x in floats]
+        is_single = any(one.dtype == np.float32 for one in floats)
+        return SINGLE if is_single else DOUBLE, float(max(sizes, default=0.0))
 
 
 class _Needed:

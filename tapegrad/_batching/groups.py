@@ -180,7 +180,7 @@ class Mapped:
                 group.of_element(k),
                 [value_of(one) for one in wanted],
                 lambda units, k=k: self._direct(group.numbers[k], units)[0],
-                element.largest,
+                element.scale,
             )
             if wrong >= 0:
                 raise Unbatched(
