@@ -20,20 +20,23 @@ from .._core.operations.cumulative import same_shape
 from .._core.operations.declaring import recorded
 from .._core.operations.einsum import in_c_order
 from .._core.operations.reductions import reduced
+from .._core.ops.comparisons import STEERING
 from .._core.ops.opaque_call import COMPUTED
 from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
+from .._core.tape.memory_order import memory_axes
 from .._core.tape.overlaps import add_to_windows
 from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import link
+from .._core.tensor.trace import steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
 from .._derivatives.declared_adjoints import site_of
 from .._derivatives.declared_tangents import aligned
 from .._derivatives.infinities import product
 from .._derivatives.rule_namespace import Namespace
-from .._derivatives.tape_walk import placed, tensor_at
+from .._derivatives.tape_walk import evaluate, placed, tensor_at
 from .batched_calls import call_of_each, spread
 from .element import Element, Unbatched
 from .recorded_rows import RecordedRow
@@ -102,6 +105,14 @@ def _once(values, view: np.ndarray):
 _NAMES = _Batching(product)
 
 
+def in_order_of(value, base: np.ndarray):
+    """What is for all elements as `base` is for one, in memory as that; the axes too."""
+    axes = memory_axes(base)
+    if axes is not None:
+        value = PUBLIC["transpose"](value, (0, *[1 + axis for axis in axes]))
+    return in_c_order(value)
+
+
 # --- by layout ------------------------------------------------------------------------------------
 
 
@@ -149,6 +160,14 @@ def _one_by_one(op: Structural, t: list, site: Site):
     return PUBLIC["stack"]([recorded(op, operands, site.static) for operands in each])
 
 
+def _steering(op: Pointwise, operands: list):
+    """An operation of traces alone, by its expression; nothing passes where its slopes are 0."""
+    if all(slope == "0.0" for slope in op.slopes):
+        operands = [steered(np.positive, one) for one in operands]
+    (made,) = evaluate(op, [op.value], dict(zip(op.inputs, operands, strict=True)))
+    return made
+
+
 # --- rows -----------------------------------------------------------------------------------------
 
 
@@ -172,7 +191,7 @@ class BatchedRows:
         if made is None or what is None:
             return made
         memory, base = value_of(made), self.rows[source].base
-        if what is base and memory.ndim == base.ndim + 1 and base.flags.c_contiguous:
+        if what is base and base.flags.c_contiguous:
             return made
         view = placed(memory, base, what, self.count)
         return rt.view(made, view) if is_tensor(made) else view
@@ -230,9 +249,8 @@ class BatchedRows:
             raise Unbatched(f"{row.name} gives another shape or dtype for a batch")
         if row.base is None:
             return value if array.ndim == 1 else PUBLIC["reshape"](value, shape)
-        if not row.base.flags.c_contiguous:
-            raise Unbatched(f"the result of {row.name} is not in C order")
-        return in_c_order(value if array.shape == shape else PUBLIC["reshape"](value, shape))
+        value = value if array.shape == shape else PUBLIC["reshape"](value, shape)
+        return in_order_of(value, row.base)
 
     def _value(self, number: int, row: RecordedRow):
         """The value of a row for all elements."""
@@ -250,7 +268,7 @@ class BatchedRows:
         for source, what in row.operands:
             given = self.seen(source, what)
             operands.append(self.alone(source, what) if given is None else spread(given, ndim))
-        return apply(op.name, *operands)
+        return apply(op.name, *operands) if op.name not in STEERING else _steering(op, operands)
 
     def _call(self, row: RecordedRow):
         (_, call), *operands = row.operands

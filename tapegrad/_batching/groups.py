@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.operations.einsum import in_c_order
-from .._core.tape.memory_order import memory_axes
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_leaves
@@ -18,8 +16,11 @@ from .._core.tensor.trace import Guard, named, steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
 from .agreement import first_difference, moved
 from .axes import element_of, stacked
-from .batched_rows import BatchedRows
+from .batched_rows import BatchedRows, in_order_of
 from .element import Element, Unbatched
+
+#: Most guards that are looked at one after the other.
+_MOST_GUARDS = 100
 
 
 @dataclasses.dataclass
@@ -78,24 +79,60 @@ class Mapped:
     def first_way(self, left: np.ndarray) -> tuple[Group, np.ndarray, Guard | None]:
         """The group of the first of some elements, the others, and where the first of them turn."""
         element = self._recorded(int(left[0]))
-        try:
-            found, same, other = self._computed(element, left, True)
-        except Unbatched:
-            raise
-        except Exception as error:
-            if not element.guards:
-                raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
-            found, same, other = None, *self._ways(element, left)
+        found, same, other = self._together(element, left)
         if not same[0]:
             raise Unbatched(f"computed again it takes another way at {other}")
         numbers = left[same]
         if found is None or (not same.all() and any(map(is_recorded, found))):
-            found = self._again(element, numbers)
+            found = self._alike(element, numbers)
         elif not same.all():
             found = [value if value is None else value[same] for value in found]
         group = self._group(element, numbers, found)
         self._check(element, group)
         return group, left[~same], other
+
+    def _together(self, element: Element, numbers) -> tuple:
+        """Results for elements, None if that fails, and which of them take the recorded way."""
+        wanted = [one for one in element.results if one is not None]
+        try:
+            made = iter(self._computed(element, numbers, wanted + element.conditions))
+        except Unbatched:
+            raise
+        except Exception as error:
+            if not element.guards:
+                raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+            return None, *self._one_after_the_other(element, numbers)
+        found = [None if one is None else next(made) for one in element.results]
+        return found, *_same_way(element, [*made], len(numbers))
+
+    def _one_after_the_other(self, element: Element, numbers) -> tuple:
+        """Which elements take the recorded way, where what they compute on others may fail."""
+        same, other = np.arange(len(numbers)), None
+        if rt.trace() is not None or len(element.guards) > _MOST_GUARDS:
+            raise Unbatched("for the whole batch it fails on the way of one element")
+        for guard, condition in zip(element.guards, element.conditions, strict=True):
+            (value,) = self._alike(element, numbers[same], [condition])
+            met = np.ones(len(same), bool)
+            if value is not None:
+                met = _meets(value_of(value), *_expected(guard))
+            other = guard if other is None and not met.all() else other
+            same = same[met]
+        is_same = np.zeros(len(numbers), bool)
+        is_same[same] = True
+        return is_same, other
+
+    def _alike(self, element: Element, numbers, wanted: list | None = None) -> list:
+        """What elements that all take the recorded way compute."""
+        try:
+            if wanted is not None:
+                return self._computed(element, numbers, wanted)
+            made = [one for one in element.results if one is not None]
+            found = iter(self._computed(element, numbers, made))
+        except Unbatched:
+            raise
+        except Exception as error:
+            raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+        return [None if one is None else next(found) for one in element.results]
 
     # --- computing ------------------------------------------------------------------------------
 
@@ -113,33 +150,11 @@ class Mapped:
     def _element(self, n: int, k: int):
         return element_of(self.leaves[n], self.axes[n], k)
 
-    def _computed(self, element: Element, numbers, results: bool) -> tuple:
-        """Results for some elements, and which take the way of the recorded one."""
-        inputs = [
-            self._whole(n, one, numbers) for n, one in zip(self.mapped, element.inputs, strict=True)
-        ]
-        rows = BatchedRows(element, inputs, len(numbers))
-        wanted = [one for one in element.results if one is not None] if results else []
-        made = iter(rows.run(wanted + element.conditions))
-        found = [None if one is None or not results else next(made) for one in element.results]
-        return found, *_same_way(element, [*made], len(numbers))
-
-    def _ways(self, element: Element, numbers) -> tuple:
-        try:
-            return self._computed(element, numbers, False)[1:]
-        except Unbatched:
-            raise
-        except Exception as error:
-            raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
-
-    def _again(self, element: Element, numbers) -> list:
-        """The results for elements that all take the way of the recorded one."""
-        try:
-            return self._computed(element, numbers, True)[0]
-        except Unbatched:
-            raise
-        except Exception as error:
-            raise Unbatched(f"for the whole batch it raises {_text(error)}") from error
+    def _computed(self, element: Element, numbers, wanted: list) -> list:
+        """What stands for recorded tensors in some elements; None for what is the same for all."""
+        pairs = zip(self.mapped, element.inputs, strict=True)
+        inputs = [self._whole(n, one, numbers) for n, one in pairs]
+        return BatchedRows(element, inputs, len(numbers)).run(wanted)
 
     def _whole(self, n: int, tensor, numbers):
         """An argument for some elements, along a first axis, in memory as that of one."""
@@ -149,10 +164,7 @@ class Mapped:
         value = PUBLIC["moveaxis"](leaf, self.axes[n], 0)
         if len(numbers) != self.count:
             value = value[numbers]
-        axes = memory_axes(np.asarray(value_of(tensor)))
-        if axes is not None:
-            value = PUBLIC["transpose"](value, (0, *[1 + axis for axis in axes]))
-        return in_c_order(value)
+        return in_order_of(value, np.asarray(value_of(tensor)))
 
     def _group(self, element: Element, numbers, found: list) -> Group:
         """Results of elements; what is the same for all is as it was recorded."""

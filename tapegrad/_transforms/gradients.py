@@ -57,7 +57,7 @@ def value_and_grad(f, argnums=0, has_aux=False):
 
 
 def _note_transform(made, kind: str, f, argnums) -> None:
-    """Remember what a function is, for `compile`; wrappers of it copy that, and are something else."""
+    """Remember what a function is, for `compile`. Wrappers copy that, and are something else."""
     made._transform = weakref.ref(made), kind, f, argnums
 
 
