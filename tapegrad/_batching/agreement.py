@@ -38,10 +38,10 @@ def first_difference(found: list, wanted: list, again: Callable, scale: Callable
 
 
 def _agree(a: np.ndarray, b: np.ndarray, part: float, noise: float) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     if a.dtype.kind != "f":
-        return bool(np.array_equal(a, b))
+        return a.dtype == b.dtype and bool(np.array_equal(a, b))
     most = part * np.max(np.abs(b), initial=0.0, where=np.isfinite(b)) + noise
     return bool(np.allclose(a, b, rtol=part, atol=most, equal_nan=True))
 

@@ -12,7 +12,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_leaves
-from .._core.tensor.trace import Guard, named, steered
+from .._core.tensor.trace import MOST_GUARDS, Guard, named, steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
 from .agreement import first_difference, moved
 from .axes import element_of, stacked
@@ -20,7 +20,7 @@ from .batched_rows import BatchedRows, in_order_of
 from .element import Element, Unbatched
 
 #: Most guards that are looked at one after the other.
-_MOST_GUARDS = 100
+_MOST_LOOKED_AT = 100
 
 
 @dataclasses.dataclass
@@ -62,6 +62,16 @@ class Group:
         if self.mapped[k]:
             return value
         return PUBLIC["broadcast_to"](value, (len(self.numbers), *shape_of(value)))
+
+    def like(self, direct: list, tensors: list[bool]) -> None:
+        """Let results be in the dtypes of those of an element, where nobody differentiates them.
+
+        What is recorded as a tensor in single precision may be a Python float by itself.
+        """
+        self.tensors = tensors
+        for k, (value, wanted) in enumerate(zip(self.leaves, direct, strict=True)):
+            if not is_recorded(value) and array_of(value).dtype != array_of(wanted).dtype:
+                self.leaves[k] = array_of(value).astype(array_of(wanted).dtype)
 
     def of_element(self, k: int) -> list:
         """The plain results of one of the elements."""
@@ -108,7 +118,7 @@ class Mapped:
     def _one_after_the_other(self, element: Element, numbers) -> tuple:
         """Which elements take the recorded way, where what they compute on others may fail."""
         same, other = np.arange(len(numbers)), None
-        if rt.trace() is not None or len(element.guards) > _MOST_GUARDS:
+        if rt.trace() is not None or len(element.guards) > _MOST_LOOKED_AT:
             raise Unbatched("for the whole batch it fails on the way of one element")
         for guard, condition in zip(element.guards, element.conditions, strict=True):
             (value,) = self._alike(element, numbers[same], [condition])
@@ -181,12 +191,15 @@ class Mapped:
 
     def _check(self, element: Element, group: Group) -> None:
         """Compare with what was recorded, and with the function called for the last element."""
-        last = len(group.numbers) - 1
-        recorded = [value_of(leaf) for leaf in element.leaves]
-        direct, tree = self._direct(group.numbers[last], 0.0)
+        direct, tree = self._direct(group.numbers[-1], 0.0)
         if [place for place, _ in tree_leaves(tree)] != [p for p, _ in tree_leaves(group.tree)]:
             raise Unbatched("it returns another structure for another element")
-        group.tensors = [is_tensor(leaf) for leaf in direct]
+        self._compare(element, group, direct)
+        group.like([value_of(leaf) for leaf in direct], [is_tensor(leaf) for leaf in direct])
+
+    def _compare(self, element: Element, group: Group, direct: list) -> None:
+        last = len(group.numbers) - 1
+        recorded = [value_of(leaf) for leaf in element.leaves]
         for k, wanted in ((0, recorded), (last, direct)):
             wrong = first_difference(
                 group.of_element(k),
@@ -229,19 +242,30 @@ def _text(error: Exception) -> str:
 
 def _same_way(element: Element, conditions: list, count: int) -> tuple[np.ndarray, Guard | None]:
     """Which elements meet all guards of a recording, and a guard that others do not."""
-    same, other = np.ones(count, bool), None
+    same, other, trace = np.ones(count, bool), None, rt.trace()
     for guard, value in zip(element.guards, conditions, strict=True):
         if value is None:
             continue
         met = _meets(value_of(value), *_expected(guard))
+        if trace is not None and is_recorded(value):
+            _learn(trace, guard, value, same, met)
         other = other if other is not None or (met | ~same).all() else guard
         same &= met
-    trace = rt.trace()
     if trace is not None:
-        if not same.all():
-            raise Unbatched(f"elements take different ways at {other} in a traced function")
         _tell(trace, element, conditions)
     return same, other
+
+
+def _learn(trace, guard: Guard, value, same: np.ndarray, met: np.ndarray) -> None:
+    """Let a trace around know which of the elements that have come so far meet a guard."""
+    position, expected = _expected(guard)
+    places, starts, function = np.flatnonzero(same), [0], _all_meet
+    if not met[places].all():  # each element by itself
+        starts, function = range(0, len(places), MOST_GUARDS), _meet_at
+    for k in starts:
+        at = places if function is _all_meet else places[k : k + MOST_GUARDS]
+        seen = steered(function, value, position=position, expected=expected, at=at)
+        trace.learn(seen, guard.how)
 
 
 def _expected(guard: Guard) -> tuple:
@@ -253,19 +277,20 @@ def _meets(value, position, expected) -> np.ndarray:
     return (one == expected) | ((one != one) & (expected != expected))
 
 
+@named("batching.meet_at")
+def _meet_at(value, position, expected, at):
+    return _meets(value, position, expected)[at]
+
+
 @named("batching.all_meet")
-def _all_meet(value, position, expected):
-    return bool(_meets(value, position, expected).all())
+def _all_meet(value, position, expected, at):
+    return bool(_meets(value, position, expected)[at].all())
 
 
 def _tell(trace, element: Element, conditions: list) -> None:
     """Let a trace around know of rows that were recorded under that of an element."""
     for guard, value in zip(element.guards, conditions, strict=True):
-        if value is not None and is_recorded(value):
-            position, expected = _expected(guard)
-            met = steered(_all_meet, value, position=position, expected=expected)
-            trace.learn(met, guard.how)
-        elif value is None and guard.tensor._id in element.outer:
+        if value is None and guard.tensor._id in element.outer:
             trace.learn(guard.tensor, guard.how)
     if element.outer:
         trace.held += element.trace.held
