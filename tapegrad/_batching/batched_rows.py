@@ -202,7 +202,7 @@ class BatchedRows:
         if what is None:
             value = self.rows.fields(source)[4]
             return tensor_at(source, None, value) if is_outer else value
-        return tensor_at(source, what) if is_outer else what
+        return tensor_at(source, what) if is_outer else self.element.as_read(source, what)
 
     def of_tensor(self, tensor):
         """What stands for a recorded tensor; None if it is the same for all elements."""

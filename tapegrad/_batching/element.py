@@ -16,6 +16,7 @@ from .._core.tensor.row_listeners import places
 from .._core.tensor.trace import Guard, Trace
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
+from .._program.lowering.outputs import Originals
 from .agreement import DOUBLE, SINGLE
 from .recorded_rows import RecordedRows
 
@@ -80,6 +81,7 @@ class Element:
             reader = Reader()
             self.rows = RecordedRows()
             rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
+        self._originals = Originals([*self.trace.originals.values()])
         self.order, self.outer = rows.order, rows.outer
         self.watched = watched
         made = iter(watched)
@@ -98,6 +100,11 @@ class Element:
                 later = reader.time(number) > reader.time(guard.at)
                 if guard.tensor._id == buffer and later:
                     raise Unbatched(f"it writes to what Python has read at {guard}")
+
+    def as_read(self, source: int, array):
+        """A constant operand with what was in it when it was read, before a recorded write."""
+        is_constant = source < 0 and isinstance(array, np.ndarray)
+        return self._originals.of(array) if is_constant else array
 
     def scale(self) -> tuple[float, float]:
         """How exact the values of the rows are, and the largest finite one, inputs included."""
