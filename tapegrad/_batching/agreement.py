@@ -81,3 +81,13 @@ def moved(value, units: float):
     return (value * (1.0 + np.sign(value) * units * np.finfo(value.dtype).eps * draws)).astype(
         value.dtype
     )
+
+
+def differing_numbers(a, b) -> tuple:
+    """Where two results differ most, for a message; shapes and dtypes if these differ."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
+        return tuple([f"shape {one.shape} and dtype {one.dtype}" for one in (a, b)])
+    apart = np.abs(a - b) if a.dtype.kind == "f" else a != b
+    place = np.unravel_index(np.argmax(apart), a.shape)
+    return a[place], b[place]

@@ -25,6 +25,15 @@ class Unbatched(Exception):
     """Why the elements of a batch are not computed together."""
 
 
+class _ElementTrace(Trace):
+    """A trace that knows at which line of the user's it was refused."""
+
+    def refuse(self, reason: str) -> None:
+        for file, line, _ in places(1):
+            reason = f"{reason}, at {file}:{line}"
+        super().refuse(reason)
+
+
 class Element:
     """One call of a function: inputs, rows, guards, and `out`, its result.
 
@@ -34,7 +43,7 @@ class Element:
     """
 
     def __init__(self, call: Callable, values: list, of: list):
-        self.trace = Trace(lambda: places(1))
+        self.trace = _ElementTrace(lambda: places(1))
         rt.start()
         with rt.recording(), rt.tracing(self.trace):
             first = self.trace.now()

@@ -105,7 +105,13 @@ def _evaluated(f, given: tuple, count: int, loops: set) -> list[Group]:
     except Unbatched as error:
         reason, groups, left = str(error), [], everyone
     else:
-        reason = "" if len(left) <= _FEW else f"it takes another way at {place} for most elements"
+        reason = (
+            ""
+            if len(left) <= _FEW
+            else (
+                f"it takes another way at {place} for nearly every element; np.where computes both"
+            )
+        )
     if len(left):
         groups.append(loop(left))
     if reason:
