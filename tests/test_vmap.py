@@ -14,7 +14,9 @@ def looped(f, *batches):
     """What a loop gives: each result stacked."""
     rows = [f(*row) for row in zip(*batches, strict=True)]
     if isinstance(rows[0], tuple):
-        return tuple(np.stack([np.asarray(one) for one in column]) for column in zip(*rows))
+        return tuple(
+            np.stack([np.asarray(one) for one in column]) for column in zip(*rows, strict=True)
+        )
     return np.stack([np.asarray(one) for one in rows])
 
 

@@ -83,11 +83,16 @@ def moved(value, units: float):
     )
 
 
-def differing_numbers(a, b) -> tuple:
-    """Where two results differ most, for a message; shapes and dtypes if these differ."""
+def difference(a, b) -> str:
+    """How the result of an element by itself and that in a batch differ, in words."""
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
-        return tuple([f"shape {one.shape} and dtype {one.dtype}" for one in (a, b)])
+        one, other = (f"{x.dtype} of shape {x.shape}" for x in (a, b))
+        return f"by itself an element gives {one}, where it is recorded {other}"
     apart = np.abs(a - b) if a.dtype.kind == "f" else a != b
     place = np.unravel_index(np.argmax(apart), a.shape)
-    return a[place], b[place]
+    return (
+        f"by itself an element gives {a[place]}, in the batch {b[place]}: it depends on something "
+        "else than its arguments, such as random numbers or state that changes between calls; pass "
+        "that as an argument"
+    )

@@ -14,7 +14,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.trace import MOST_GUARDS, Guard, named, steered
 from .._core.tensor.values import array_of, is_recorded, is_tensor, shape_of, value_of
-from .agreement import differing_numbers, first_difference, moved
+from .agreement import difference, first_difference, moved
 from .axes import element_of, stacked
 from .batched_rows import BatchedRows, in_order_of
 from .element import Element, Unbatched
@@ -208,12 +208,7 @@ class Mapped:
                 element.scale,
             )
             if wrong >= 0:
-                pair = differing_numbers(value_of(wanted[wrong]), group.of_element(k)[wrong])
-                raise Unbatched(
-                    f"by itself an element gives {pair[0]}, in the batch {pair[1]}: it depends on "
-                    "something else than its arguments, such as random numbers or state that "
-                    "changes between calls; pass that as an argument"
-                )
+                raise Unbatched(difference(value_of(wanted[wrong]), group.of_element(k)[wrong]))
 
     def _direct(self, k: int, units: float) -> tuple[list, Any]:
         """The results for one element, called by itself outside of any trace."""
