@@ -278,7 +278,7 @@ class BatchedRows:
         return call_of_each(call, t, alone, np.ndim(row.base))
 
     def _structural(self, number: int, row: RecordedRow, op: Structural):
-        rule = None if op is None else _BY_LAYOUT.get(op.layout)
+        rule: Any = None if op is None else _BY_LAYOUT.get(op.layout)
         if op is None or op.vjp is None or (op.batched is None and rule is None):
             raise Unbatched(f"it calls {row.name}, which has no batching rule")
         site = site_of(op, [*row.operands, (number, row.base)])

@@ -191,7 +191,7 @@ class Mapped:
 
     def _check(self, element: Element, group: Group) -> None:
         """Compare with what was recorded, and with the function called for the last element."""
-        direct, tree = self._direct(group.numbers[-1], 0.0)
+        direct, tree = self._direct(int(group.numbers[-1]), 0.0)
         if [place for place, _ in tree_leaves(tree)] != [p for p, _ in tree_leaves(group.tree)]:
             raise Unbatched("it returns another structure for another element")
         self._compare(element, group, direct)
@@ -204,7 +204,7 @@ class Mapped:
             wrong = first_difference(
                 group.of_element(k),
                 [value_of(one) for one in wanted],
-                lambda units, k=k: self._direct(group.numbers[k], units)[0],
+                lambda units, k=k: self._direct(int(group.numbers[k]), units)[0],
                 element.scale,
             )
             if wrong >= 0:
@@ -255,11 +255,12 @@ def _same_way(element: Element, conditions: list, count: int) -> tuple[np.ndarra
 def _learn(trace, guard: Guard, value, same: np.ndarray, met: np.ndarray) -> None:
     """Let a trace around know which of the elements that have come so far meet a guard."""
     position, expected = _expected(guard)
-    places, starts, function = np.flatnonzero(same), [0], _all_meet
+    places = np.flatnonzero(same)
+    function, most = _all_meet, len(places)
     if not met[places].all():  # each element by itself
-        starts, function = range(0, len(places), MOST_GUARDS), _meet_at
-    for k in starts:
-        at = places if function is _all_meet else places[k : k + MOST_GUARDS]
+        function, most = _meet_at, MOST_GUARDS
+    for k in range(0, len(places), max(most, 1)):
+        at = places[k : k + most]
         seen = steered(function, value, position=position, expected=expected, at=at)
         trace.learn(seen, guard.how)
 

@@ -9,8 +9,6 @@ import ctypes
 import struct
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .._core.codegen import layout
 from .._core.tape import store
 from .._core.tape.tape import USED_UP, cell_of, operation_of
@@ -33,7 +31,7 @@ class RecordedRow(NamedTuple):
     word: int
     op: Any
     operands: list[tuple[int, Any]]
-    base: np.ndarray | None
+    base: Any  # an array, or None
     reads: list[int]
 
     @property
@@ -56,7 +54,7 @@ class RecordedRows:
     @staticmethod
     def fields(number: int) -> tuple[int, int, int, int, float]:
         """The word of a row, a, b, c and its value."""
-        chunk = store.chunks[number >> layout.ROWS_BITS]
+        chunk: Any = store.chunks[number >> layout.ROWS_BITS]
         at = layout.HEADER_BYTES + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
         return _ROW.unpack_from(chunk, at)
 
@@ -88,10 +86,11 @@ class RecordedRows:
 
     @staticmethod
     def _read_array(number: int, word: int, first: int, count: int) -> RecordedRow:
-        chunk = store.chunks[number >> layout.ROWS_BITS]
+        chunk: Any = store.chunks[number >> layout.ROWS_BITS]
         start = _REFERENCES + first * layout.REFERENCE_BYTES
         memory = memoryview(chunk)[start : start + count * layout.REFERENCE_BYTES]
-        address, found = chunk.ctypes.data + start, []
+        address = chunk.ctypes.data + start
+        found: list[tuple[int, Any]] = []
         for what, source, tag in _REFERENCE.iter_unpack(memory):
             if source < -1:
                 raise RuntimeError(USED_UP)
