@@ -319,7 +319,7 @@ def check_batched(op, f, x, rng):
 
     A warning says that it is a loop itself: then the declaration has no batching rule.
     """
-    batch = np.stack([point(op, x.shape, rng) for _ in range(4)])
+    batch = np.stack([point(op, x.shape, rng) for _ in range(10)])
     weights = weights_of(f, x, rng)
     total = objective(f, weights)
     wanted = looped(f, batch)

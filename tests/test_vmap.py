@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._batching import vmap as vmap_module
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Small batches, too, are computed together."""
+    monkeypatch.setattr(vmap_module, "FEW", 2)
 
 
 def looped(f, *batches):

@@ -5,10 +5,17 @@ import pytest
 import rows
 
 import tapegrad as tg
+from tapegrad._batching import vmap as vmap_module
 from tapegrad._core.ops.sample_inputs import points
 
 ELEMENTS = 5
 every_row = pytest.mark.parametrize("op", rows.ROWS, ids=rows.NAMES)
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Small batches, too, are computed together."""
+    monkeypatch.setattr(vmap_module, "FEW", 2)
 
 
 def looped(f, batches):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
 
-ELEMENTS, AT_ONCE = 6, 8
+ELEMENTS, AT_ONCE = 10, 8
 
 
 def batch_of(program, rng):

@@ -7,6 +7,13 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._batching import vmap as vmap_module
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Small batches, too, are computed together."""
+    monkeypatch.setattr(vmap_module, "FEW", 2)
 
 
 def looped(f, *batches):
@@ -27,6 +34,15 @@ def counted(f):
         return f(*args)
 
     return called, calls
+
+
+def test_few_elements_are_called_by_themselves(monkeypatch, rng):
+    monkeypatch.undo()
+    for count in (1, 8, 9):
+        called, calls = counted(np.sin)
+        x = rng.normal(size=count)
+        same(tg.vmap(called)(x), np.sin(x))
+        assert calls[0] == (count if count <= 8 else 2)
 
 
 # --- ways -----------------------------------------------------------------------------------------

@@ -85,8 +85,11 @@ class Element:
             stops = [one._id for one in self.inputs] + [*rows.outside]
             try:
                 watched = without_writes(watched, stops)
-            except NotImplementedError as error:
-                raise Unbatched(str(error).removeprefix("tapegrad: ")) from None
+            except NotImplementedError:
+                raise Unbatched(
+                    "it writes in place, to an array that is not in C order or beside one from "
+                    "outside that was written before; write to a copy() of it"
+                ) from None
             reader = Reader()
             self.rows = RecordedRows()
             rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))

@@ -18,13 +18,13 @@ from .axes import axes_of_leaves, check_results, count_of_elements, element_of
 from .element import Unbatched
 from .groups import Group, Mapped
 
-#: As many elements are called by themselves: to record and to check one takes as long.
-_FEW = 2
+#: As many elements are called by themselves: to record and check one takes as long as some calls.
+FEW = 8
 #: Most ways through branches that elements are grouped by, and how many elements there must be in
-#: a group on average.
-_MOST_WAYS, _LEAST_SIZE = 64, 4
-#: Functions that are known to run in a loop.
-_told: Any = weakref.WeakSet()
+#: a group on average, but for the first three.
+_MOST_WAYS, _LEAST_SIZE, _FIRST = 64, 8, 3
+#: Functions that run in a loop, with the arguments for which they do. Each has said so once.
+_loops: Any = weakref.WeakKeyDictionary()
 
 
 def vmap(f, in_axes=0, out_axes=0):
@@ -57,8 +57,9 @@ def vmap(f, in_axes=0, out_axes=0):
     -----
     `f` may look at values and branch: elements that take the same way are computed together. It is
     called once for each way to be recorded, and once more for another element, to check that it
-    depends on its arguments alone. Where it does not, or does what cannot be recorded or has no
-    batching rule, it is called for each element, and a RuntimeWarning says why, once.
+    depends on its arguments alone; up to 8 elements are called by themselves. Where it does not
+    depend on them alone, does what cannot be recorded or has no batching rule, it is called for
+    each element, and a RuntimeWarning says why, once.
 
     Examples
     --------
@@ -69,14 +70,14 @@ def vmap(f, in_axes=0, out_axes=0):
     >>> tg.vmap(tg.grad(lambda x: x**2 if x > 0 else -x))(np.array([-1.0, 2.0, 3.0]))
     array([-1.,  4.,  6.])
     """
-    loops: set = set()  # signatures of arguments for which it runs in a loop
+    known: set = set()  # as in `_loops`, for functions that have no weak references
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
         axes = axes_of_leaves("in_axes", in_axes, args)
         leaves = [leaf for _, leaf in tree_leaves(args)]
         count = count_of_elements(leaves, axes)
-        groups = _evaluated(f, (args, kwargs, leaves, axes), count, loops)
+        groups = _evaluated(f, (args, kwargs, leaves, axes), count, known)
         return _together(groups, count, out_axes, leaves)
 
     return evaluate
@@ -85,7 +86,7 @@ def vmap(f, in_axes=0, out_axes=0):
 # --- elements -------------------------------------------------------------------------------------
 
 
-def _evaluated(f, given: tuple, count: int, loops: set) -> list[Group]:
+def _evaluated(f, given: tuple, count: int, known: set) -> list[Group]:
     """The results of all elements, in groups that take the same way."""
     args, kwargs, leaves, axes = given
 
@@ -97,36 +98,38 @@ def _evaluated(f, given: tuple, count: int, loops: set) -> list[Group]:
 
     everyone = np.arange(count)
     key = tuple([(axis, *_kind(leaf)) for leaf, axis in zip(leaves, axes, strict=True)])
-    if count <= _FEW or key in loops:
+    if count <= FEW or key in _loops_of(f, known):
         return [loop(everyone)]
-    mapped = Mapped(call, leaves, axes, count)
+    mapped, reason = Mapped(call, leaves, axes, count), ""
     try:
         groups, left, place = _grouped(mapped, everyone)
+        if len(left) > FEW:
+            often = "for nearly every element; np.where computes both"
+            reason = f"it takes another way at {place} {often}"
     except Unbatched as error:
         reason, groups, left = str(error), [], everyone
-    else:
-        reason = (
-            ""
-            if len(left) <= _FEW
-            else (
-                f"it takes another way at {place} for nearly every element; np.where computes both"
-            )
-        )
     if len(left):
         groups.append(loop(left))
     if reason:
-        loops.add(key)
-        _say(f, reason)
+        _say(f, reason, _loops_of(f, known), key)
     return groups
+
+
+def _loops_of(f, known: set) -> set:
+    """The arguments for which a function is known to run in a loop."""
+    try:
+        return _loops.setdefault(f, set())
+    except TypeError:  # no weak reference to it can be made
+        return known
 
 
 def _grouped(mapped: Mapped, left: np.ndarray) -> tuple[list[Group], np.ndarray, Any]:
     """Elements by their ways, those that are left, and where the last of them take another."""
     groups: list[Group] = []
     place, total = None, len(left)
-    while len(left) > _FEW:
+    while len(left) > FEW:
         covered = total - len(left)
-        if groups and (len(groups) >= _MOST_WAYS or covered < _LEAST_SIZE * (len(groups) - 3)):
+        if groups and (len(groups) >= _MOST_WAYS or covered < _LEAST_SIZE * (len(groups) - _FIRST)):
             break
         group, left, other = mapped.first_way(left)
         groups.append(group)
@@ -144,20 +147,17 @@ def _kind(leaf) -> tuple:
     return type(leaf), np.shape(value), str(getattr(value, "dtype", ""))
 
 
-def _say(f, reason: str) -> None:
+def _say(f, reason: str, loops: set, key) -> None:
     """Warn, once for each function, that it is called for each element."""
-    try:
-        if f in _told:
-            return
-        _told.add(f)
-    except TypeError:  # no weak reference to it can be made
-        pass
-    warnings.warn(
-        f"tapegrad.vmap: {getattr(f, '__name__', str(f))} is called for each element, in a loop: "
-        f"{reason}",
-        RuntimeWarning,
-        stacklevel=users_level(),
-    )
+    is_new = not loops
+    loops.add(key)
+    if is_new:
+        warnings.warn(
+            f"tapegrad.vmap: {getattr(f, '__name__', str(f))} is called for each element, in a "
+            f"loop: {reason}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
 
 
 # --- results --------------------------------------------------------------------------------------
