@@ -182,6 +182,7 @@ class BatchedRows:
         self.element, self.rows, self.count = element, element.rows, count
         pairs = zip(element.inputs, inputs, strict=True)
         self.made: dict[int, Any] = {one._id: value for one, value in pairs}
+        self._cells: dict[int, dict[int, np.ndarray]] = {}  # of rows, side by side, by address
 
     # --- operands -------------------------------------------------------------------------------
 
@@ -225,6 +226,7 @@ class BatchedRows:
                     uses[k] -= 1
                     if not uses[k]:
                         self.made.pop(k, None)
+                        self._cells.pop(k, None)
         return [self.of_tensor(tensor) for tensor in wanted]
 
     def _behind(self, wanted: list[int]) -> list[int]:
@@ -255,12 +257,21 @@ class BatchedRows:
     def _value(self, number: int, row: RecordedRow):
         """The value of a row for all elements."""
         if row.word == layout.LOAD:
-            return self.seen(*row.operands[0])
+            return self._cell(*row.operands[0])
         if isinstance(row.op, Pointwise):
             return self._pointwise(row, row.op)
         if row.op is COMPUTED:
             return self._call(row)
         return self._structural(number, row, row.op)
+
+    def _cell(self, source: int, what: np.ndarray):
+        """One number of each element; a copy is kept, as these lie far from each other."""
+        if is_tensor(self.made[source]):
+            return self.seen(source, what)
+        found, address = self._cells.setdefault(source, {}), what.ctypes.data
+        if address not in found:
+            found[address] = np.ascontiguousarray(self.seen(source, what))
+        return found[address]
 
     def _pointwise(self, row: RecordedRow, op: Pointwise):
         ndim = 0 if row.base is None else row.base.ndim
