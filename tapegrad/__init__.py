@@ -81,6 +81,7 @@ def __getattr__(name: str):
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(_importlib.import_module(_LATER[name], __name__), name)
+    found.__module__, found.__qualname__ = __name__, name
     return found
 
 
