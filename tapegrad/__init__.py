@@ -11,7 +11,6 @@ from ._core.tensor.runtime import Tensor
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
-from ._transforms.vmap import vmap
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -23,6 +22,7 @@ from .autograd import (
 
 if _TYPE_CHECKING:
     from . import nn, optim, testing
+    from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
     from ._program.compile import compile
@@ -77,6 +77,7 @@ _LATER = {
     "nn": ".nn",
     "optim": ".optim",
     "testing": ".testing",
+    "vmap": "._batching.vmap:vmap",
 }
 __getattr__, __dir__ = _later(globals(), _LATER)
 

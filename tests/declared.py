@@ -307,6 +307,38 @@ def check_within(op, f, x, rng):
     )
 
 
+# --- batches ------------------------------------------------------------------------------------
+
+
+def looped(f, batch):
+    return np.stack([np.asarray(f(x)) for x in batch])
+
+
+def check_batched(op, f, x, rng):
+    """Values and derivatives of a batch, and derivatives through it, against a loop.
+
+    A warning says that it is a loop itself: then the declaration has no batching rule.
+    """
+    batch = np.stack([point(op, x.shape, rng) for _ in range(10)])
+    weights = weights_of(f, x, rng)
+    total = objective(f, weights)
+    wanted = looped(f, batch)
+    close(tg.vmap(f)(batch), wanted, weights.dtype)
+    close(tg.vmap(f, -1, -1)(np.moveaxis(batch, 0, -1)), np.moveaxis(wanted, 0, -1), weights.dtype)
+    for transform in (tg.grad, tg.hessian):
+        one = transform(total)
+        close(tg.vmap(one)(batch), looped(one, batch), weights.dtype, 10.0)
+    gradients, v = looped(tg.grad(total), batch), rng.normal(size=batch.shape)
+    whole = lambda b: np.sum(np.sin(tg.vmap(f)(b)) * weights)  # noqa: E731
+    close(tg.grad(whole)(batch), gradients, weights.dtype)
+    products = [tg.hvp(total)(one, along) for one, along in zip(batch, v, strict=True)]
+    close(tg.hvp(whole)(batch, v), products, weights.dtype, 10.0)
+    close(tg.jvp(whole, (batch,), (v,))[1], np.sum(gradients * v), weights.dtype, 10.0)
+    narrow = tg.vmap(f)(batch.astype(np.float32))
+    assert narrow.dtype == np.asarray(f(x.astype(np.float32))).dtype
+    close(narrow, wanted, np.float32)
+
+
 #: Checks of an example at a point, by name.
 CHECKS = {
     "rules of arrays": check_rules_of_arrays,
@@ -317,6 +349,7 @@ CHECKS = {
     "layouts": check_layouts,
     "compiled": check_compiled,
     "within": check_within,
+    "batched": check_batched,
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 
 import tapegrad as tg
 from benchmarks import (
+    batches,
     custom,
     figures,
     limits,
@@ -107,3 +108,12 @@ def test_the_loop_over_elements_squares():
     custom.Square.apply(x).sum().backward()
     assert x.grad.tolist() == [[2.0, -4.0]]
     assert all(seconds > 0 for seconds in custom.loop_seconds(3, times=1).values())
+
+
+@pytest.mark.parametrize("name", batches.FUNCTIONS)
+def test_batches_are_those_of_the_loop(name):
+    one, batch = batches.calls(name, "gradient")
+    values, gradients = tg.vmap(one)(batch[:12])
+    for k, (value, gradient) in enumerate(map(one, batch[:12])):
+        np.testing.assert_allclose(values[k], value)
+        np.testing.assert_allclose(gradients[k], gradient)

@@ -90,6 +90,29 @@ def test_a_planted_fault_is_caught(fault, rng):
             CHECKS[check](planted, f, x, rng)
 
 
+def wrong_batched(np, t, _out, a, b):
+    return 2.0 * np.linalg.solve(t[0], t[1][..., None])[..., 0]
+
+
+def test_a_wrong_batching_rule_is_noticed(rng):
+    """The batch runs as a loop then; the derived test takes the warning for an error."""
+    op = TABLE["solve"]
+    f, batch = example_of(op, op.example), rng.uniform(0.5, 1.5, (12, 5))
+    with declared.declared(dataclasses.replace(op, batched=wrong_batched)) as planted:
+        with pytest.raises(RuntimeWarning, match="by itself an element gives"):
+            CHECKS["batched"](planted, f, batch[0], rng)
+        with pytest.warns(RuntimeWarning, match="by itself an element gives"):
+            found = tg.vmap(lambda x: f(x))(batch)
+    np.testing.assert_allclose(found, declared.looped(f, batch))
+
+
+def test_a_declaration_may_say_that_elements_go_one_by_one(rng):
+    for name in ("solve", "cholesky"):
+        op = TABLE[name]
+        with declared.declared(dataclasses.replace(op, batch="loop")) as planted:
+            CHECKS["batched"](planted, example_of(op, op.example), point(op, (5,), rng), rng)
+
+
 def test_a_rule_that_fails_without_elements_is_caught():
     op = TABLE["softmax"]
     f = example_of(op, op.example)

@@ -11,7 +11,7 @@ from .._core.operations import PUBLIC
 from .._core.tape.svg import saved
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
-from .._transforms.gradients import hvp, jvp, vjp
+from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.background import HOT, finish
 from .dispatch.batch import Batch
@@ -70,7 +70,7 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
     settings["native"] = native
     if f is None:
         return functools.partial(compile, argnums=argnums, **settings)
-    kind, f, argnums = getattr(f, "_transform", ("value", f, argnums))
+    kind, f, argnums = transform_of(f) or ("value", f, argnums)
     return Compiled(f, kind, argnums, **settings)
 
 

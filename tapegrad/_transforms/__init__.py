@@ -1,1 +1,1 @@
-"""Functions of functions: grad, jacobian, hessian, vjp, jvp, hvp, vmap."""
+"""Functions of functions: grad, jacobian, hessian, vjp, jvp, hvp."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 
 import numpy as np
 
@@ -56,8 +57,19 @@ def value_and_grad(f, argnums=0, has_aux=False):
         return ((value, aux), gradients) if has_aux else (value, gradients)
 
     if not has_aux:
-        evaluate._transform = "value_and_grad", f, argnums  # known to `compile`
+        _note_transform(evaluate, "value_and_grad", f, argnums)
     return evaluate
+
+
+def _note_transform(made, kind: str, f, argnums) -> None:
+    """Remember what a function is, for `compile`. Wrappers copy that, and are something else."""
+    made._transform = weakref.ref(made), kind, f, argnums
+
+
+def transform_of(f) -> tuple | None:
+    """The (kind, function, argnums) of what `grad` or `value_and_grad` gave; None for others."""
+    made, *transform = getattr(f, "_transform", (lambda: None,))
+    return tuple(transform) if made() is f else None
 
 
 def with_aux(name, result, inputs):
@@ -117,7 +129,7 @@ def grad(f, argnums=0, has_aux=False):
         return (gradients, value[1]) if has_aux else gradients
 
     if not has_aux:
-        evaluate._transform = "grad", f, argnums
+        _note_transform(evaluate, "grad", f, argnums)
     return evaluate
 
 

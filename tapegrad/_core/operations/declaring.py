@@ -31,14 +31,14 @@ def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
 
         @functools.wraps(value)
         def public(*operands, **static):
-            return _recorded(op, [unlisted(x) for x in operands], static)
+            return recorded(op, [unlisted(x) for x in operands], static)
 
         return function(*numpy_functions, method=method)(public)
 
     return declared
 
 
-def _recorded(op, operands, static):
+def recorded(op, operands, static):
     """The value of an operation: a row if an operand is recorded."""
     if not differentiates(*operands):
         made = _computed(op, steered, op.value, *operands, **static)

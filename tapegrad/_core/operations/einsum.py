@@ -135,6 +135,14 @@ def contract_jvp(np, t, _out, x, y, batch, inner):
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
+def contract_batched(np, t, _out, x, y, batch, inner):
+    """A label more in what differs between elements: of batches, of rows or of columns."""
+    of_x, of_y, of_out = _labels_of(x, y, batch, inner)
+    x, of_x = (x, of_x) if t[0] is None else (t[0], ("lead", *of_x))
+    y, of_y = (y, of_y) if t[1] is None else (t[1], ("lead", *of_y))
+    return contract("matmul", x, y, of_x, of_y, ("lead", *of_out))
+
+
 def _name_of_product(found) -> str:
     (_, x), (_, y), *_ = found
     products = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm"}
@@ -148,6 +156,7 @@ CONTRACT = (
         kernels.contract_adjoint,
         vjp=contract_vjp,
         jvp=contract_jvp,
+        batched=contract_batched,
         value_kernel=kernels.contract_forward,
         tangent=contraction_tangents.contract_tangent,
         second_order=contraction_tangents.contract_second_order,

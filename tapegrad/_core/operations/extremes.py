@@ -25,7 +25,7 @@ from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, function
-from ..tensor.trace import named, steered, tensor_like
+from ..tensor.trace import named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
 from .joining import checked_axis, grid
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
@@ -250,6 +250,11 @@ def _middle(values):
     return np.where(bad, order[..., -1:], order[..., (n - 1) // 2 : n // 2 + 1])
 
 
+@of_each(_middle, "extremes.middle_each")
+def _middle_each(values, mapped):
+    return _middle(values)
+
+
 # --- elements by index ------------------------------------------------------------------------
 
 
@@ -310,3 +315,8 @@ def _picked_along(x, indices, axis, *order):
 @named("extremes.taken_along")
 def _taken_along(indices, shape, axis):
     return np.take_along_axis(grid(shape), indices, axis)
+
+
+@of_each(_taken_along, "extremes.taken_along_each")
+def _taken_along_each(indices, shape, axis, mapped):
+    return np.take_along_axis(grid(shape)[None], indices, axis % len(shape) + 1)

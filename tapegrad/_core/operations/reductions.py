@@ -133,6 +133,7 @@ _SUM = structural(
     value=lambda x: np.sum(x),
     vjp=sum_vjp,
     jvp=sum_jvp,
+    batched=sum_jvp,  # it is linear
     layout="operands",
     example="np.sum(x)",
     examples=("np.sum(x * x)",),

@@ -153,6 +153,17 @@ def solve_vjp(np, g, out, a, _b):
     return (lambda: -np.matmul(back, _transposed(np, out)), right)
 
 
+def solve_batched(np, t, _out, a, b):
+    """A vector `b` would be taken for a matrix with the axis in front: it is made a column."""
+    is_vector, ndim = b.ndim == 1, _out.ndim + (b.ndim == 1)
+    a = a if t[0] is None else np.aligned(t[0], ndim)
+    b = b if t[1] is None else t[1]
+    if is_vector:
+        b = b[..., None]
+    found = np.linalg.solve(a, b if t[1] is None else np.aligned(b, ndim))
+    return found[..., 0] if is_vector else found
+
+
 @operation(
     "linalg.solve",
     vjp=solve_vjp,
@@ -160,6 +171,7 @@ def solve_vjp(np, g, out, a, _b):
     value_kernel=solve_forward,
     helpers=(factor_lu, solve_lu),
     refusal=_singular,
+    batched=solve_batched,
     example="np.linalg.solve(np.diag(x * x + 3.0), x)",
     examples=(
         "np.linalg.solve(x @ x.T + 3.0 * np.eye(len(x)), x)",

@@ -86,6 +86,12 @@ class Structural:
       is 0.
     - A parameter whose name begins with an underscore is read for its shape and dtype alone.
 
+    For a batch (`tg.vmap`) `value` is called with an axis in front of the operands, with
+    `batch="loop"` for each element. Where that is not the value of each, or the layout has rows
+    without `value`, `batched(np, t, out, *operands, **static)` gives the outputs of all elements:
+    `t` holds the operands with that axis, None for one that is the same for all; the others are
+    those of one element, as is `out`.
+
     `layout` names how a row refers to its operands (see `references`), for programs from files too.
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
@@ -112,6 +118,7 @@ class Structural:
     jvp: Any = None
     layout: str = "plain"
     batch: str = "axis"
+    batched: Any = None
     adjoint: Callable | None = None
     shape: Callable | None = None
     value_kernel: Callable | None = None

@@ -9,7 +9,7 @@ from ..ops import copy_add as kernels
 from ..ops.table import structural
 from . import runtime as rt
 from .memory_layouts import in_order, row_on
-from .trace import named, steered
+from .trace import named, of_each, steered
 from .values import (
     FLOATS,
     array_of,
@@ -37,6 +37,14 @@ def link_jvp(np, t, _out, *_sources, targets):
     return np.joined(_out, pairs) if pairs else None
 
 
+def link_batched(np, t, _out, *sources, targets):
+    pairs = [
+        (np.repeated(source, t) if one is None else one, target)
+        for one, source, target in zip(t, sources, targets, strict=True)
+    ]
+    return np.linked(_out, pairs)
+
+
 def _name_of_link(found) -> str:
     *pairs, _ = found
     if len(pairs) > 2:
@@ -54,6 +62,7 @@ LINK = (
         tangent=kernels.link_tangent,
         vjp=link_vjp,
         jvp=link_jvp,
+        batched=link_batched,
         layout="links",
         example="np.concatenate([x, x])",
         examples=("np.sum(x, 0)", "np.concatenate([x, x[:, ::-1]], 1)", "np.copy(x.T)"),
@@ -76,6 +85,11 @@ def pack_jvp(np, t, _out, *_scalars):
     return np.reshape(columns, (len(zero), *_out.shape))
 
 
+def pack_batched(np, t, _out, *scalars):
+    columns = [np.repeated(one, t) if x is None else x for x, one in zip(t, scalars, strict=True)]
+    return np.reshape(np.stack(columns, -1), (len(columns[0]), *_out.shape))
+
+
 PACK = (
     ARRAY
     + structural(
@@ -84,6 +98,7 @@ PACK = (
         tangent=kernels.pack_tangent,
         vjp=pack_vjp,
         jvp=pack_jvp,
+        batched=pack_batched,
         layout="operands",
         example="np.stack([x[0], x[1]])",
         examples=("tg.asarray([[x[0, 1], 2.0], [x[1, 0], x[0, 1]]])",),
@@ -101,6 +116,10 @@ def convert_jvp(np, t, _out, _x):
     return t[0]
 
 
+def convert_batched(np, t, _out, _x):
+    return t[0].astype(_out.dtype)
+
+
 CONVERT = (
     ARRAY
     + structural(
@@ -108,6 +127,7 @@ CONVERT = (
         kernels.convert_adjoint,
         vjp=convert_vjp,
         jvp=convert_jvp,
+        batched=convert_batched,
         layout="operands",
         helpers=(kernels.convert_add,),
         example="x.astype(np.float32)",
@@ -267,3 +287,12 @@ def stack_equal(items):
 @named("linking.stacked")
 def _stacked(*values):
     return np.stack(values)
+
+
+@of_each(_stacked, "linking.stacked_each")
+def _stacked_each(*values, mapped):
+    count = next(len(x) for x, is_mapped in zip(values, mapped, strict=True) if is_mapped)
+    shape = next(x.shape for x, is_mapped in zip(values, mapped, strict=True) if is_mapped)
+    pairs = zip(values, mapped, strict=True)
+    every = [x if m else np.broadcast_to(x, (count, *shape[1:])) for x, m in pairs]
+    return np.stack(every, 1)

@@ -66,6 +66,23 @@ def gather_jvp(np, t, _out, _x, picked):
     return _elements_of_each(np, flat, picked, _out.shape)
 
 
+@named("gathering.in_each")
+def _in_each(positions, size):
+    """Positions in arrays of a size that lie one after the other: a first axis for each of them."""
+    flat = np.asarray(positions, np.int64).reshape(len(positions), -1)
+    return flat + size * np.arange(len(flat))[:, None]
+
+
+def gather_batched(np, t, _out, x, picked):
+    """With positions of their own, elements are picked from all operands as one."""
+    if t[1] is None:
+        return gather_jvp(np, t, _out, x, picked)
+    places = t[1]
+    if t[0] is not None:
+        x, places = t[0], steered(_in_each, places, size=x.size)
+    return np.reshape(elements(np.reshape(x, (-1,)), places), (len(t[1]), *_out.shape))
+
+
 GATHER = (
     ARRAY
     + structural(
@@ -73,6 +90,7 @@ GATHER = (
         kernels.gather_adjoint,
         vjp=gather_vjp,
         jvp=gather_jvp,
+        batched=gather_batched,
         layout="operands",
         helpers=kernels.GATHER_HELPERS,
         example="x[np.arange(len(x))]",
@@ -91,6 +109,16 @@ def deposit_jvp(np, t, _out, _x, picked):
     return None if t[0] is None else _deposit_each(np, t[0], picked, _out.size, t[0].shape[:1])
 
 
+def deposit_batched(np, t, _out, x, picked):
+    """With positions of their own, elements are added to all outputs as one."""
+    if t[1] is None:
+        return deposit_jvp(np, t, _out, x, picked)
+    count = len(t[1])
+    x = np.repeated(x, t) if t[0] is None else t[0]
+    places = steered(_in_each, t[1], size=_out.size)
+    return np.reshape(deposit(x, places, count * _out.size), (count, *_out.shape))
+
+
 DEPOSIT = (
     ARRAY
     + structural(
@@ -98,6 +126,7 @@ DEPOSIT = (
         kernels.deposit_adjoint,
         vjp=deposit_vjp,
         jvp=deposit_jvp,
+        batched=deposit_batched,
         value_kernel=kernels.deposit_forward,
         layout="deposit",
         helpers=kernels.DEPOSIT_HELPERS,

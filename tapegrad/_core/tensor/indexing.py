@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
@@ -17,7 +18,7 @@ from .apply import apply
 from .copies import copied_number, copy_tensor, in_dtype, pack, unlisted, view_like
 from .gathering import GATHER
 from .memory_layouts import transposed
-from .trace import named, steered
+from .trace import named, of_each, steered
 from .values import (
     FLOATS,
     Storage,
@@ -82,6 +83,34 @@ def as_tuple(key) -> tuple:
 @named("indexing.positions_of")
 def _positions_of(*parts, shape, is_tuple):
     return np.ascontiguousarray(positions(shape, parts if is_tuple else parts[0]))
+
+
+@of_each(_positions_of, "indexing.positions_of_each")
+def _positions_of_each(*parts, shape, is_tuple, mapped):
+    """One index more, of the element, comes first; with it NumPy puts the axes of indices first."""
+    count = next(len(part) for part, is_mapped in zip(parts, mapped, strict=True) if is_mapped)
+    picks = [k for k, part in enumerate(parts) if isinstance(part, (np.ndarray, int, np.integer))]
+    if any(np.asarray(parts[k]).dtype == bool for k in picks):
+        each = [
+            [p[n] if m else p for p, m in zip(parts, mapped, strict=True)] for n in range(count)
+        ]
+        return np.stack([_positions_of(*one, shape=shape, is_tuple=is_tuple) for one in each])
+    ndim = max(np.ndim(parts[k]) - mapped[k] for k in picks)
+    axes = [
+        part.reshape(count, *[1] * (ndim + 1 - part.ndim), *part.shape[1:]) if is_mapped else part
+        for part, is_mapped in zip(parts, mapped, strict=True)
+    ]
+    own = np.arange(count).reshape(count, *[1] * ndim)
+    found = np.broadcast_to(np.arange(math.prod(shape)).reshape(shape), (count, *shape))
+    found = found[(own, *axes)]
+    before = 0 if picks[-1] - picks[0] >= len(picks) else _axes_before(parts, picks[0], len(shape))
+    return np.moveaxis(found, range(1, 1 + ndim), range(1 + before, 1 + before + ndim))
+
+
+def _axes_before(parts, stop: int, ndim: int) -> int:
+    """How many axes parts of a key before one of them give."""
+    rest = ndim - sum(part is not None and part is not Ellipsis for part in parts)
+    return sum(rest if part is Ellipsis else 1 for part in parts[:stop])
 
 
 def is_basic(key) -> bool:

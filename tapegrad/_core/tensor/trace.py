@@ -21,6 +21,9 @@ from .values import is_recorded, is_tensor, value_of, wrap
 COMPUTED = ARRAY + opaque_call.COMPUTED.code
 #: Functions of ours that `steered` is given, by the names that they have in files.
 NAMED: dict[str, Callable] = {}
+#: Functions that give what one of ours does for all elements of a batch, by that one: an argument
+#: has them along a first axis where the keyword `mapped`, a tuple, is True.
+OF_EACH: dict[Callable, Callable] = {}
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
 
@@ -33,6 +36,16 @@ def named(name: str):
             raise ValueError(f"two functions have the name {name} in files")
         NAMED[name] = function
         return function
+
+    return enter
+
+
+def of_each(one: Callable, name: str):
+    """Let a function be what `one` is for all elements of a batch, under a name in files."""
+
+    def enter(function):
+        OF_EACH[one] = function
+        return named(name)(function)
 
     return enter
 

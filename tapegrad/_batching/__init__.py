@@ -1,0 +1,1 @@
+"""Functions of one element made functions of a batch: vmap."""

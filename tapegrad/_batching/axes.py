@@ -1,0 +1,83 @@
+"""Which axis of each argument the elements of a batch lie along, and results put side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.copies import unlisted
+from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.values import array_of, is_tensor, shape_of, value_of
+
+
+def axes_of_leaves(name: str, axes, tree) -> list:
+    """The axis of each leaf of a tree, where `axes` may stop at a node for all below it."""
+    if axes is None or isinstance(axes, (int, np.integer)):
+        return [axes for _ in tree_leaves(tree)]
+    keys, own = _keys(tree), _keys(axes)
+    if own is None or keys is None or set(keys) != set(own):
+        size = "" if keys is None else f" of {len(keys)}"
+        raise ValueError(
+            f"tapegrad.vmap: {name} has {axes!r} for a {type(tree).__name__}{size}; give an int, "
+            "or one entry for each"
+        )
+    return [axis for key in keys for axis in axes_of_leaves(name, axes[key], tree[key])]
+
+
+def _keys(tree):
+    """The keys or positions in a node of a tree, None for a leaf."""
+    if isinstance(tree, dict):
+        return list(tree)
+    return list(range(len(tree))) if isinstance(tree, (tuple, list)) else None
+
+
+def count_of_elements(leaves, axes) -> int:
+    """How many elements there are; all mapped arguments must agree."""
+    sizes = []
+    for leaf, axis in zip(leaves, axes, strict=True):
+        if axis is None:
+            continue
+        shape = shape_of(leaf)
+        if not -len(shape) <= axis < len(shape):
+            raise ValueError(
+                f"tapegrad.vmap: in_axes has {axis} for an argument of shape {shape}; it must be "
+                "one of its axes, or None"
+            )
+        sizes.append(shape[axis])
+    if len(set(sizes)) != 1 or sizes[0] == 0:
+        raise ValueError(
+            f"tapegrad.vmap: the mapped arguments have {sizes} elements along their axes; they "
+            "must agree, and there must be at least one"
+        )
+    return sizes[0]
+
+
+def element_of(x, axis, k: int):
+    """An argument for one element."""
+    if axis is None:
+        return x
+    value = x if is_tensor(x) else np.asarray(unlisted(x))
+    return value[(slice(None),) * (axis % value.ndim) + (k,)]
+
+
+def check_results(shapes: set, axis) -> None:
+    """Refuse results of several shapes, and an axis that the stacked ones would not have."""
+    if axis is None:
+        raise ValueError("tapegrad.vmap: out_axes has None; the results are stacked along an axis")
+    if len(shapes) > 1:
+        raise ValueError(
+            f"tapegrad.vmap: the function returned shapes {sorted(shapes)} for different elements; "
+            "they must be equal"
+        )
+    (shape,) = shapes
+    if not -len(shape) - 1 <= axis <= len(shape):
+        raise ValueError(
+            f"tapegrad.vmap: out_axes has {axis} for results of shape {shape}; it must be an axis "
+            "of the stacked ones"
+        )
+
+
+def stacked(column):
+    """Results of elements one after the other along a first axis; an array without tensors."""
+    made = PUBLIC["stack"](list(column))
+    return made if any(map(is_tensor, column)) else array_of(value_of(made))

@@ -1,0 +1,161 @@
+"""A function recorded on one element of a batch: its rows stand for those of all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._core.codegen.layout import LEAF
+from .._core.tape.memory_order import copied, copy_axes
+from .._core.tape.tape import Reader
+from .._core.tensor import runtime as rt
+from .._core.tensor.conversions import is_differentiated
+from .._core.tensor.pytree import tree_leaves
+from .._core.tensor.row_listeners import places
+from .._core.tensor.trace import Guard, Trace
+from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
+from .._derivatives.functionalization import without_writes
+from .._program.lowering.outputs import Originals
+from .agreement import DOUBLE, SINGLE
+from .recorded_rows import RecordedRows
+
+
+class Unbatched(Exception):
+    """Why the elements of a batch are not computed together."""
+
+
+class _ElementTrace(Trace):
+    """A trace that knows at which line of the user's it was refused."""
+
+    def refuse(self, reason: str) -> None:
+        for file, line, _ in places(1):
+            reason = f"{reason}, at {file}:{line}"
+        super().refuse(reason)
+
+
+class Element:
+    """One call of a function: inputs, rows, guards, and `out`, its result.
+
+    `call` takes the mapped arguments, of which `values` are those of the element; `of` are the
+    arguments that hold them for the whole batch. `order` are the rows that results and guards need,
+    oldest first, read in `rows`; those that depend on rows of before are `outer`.
+    """
+
+    def __init__(self, call: Callable, values: list, of: list):
+        self.trace = _ElementTrace(lambda: places(1))
+        rt.start()
+        with rt.recording(), rt.tracing(self.trace):
+            first = self.trace.now()
+            self.inputs = [self._input(x, whole) for x, whole in zip(values, of, strict=True)]
+            try:
+                self.out = call(self.inputs)
+            except Exception as error:
+                name = type(error).__name__
+                raise Unbatched(f"recorded it raises {name}: {error}") from error
+            if self.trace.refusal is not None:
+                raise Unbatched(self.trace.refusal)
+            self.guards: list[Guard] = list(self.trace.guards)
+            self.leaves = [leaf for _, leaf in tree_leaves(self.out)]
+            self._find_rows(first)
+
+    def _input(self, value: np.ndarray, whole):
+        """An argument as an input."""
+        if value.dtype.kind not in "biu" and value.dtype not in FLOATS:
+            raise Unbatched(f"an argument has dtype {value.dtype}")
+        if value.shape == () and value.dtype == np.float64:
+            made = rt.scalar_leaf(float(value))
+        else:
+            made = rt.row(LEAF, copied(value, copy_axes(value)))
+        if value.dtype not in FLOATS:
+            self.trace.steering.add(made._id)
+        rt.note_input(made._id, is_tensor(whole) and is_differentiated(whole))
+        self.trace.held.append(made)
+        return made
+
+    def _find_rows(self, first: int) -> None:
+        """The rows of results and guards, recorded again without writes if there are any."""
+        recorded = [leaf for leaf in self.leaves if is_recorded(leaf)]
+        watched = recorded + [guard.tensor for guard in self.guards]
+        reader = Reader()
+        self.rows = RecordedRows()
+        rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
+        if rows.writes:
+            self._check_writes(reader, rows)
+            stops = [one._id for one in self.inputs] + [*rows.outside]
+            try:
+                watched = without_writes(watched, stops)
+            except NotImplementedError:
+                raise Unbatched(
+                    "it writes in place, to an array that is not in C order or beside one from "
+                    "outside that was written before; write to a copy() of it"
+                ) from None
+            reader = Reader()
+            self.rows = RecordedRows()
+            rows = _Needed(reader, self.rows, [one._id for one in watched], reader.time(first))
+        self._originals = Originals([*self.trace.originals.values()])
+        self.order, self.outer = rows.order, rows.outer
+        self.watched = watched
+        made = iter(watched)
+        self.results = [next(made) if is_recorded(leaf) else None for leaf in self.leaves]
+        self.conditions = list(made)
+
+    def _check_writes(self, reader: Reader, rows: _Needed) -> None:
+        """Refuse writes that the whole batch cannot do."""
+        mine = {one._id for one in self.inputs}
+        for buffer, number in rows.writes:
+            if buffer in mine:
+                raise Unbatched("it writes to its argument in place; write to a copy() of it")
+            if buffer in rows.outside:
+                raise Unbatched("it writes in place to a tensor that is not its own")
+            for guard in self.guards:
+                later = reader.time(number) > reader.time(guard.at)
+                if guard.tensor._id == buffer and later:
+                    raise Unbatched(f"it writes to what Python has read at {guard}")
+
+    def as_read(self, source: int, array):
+        """A constant operand with what was in it when it was read, before a recorded write."""
+        is_constant = source < 0 and isinstance(array, np.ndarray)
+        return self._originals.of(array) if is_constant else array
+
+    def scale(self) -> tuple[float, float]:
+        """How exact the values of the rows are, and the largest finite one, inputs included."""
+        found = [array_of(one) for one in self.inputs]
+        for number in self.order:
+            base = self.rows[number].base
+            found.append(np.asarray(self.rows.fields(number)[4] if base is None else base))
+        floats = [one for one in found if one.dtype.kind == "f"]
+        sizes = [np.max(np.abs(x), initial=0.0, where=np.isfinite(x)) for x in floats]
+        is_single = any(one.dtype == np.float32 for one in floats)
+        return SINGLE if is_single else DOUBLE, float(max(sizes, default=0.0))
+
+
+class _Needed:
+    """The rows of a recording that some of its rows need, oldest first.
+
+    `outside` are the rows recorded before `start` that they read, `outer` they and all that depend
+    on them, `writes` the (buffer, row) of writes in place.
+    """
+
+    def __init__(self, reader: Reader, rows: RecordedRows, numbers: list[int], start: int):
+        self.outside: set[int] = set()
+        self.writes: list[tuple[int, int]] = []
+        found: set[int] = set()
+        waiting = [number for number in numbers if number >= 0]
+        while waiting:
+            number = waiting.pop()
+            if number in found or number in self.outside:
+                continue
+            writes = [k for k in reader.writes(number) if reader.time(k) >= start]
+            self.writes += [(number, k) for k in writes]
+            waiting += writes
+            if reader.time(number) < start:
+                self.outside.add(number)
+                continue
+            found.add(number)
+            waiting += rows[number].reads
+        self.order = sorted(found, key=reader.time)
+        self.outer = set(self.outside)
+        for number in self.order:
+            if not self.outer.isdisjoint(rows[number].reads):
+                self.outer.add(number)
