@@ -21,7 +21,7 @@ from .._core.tape.workspace import FreedError
 from .._core.tensor import runtime as rt
 from .._core.tensor.values import array_of, is_recorded, value_of
 from .declared_tangents import aligned, pointwise_tangent, tangent_of
-from .functionalization import without_writes
+from .functionalization import without_writes_to
 from .infinities import settled
 from .past_values import Rewound
 from .tape_walk import Walk
@@ -197,7 +197,7 @@ def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):
-        outputs, inputs = without_writes(outputs, inputs, True)  # rows that the walk has to know of
+        inputs, outputs = without_writes_to(inputs, outputs)  # rows that the walk has to know of
         stops = [tensor._id for tensor in inputs]
         return _walked(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:

@@ -25,29 +25,36 @@ from .past_values import Rewound
 from .tape_walk import placed
 
 
-def without_writes(outputs, inputs, only: bool) -> tuple[list, list]:
-    """Recorded tensors of the same values as `outputs`, computed from `inputs` without writes.
+def without_writes(outputs, stops) -> list:
+    """Recorded tensors of the same values as `outputs`, computed from `stops` without writes."""
+    return _again(outputs, Unwritten(stops, refuses=True))
 
-    The second result is what stands for the inputs: one that was written is made again, as it was
-    before. Nobody may differentiate with respect to the first one again, it would be zero; unless
-    this is the `only` time, such an input is refused.
+
+def without_writes_to(inputs, outputs) -> tuple[list, list]:
+    """Such inputs and outputs: an input that was written is made again, as it was before.
+
+    Nobody may differentiate with respect to the first one any more: that derivative would be zero.
     """
-    walk = Unwritten([tensor._id for tensor in inputs], only)
+    walk = Unwritten([tensor._id for tensor in inputs], refuses=False)
+    outputs = _again(outputs, walk)
+    return [walk.input(tensor) for tensor in inputs], outputs
+
+
+def _again(outputs, walk: Unwritten) -> list:
     numbers = needed(walk.reader, [output._id for output in outputs], walk.stops)
     if not any(walk.reader.writes(number) for number in numbers):
-        return list(outputs), list(inputs)
+        return list(outputs)
     for number in numbers:
         walk.take(number)
-    outputs = [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
-    return outputs, [walk.input(tensor) for tensor in inputs]
+    return [walk.operand(output._id, getattr(output, "_array", None)) for output in outputs]
 
 
 class Unwritten(Rewound):
     """Rows, oldest to newest, with what stands for them."""
 
-    def __init__(self, stops, only: bool):
+    def __init__(self, stops, refuses: bool):
         super().__init__(stops)
-        self.only = only
+        self.refuses = refuses  # inputs that were written
         self.made: dict = {}  # row → its scalar, or its array as it is at the time of the walk
         self.inputs: dict = {}  # inputs that were written, as they were before
 
@@ -88,7 +95,7 @@ class Unwritten(Rewound):
     def _check(self, number: int) -> None:
         """Refuse a written buffer that cannot be made once more."""
         is_input = number in self.stops or name_of_row(self.reader, number) == "input"
-        if is_input and not (self.only and number in self.stops):
+        if is_input and (self.refuses or number not in self.stops):
             raise NotImplementedError(
                 "tapegrad: a derivative of a derivative through an in-place write to an input of "
                 "the function is not supported; write to a copy() of it"

@@ -23,7 +23,7 @@ from .._core.tensor.copies import pack
 from .._core.tensor.gathering import deposit
 from .._core.tensor.values import is_recorded, value_of
 from .declared_adjoints import write_adjoint, write_pointwise
-from .functionalization import without_writes
+from .functionalization import without_writes, without_writes_to
 from .infinities import settled
 from .tape_walk import Walk, tensor_at
 from .view_layouts import cast, in_zeros, of_input
@@ -129,7 +129,8 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
 def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them.
 
-    `only` as in `functionalization.without_writes`.
+    If it is the `only` time that somebody differentiates with respect to them, they may have been
+    written (see `functionalization.without_writes_to`).
     """
     return _filled(inputs, adjoints_if_reached(outputs, seeds, inputs, only))
 
@@ -169,7 +170,10 @@ def _reached_adjoints(outputs, seeds, inputs, only: bool) -> tuple[list, list]:
     with _writing(outputs, stops) as writing:
         if not writing.meets_writes:
             return _adjoints(writing, outputs, seeds, inputs), inputs
-    outputs, inputs = without_writes(outputs, inputs, only)
+    if only:
+        inputs, outputs = without_writes_to(inputs, outputs)
+    else:
+        outputs = without_writes(outputs, stops)
     with _writing(outputs, [tensor._id for tensor in inputs]) as writing:
         return _adjoints(writing, outputs, seeds, inputs), inputs
 
