@@ -48,7 +48,7 @@ def check(op, found, inputs):
         wanted = rows.numpy_function(op)(*inputs) if op.name != "where" else np.where(*inputs)
         found, size = np.asarray(found, float), np.abs(wanted)
         if op.name in ("logaddexp", "logaddexp2"):
-            size = np.max(np.abs(inputs), axis=0)
+            size = np.maximum(size, np.max(np.abs(inputs), axis=0))
         apart = np.abs(found - wanted) / np.spacing(np.maximum(size, 2.3e-308))
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) | (apart <= ULPS)
     if op.name not in EITHER_ZERO:
