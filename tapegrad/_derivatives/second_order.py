@@ -46,6 +46,8 @@ class _Tangents(Carried):
         if not isinstance(op, Pointwise) and op.second_order is None:
             site = site_of(op, self.read(number))
             if any(t is not None for t in self.read_by_rule(number, op, site)):
+                if op.adjoint is None:  # its rule, differentiated here, costs more than recorded
+                    raise _LeftError(name)
                 self.curved.append(number)
 
     def read_by_rule(self, number: int, op: Structural, site: Site) -> list:
