@@ -31,9 +31,10 @@ def without_writes(outputs, stops) -> list:
 
 
 def without_writes_to(inputs, outputs) -> tuple[list, list]:
-    """Such inputs and outputs: an input that was written is made again, as it was before.
+    """The inputs and outputs computed without writes; a written input is replaced by a new one.
 
-    Nobody may differentiate with respect to the first one any more: that derivative would be zero.
+    The new input has the value from before the writes. Derivatives with respect to the old one
+    would be zero from now on, so nobody may ask for them.
     """
     walk = Unwritten([tensor._id for tensor in inputs], refuses=False)
     outputs = _again(outputs, walk)

@@ -31,7 +31,7 @@ def _is_plain(x, y, seen) -> bool:
     if _is_traced(x, y):
         return rt.trace().careful is False
     values = array_of(seen)
-    return math.isfinite(np.vdot(values, values))  # too large a sum is right, too, and slower
+    return math.isfinite(np.vdot(values, values))  # an overflow only takes the slower way
 
 
 def product(adjoint, slope):

@@ -51,7 +51,7 @@ def recorded(op, operands, static):
 
 
 def _required(op, made):
-    """A result; a program computes it even if nothing reads it, where that may raise."""
+    """Mark a result that a program must compute even if nothing reads it: it may raise."""
     trace = rt.trace()
     if trace is not None and op.may_refuse and is_tensor(made):
         trace.required.append(made)
@@ -59,9 +59,9 @@ def _required(op, made):
 
 
 def _computed(op, function, /, *operands, **static):
-    """What a function gives for an operation; a trace in which it raises is of no program.
+    """Call a function for an operation; a trace in which it raises makes no program.
 
-    Who catches the error goes another way then, and nothing recorded tells when.
+    A caller that catches the error takes another branch, and no recorded row says when.
     """
     try:
         return function(*operands, **static)
