@@ -6,6 +6,7 @@ each, with −1 for the row of a constant. It gives what a rule is called with.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class Site(NamedTuple):
     broadcast: bool = False
 
 
+@functools.lru_cache(1024)
 def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
     """The axes, counted from the end, that make groups of so many lines along the last axis.
 
