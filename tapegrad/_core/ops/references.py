@@ -6,6 +6,7 @@ or number) each, with −1 for the row of a constant. It gives what a rule is ca
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -58,6 +59,7 @@ class Layout(NamedTuple):
         return self.operands.index("output") if "output" in self.operands else None
 
 
+@functools.lru_cache(1024)
 def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
     """The axes, counted from the end, that make groups of so many lines along the last axis.
 
