@@ -166,8 +166,13 @@ def check(call, place):
         assert has_reason(call), f"{call} gives plain floats, without a reason"
 
 
-#: Of no table: a condition; shapes; whole numbers below a recorded end; zeros.
-REASONS = ("where", "full", "full_like", "arange", "imag")
+#: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, constants.
+REASONS = (
+    *("where", "full", "full_like", "arange", "imag"),
+    # what is made of other arguments than the tensor that is given as like=
+    *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),
+    *"identity ones require tri zeros".split(),
+)
 
 
 def has_reason(call) -> bool:
