@@ -25,8 +25,8 @@ from .extremes import take_along_axis
 from .products import prod
 from .reductions import axes_of, kept_shape
 from .reductions import sum as sum_of
-from .unrecorded import unrecorded
 from .shapes import reshape, transpose
+from .unrecorded import unrecorded
 
 # --- what all of them share -------------------------------------------------------------------
 

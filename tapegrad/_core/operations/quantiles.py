@@ -21,8 +21,8 @@ from .extremes import take_along_axis
 from .joining import checked_axis
 from .nan_reductions import lines_first
 from .reductions import axes_of, kept_shape
-from .unrecorded import unrecorded
 from .shapes import ravel, reshape
+from .unrecorded import unrecorded
 
 
 def _quantile(name, a, q, axis, out, method, keepdims, weights):
