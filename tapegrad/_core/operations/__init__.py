@@ -3,13 +3,16 @@
 from ..tensor import conversions, operators
 from ..tensor.registry import PUBLIC
 from . import (
+    convolution,
     counting,
+    covariance,
     creation,
     cumulative,
     declaring,
     einsum,
     elementwise_functions,
     extremes,
+    interpolation,
     joining,
     linear_algebra,
     logsumexp,
@@ -22,12 +25,16 @@ from . import (
     shapes,
     softmax,
     solving,
+    spacing,
+    vector_products,
 )
 
 __all__ = [
     "PUBLIC",
     "conversions",
+    "convolution",
     "counting",
+    "covariance",
     "creation",
     "cumulative",
     "declaring",
@@ -35,6 +42,7 @@ __all__ = [
     "elementwise_functions",
     "logsumexp",
     "extremes",
+    "interpolation",
     "joining",
     "linear_algebra",
     "nan_reductions",
@@ -47,4 +55,6 @@ __all__ = [
     "shapes",
     "softmax",
     "solving",
+    "spacing",
+    "vector_products",
 ]
