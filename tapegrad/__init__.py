@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import nn, optim, testing
+    from . import math, nn, numpy, optim, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -52,8 +52,10 @@ __all__ = [
     "jvp",
     "load",
     "manual_seed",
+    "math",
     "nn",
     "no_grad",
+    "numpy",
     "optim",
     "record",
     "set_grad_enabled",
@@ -74,7 +76,9 @@ _LATER = {
     "elementwise": "._custom.elementwise:elementwise",
     "load": "._program.load:load",
     "manual_seed": ".nn.functional._random:manual_seed",
+    "math": ".math",
     "nn": ".nn",
+    "numpy": ".numpy",
     "optim": ".optim",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",
