@@ -4,7 +4,9 @@ from ..tensor import conversions, operators
 from ..tensor.registry import PUBLIC
 from . import (
     choosing,
+    convolution,
     counting,
+    covariance,
     creation,
     cumulative,
     declaring,
@@ -15,6 +17,7 @@ from . import (
     float_parts,
     grids,
     inserting,
+    interpolation,
     joining,
     like_arguments,
     linear_algebra,
@@ -31,14 +34,18 @@ from . import (
     slicewise,
     softmax,
     solving,
+    spacing,
     triangles,
+    vector_products,
 )
 
 __all__ = [
     "PUBLIC",
     "choosing",
     "conversions",
+    "convolution",
     "counting",
+    "covariance",
     "creation",
     "cumulative",
     "declaring",
@@ -49,6 +56,7 @@ __all__ = [
     "float_parts",
     "grids",
     "inserting",
+    "interpolation",
     "joining",
     "like_arguments",
     "linear_algebra",
@@ -66,5 +74,7 @@ __all__ = [
     "slicewise",
     "softmax",
     "solving",
+    "spacing",
     "triangles",
+    "vector_products",
 ]
