@@ -12,7 +12,7 @@ import numpy as np
 
 from ..codegen.layout import ARRAY
 from ..ops import contraction as kernels
-from ..ops import contraction_tangents
+from ..ops import contraction_row, contraction_tangents
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
@@ -161,7 +161,9 @@ CONTRACT = (
         value_kernel=kernels.contract_forward,
         tangent=contraction_tangents.contract_tangent,
         second_order=contraction_tangents.contract_second_order,
-        layout="contraction",
+        layout=contraction_row.LAYOUT,
+        products=contraction_row.products,
+        expanded=contraction_row.expanded,
         helpers=contraction_tangents.HELPERS,
         example="np.dot(x, x)",
         examples=("x @ x.T", "np.einsum('ij,kj,k->i', x, x, x[:, 0])", "np.vecdot(x, x * x)"),

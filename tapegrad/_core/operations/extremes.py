@@ -41,7 +41,7 @@ def shares(np, x, best, axes):
     Where it is NaN those that are NaN are tied for it.
     """
     tied = np.multiply((x == best) | (x != x), 1.0)
-    return tied / np.sum(tied, axis=axes, keepdims=True)
+    return tied / np.add.reduce(tied, axis=axes, keepdims=True)
 
 
 def extreme_vjp(np, g, out, x, axes):
