@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import nn, optim, testing
+    from . import nn, numpy, optim, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -54,6 +54,7 @@ __all__ = [
     "manual_seed",
     "nn",
     "no_grad",
+    "numpy",
     "optim",
     "record",
     "set_grad_enabled",
@@ -75,6 +76,7 @@ _LATER = {
     "load": "._program.load:load",
     "manual_seed": ".nn.functional._random:manual_seed",
     "nn": ".nn",
+    "numpy": ".numpy",
     "optim": ".optim",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",

@@ -28,8 +28,8 @@ from ..tensor.values import (
     shape_of,
     value_of,
 )
-from .out_arguments import written_to
 from .reductions import sum as sum_of
+from .results import into
 from .subscripts import as_text, parse
 
 #: Matrices of fewer multiplications than this each are multiplied by NumPy's own loops.
@@ -287,7 +287,7 @@ def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe
     made = _einsum(subscripts, operands, optimize)
     if order in ("C", "F") and is_tensor(made) and len(shape_of(made)) > 1:
         made = made.copy(order)
-    return written_to("einsum", made, out, casting)
+    return into("einsum", made, out, casting)
 
 
 def _cast(operand, dtype, casting):

@@ -28,8 +28,8 @@ from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
 from .joining import checked_axis, grid
-from .out_arguments import written_to
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
+from .results import into
 from .shapes import array_tensor, numpy_call, ravel
 
 # --- largest and smallest ---------------------------------------------------------------------
@@ -266,7 +266,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
     """
     if out is not None:
-        return written_to("take", take(x, indices, axis, mode=mode), out)
+        return into("take", take(x, indices, axis, mode=mode), out)
     x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)

@@ -16,7 +16,7 @@ from ..tensor.values import (
 )
 
 
-def into(name: str, made, out):
+def into(name: str, made, out, casting: str = "same_kind"):
     """A result in the array that `out=` names, or as it is without one."""
     if out is None:
         return made
@@ -25,8 +25,14 @@ def into(name: str, made, out):
             f"tapegrad.{name}: out has shape {shape_of(out)}, the result {shape_of(made)}; give an "
             "array of that shape"
         )
+    if casting != "same_kind" and not np.can_cast(dtype_of(made), dtype_of(out), casting):
+        raise TypeError(
+            f"tapegrad.{name}: a result of dtype {dtype_of(made)} cannot be written to out= of "
+            f"dtype {dtype_of(out)} with casting={casting!r}; convert one of them with astype"
+        )
     if is_tensor(out):
-        check_casting(name, dtype_of(made), out)
+        if casting == "same_kind":
+            check_casting(name, dtype_of(made), out)
         set_item(out, ..., made)
         return out
     if is_recorded(made):
@@ -34,7 +40,7 @@ def into(name: str, made, out):
             f"tapegrad.{name}: out= is a plain array, into which no derivative can be written; "
             "make it with tg.zeros_like"
         )
-    np.copyto(out, value_of(made), casting="same_kind")
+    np.copyto(out, value_of(made), casting=casting)
     return out
 
 
