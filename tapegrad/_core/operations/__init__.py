@@ -30,6 +30,7 @@ from . import (
     slicewise,
     softmax,
     solving,
+    tapers,
     triangles,
 )
 
@@ -64,5 +65,6 @@ __all__ = [
     "slicewise",
     "softmax",
     "solving",
+    "tapers",
     "triangles",
 ]

@@ -41,6 +41,7 @@ class _Arrays:
 
     asanyarray = asarray
     convolve = staticmethod(convolved)
+    hstack = staticmethod(numpy.hstack)  # of constants, which stay plain
 
 
 def _tensor(made: numpy.ndarray):
