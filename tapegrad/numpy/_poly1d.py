@@ -22,14 +22,18 @@ class poly1d(numpy.poly1d):
         super().__init__(PUBLIC["poly"](c_or_r) if r else c_or_r, False, variable)
 
     def __truediv__(self, other):
-        if numpy.isscalar(other):
+        if _is_scalar(other):
             return poly1d(self.coeffs / other)
         return PUBLIC["polydiv"](self, poly1d(other))
 
     def __rtruediv__(self, other):
-        if numpy.isscalar(other):
+        if _is_scalar(other):
             return poly1d(other / self.coeffs)
         return PUBLIC["polydiv"](poly1d(other), self)
+
+
+def _is_scalar(x) -> bool:
+    return numpy.isscalar(x) or (is_tensor(x) and not x.ndim)
 
 
 def _ours(name: str):

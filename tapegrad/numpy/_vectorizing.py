@@ -18,13 +18,34 @@ class vectorize(numpy.vectorize):
     __doc__ = numpy.vectorize.__doc__
 
     def _vectorize_call(self, func, args):
-        if not args or not (holds_tensor(args) or rt.in_transform()):
+        if not args:
             return super()._vectorize_call(func, args)
+        if not (holds_tensor(args) or rt.in_transform()):
+            func, is_plain = _tried(func, args, self.signature or self.otypes)
+            if is_plain:
+                return super()._vectorize_call(func, args)
         args = [_array(a) for a in args]
         inner = [()] * len(args), None
         if self.signature is not None:
             inner = self._in_and_out_core_dims
         return _called(func, args, *inner, self.otypes)
+
+
+def _tried(func, args, is_declared):
+    """The function, and whether it gives plain numbers; it is called for the first elements.
+
+    Their results are given by its next call. NumPy too calls a function of which nothing is
+    declared once more.
+    """
+    arrays = [] if is_declared else [numpy.asarray(a) for a in args]
+    if not arrays or not all(a.size for a in arrays):
+        return func, True
+    first = [func(*[a.flat[0] for a in arrays])]
+
+    def again(*values):
+        return first.pop() if first else func(*values)
+
+    return again, not holds_tensor(first)
 
 
 def _array(argument):
