@@ -104,6 +104,10 @@ def floats_of(result):
     return [leaf for leaf in leaves if np.asarray(value_of(leaf)).dtype.kind == "f"]
 
 
+def shapes_of(result):
+    return [np.shape(value_of(leaf)) for leaf in floats_of(result)]
+
+
 def weighed(result):
     """One number that every finite element of a result enters with a weight of its own."""
     total = 0.0
@@ -160,7 +164,10 @@ def check(call, place):
         return  # whatever was in memory
     if every_call.name_of(call.function) == "frexp":
         return  # mantissas jump at powers of two, which arguments have
-    ends = [weighed(call.at(place, moved(x, along, step))) for step in (STEP, -STEP)]
+    near = [call.at(place, moved(x, along, step)) for step in (STEP, -STEP)]
+    if any(shapes_of(result) != shapes_of(call.at(place, x)) for result in near):
+        return  # zeros are left out: near them is another shape
+    ends = [weighed(result) for result in near]
     wanted = (ends[0] - ends[1]) / (2 * STEP)
     if np.isfinite(found):  # NaN where there is no derivative
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=str(call))
@@ -171,6 +178,7 @@ def check(call, place):
 #: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, ulps, constants.
 REASONS = (
     *("where", "compress", "extract", "piecewise"),
+    *("kaiser", "polyfit"),  # numbers of points; a fit of degree 0 does not depend on points
     *("full", "full_like", "resize", "arange", "imag", "spacing"),
     # what is made of other arguments than the tensor that is given as like=
     *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),

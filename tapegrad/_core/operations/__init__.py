@@ -35,6 +35,7 @@ from . import (
     softmax,
     solving,
     spacing,
+    tapers,
     triangles,
     vector_products,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "softmax",
     "solving",
     "spacing",
+    "tapers",
     "triangles",
     "vector_products",
 ]

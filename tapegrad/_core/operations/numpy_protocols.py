@@ -34,7 +34,9 @@ UNRECORDED = {
     "arrays of constants": "zeros_like ones_like empty_like",
     "text": "array_repr array_str",
 }
-_OF_SHAPES = frozenset("shape ndim size zeros_like ones_like empty_like result_type".split())
+_OF_SHAPES = frozenset(
+    "shape ndim size zeros_like ones_like empty_like result_type common_type".split()
+)
 _NAMES = " ".join(UNRECORDED.values()).split()
 _PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
 COMPARISONS = frozenset(
