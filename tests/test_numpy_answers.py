@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from expressions import CHECKS, Expression, check_native, parametrized
 
+import tapegrad as tg
+
 EDGES = np.array([0.0, 0.6, 1.0, 2.5])
 W = np.array([[1.0, 2.0, 3.0, 4.0], [0.5, 0.25, 2.0, 1.0], [3.0, 1.5, 0.75, 2.0]])
 NAMES = {"edges": EDGES, "w": W}
@@ -128,3 +130,189 @@ def test_expression(check, expression):
 
 def test_native():
     check_native(TABLE)
+
+
+# --- the same as NumPy ----------------------------------------------------------------------------
+
+V = np.array([0.3, 1.7, -0.4, 1.7, 0.0, -0.0, 2.5])
+N = np.array([0.5, np.nan, 0.2, np.nan, 0.5])
+SAMPLES = {
+    "float64": V,
+    "nan": N,
+    "float32": V.astype(np.float32),
+    "int": np.array([3, 1, 2, 1, 7]),
+    "bool": np.array([True, False, True]),
+    "matrix": V[:6].reshape(2, 3),
+    "fortran": np.asfortranarray(V[:6].reshape(2, 3)),
+    "one": np.array([2.0]),
+    "none": np.array([]),
+    "equal": np.array([1.5, 1.5]),
+}
+CALLS = {
+    "histogram": lambda x: np.histogram(x),
+    "histogram with edges": lambda x: np.histogram(x, [0.0, 0.3, 1.7, 2.0]),
+    "histogram in a range": lambda x: np.histogram(x, 4, (0.0, 2.0), True),
+    "histogram with weights": lambda x: np.histogram(
+        x, 3, weights=np.arange(x.size).reshape(x.shape)
+    ),
+    "histogram of float32 weights": lambda x: np.histogram(
+        x, 3, weights=np.ones(x.shape, np.float32)
+    ),
+    "histogram, automatic": lambda x: np.histogram(x, "sturges") if not is_recorded(x) else None,
+    "edges": lambda x: np.histogram_bin_edges(x, 7),
+    "histogram2d": lambda x: np.histogram2d(x.ravel(), x.ravel()[::-1], 3),
+    "histogram2d with edges": lambda x: np.histogram2d(x.ravel(), x.ravel(), [0.0, 0.3, 2.5]),
+    "histogram2d in a range": lambda x: np.histogram2d(x, x, (2, 3), [(0, 2), (1, 3)], True),
+    "histogramdd": lambda x: np.histogramdd(x, 2),
+    "histogramdd of a list": lambda x: np.histogramdd((x, x), (2, [0.0, 1.0]), weights=x),
+    "unique": lambda x: np.unique(x),
+    "unique and all": lambda x: np.unique(x, True, True, True),
+    "unique along an axis": lambda x: np.unique(x, axis=0, return_counts=True),
+    "unique with all NaN": lambda x: np.unique(x, equal_nan=False),
+    "unique_all": lambda x: tuple(np.unique_all(x)),
+    "unique_counts": lambda x: tuple(np.unique_counts(x)),
+    "unique_inverse": lambda x: tuple(np.unique_inverse(x)),
+    "unique_values": lambda x: np.sort(np.unique_values(x)),
+    "union1d": lambda x: np.union1d(x, [1.7, 9.0, 0.3]),
+    "union1d, second": lambda x: np.union1d(np.array([1, 2]), x),
+    "intersect1d": lambda x: np.intersect1d(x, [1.7, 0.3, 1.0]),
+    "intersect1d, second": lambda x: np.intersect1d(np.array([1, 2], np.int8), x),
+    "intersect1d with indices": lambda x: np.intersect1d([1.7, 2.0], x, return_indices=True),
+    "setdiff1d": lambda x: np.setdiff1d(x, [1.7]),
+    "setdiff1d, second": lambda x: np.setdiff1d([1.7, 0.3, 5.0], x),
+    "setdiff1d, unsorted": lambda x: np.setdiff1d(x, [1.7], assume_unique=True),
+    "setxor1d": lambda x: np.setxor1d(x, [1.7, 8.0]),
+    "isin": lambda x: np.isin(x, [1.7, 1]),
+    "isin, second": lambda x: np.isin([1.7, 1.0], x, kind="sort"),
+    "array_equal": lambda x: np.array_equal(x, x, equal_nan=x.dtype.kind == "f"),
+    "array_equiv": lambda x: np.array_equiv(x, x),
+    "allclose": lambda x: np.allclose(x, x, equal_nan=True),
+    "isclose": lambda x: np.isclose(x, 1.7, 0.1, 0.3),
+    "searchsorted": lambda x: np.searchsorted([0.0, 1.0, 1.7], x, "right"),
+    "searchsorted, first": lambda x: np.searchsorted(
+        x.ravel(), [0.3], sorter=np.argsort(x.ravel())
+    ),
+    "digitize": lambda x: np.digitize(x, [2.0, 1.0, 0.0], right=True),
+    "nonzero": lambda x: np.nonzero(x),
+    "nonzero, method": lambda x: x.nonzero(),
+    "argwhere": lambda x: np.argwhere(x),
+    "flatnonzero": lambda x: np.flatnonzero(x),
+    "argpartition": lambda x: np.argpartition(x, 0, axis=-1),
+    "lexsort": lambda x: np.lexsort((x, x)),
+    "argmax": lambda x: np.argmax(x, axis=-1, keepdims=True),
+    "nanargmax": lambda x: np.nanargmax(x),
+    "nanargmin": lambda x: np.nanargmin(x, axis=0, keepdims=True),
+    "logical": lambda x: np.logical_and(x, np.logical_not(x)) | np.logical_xor(x, True),
+    "isposinf": lambda x: np.isposinf(x),
+    "isreal": lambda x: np.isreal(x),
+    "iscomplex": lambda x: np.iscomplex(x),
+    "count_nonzero": lambda x: np.count_nonzero(x, axis=0, keepdims=True),
+    "shifts": lambda x: (x << 2) >> np.ones(x.shape, int),
+    "shift of": lambda x: 1 << x,
+    "bits": lambda x: np.bitwise_and(x, 1) ^ (x | 2),
+    "packbits": lambda x: np.packbits(x),
+    "gcd": lambda x: np.gcd(x, 6) + np.lcm(x, 4),
+    "fix": lambda x: np.fix(x),
+    "real_if_close": lambda x: np.real_if_close(x),
+    "triu_indices_from": lambda x: np.triu_indices_from(x, 1),
+    "unravel_index": lambda x: np.unravel_index(x, (9,)),
+    "ravel_multi_index": lambda x: np.ravel_multi_index((x, x), (8, 8)),
+}
+
+
+def is_recorded(x):
+    return isinstance(x, tg.Tensor) and x.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:Converting input from bool")
+@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize("name", CALLS)
+def test_values_dtypes_and_shapes_are_those_of_numpy(name, kind):
+    x = SAMPLES[kind]
+    wanted = outcome(CALLS[name], x)
+    recorded = [False, True] if x.dtype.kind == "f" else [False]
+    for requires_grad in recorded:
+        found = outcome(CALLS[name], tg.tensor(x, requires_grad=requires_grad))
+        if found is None:
+            continue
+        if isinstance(wanted, Exception):
+            assert isinstance(found, Exception), (wanted, found)
+            continue
+        assert not isinstance(found, Exception), found
+        compare(found, wanted)
+
+
+def outcome(call, x):
+    try:
+        with np.errstate(all="ignore"):
+            return call(x)
+    except (ValueError, TypeError, IndexError) as error:
+        return error
+
+
+def compare(found, wanted):
+    if isinstance(wanted, (tuple, list)):
+        assert isinstance(found, (tuple, list)) and len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            compare(one, other)
+    elif isinstance(wanted, (bool, str)):
+        assert found == wanted
+    else:
+        assert isinstance(found, tg.Tensor)
+        value = np.asarray(found.detach())
+        assert value.dtype == wanted.dtype and value.shape == np.shape(wanted)
+        np.testing.assert_allclose(value, wanted, 1e-6 if wanted.dtype == np.float32 else 1e-14)
+
+
+def test_which_of_equal_elements_have_the_derivative():
+    x, y = np.array([1.0, 2.0, 2.0]), np.array([2.0, 3.0])
+    both = tg.grad(lambda x, y: np.sum(np.union1d(x, y)), (0, 1))(x, y)
+    assert [g.tolist() for g in both] == [[1.0, 1.0, 0.0], [0.0, 1.0]]
+    both = tg.grad(lambda x, y: np.sum(np.intersect1d(x, y)), (0, 1))(x, y)
+    assert [g.tolist() for g in both] == [[0.0, 1.0, 0.0], [0.0, 0.0]]
+    assert tg.grad(lambda y: np.sum(np.intersect1d(x, y)))(y).tolist() == [1.0, 0.0]
+    assert tg.grad(lambda y: np.sum(np.setdiff1d(y, x)))(y).tolist() == [0.0, 1.0]
+
+
+def test_histograms_of_equal_elements_and_bad_ends():
+    edges = tg.jacobian(lambda x: np.histogram(x, 1)[1])(np.array([2.0, 2.0]))
+    assert edges.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    c = tg.compile(lambda x: np.sum(np.histogram(x, 2)[1]))
+    assert c(np.array([0.0, 1.0, 2.0])) == 3.0 and c(np.array([1.0, 1.0, 1.0])) == 3.0
+    with pytest.raises(ValueError, match="is not finite"):
+        c(np.array([0.0, np.nan, 1.0]))
+    for call, text in {
+        lambda t: np.histogram(t, [3.0, 1.0]): "increase monotonically",
+        lambda t: np.histogram(t, 2, (1.0, 0.0)): "max must be larger",
+        lambda t: np.histogram(t, 2, weights=t[:1]): "weights have shape",
+        lambda t: np.histogramdd([t, t], [2]): "give one for each",
+        lambda t: np.histogram2d(t, t[:1]): "x has length",
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            call(tg.tensor([1.0, 2.0], requires_grad=True))
+    for call in (
+        lambda t: np.histogram(t, "fd"),
+        lambda t: np.histogram(t.detach(), "fd", weights=t),
+    ):
+        with pytest.raises(TypeError, match="bins='fd'"):
+            call(tg.tensor([1.0, 2.0], requires_grad=True))
+
+
+def test_programs_count_and_choose_anew():
+    """At values where counts, sets and indices come out otherwise than where it was recorded."""
+
+    def f(x):
+        counts, edges = np.histogram(x, 3)
+        total = np.sum(counts * edges[1:]) + np.sum(np.unique(x) ** 2)
+        total = total + np.sum(np.setdiff1d(x, [0.5])) * np.nanargmax(x)
+        if np.allclose(x, x[0], atol=1.0):
+            total = total * 2.0
+        return total + np.sum(x[np.lexsort((x,))] * np.arange(len(x)))
+
+    c = tg.compile(f, on_branch="record")
+    rng = np.random.default_rng(5)
+    points = [rng.normal(size=5) for _ in range(4)] + [np.array([0.5, 0.5, 1.0, 2.0, 2.0])]
+    for x in [*points, *points]:
+        value, gradient = c.value_and_grad(x)
+        np.testing.assert_allclose(value, f(x), rtol=1e-12)
+        np.testing.assert_allclose(gradient, tg.grad(f)(x), rtol=1e-12)

@@ -47,15 +47,22 @@ def _edges(name: str, x, bins, limits):
     if shape_of(bins):
         return _increasing(name, bins)
     count = operator.index(bins)
-    sample = x if limits is None else np.empty(0, dtype_of(x))
+    dtype = dtype_of(x) if name != "histogramdd" else np.float64
+    sample = x if limits is None else np.empty(0, dtype)
     given = [x] if limits is None else limits
     plain = np.histogram_bin_edges(value_of(sample), count, _plain(limits))  # raises its errors
     if not differentiates(*given) or not value_of(x).size and limits is None:
         return steered(_linear_edges, sample, *_parts(limits), count=count)
     first, last = (smallest_of(x), largest_of(x)) if limits is None else limits
+    fixed(steered(_are_ends, first, last), f"the ends of {name}()")  # else NumPy raises
     half = steered(_half_if, steered(operator.eq, first, last))
     first, last = apply("subtract", first, half), apply("add", last, half)
     return linspace(first, last, count + 1, dtype=plain.dtype)
+
+
+@named("histograms.are_ends")
+def _are_ends(first, last):
+    return np.isfinite(first) & np.isfinite(last) & (first <= last)
 
 
 def _parts(limits):
@@ -167,6 +174,10 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     a, bins, weights = unlisted(a), unlisted(bins), unlisted(weights)
     if _none_recorded(a, bins, weights, *_parts(range)):
         return np.histogram(a, bins, range, density, weights)
+    if isinstance(bins, str) and weights is not None:
+        raise TypeError(
+            f"tapegrad.histogram: bins={bins!r} of weighted elements; give their number"
+        )
     flat = ravel(a)
     edges = _edges("histogram", flat, bins, range)
     weights = None if weights is None else ravel(weights)
@@ -222,7 +233,11 @@ def _has_length(bins) -> bool:
 
 def _columns(sample):
     if isinstance(sample, (list, tuple)):
-        return [ravel(unlisted(x)) for x in sample]
+        columns = [unlisted(x) for x in sample]
+        shapes = {shape_of(x) for x in columns}
+        if len(shapes) != 1 or len(shapes.pop()) > 1:
+            raise ValueError("tapegrad.histogramdd: the coordinates must have one axis of a length")
+        return [ravel(x) for x in columns]
     sample = sample if is_tensor(sample) else np.asarray(sample)
     if len(shape_of(sample)) == 1:
         return [sample]
