@@ -1,8 +1,9 @@
 """Functions of tensors, each family in a file; importing them registers them."""
 
-from ..tensor import conversions, operators
+from ..tensor import conversions, operators  # noqa: F401
 from ..tensor.registry import PUBLIC
-from . import (
+from . import (  # noqa: F401
+    answers,
     choosing,
     convolution,
     counting,
@@ -16,6 +17,7 @@ from . import (
     filling,
     float_parts,
     grids,
+    histograms,
     inserting,
     interpolation,
     joining,
@@ -26,10 +28,12 @@ from . import (
     norms,
     numpy_protocols,
     padding,
+    pickling,
     polynomials,
     products,
     quantiles,
     reductions,
+    sets,
     shapes,
     slicewise,
     softmax,
@@ -40,43 +44,4 @@ from . import (
     vector_products,
 )
 
-__all__ = [
-    "PUBLIC",
-    "choosing",
-    "conversions",
-    "convolution",
-    "counting",
-    "covariance",
-    "creation",
-    "cumulative",
-    "declaring",
-    "einsum",
-    "elementwise_functions",
-    "extremes",
-    "filling",
-    "float_parts",
-    "grids",
-    "inserting",
-    "interpolation",
-    "joining",
-    "like_arguments",
-    "linear_algebra",
-    "logsumexp",
-    "nan_reductions",
-    "norms",
-    "numpy_protocols",
-    "operators",
-    "padding",
-    "polynomials",
-    "products",
-    "quantiles",
-    "reductions",
-    "shapes",
-    "slicewise",
-    "softmax",
-    "solving",
-    "spacing",
-    "tapers",
-    "triangles",
-    "vector_products",
-]
+__all__ = ["PUBLIC"]

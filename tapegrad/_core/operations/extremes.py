@@ -192,10 +192,12 @@ def _index_of(name: str, what: str):
     index_of.__doc__ = (
         f"{name}(x, axis, out, keepdims): index of {what}; an int tensor, not recorded."
     )
-    return function(name, method=name)(index_of)
+    return function(name, method=None if name.startswith("nan") else name)(index_of)
 
 
 argmax, argmin = _index_of("argmax", "the largest"), _index_of("argmin", "the smallest")
+nanargmax = _index_of("nanargmax", "the largest that is no NaN")
+nanargmin = _index_of("nanargmin", "the smallest that is no NaN")
 
 
 @function("argsort", method="argsort")

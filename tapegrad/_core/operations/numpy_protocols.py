@@ -21,21 +21,24 @@ from .unsupported import answered, unsupported
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
     "integers, which do not change where their arguments do little": (
-        "argmax argmin argsort nonzero flatnonzero argwhere count_nonzero searchsorted digitize "
-        "lexsort unravel_index"
+        "argmax argmin argsort argpartition nonzero flatnonzero argwhere count_nonzero "
+        "searchsorted digitize unravel_index triu_indices_from tril_indices_from "
+        "diag_indices_from packbits unpackbits"
     ),
     "truths": (
-        "all any allclose isclose array_equal isin iscomplexobj isrealobj may_share_memory "
-        "shares_memory can_cast"
+        "all any allclose isclose array_equal array_equiv isin isposinf isneginf isreal iscomplex "
+        "iscomplexobj isrealobj may_share_memory shares_memory can_cast"
     ),
     "shapes and dtypes": (
         "shape ndim size result_type min_scalar_type common_type broadcast_shapes"
     ),
     "arrays of constants": "zeros_like ones_like empty_like",
-    "text": "array_repr array_str",
+    "text": "array2string array_repr array_str",
 }
 _OF_SHAPES = frozenset(
-    "shape ndim size zeros_like ones_like empty_like result_type common_type".split()
+    "shape ndim size zeros_like ones_like empty_like result_type common_type broadcast_shapes "
+    "can_cast iscomplexobj isrealobj may_share_memory shares_memory triu_indices_from "
+    "tril_indices_from diag_indices_from".split()
 )
 _NAMES = " ".join(UNRECORDED.values()).split()
 _PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
@@ -122,11 +125,15 @@ def array_function(self, function, types, args, kwargs):
             ) from None
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
-        if is_tensor(result):
-            return result
-        wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
-        return wrap(result) if wanted else result
+        if isinstance(result, tuple) and function is not np.shape:
+            return tuple([_as_tensor(part) for part in result])
+        return _as_tensor(result)
     return answered(function, args, kwargs)
+
+
+def _as_tensor(result):
+    wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
+    return wrap(result) if wanted else result
 
 
 def _renamed(function, found, kwargs) -> list[str]:
