@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import math, nn, optim, testing
+    from . import math, nn, optim, scipy, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -57,6 +57,7 @@ __all__ = [
     "no_grad",
     "optim",
     "record",
+    "scipy",
     "set_grad_enabled",
     "testing",
     "value_and_grad",
@@ -78,6 +79,7 @@ _LATER = {
     "math": ".math",
     "nn": ".nn",
     "optim": ".optim",
+    "scipy": ".scipy",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",
 }

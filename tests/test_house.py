@@ -19,7 +19,7 @@ FOLDERS = [
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
     "_batching",
-    *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "math", "."),
+    *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "math", "scipy", "."),
 ]
 #: Where each of two folders imports the other.
 PAIRS = {("autograd", "autograd/profiler")}
