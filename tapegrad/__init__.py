@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import math, nn, optim, scipy, testing
+    from . import math, nn, numpy, optim, scipy, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -55,6 +55,7 @@ __all__ = [
     "math",
     "nn",
     "no_grad",
+    "numpy",
     "optim",
     "record",
     "scipy",
@@ -78,6 +79,7 @@ _LATER = {
     "manual_seed": ".nn.functional._random:manual_seed",
     "math": ".math",
     "nn": ".nn",
+    "numpy": ".numpy",
     "optim": ".optim",
     "scipy": ".scipy",
     "testing": ".testing",

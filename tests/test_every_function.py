@@ -168,10 +168,13 @@ def check(call, place):
         assert has_reason(call), f"{call} gives plain floats, without a reason"
 
 
-#: Of no table: a condition; shapes; whole numbers below a recorded end; zeros; ulps.
+#: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, ulps, constants.
 REASONS = (
     *("where", "compress", "extract", "piecewise"),
-    *("full", "full_like", "resize", "tri", "arange", "imag", "spacing"),
+    *("full", "full_like", "resize", "arange", "imag", "spacing"),
+    # what is made of other arguments than the tensor that is given as like=
+    *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),
+    *"identity ones require tri zeros".split(),
 )
 
 

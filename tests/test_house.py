@@ -18,13 +18,17 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    "_batching",
-    *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "math", "scipy", "."),
+    *("_batching", "numpy", "math", "scipy"),
+    *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.
 PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
-SAME = {"elementwise": "declarations of element-wise operations: ours, the user's"}
+SAME = {
+    "elementwise": "declarations of element-wise operations: ours, the user's",
+    "random": "random numbers: those of layers, NumPy's",
+    "testing": "checks of derivatives, and NumPy's of arrays",
+}
 #: The folders in which Numba and llvmlite may be imported.
 COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay"}
 LINES, FUNCTION_LINES = 400, 40
@@ -99,6 +103,7 @@ def test_private_modules_are_not_public():
     assert public == {
         *("autograd.anomaly_mode", "autograd.function", "autograd.functional"),
         *("autograd.grad_mode", "autograd.gradcheck", "autograd.graph", "nn.init", "testing"),
+        *(f"numpy.{name}" for name in ("fft", "linalg", "random", "testing", "typing")),
     }
 
 

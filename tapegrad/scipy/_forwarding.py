@@ -10,9 +10,7 @@ import types
 
 import numpy as np
 
-from .._core.tensor.runtime import Tensor
-from .._core.tensor.trace import is_steering
-from .._core.tensor.values import is_recorded
+from .._core.tensor.recorded_arguments import none_recorded
 from ._differentiable import OURS
 
 SUBMODULES = (
@@ -27,7 +25,6 @@ _INNER = (
     *("stats.contingency", "stats.distributions", "stats.mstats", "stats.qmc", "stats.sampling"),
 )
 _PACKAGE = __name__.rpartition(".")[0]
-_PLAIN = frozenset((float, int, bool, str, type(None), np.ndarray, np.float64))
 
 
 class Forwarding(types.ModuleType):
@@ -74,22 +71,6 @@ def enter(package: dict) -> None:
 # --- functions ------------------------------------------------------------------------------------
 
 
-def is_plain(arguments) -> bool:
-    """Whether no argument is recorded, or a list with something recorded."""
-    for x in arguments:
-        kind = type(x)
-        if kind in _PLAIN:
-            continue
-        if isinstance(x, Tensor):
-            if is_recorded(x) and not is_steering(x):
-                return False
-        elif (kind is list or kind is tuple) and not is_plain(x):
-            return False
-        elif kind is dict and not is_plain(x.values()):
-            return False
-    return True
-
-
 def stand_in(place: str, theirs):
     """What stands for an object of SciPy's: itself, if it is neither a function nor one of ours.
 
@@ -102,7 +83,7 @@ def stand_in(place: str, theirs):
 
     @functools.wraps(theirs)
     def function(*args, **kwargs):
-        if is_plain(args) and (not kwargs or is_plain(kwargs.values())):
+        if none_recorded(args) and (not kwargs or none_recorded(kwargs.values())):
             return theirs(*args, **kwargs)
         if ours is None:
             raise TypeError(

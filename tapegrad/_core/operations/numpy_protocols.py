@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import inspect
 import sys
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
+from ..tensor.lost_derivatives import written
 from ..tensor.registry import OF_NUMPY, PUBLIC
-from ..tensor.trace import fixed, name_of, steered, steering_tensor
+from ..tensor.trace import fixed, is_steering, name_of, steered, steering_tensor
 from ..tensor.values import (
     check_casting,
     dtype_of,
@@ -23,6 +24,7 @@ from ..tensor.values import (
     wrap,
 )
 from .ufunc_at import AT, change_at
+from .unsupported import answered, unsupported
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
@@ -47,15 +49,6 @@ COMPARISONS = frozenset(
     "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
     "logical_not isnan isinf isfinite signbit bitwise_and bitwise_or bitwise_xor invert".split()
 )
-
-
-def unsupported(name: str) -> TypeError:
-    near = difflib.get_close_matches(name, PUBLIC, n=4, cutoff=0.5)
-    hint = f"; near ones that are: {', '.join(near)}" if near else ""
-    return TypeError(
-        f"tapegrad: NumPy's {name} is not supported on tensors{hint}. Use detach().numpy() where "
-        "no derivative is wanted"
-    )
 
 
 def _find(ufunc):
@@ -86,7 +79,7 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
             kwargs["where"] = where
         return _reduce(name, *inputs, **{k: v for k, v in kwargs.items() if v is not None})
     if method == "outer" and len(inputs) == 2:
-        a, b = (np.asarray(i) if not is_tensor(i) else i for i in inputs)
+        a, b = (i if is_tensor(i) else np.asarray(i) for i in map(unlisted, inputs))
         a = a[(...,) + (None,) * np.ndim(value_of(b))]
         return array_ufunc(self, ufunc, "__call__", a, b, out=out, where=where, **kwargs)
     if method != "__call__":
@@ -109,12 +102,9 @@ def _written(name: str, result, out: tuple):
         raise TypeError(f"tapegrad.{name}: out= of several results is not supported on tensors")
     (target,) = out
     if not is_tensor(target):
-        if is_recorded(result):
-            raise TypeError(
-                f"tapegrad.{name}: out= is a plain array, into which no derivative can be "
-                "written; make it with tg.zeros_like"
-            )
-        target[...] = value_of(result)
+        if is_recorded(result) and not is_steering(result):
+            raise written(f".{name}: out=")
+        target[...] = fixed(result, f"{name}(out=)")
         return target
     check_casting(name, dtype_of(result), target)
     set_item(target, ..., result)
@@ -172,6 +162,9 @@ def array_function(self, function, types, args, kwargs):
             if "unexpected keyword" not in str(error):
                 raise
             word = str(error).rpartition(" ")[2]
+            given = _in_place(function, args, kwargs, word.strip("'"))
+            if given is not None:
+                return array_function(self, function, types, *given)
             raise TypeError(
                 f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
             ) from None
@@ -181,7 +174,15 @@ def array_function(self, function, types, args, kwargs):
             return result
         wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
         return wrap(result) if wanted else result
-    raise unsupported(function.__name__)
+    return answered(function, args, kwargs)
+
+
+def _in_place(function, args: tuple, kwargs: dict, name: str):
+    """The arguments with one that NumPy names otherwise than we do in its place; or None."""
+    known = [*inspect.signature(function).parameters]
+    if name not in known[: len(args) + 1]:
+        return None
+    return (*args, kwargs[name]), {key: x for key, x in kwargs.items() if key != name}
 
 
 def _refuse_class(kind: Any, arguments) -> None:

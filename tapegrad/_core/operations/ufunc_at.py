@@ -8,6 +8,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.gathering import deposit
 from ..tensor.indexing import as_tuple, is_basic, set_item, steered_positions
+from ..tensor.lost_derivatives import written
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
     array_of,
@@ -42,10 +43,7 @@ def change_at(name: str, target, key, value) -> None:
 
 def _change_plain(name: str, target, key, value) -> None:
     if is_recorded(value):
-        raise TypeError(
-            f"tapegrad.{name}.at: a recorded tensor cannot be added to a plain NumPy array, its "
-            "derivative would be lost; make the array with tg.zeros_like, or use detach()"
-        )
+        raise written(f".{name}.at")
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     parts = [fixed(part, f"{name}.at()") for part in parts]
     plain = tuple(parts) if isinstance(key, tuple) else parts[0]

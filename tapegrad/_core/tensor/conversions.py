@@ -13,7 +13,7 @@ import numpy as np
 
 from ..tape.dependence import dependence_of
 from ..tape.tape import Reader, needed
-from . import callers
+from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
 from .registry import PUBLIC
@@ -52,13 +52,11 @@ def numpy_value(self):
 
 def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
-    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
-        return np.array(array_of(self).view(), dtype=dtype, copy=copy)
     if is_recorded(self):
-        raise TypeError(
-            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
-            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
-        )
+        frame = sys._getframe(1)
+        if not is_steering(self) or callers.is_stand_in(frame):
+            raise lost_derivatives.as_array(frame)
+        learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)
 
 
@@ -117,10 +115,10 @@ def _lossy(kind):
             )
         frame = sys._getframe(1)
         formatted = callers.formats(frame)
-        learned(self, "str()" if formatted else f"{kind.__name__}()")
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
         if recorded and not formatted:
             _lose(self, kind, frame)
+        learned(self, "str()" if formatted else f"{kind.__name__}()")
         return kind(value.item())
 
     return method
@@ -128,56 +126,19 @@ def _lossy(kind):
 
 def _lose(tensor, kind, frame) -> None:
     """Refuse a loss of a derivative at a frame, or warn of it."""
-    line = callers.users_line()
     if callers.writes_item(frame):
-        raise TypeError(
-            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
-            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
-        )
+        raise lost_derivatives.written()
     differentiated = is_differentiated(tensor)
-    if kind is float and differentiated:
-        taken, instead = _advice(frame)
-        raise TypeError(
-            f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
-            f"({line}); use {instead}, or t.item() for the number alone"
-        )
+    if kind is float and (differentiated or callers.is_stand_in(frame)):
+        raise lost_derivatives.as_float(frame)
     if differentiated or rt.trace() is None:
         warnings.warn(
-            f"{kind.__name__}() of a recorded tensor loses its derivative ({line}); use item() if "
-            "that is meant, or NumPy's functions on the tensor",
+            f"{kind.__name__}() of a recorded tensor loses its derivative "
+            f"({callers.users_line()}); use item() if that is meant, or NumPy's functions on the "
+            "tensor",
             RuntimeWarning,
             stacklevel=3,
         )
-
-
-#: Functions of `math` by NumPy's names, or SciPy's, where those differ.
-_RENAMED = dict(
-    asin="np.arcsin",
-    acos="np.arccos",
-    atan="np.arctan",
-    atan2="np.arctan2",
-    asinh="np.arcsinh",
-    acosh="np.arccosh",
-    atanh="np.arctanh",
-    pow="np.power",
-    fsum="np.sum",
-    sumprod="np.dot",
-    dist="np.linalg.norm",
-    erf="scipy.special.erf",
-    erfc="scipy.special.erfc",
-    lgamma="scipy.special.gammaln",
-)
-
-
-def _advice(frame) -> tuple[str, str]:
-    """What takes the number at a frame, as far as can be seen, and what to use in its place."""
-    name = callers.function_of_math(frame)
-    if name is not None:
-        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
-        return f"math.{name}()", f"{known} on the tensor" if known else "operations of NumPy's"
-    function = callers.library_function(frame)
-    taken = "float()" if function is None else f"float(), called by {function}(),"
-    return taken, "the tensor itself, or NumPy's functions on it"
 
 
 def _bool(self):

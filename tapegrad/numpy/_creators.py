@@ -1,0 +1,181 @@
+"""Functions that create arrays of floats: inside transforms tensors, which can be written."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy
+
+from .._core.operations import PUBLIC
+from .._core.operations.shapes import array_tensor
+from .._core.tape.memory_order import has_order
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import copy_tensor
+from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.values import (
+    FLOATS,
+    array_of,
+    is_recorded,
+    is_tensor,
+    value_of,
+    wrap,
+)
+from ._lists import as_tensor, lost, named_like, stand_in
+
+_transforming, _mode = rt.transforming, rt._mode
+
+#: Functions that give arrays of their own whatever they are given.
+_FRESH = (
+    "zeros ones empty eye identity tri zeros_like ones_like empty_like copy linspace logspace "
+    "geomspace indices fromfunction fromstring fromfile loadtxt genfromtxt vander "
+    "meshgrid repeat tile concatenate concat stack hstack vstack dstack column_stack row_stack "
+    "append insert delete resize block diag diagflat bartlett blackman hamming hanning kaiser"
+).split()
+#: Functions that give a tensor as it is where NumPy gives an array as it is.
+_CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite".split()
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def fresh(made):
+    """What was created inside a transform: arrays of floats as tensors."""
+    if type(made) is numpy.ndarray:
+        return wrap(made) if made.dtype in FLOATS else made
+    if type(made) in (tuple, list):
+        return type(made)([fresh(part) for part in made])
+    return made
+
+
+def _own(made, source):
+    """As `fresh`, of an array that is nobody else's memory; others stay what they are."""
+    return fresh(made) if made is not source and made.base is None else made
+
+
+def _creator(name: str):
+    """A function of NumPy's whose results inside transforms are tensors."""
+    found = getattr(numpy, name)
+    theirs = stand_in(found)
+
+    def function(*args, **kwargs):
+        if _transforming and _mode.depth:
+            if is_tensor(kwargs.get("like")):
+                kwargs["like"] = None
+            return fresh(theirs(*args, **kwargs))
+        return theirs(*args, **kwargs)
+
+    return named_like(function, found)
+
+
+def _with_recorded(name: str):
+    """`full`, `full_like` or `arange`, whose arguments ask no protocol."""
+    found = getattr(numpy, name)
+    of_shape = name != "arange"  # the first argument is
+
+    def function(*args, **kwargs):
+        if any([isinstance(a, (rt.Tensor, list, tuple)) for a in (*args, *kwargs.values())]):
+            args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
+            kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
+            fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
+            if any(map(is_recorded, fills)):
+                kwargs = {k: a for k, a in kwargs.items() if k not in ("like", "device")}
+                return PUBLIC[name](*args, **kwargs)
+            args = [*args[:of_shape], *map(value_of, args[of_shape:])]
+            kwargs = {k: a if k == "a" else value_of(a) for k, a in kwargs.items()}
+        made = found(*args, **kwargs)
+        return fresh(made) if _transforming and _mode.depth else made
+
+    return named_like(function, found)
+
+
+# --- conversions ----------------------------------------------------------------------------------
+
+
+def array(object, dtype=None, **kwargs):
+    try:
+        if not (_transforming and _mode.depth):
+            return numpy.array(object, dtype, **kwargs)
+        if not is_tensor(object):
+            made = numpy.array(object, dtype, **kwargs)
+            return fresh(made) if kwargs.get("copy", True) else _own(made, object)
+    except DerivativeLost:
+        pass
+    return _converted("array", object, dtype, **{"copy": True, **kwargs})
+
+
+def _conversion(name: str):
+    found = getattr(numpy, name)
+
+    def function(a, dtype=None, order=None, **kwargs):
+        given = (a, dtype) if order is None else (a, dtype, order)
+        try:
+            if not (_transforming and _mode.depth):
+                return found(*given, **kwargs)
+            if not is_tensor(a):
+                return _own(found(*given, **kwargs), a)
+        except DerivativeLost:
+            pass
+        if name in ("ascontiguousarray", "asfortranarray"):
+            return _converted(name, a, dtype, order="FC"[name[2] == "c"], ndmin=1, **kwargs)
+        made = _converted(name, a, dtype, order=order or "K", **kwargs)
+        if name == "asarray_chkfinite" and not PUBLIC["all"](PUBLIC["isfinite"](made)):
+            raise ValueError("array must not contain infs or NaNs")
+        return made
+
+    return named_like(function, found)
+
+
+def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ignored):
+    """A tensor, or a list with recorded values, as NumPy's conversions give arrays."""
+    made = as_tensor(source)
+    if not is_tensor(made):
+        raise lost(name)
+    dtype = made.dtype if dtype is None else numpy.dtype(dtype)
+    if dtype.kind not in "iub" and dtype not in FLOATS:
+        if is_recorded(made):
+            raise TypeError(
+                f"tapegrad.numpy.{name}: a recorded value of dtype {made.dtype} cannot become "
+                f"{dtype}, its derivative would be lost; use dtype=float, or t.detach().numpy() "
+                "where no derivative is wanted"
+            )
+        return numpy.array(value_of(made), dtype, copy=copy, order=order, ndmin=ndmin)
+    made = array_tensor(made)
+    if dtype != made.dtype:
+        made = made.astype(dtype, order)
+    elif made is source and (copy or not has_order(array_of(made), order)):
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        made = copy_tensor(made, order)
+    if copy is False and made is not source:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return made if made.ndim >= ndmin else made.reshape((1,) * (ndmin - made.ndim) + made.shape)
+
+
+def require(a, dtype=None, requirements=None, **kwargs):
+    a = as_tensor(a)
+    if not is_tensor(a):
+        return numpy.require(a, dtype, requirements, **kwargs)
+    letters = {str(r)[0].upper() for r in requirements or ()}
+    order = "F" if "F" in letters else "C" if "C" in letters else "K"
+    return _converted("require", a, dtype, order=order, copy="O" in letters or None)
+
+
+def fromiter(iter, dtype, count=-1, **kwargs):
+    items = list(iter if count < 0 else itertools.islice(iter, count))
+    if any(map(is_recorded, items)):
+        if len(items) < count:
+            raise ValueError(
+                f"iterator too short: Expected {count} but iterator had only {len(items)} items."
+            )
+        return _converted("fromiter", items, dtype)
+    made = numpy.fromiter(items, dtype, count, **kwargs)
+    return fresh(made) if _transforming and _mode.depth else made
+
+
+array, require = named_like(array, numpy.array), named_like(require, numpy.require)
+fromiter = named_like(fromiter, numpy.fromiter)
+full, full_like, arange = map(_with_recorded, ("full", "full_like", "arange"))
+globals().update({_name: _creator(_name) for _name in _FRESH})
+globals().update({_name: _conversion(_name) for _name in _CONVERSIONS})
+
+__all__ = ["array", "require", "fromiter", "full", "full_like", "arange", *_FRESH, *_CONVERSIONS]
