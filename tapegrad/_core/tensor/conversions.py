@@ -57,7 +57,7 @@ def as_numpy_array(self, dtype=None, copy=None):
         frame = sys._getframe(1)
         if callers.is_stand_in(frame):
             raise lost_derivatives.as_array(frame)
-        if callers.shows(frame, is_differentiated(self)):
+        if callers.shows(frame, lambda: is_differentiated(self)):
             refuse("np.testing or Matplotlib reads values")
             return np.array(array_of(self), dtype=dtype)
         if not is_steering(self):
@@ -71,7 +71,7 @@ def to_numpy(self):
 
     Matplotlib asks for it, and draws the values of tensors that no transform differentiates.
     """
-    if is_recorded(self) and callers.shows(sys._getframe(1), is_differentiated(self)):
+    if is_recorded(self) and callers.shows(sys._getframe(1), lambda: is_differentiated(self)):
         refuse("Matplotlib reads values")
         return np.array(array_of(self))
     return as_numpy_array(self)
@@ -139,7 +139,7 @@ def _lossy(kind):
         if recorded and kind is float and callers.is_stand_in(frame):
             raise lost_derivatives.as_float(frame)
         formatted = callers.formats(frame) or (
-            recorded and callers.shows(frame, is_differentiated(self))
+            recorded and callers.shows(frame, lambda: is_differentiated(self))
         )
         if recorded and not formatted:
             _lose(self, kind, frame)
