@@ -26,7 +26,7 @@ SETTINGS = "set_printoptions seterr seterrcall setbufsize".split()
 REPORTS = "show_config show_runtime get_include info test bmat print".split()
 SILENT = {*FILES, *SETTINGS, *REPORTS}
 METHODS = (
-    "all any argmax argmin argsort astype clip clone conj conjugate copy cumprod cumsum "
+    "all any argmax argmin argsort astype choose clip clone conj conjugate copy cumprod cumsum "
     "detach diagonal dot flatten imag max mean min mT ndim prod ravel real repeat reshape "
     "round shape size squeeze std sum swapaxes T take trace transpose var __abs__ __add__ "
     "__and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ "
@@ -168,10 +168,11 @@ def check(call, place):
 
 #: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, constants.
 REASONS = (
-    *("where", "full", "full_like", "arange", "imag"),
+    *("where", "compress", "extract", "piecewise"),
+    *("full", "full_like", "resize", "tri", "arange", "imag"),
     # what is made of other arguments than the tensor that is given as like=
     *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),
-    *"identity ones require tri zeros".split(),
+    *"identity ones require zeros".split(),
 )
 
 
@@ -228,7 +229,7 @@ NOT_CALLED = {
     ),
     "shapes, dtypes, elements one by one": "dtype flags itemsize nbytes strides __iter__ __len__",
     "written in place": (
-        "__setitem__ __delitem__ __iadd__ __ifloordiv__ __imatmul__ __imod__ __imul__ __ipow__ "
+        "put __setitem__ __delitem__ __iadd__ __ifloordiv__ __imatmul__ __imod__ __imul__ __ipow__ "
         "__isub__ __itruediv__"
     ),
     "of the protocols, called by every function": (

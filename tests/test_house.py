@@ -132,6 +132,17 @@ def test_the_compiler_is_named_in_its_folders_only(path):
             assert allowed, f"{path}:{line} imports {module}"
 
 
+def test_the_contraction_is_known_where_it_is_declared():
+    """Its kernels, what a row of it refers to, its rules; passes ask its declaration."""
+    found = {name for name, path in zip(names, FILES, strict=True) if "contraction" in _text(path)}
+    kernels = {f"_core/ops/contraction{part}.py" for part in ("", "_row", "_tangents")}
+    assert found == {*kernels, "_core/operations/einsum.py"}
+
+
+def _text(path):
+    return path.read_text().lower()
+
+
 @every_file
 def test_files_are_short(path):
     assert len(path.read_text().splitlines()) <= LINES

@@ -67,7 +67,7 @@ def stand_in(found, module: str = "tapegrad.numpy"):
     if id(found) in _made:
         return _made[id(found)]
     if isinstance(found, numpy.ufunc):
-        made = taking_lists(found, module)
+        made = _of_operands(found, module)
         for name in dir(found):
             if not name.startswith("_"):
                 setattr(made, name, getattr(found, name))
@@ -101,6 +101,32 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
         return again(found, args, kwargs)
 
     return named_like(function, found, module)
+
+
+def _of_operands(found: numpy.ufunc, module: str):
+    """As `taking_lists`; of one or two operands in fewer nanoseconds."""
+
+    def unary(x, /, *args, **kwargs):
+        try:
+            if args or kwargs:
+                return found(x, *args, **kwargs)
+            return found(x)
+        except DerivativeLost:
+            pass
+        return again(found, (x, *args), kwargs)
+
+    def binary(x, y, /, *args, **kwargs):
+        try:
+            if args or kwargs:
+                return found(x, y, *args, **kwargs)
+            return found(x, y)
+        except DerivativeLost:
+            pass
+        return again(found, (x, y, *args), kwargs)
+
+    if found.nin > 2:
+        return taking_lists(found, module)
+    return named_like(unary if found.nin == 1 else binary, found, module)
 
 
 def again(found, args: tuple, kwargs: dict):

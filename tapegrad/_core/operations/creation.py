@@ -179,6 +179,13 @@ def converted(value, dtype, order="K"):
     return np.asarray(value).astype(dtype, order)
 
 
+@function("astype", public="astype")
+def _astype_of(x, dtype, /, *, copy=True, device=None):
+    """astype(x, dtype, copy): see the method of tensors."""
+    x = unlisted(x)
+    return astype(x, dtype, copy=copy) if is_tensor(x) else np.asarray(x).astype(dtype, copy=copy)
+
+
 def _iterate(self):
     shape = np.shape(value_of(self))
     if not shape:

@@ -28,6 +28,7 @@ from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, value_of
 from .joining import checked_axis, grid
+from .out_arguments import written_to
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
 from .shapes import array_tensor, numpy_call, ravel
 
@@ -40,7 +41,7 @@ def shares(np, x, best, axes):
     Where it is NaN those that are NaN are tied for it.
     """
     tied = np.multiply((x == best) | (x != x), 1.0)
-    return tied / np.sum(tied, axis=axes, keepdims=True)
+    return tied / np.add.reduce(tied, axis=axes, keepdims=True)
 
 
 def extreme_vjp(np, g, out, x, axes):
@@ -260,12 +261,13 @@ def _middle_each(values, mapped):
 
 @function("take", method="take")
 def take(x, indices, axis=None, out=None, mode="raise"):
-    """take(x, indices, axis, mode): the elements at indices along an axis, or of the flattened.
+    """take(x, indices, axis, out, mode): elements at indices along an axis, or of the flattened.
 
     Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
     """
-    x = operand("take", x, None, out)
-    indices = unlisted(indices)
+    if out is not None:
+        return written_to("take", take(x, indices, axis, mode=mode), out)
+    x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
     if axis is None:

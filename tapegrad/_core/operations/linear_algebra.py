@@ -103,7 +103,7 @@ def _matmul(name, a, b):
 
 
 def _batched(name, a, b, labels_a, labels_b, labels_out):
-    """A contraction whose batch axes lie in memory as NumPy's generalised ufuncs lay them out."""
+    """A product whose batch axes lie in memory as NumPy's generalised ufuncs lay them out."""
     pairs = ((value_of(a), labels_a), (value_of(b), labels_b))
     loops = [
         x[tuple(slice(None) if type(n) is int else 0 for n in labels)]

@@ -116,7 +116,9 @@ def _call(ufunc, name, inputs):
     if found is not None:
         return found(*inputs)
     if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
-        return steering_tensor(ufunc, *inputs)
+        made = steering_tensor(ufunc, *inputs)
+        is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
+        return value_of(made) if is_object else made
     raise unsupported(name)
 
 
