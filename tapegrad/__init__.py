@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import nn, numpy, optim, testing
+    from . import math, nn, numpy, optim, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -52,6 +52,7 @@ __all__ = [
     "jvp",
     "load",
     "manual_seed",
+    "math",
     "nn",
     "no_grad",
     "numpy",
@@ -75,6 +76,7 @@ _LATER = {
     "elementwise": "._custom.elementwise:elementwise",
     "load": "._program.load:load",
     "manual_seed": ".nn.functional._random:manual_seed",
+    "math": ".math",
     "nn": ".nn",
     "numpy": ".numpy",
     "optim": ".optim",

@@ -18,7 +18,7 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    *("_batching", "numpy"),
+    *("_batching", "numpy", "math"),
     *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.

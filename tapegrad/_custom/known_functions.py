@@ -141,6 +141,7 @@ def _found(function) -> Known:
     if isinstance(declared, Pointwise):
         return Known(op=declared)
     function = getattr(function, "py_func", function)  # one that Numba has compiled
+    function = getattr(function, "of_python", function)  # one of tapegrad.math
     try:
         hash(function)
     except TypeError:

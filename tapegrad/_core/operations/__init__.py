@@ -3,6 +3,7 @@
 from ..tensor import conversions, operators
 from ..tensor.registry import PUBLIC
 from . import (
+    array_methods,
     choosing,
     counting,
     creation,
@@ -12,6 +13,7 @@ from . import (
     elementwise_functions,
     extremes,
     filling,
+    float_parts,
     grids,
     inserting,
     joining,
@@ -35,6 +37,7 @@ from . import (
 
 __all__ = [
     "PUBLIC",
+    "array_methods",
     "choosing",
     "conversions",
     "counting",
@@ -45,6 +48,7 @@ __all__ = [
     "elementwise_functions",
     "extremes",
     "filling",
+    "float_parts",
     "grids",
     "inserting",
     "joining",

@@ -8,7 +8,7 @@ from ..tensor import runtime as rt
 from ..tensor.copies import view_like
 from ..tensor.indexing import set_item
 from ..tensor.registry import PUBLIC
-from ..tensor.trace import steered, steering_tensor
+from ..tensor.trace import named, steered, steering_tensor
 from ..tensor.values import array_of, current, is_recorded, value_of
 from .shapes import ravel, reshape
 
@@ -25,8 +25,17 @@ def sort(self, axis=-1, kind=None, order=None, *, stable=None):
     set_item(self, ..., PUBLIC["sort"](self, axis))
 
 
+def partition(self, kth, axis=-1, kind="introselect", order=None):
+    """partition(kth, axis): the k-th smallest in its place, those before it smaller; in place."""
+    set_item(self, ..., np.partition(self, kth, axis, kind, order))
+
+
+def _compress(self, condition, axis=None, out=None):
+    return np.compress(condition, self, axis, out)
+
+
 class Flat:
-    """The elements of a tensor in C order, as `flat` of arrays: to be read, written, gone through."""
+    """The elements of a tensor in C order, to be read, written and gone through."""
 
     def __init__(self, tensor):
         self._tensor = tensor
@@ -81,6 +90,7 @@ def _is_integer(self):
     return bool(steered(_is_whole, self))
 
 
+@named("array_methods.is_whole")
 def _is_whole(x):
     return np.floor(x) == x
 
@@ -128,7 +138,9 @@ METHODS = {
     "base": property(lambda self: None),
     "__contains__": _contains,
     "is_integer": _is_integer,
-    **{name: _by_function(name) for name in "nonzero searchsorted choose compress".split()},
+    **{name: _by_function(name) for name in "nonzero searchsorted choose argpartition".split()},
+    "compress": _compress,
+    "partition": partition,
     **{name: _of_array(name, is_called=True) for name in _VALUES},
     **{name: _of_array(name, is_called=False) for name in ("data", "ctypes")},
     "resize": _refused("resize", "np.resize or reshape"),

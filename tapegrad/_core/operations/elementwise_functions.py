@@ -50,6 +50,8 @@ PUBLIC["true_divide"] = PUBLIC["divide"]
 PUBLIC["pow"] = function("power", "float_power")(power)
 function("divmod", public="divmod")(divided)
 PUBLIC["expit"] = PUBLIC["sigmoid"]
+for _name, _other in (("rad2deg", "degrees"), ("deg2rad", "radians")):
+    OF_NUMPY[getattr(np, _name)] = PUBLIC[_name] = PUBLIC[_other]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
 
 

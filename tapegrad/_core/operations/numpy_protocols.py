@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -153,21 +154,12 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        if not kwargs:
-            return found(*args)
         kwargs = {k: v for k, v in kwargs.items() if v is not None or k not in ("dtype", "out")}
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if "unexpected keyword" not in str(error):
-                raise
-            word = str(error).rpartition(" ")[2]
-            given = _in_place(function, args, kwargs, word.strip("'"))
-            if given is not None:
-                return array_function(self, function, types, *given)
-            raise TypeError(
-                f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
-            ) from None
+            given = _in_place(function, args, kwargs, error)
+        return array_function(self, function, types, *given)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
         if is_tensor(result):
@@ -177,11 +169,25 @@ def array_function(self, function, types, args, kwargs):
     return answered(function, args, kwargs)
 
 
-def _in_place(function, args: tuple, kwargs: dict, name: str):
-    """The arguments with one that NumPy names otherwise than we do in its place; or None."""
-    known = [*inspect.signature(function).parameters]
-    if name not in known[: len(args) + 1]:
-        return None
+def _in_place(function, args: tuple, kwargs: dict, error: TypeError):
+    """The arguments with one that NumPy names otherwise than we do in its place.
+
+    Where none is, the error is raised that came of calling our function with them, by name.
+    """
+    text = str(error)
+    if re.search(r"takes .*positional arguments? but \d+ were given$", text):
+        raise TypeError(
+            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
+            "supported on tensors; give out= and the likes by name"
+        ) from None
+    if "unexpected keyword" not in text:
+        raise error
+    word = text.rpartition(" ")[2]
+    name = word.strip("'")
+    if name not in [*inspect.signature(function).parameters][: len(args) + 1]:
+        raise TypeError(
+            f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
+        ) from None
     return (*args, kwargs[name]), {key: x for key, x in kwargs.items() if key != name}
 
 

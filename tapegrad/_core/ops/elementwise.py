@@ -66,6 +66,20 @@ pointwise(
     graph="AbsBackward0",
 )
 
+pointwise(
+    "copysign",
+    "x y",
+    "np.copysign(x, y)",
+    "np.sign(x) * np.copysign(1.0, y)",
+    "0.0",
+    doc="|x| with the sign of y",
+    awkward="0 at x = 0",
+)
+pointwise("degrees", "x", "x * 57.29577951308232", "57.29577951308232", doc="radians to degrees")
+pointwise(
+    "radians", "x", "x * 0.017453292519943295", "0.017453292519943295", doc="degrees to radians"
+)
+
 # powers, exponentials, logarithms
 pointwise("sqrt", "x", "np.sqrt(x)", "0.5 / out", doc="√x", domain=POSITIVE, awkward="∞ at 0")
 pointwise(
@@ -256,6 +270,15 @@ pointwise(
 )
 pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
 pointwise(
+    "heaviside",
+    "x y",
+    "select(x < 0.0, 0.0, select(x > 0.0, 1.0, select(x == 0.0, y, x)))",
+    "0.0",
+    "select(x == 0.0, 1.0, 0.0)",
+    doc="0 below x = 0, y at it, 1 above",
+    awkward="the slope to x is 0 at the step too",
+)
+pointwise(
     "floor_divide",
     "x y",
     "np.floor_divide(x, y)",
@@ -289,6 +312,15 @@ pointwise(
     "-1.1283791670955126 * np.exp(-x * x)",
     doc="1 − erf(x)",
     numpy="scipy.special.erfc",
+)
+pointwise(
+    "gamma",
+    "x",
+    "np.gamma(x)",
+    "out * np.digamma(x)",
+    doc="Γ(x)",
+    domain=POSITIVE,
+    numpy="scipy.special.gamma",
 )
 pointwise(
     "gammaln",
