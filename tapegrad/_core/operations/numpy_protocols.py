@@ -11,20 +11,12 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
-from ..tensor.indexing import set_item
-from ..tensor.lost_derivatives import written
-from ..tensor.registry import OF_NUMPY, PUBLIC
-from ..tensor.trace import fixed, is_steering, name_of, steered, steering_tensor
-from ..tensor.values import (
-    check_casting,
-    dtype_of,
-    is_recorded,
-    is_tensor,
-    plain_array,
-    value_of,
-    wrap,
-)
-from .ufunc_at import AT, change_at
+from ..tensor.registry import OF_NUMPY
+from ..tensor.trace import fixed, name_of, steered, steering_tensor
+from ..tensor.values import dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
+from .ufunc_at import change_at
+from .ufunc_keywords import called
+from .ufunc_methods import accumulate, outer, reduce, reduceat
 from .unsupported import answered, unsupported
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
@@ -62,58 +54,29 @@ def _find(ufunc):
     return OF_NUMPY.get(name) if getattr(special, name, None) is ufunc else None
 
 
-def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
+def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
     """A ufunc on operands among which there is a tensor."""
-    name = ufunc.__name__
     for operand in inputs:
         if isinstance(operand, np.ndarray):
             plain_array(operand)
-    if method == "__call__" and out is None and where is True and not kwargs:
-        return _call(ufunc, name, inputs)
-    if method == "at" and name in AT:
-        change_at(name, *inputs)
+    if method == "__call__":
+        if out is None and not kwargs:
+            return _call(ufunc, inputs)
+        return called(_call, ufunc, inputs, out, **kwargs)
+    if method == "at":
+        change_at(_call, ufunc, *inputs)
         return None
-    if method == "reduce":
-        if out is not None:
-            kwargs["out"] = out[0]
-        if where is not True:
-            kwargs["where"] = where
-        return _reduce(name, *inputs, **{k: v for k, v in kwargs.items() if v is not None})
-    if method == "outer" and len(inputs) == 2:
-        a, b = (i if is_tensor(i) else np.asarray(i) for i in map(unlisted, inputs))
-        a = a[(...,) + (None,) * np.ndim(value_of(b))]
-        return array_ufunc(self, ufunc, "__call__", a, b, out=out, where=where, **kwargs)
-    if method != "__call__":
-        raise unsupported(f"{name}.{method}")
-    dtype = kwargs.pop("dtype", None)
-    if kwargs or where is not True:
-        extra = sorted(kwargs) + (["where"] if where is not True else [])
-        raise TypeError(f"tapegrad.{name}: the argument {extra[0]} is not supported on tensors")
-    result = _call(ufunc, name, inputs)
-    if dtype is not None:
-        result = result.astype(dtype)
-    if out is None:
-        return result
-    return _written(name, result, out)
+    if method == "outer":
+        return outer(_call, ufunc, *inputs, out=out, **kwargs)
+    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    return _METHODS[method](ufunc, *inputs, out=None if out is None else out[0], **kwargs)
 
 
-def _written(name: str, result, out: tuple):
-    """A ufunc's result in the array that `out=` names."""
-    if len(out) > 1:
-        raise TypeError(f"tapegrad.{name}: out= of several results is not supported on tensors")
-    (target,) = out
-    if not is_tensor(target):
-        if is_recorded(result) and not is_steering(result):
-            raise written(f".{name}: out=")
-        target[...] = fixed(result, f"{name}(out=)")
-        return target
-    check_casting(name, dtype_of(result), target)
-    set_item(target, ..., result)
-    return target
+_METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
 
 
-def _call(ufunc, name, inputs):
-    found = _find(ufunc)
+def _call(ufunc, inputs):
+    found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
     if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
@@ -121,23 +84,6 @@ def _call(ufunc, name, inputs):
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
         return value_of(made) if is_object else made
     raise unsupported(name)
-
-
-_REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logaddexp": "logsumexp",
-}
-
-
-def _reduce(name, x, axis=0, keepdims=False, **kwargs):
-    if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
-        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims, **kwargs)
-    if name in ("logical_and", "logical_or"):
-        return steering_tensor(getattr(np, name).reduce, x, axis=axis, keepdims=keepdims)
-    raise unsupported(f"{name}.reduce")
 
 
 def _valued(argument):
@@ -154,12 +100,18 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        kwargs = {k: v for k, v in kwargs.items() if v is not None or k not in ("dtype", "out")}
+        kwargs = {
+            k: v
+            for k, v in kwargs.items()
+            if v is not np._NoValue and (v is not None or k not in ("dtype", "out"))
+        }
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            given = _in_place(function, args, kwargs, error)
-        return array_function(self, function, types, *given)
+            renamed = _renamed(function, found, kwargs)
+            if "unexpected keyword" in str(error) and renamed != [*kwargs]:
+                return found(*args, **dict(zip(renamed, kwargs.values(), strict=True)))
+            raise _argument_error(function.__name__, args, error) from error.__cause__
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
         if is_tensor(result):
@@ -169,26 +121,35 @@ def array_function(self, function, types, args, kwargs):
     return answered(function, args, kwargs)
 
 
-def _in_place(function, args: tuple, kwargs: dict, error: TypeError):
-    """The arguments with one that NumPy names otherwise than we do in its place.
-
-    Where none is, the error is raised that came of calling our function with them, by name.
-    """
+def _argument_error(name: str, args: tuple, error: TypeError) -> TypeError:
+    """The error of a call of ours with arguments of NumPy's, by name if one is not supported."""
     text = str(error)
+    if "unexpected keyword" in text:
+        word = text.rpartition(" ")[2]
+        return TypeError(f"tapegrad.{name}: the argument {word} is not supported on tensors")
     if re.search(r"takes .*positional arguments? but \d+ were given$", text):
-        raise TypeError(
-            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
-            "supported on tensors; give out= and the likes by name"
-        ) from None
-    if "unexpected keyword" not in text:
-        raise error
-    word = text.rpartition(" ")[2]
-    name = word.strip("'")
-    if name not in [*inspect.signature(function).parameters][: len(args) + 1]:
-        raise TypeError(
-            f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
-        ) from None
-    return (*args, kwargs[name]), {key: x for key, x in kwargs.items() if key != name}
+        return TypeError(
+            f"tapegrad.{name}: {len(args)} arguments are given, more than are supported on "
+            "tensors; give out= and the likes by name"
+        )
+    return error
+
+
+def _renamed(function, found, kwargs) -> list[str]:
+    """Keywords by the names that ours has at the places of NumPy's, such as x for a."""
+    try:
+        theirs, ours = inspect.signature(function), inspect.signature(found)
+    except ValueError:
+        return [*kwargs]
+    pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
+    names = {
+        one.name: other.name
+        for one, other in pairs
+        if one.kind == other.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+        and one.name not in ours.parameters
+        and other.name not in theirs.parameters
+    }
+    return [names.get(name, name) for name in kwargs]
 
 
 def _refuse_class(kind: Any, arguments) -> None:
