@@ -8,6 +8,7 @@ takes NumPy's objects, and tensors: numbers for `float64`, `floating`, `number`,
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy
 
@@ -85,7 +86,7 @@ def _kind_of(tensor) -> type:
     return dtype_of(tensor).type
 
 
-def _converted(theirs: type, tensor):
+def _converted(theirs: Any, tensor):
     """What a class of numbers makes of a tensor: its derivative stays where there is one."""
     if not is_tensor(tensor) or issubclass(theirs, numpy.ndarray):
         raise lost(theirs.__name__)

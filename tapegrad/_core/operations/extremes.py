@@ -24,7 +24,7 @@ from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
-from ..tensor.out_arguments import begun, into, written_to
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, shape_of, value_of
@@ -124,7 +124,7 @@ _MIN = _extreme_op(
 
 def _extreme(name, x, axis, out, keepdims, initial, where):
     if out is not None:
-        return into(name, out, _extreme(name, x, axis, None, keepdims, initial, where))
+        return written_to(name, _extreme(name, x, axis, None, keepdims, initial, where), out)
     x = unlisted(x)
     if not differentiates(x, initial):
         options = {} if initial is None else {"initial": fixed(initial, "initial=")}
@@ -185,17 +185,19 @@ def _index_of(name: str, what: str):
 
     def index_of(x, axis=None, out=None, *, keepdims=False):
         if out is not None:
-            return into(name, out, index_of(x, axis, keepdims=keepdims))
+            return written_to(name, index_of(x, axis, keepdims=keepdims), out)
         return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims)
 
     index_of.__name__ = name
     index_of.__doc__ = (
         f"{name}(x, axis, out, keepdims): index of {what}; an int tensor, not recorded."
     )
-    return function(name, method=name)(index_of)
+    return function(name, method=None if name.startswith("nan") else name)(index_of)
 
 
 argmax, argmin = _index_of("argmax", "the largest"), _index_of("argmin", "the smallest")
+nanargmax = _index_of("nanargmax", "the largest that is no NaN")
+nanargmin = _index_of("nanargmin", "the smallest that is no NaN")
 
 
 @function("argsort", method="argsort")

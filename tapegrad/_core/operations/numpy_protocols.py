@@ -22,20 +22,25 @@ from .unsupported import answered, unsupported
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
     "integers, which do not change where their arguments do little": (
-        "argmax argmin argsort nonzero flatnonzero argwhere count_nonzero searchsorted digitize "
-        "lexsort unravel_index"
+        "argmax argmin argsort argpartition nonzero flatnonzero argwhere count_nonzero "
+        "searchsorted digitize unravel_index triu_indices_from tril_indices_from "
+        "diag_indices_from packbits unpackbits"
     ),
     "truths": (
-        "all any allclose isclose array_equal isin iscomplexobj isrealobj may_share_memory "
-        "shares_memory can_cast"
+        "all any allclose isclose array_equal array_equiv isin isposinf isneginf isreal iscomplex "
+        "iscomplexobj isrealobj may_share_memory shares_memory can_cast"
     ),
     "shapes and dtypes": (
         "shape ndim size result_type min_scalar_type common_type broadcast_shapes"
     ),
     "arrays of constants": "zeros_like ones_like empty_like",
-    "text": "array_repr array_str",
+    "text": "array2string array_repr array_str",
 }
-_OF_SHAPES = frozenset("shape ndim size zeros_like ones_like empty_like result_type".split())
+_OF_SHAPES = frozenset(
+    "shape ndim size zeros_like ones_like empty_like result_type common_type broadcast_shapes "
+    "can_cast iscomplexobj isrealobj may_share_memory shares_memory triu_indices_from "
+    "tril_indices_from diag_indices_from".split()
+)
 _NAMES = " ".join(UNRECORDED.values()).split()
 _PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
 COMPARISONS = frozenset(
@@ -108,48 +113,60 @@ def array_function(self, function, types, args, kwargs):
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            renamed = _renamed(function, found, kwargs)
-            if "unexpected keyword" in str(error) and renamed != [*kwargs]:
-                return found(*args, **dict(zip(renamed, kwargs.values(), strict=True)))
-            raise _argument_error(function.__name__, args, error) from error.__cause__
+            renamed = _renamed(function, found, args, kwargs, error)
+        return array_function(self, function, types, args, renamed)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
-        if is_tensor(result):
-            return result
-        wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
-        return wrap(result) if wanted else result
+        if isinstance(result, tuple) and function is not np.shape:
+            return tuple([_as_tensor(part) for part in result])
+        return _as_tensor(result)
     return answered(function, args, kwargs)
 
 
-def _argument_error(name: str, args: tuple, error: TypeError) -> TypeError:
-    """The error of a call of ours with arguments of NumPy's, by name if one is not supported."""
+def _as_tensor(result):
+    wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
+    return wrap(result) if wanted else result
+
+
+def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> dict:
+    """Keywords by the names that ours has at the places of NumPy's, such as x for a.
+
+    Where all have ours, the error is raised that came of calling our function, by name.
+    """
     text = str(error)
-    if "unexpected keyword" in text:
-        word = text.rpartition(" ")[2]
-        return TypeError(f"tapegrad.{name}: the argument {word} is not supported on tensors")
+    if not text.startswith((f"{found.__name__}() ", f"{found.__qualname__}() ")):
+        raise error
     if re.search(r"takes .*positional arguments? but \d+ were given$", text):
-        return TypeError(
-            f"tapegrad.{name}: {len(args)} arguments are given, more than are supported on "
-            "tensors; give out= and the likes by name"
-        )
-    return error
+        raise TypeError(
+            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
+            "supported on tensors; give out= and the likes by name"
+        ) from None
+    if "unexpected keyword" not in text:
+        raise error
+    names = _names_of_ours(function, found)
+    renamed = {names.get(name, name): value for name, value in kwargs.items()}
+    if [*renamed] == [*kwargs]:
+        raise TypeError(
+            f"tapegrad.{function.__name__}: the argument {text.rpartition(' ')[2]} is not "
+            "supported on tensors"
+        ) from None
+    return renamed
 
 
-def _renamed(function, found, kwargs) -> list[str]:
-    """Keywords by the names that ours has at the places of NumPy's, such as x for a."""
+def _names_of_ours(function, found) -> dict[str, str]:
+    """Names of arguments of NumPy's function that ours calls otherwise."""
     try:
         theirs, ours = inspect.signature(function), inspect.signature(found)
     except ValueError:
-        return [*kwargs]
+        return {}
     pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
-    names = {
+    return {
         one.name: other.name
         for one, other in pairs
         if one.kind == other.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
         and one.name not in ours.parameters
         and other.name not in theirs.parameters
     }
-    return [names.get(name, name) for name in kwargs]
 
 
 def _refuse_class(kind: Any, arguments) -> None:

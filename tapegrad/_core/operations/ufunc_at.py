@@ -27,12 +27,12 @@ from .ufunc_methods import stretches, without_derivative
 _ASSOCIATIVE = ("multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 
 
-def change_at(call, ufunc, target, key, *values) -> None:
+def change_at(call, ufunc, target, key, *given) -> None:
     """`np.add.at(target, key, value)` and those of other ufuncs: in place, repeated elements too.
 
     `call(ufunc, inputs)` is a call. An element named several times is changed as often.
     """
-    name, values = ufunc.__name__, [unlisted(value) for value in values]
+    name, values = ufunc.__name__, [unlisted(value) for value in given]
     if not is_tensor(target):
         _change_plain(ufunc, target, key, values)
         return
