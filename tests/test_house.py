@@ -18,7 +18,7 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    *("_batching", "numpy", "math", "scipy"),
+    *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
     *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.
@@ -104,6 +104,9 @@ def test_private_modules_are_not_public():
         *("autograd.anomaly_mode", "autograd.function", "autograd.functional"),
         *("autograd.grad_mode", "autograd.gradcheck", "autograd.graph", "nn.init", "testing"),
         *(f"numpy.{name}" for name in ("fft", "linalg", "random", "testing", "typing")),
+        *("numpy.polynomial.chebyshev", "numpy.polynomial.hermite", "numpy.polynomial.hermite_e"),
+        *("numpy.polynomial.laguerre", "numpy.polynomial.legendre", "numpy.polynomial.polynomial"),
+        "numpy.polynomial.polyutils",
     }
 
 
