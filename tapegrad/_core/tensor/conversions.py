@@ -53,12 +53,13 @@ def numpy_value(self):
 
 def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
-    if is_recorded(self) and callers.shows(sys._getframe(1), is_differentiated(self)):
+    recorded = is_recorded(self)
+    if recorded and callers.shows(sys._getframe(1), is_differentiated(self)):
         refuse("np.testing or Matplotlib reads values")
         return np.array(array_of(self), dtype=dtype)
-    if learned(self, "np.asarray()") and is_recorded(self) and is_steering(self):
+    if learned(self, "np.asarray()") and recorded and is_steering(self):
         return np.array(array_of(self).view(), dtype=dtype, copy=copy)
-    if is_recorded(self):
+    if recorded:
         raise TypeError(
             "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
             "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
@@ -237,7 +238,7 @@ def _formatted(self, layout):
     if not layout:
         return str(self)
     learned(self, "str()")
-    if array_of(self).ndim:
+    if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
             f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
             f"{array_of(self).shape}; use np.array2string(t, precision=…)"
