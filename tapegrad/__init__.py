@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import nn, optim, testing
+    from . import math, nn, numpy, optim, scipy, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -52,10 +52,13 @@ __all__ = [
     "jvp",
     "load",
     "manual_seed",
+    "math",
     "nn",
     "no_grad",
+    "numpy",
     "optim",
     "record",
+    "scipy",
     "set_grad_enabled",
     "testing",
     "value_and_grad",
@@ -74,8 +77,11 @@ _LATER = {
     "elementwise": "._custom.elementwise:elementwise",
     "load": "._program.load:load",
     "manual_seed": ".nn.functional._random:manual_seed",
+    "math": ".math",
     "nn": ".nn",
+    "numpy": ".numpy",
     "optim": ".optim",
+    "scipy": ".scipy",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",
 }

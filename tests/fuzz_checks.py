@@ -21,8 +21,7 @@ ORDER = (0, 0, 1, 2, 0)  # points at which a compiled function is called
 #: What tapegrad may say of a program that NumPy runs.
 REFUSALS = (
     "cannot be saved: ",
-    "to a plain NumPy array, its derivative would be lost",
-    "out= is a plain array",
+    "cannot be written to a plain NumPy array",
 )
 FALLBACK = "is called as it is, without a program: "
 

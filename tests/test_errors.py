@@ -1,7 +1,5 @@
 """Full texts of the errors: each names the operation, the argument, what was seen, what to do."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -122,7 +120,7 @@ CASES = {
         None,
     ),
     "unsupported ufunc": (
-        lambda: np.frexp(x()),
+        lambda: np.nextafter(x(), 1.0),
         TypeError,
         None,
     ),
@@ -152,8 +150,7 @@ CASES = {
     "out= of a ufunc": (
         lambda: np.sin(x(), out=np.zeros(3)),
         TypeError,
-        "tapegrad.sin: out= is a plain array, into which no derivative can be written; make it "
-        "with tg.zeros_like",
+        None,
     ),
     "where without a choice": (
         lambda: tg.where(x() > 1, x()),
@@ -295,12 +292,15 @@ def test_text_names_the_library_or_the_operands(name):
         attempt()
 
 
-def test_unsupported_functions_name_near_ones():
+def test_unsupported_functions_say_why_and_what_does_instead():
     end = r"Use detach\(\).numpy\(\) where no derivative is wanted$"
-    with pytest.raises(TypeError, match="^tapegrad: NumPy's nancumsum is not supported on") as one:
-        np.nancumsum(x())
-    assert re.search(end, str(one.value)) and "near ones that are:" in str(one.value)
-    assert "cumsum" in str(one.value)
+    with pytest.raises(
+        TypeError, match=f"^tapegrad: NumPy's pinv is not supported on .*{end}"
+    ) as one:
+        np.linalg.pinv(m())
+    assert "np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank" in str(one.value)
+    with pytest.raises(TypeError, match="NumPy's fft is not .*: complex numbers are not different"):
+        np.fft.fft(x())
 
 
 def test_an_operand_of_a_foreign_type_may_answer_itself():

@@ -18,13 +18,17 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    "_batching",
+    *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
     *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.
 PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
-SAME = {"elementwise": "declarations of element-wise operations: ours, the user's"}
+SAME = {
+    "elementwise": "declarations of element-wise operations: ours, the user's",
+    "random": "random numbers: those of layers, NumPy's",
+    "testing": "checks of derivatives, and NumPy's of arrays",
+}
 #: The folders in which Numba and llvmlite may be imported.
 COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay"}
 LINES, FUNCTION_LINES = 400, 40
@@ -99,6 +103,10 @@ def test_private_modules_are_not_public():
     assert public == {
         *("autograd.anomaly_mode", "autograd.function", "autograd.functional"),
         *("autograd.grad_mode", "autograd.gradcheck", "autograd.graph", "nn.init", "testing"),
+        *(f"numpy.{name}" for name in ("fft", "linalg", "random", "testing", "typing")),
+        *("numpy.polynomial.chebyshev", "numpy.polynomial.hermite", "numpy.polynomial.hermite_e"),
+        *("numpy.polynomial.laguerre", "numpy.polynomial.legendre", "numpy.polynomial.polynomial"),
+        "numpy.polynomial.polyutils",
     }
 
 
@@ -126,6 +134,17 @@ def test_the_compiler_is_named_in_its_folders_only(path):
         if module.split(".")[0] in ("numba", "llvmlite"):
             allowed = folder_of(mine) in COMPILING or mine == "_core.tape.native_types"
             assert allowed, f"{path}:{line} imports {module}"
+
+
+def test_the_contraction_is_known_where_it_is_declared():
+    """Its kernels, what a row of it refers to, its rules; passes ask its declaration."""
+    found = {name for name, path in zip(names, FILES, strict=True) if "contraction" in _text(path)}
+    kernels = {f"_core/ops/contraction{part}.py" for part in ("", "_row", "_tangents")}
+    assert found == {*kernels, "_core/operations/einsum.py"}
+
+
+def _text(path):
+    return path.read_text().lower()
 
 
 @every_file

@@ -90,8 +90,8 @@ def test_the_message_names_line_function_and_way_out():
     text = refusal(lambda x: math.atan2(x[0], 2.0))
     assert re.fullmatch(
         r"tapegrad: math.atan2\(\) of a recorded tensor loses its derivative inside a transform "
-        r"\(.*test_leaving_transforms.py:\d+\); use np.arctan2 on the tensor, or t.item\(\) for "
-        "the number alone",
+        r"\(.*test_leaving_transforms.py:\d+\); use np.arctan2 on the tensor, or `import "
+        r"tapegrad.math as math`, or t.item\(\) for the number alone",
         text,
     )
     sine = math.sin

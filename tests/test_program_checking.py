@@ -150,7 +150,7 @@ ILLEGAL = {
     "sum's bits": (kernel("sum_in_order", 2, ROWS, out=contiguous(10, (1,))), "bits of other"),
     "sum of nothing": (kernel("sum_in_order", out=contiguous(10, (1,))), "other kinds"),
     "sums": (kernel("sum_in_order", 0, ROWS), "more than one"),
-    "lines": (kernel("max", ROWS, 3), "groups of 3 lines"),
+    "lines": (kernel("max", ROWS, 3), "groups of 3 of 2 lines"),
     "no lines": (kernel("max", ROWS, 0), "groups of 0"),
     "lines' type": (kernel("max", ROWS, 1.0), "other kinds"),
     "groups": (kernel("max", ROWS, 2), "a result for each group"),

@@ -384,3 +384,25 @@ def test_results_written(name, write):
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7 * scale)
     narrow = tg.hvp(f)(Z.astype(np.float32), WEIGHTS.astype(np.float32))
     np.testing.assert_allclose(narrow, wanted, rtol=1e-4, atol=1e-5 * scale)
+
+
+def test_constants_side_by_side_in_what_is_put_together():
+    """Their places are not known when elements from anywhere are put side by side."""
+
+    def f(x):
+        y = x * 1.0
+        y[[0, 1, 2], [0, 1, 3]] = tg.stack([7.0, x[0, 0]])[np.array([0, 1, 0])]
+        return np.sum(y * y * np.arange(12.0).reshape(3, 4))
+
+    x = np.arange(12.0).reshape(3, 4) + 1.0
+    compiled = tg.compile(f, native=False)
+    np.testing.assert_allclose(compiled.hvp(x, x), tg.hvp(f)(x, x))
+
+
+def test_an_array_without_axes_written_by_a_mask():
+    def f(x):
+        y = np.zeros_like(x[0] * 1.0).reshape(())
+        y[np.array(True)] = x[0] ** 3
+        return np.sum(y * y)
+
+    np.testing.assert_allclose(tg.hvp(f)(np.array([2.0]), np.ones(1)), [30 * 2.0**4])

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
-from .._core.tensor.registry import OF_NUMPY
+from .._core.tensor.registry import OF_NUMPY, STAND_INS
 
 
 class Known(NamedTuple):
@@ -125,8 +125,15 @@ _PURE |= {reversed, sorted}
 
 def function_of(function) -> Known:
     """How a call of a function is read."""
+    function = _of_numpy(function)
     found = _found(function)
     return found._replace(pure=_is_pure(function), advice=_advice(function))
+
+
+def _of_numpy(function):
+    """NumPy's function where `tapegrad.numpy` has another for it."""
+    is_function = isinstance(function, types.FunctionType)
+    return STAND_INS.get(function, function) if is_function else function
 
 
 def _found(function) -> Known:
@@ -134,6 +141,7 @@ def _found(function) -> Known:
     if isinstance(declared, Pointwise):
         return Known(op=declared)
     function = getattr(function, "py_func", function)  # one that Numba has compiled
+    function = getattr(function, "of_python", function)  # one of tapegrad.math
     try:
         hash(function)
     except TypeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.ops.references import LAYOUTS, Site
+from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
@@ -18,7 +18,7 @@ from .view_layouts import seen_as
 
 def site_of(op: Structural, found: list) -> Site:
     """What the rules of an operation see of a row, given its operands and output."""
-    return LAYOUTS[op.layout](found)
+    return op.references.site(found)
 
 
 def values_at(reads: int, site: Site, read, output) -> tuple:

@@ -49,7 +49,8 @@ class Rewound(Walk):
     def key(self, number: int, view: np.ndarray) -> tuple:
         """The key by which a write writes its view: all of it, or picked elements."""
         picked = self.read(number)[3:]
-        return np.unravel_index(picked[0][1], view.shape) if picked else (...,)
+        is_picked = picked and view.ndim  # the one element without axes has no indices
+        return np.unravel_index(picked[0][1], view.shape) if is_picked else (...,)
 
     def _past(self, buffer: int) -> _Past | None:
         """The buffer as it was, None if it is so still."""

@@ -97,7 +97,9 @@ def _add(sweep, site: Site, parts: list, seeds: slice) -> None:
     for (source, view), part in zip(site.operands, parts, strict=True):
         if part is not None:
             part = value_of(part) if seeds is _ALL else value_of(part)[None]
-            sweep.add(source, view, summed_to(part, np.shape(view), 1), seeds)
+            if view is None or part.shape[1:] != view.shape:
+                part = summed_to(part, np.shape(view), 1)
+            sweep.add(source, view, part, seeds)
 
 
 reverse_sweep.by_rule.append(pass_back)

@@ -29,9 +29,9 @@ WORK_BYTES = PANEL + PANEL_BYTES
 FEW = 64
 #: Products of which two sizes are at most this are faster by tiles.
 NARROW = 48
-#: Which matrices of a contraction are added to.
+#: Which matrices of a product are added to.
 LEFT, RIGHT, OUT = range(3)
-#: Which size of a contraction is taken block by block.
+#: Which size of a product is taken block by block.
 ALONG_M, ALONG_N, ALONG_K = range(3)
 #: What a block of all matrices of a batch takes at most, and the least block.
 BLOCK_BYTES, LEAST_BLOCK = 1 << 18, 48

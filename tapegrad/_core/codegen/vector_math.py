@@ -257,10 +257,17 @@ def polygamma(order, x):
     return total * factorial if n % 2 == 1 else -total * factorial
 
 
+from_capsule("gamma(", "tapegrad_gamma", "scipy.special.cython_special", "__pyx_fuse_1gamma")
 from_capsule("gammaln", "tapegrad_gammaln", "scipy.special.cython_special", "gammaln")
 from_capsule("digamma", "tapegrad_digamma", "scipy.special.cython_special", "__pyx_fuse_1psi")
+_gamma = c_function("tapegrad_gamma", types.float64(types.float64, types.int32))
 _lgam = c_function("tapegrad_gammaln", types.float64(types.float64, types.int32))
 _psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
+
+
+@helper
+def gamma(x):
+    return _gamma(x, 0)
 
 
 @helper
@@ -271,3 +278,19 @@ def gammaln(x):
 @helper
 def digamma(x):
     return _psi(x, 0)
+
+
+from_capsule("i0", "tapegrad_i0", "scipy.special.cython_special", "i0")
+from_capsule("i1", "tapegrad_i1", "scipy.special.cython_special", "i1")
+_bessel_i0 = c_function("tapegrad_i0", types.float64(types.float64, types.int32))
+_bessel_i1 = c_function("tapegrad_i1", types.float64(types.float64, types.int32))
+
+
+@helper
+def i0(x):
+    return _bessel_i0(x, 0)
+
+
+@helper
+def i1(x):
+    return _bessel_i1(x, 0)

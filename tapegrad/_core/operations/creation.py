@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import numbers
-import sys
 from typing import Any
 
 import numpy as np
@@ -179,6 +179,13 @@ def converted(value, dtype, order="K"):
     return np.asarray(value).astype(dtype, order)
 
 
+@function("astype", public="astype")
+def _astype_of(x, dtype, /, *, copy=True, device=None):
+    """astype(x, dtype, copy): see the method of tensors."""
+    x = unlisted(x)
+    return astype(x, dtype, copy=copy) if is_tensor(x) else np.asarray(x).astype(dtype, copy=copy)
+
+
 def _iterate(self):
     shape = np.shape(value_of(self))
     if not shape:
@@ -237,6 +244,11 @@ def _requires_grad(self) -> bool:
     return is_recorded(self) and not is_steering(self)
 
 
+def _namespace(self, api_version=None):
+    """`tapegrad.numpy`, whose functions have the names of the Array API standard."""
+    return importlib.import_module("tapegrad.numpy")
+
+
 METHODS = {
     "astype": astype,
     "requires_grad_": _requires_grad_,
@@ -254,7 +266,7 @@ METHODS = {
     "conj": _conjugate,
     "conjugate": _conjugate,
     "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
-    "__array_namespace__": lambda self, api_version=None: sys.modules["tapegrad"],
+    "__array_namespace__": _namespace,
 }
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)

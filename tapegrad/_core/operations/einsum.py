@@ -12,11 +12,12 @@ import numpy as np
 
 from ..codegen.layout import ARRAY
 from ..ops import contraction as kernels
-from ..ops import contraction_tangents
+from ..ops import contraction_row, contraction_tangents
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -160,7 +161,9 @@ CONTRACT = (
         value_kernel=kernels.contract_forward,
         tangent=contraction_tangents.contract_tangent,
         second_order=contraction_tangents.contract_second_order,
-        layout="contraction",
+        layout=contraction_row.LAYOUT,
+        products=contraction_row.products,
+        expanded=contraction_row.expanded,
         helpers=contraction_tangents.HELPERS,
         example="np.dot(x, x)",
         examples=("x @ x.T", "np.einsum('ij,kj,k->i', x, x, x[:, 0])", "np.vecdot(x, x * x)"),
@@ -265,8 +268,8 @@ def _for_blas(matrices):
 
 
 @function("einsum")
-def einsum(subscripts, *operands, optimize=True):
-    """einsum(subscripts, *operands): sums of products in Einstein's notation, as NumPy's.
+def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=True):
+    """einsum(subscripts, *operands, out, dtype): sums of products in Einstein's notation.
 
     Any subscripts: implicit results, ellipses, repeated indices. One operand without a sum gives a
     view, which can be written ('ii->i' is the diagonal). Two are contracted by BLAS; more go two at
@@ -279,8 +282,26 @@ def einsum(subscripts, *operands, optimize=True):
     """
     subscripts, operands = as_text(subscripts, operands)
     operands = [as_tensor("einsum", operand) for operand in operands]
+    if dtype is not None:
+        operands = [_cast(operand, np.dtype(dtype), casting) for operand in operands]
+    made = _einsum(subscripts, operands, optimize)
+    if order in ("C", "F") and is_tensor(made) and len(shape_of(made)) > 1:
+        made = made.copy(order)
+    return written_to("einsum", made, out, casting)
+
+
+def _cast(operand, dtype, casting):
+    if not np.can_cast(value_of(operand).dtype, dtype, casting):
+        raise TypeError(
+            f"tapegrad.einsum: an operand of dtype {value_of(operand).dtype} cannot become {dtype} "
+            f"with casting={casting!r}; give casting='unsafe', or convert it with astype"
+        )
+    return operand.astype(dtype)
+
+
+def _einsum(subscripts, operands, optimize):
     labels, out = parse(subscripts, tuple(shape_of(operand) for operand in operands))
-    if len(operands) == 1:
+    if len(operands) == 1 and value_of(operands[0]).dtype != bool:
         return _one(operands[0], labels[0], out, subscripts)
     if not differentiates(*operands):
         value = steered(
@@ -292,6 +313,12 @@ def einsum(subscripts, *operands, optimize=True):
         pairs = _reduce_to_two(pairs, out)
     (a, labels_a), (b, labels_b) = pairs
     return result(contract("einsum", a, b, labels_a, labels_b, out))
+
+
+@function("einsum_path")
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    """einsum_path(*operands, optimize): the cheapest order for `einsum`, found by shapes alone."""
+    return np.einsum_path(*map(value_of, operands), optimize=optimize, einsum_call=einsum_call)
 
 
 @named("einsum.unrecorded")

@@ -24,7 +24,7 @@ from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
-from ..tensor.out_arguments import begun, into
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, shape_of, value_of
@@ -41,7 +41,7 @@ def shares(np, x, best, axes):
     Where it is NaN those that are NaN are tied for it.
     """
     tied = np.multiply((x == best) | (x != x), 1.0)
-    return tied / np.sum(tied, axis=axes, keepdims=True)
+    return tied / np.add.reduce(tied, axis=axes, keepdims=True)
 
 
 def extreme_vjp(np, g, out, x, axes):
@@ -124,7 +124,7 @@ _MIN = _extreme_op(
 
 def _extreme(name, x, axis, out, keepdims, initial, where):
     if out is not None:
-        return into(name, out, _extreme(name, x, axis, None, keepdims, initial, where))
+        return written_to(name, _extreme(name, x, axis, None, keepdims, initial, where), out)
     x = unlisted(x)
     if initial is None and where is True and differentiates(x):
         return reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
@@ -187,7 +187,7 @@ def _index_of(name: str, what: str):
 
     def index_of(x, axis=None, out=None, *, keepdims=False):
         if out is not None:
-            return into(name, out, index_of(x, axis, keepdims=keepdims))
+            return written_to(name, index_of(x, axis, keepdims=keepdims), out)
         return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims)
 
     index_of.__name__ = name
@@ -277,12 +277,13 @@ def _middle_each(values, mapped):
 
 @function("take", method="take")
 def take(x, indices, axis=None, out=None, mode="raise"):
-    """take(x, indices, axis, mode): the elements at indices along an axis, or of the flattened.
+    """take(x, indices, axis, out, mode): elements at indices along an axis, or of the flattened.
 
     Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
     """
-    x = operand("take", x, None, out)
-    indices = unlisted(indices)
+    if out is not None:
+        return written_to("take", take(x, indices, axis, mode=mode), out)
+    x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
     if axis is None:

@@ -8,14 +8,15 @@ import operator
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.apply import apply
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (
     current,
+    dtype_of,
     is_recorded,
     is_tensor,
     records,
@@ -62,8 +63,8 @@ def _join_error(name: str, arrays, error) -> ValueError:
 
 
 @function("concatenate")
-def concatenate(arrays, axis=0, dtype=None):
-    """concatenate(arrays, axis, dtype): joined along an axis that they have; None flattens first.
+def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """concatenate(arrays, axis, out, dtype, casting): joined along an axis; None flattens first.
 
     The list may mix tensors, arrays and lists. Raises ValueError for shapes that do not fit.
 
@@ -71,11 +72,12 @@ def concatenate(arrays, axis=0, dtype=None):
     >>> tg.concatenate([tg.tensor([1.0]), [2.0, 3.0]])
     tensor([1., 2., 3.])
     """
-    if axis == 0 and dtype is None and rt.is_recording():
+    if axis == 0 and dtype is None and out is None and rt.is_recording():
         made = _vectors(arrays)
         if made is not None:
             return made
-    return _concatenate("concatenate", _items("concatenate", arrays), axis, dtype)
+    xs = _items("concatenate", arrays)
+    return _concatenate("concatenate", xs, axis, dtype, casting, out)
 
 
 def _vectors(xs):
@@ -111,13 +113,18 @@ def _leaves(name: str, dtype) -> bool:
     return trace is None or dtype is not None
 
 
-def _concatenate(name, xs, axis=0, dtype=None):
+def _concatenate(name, xs, axis=0, dtype=None, casting="same_kind", out=None):
+    if out is not None:
+        if dtype is not None:
+            raise TypeError(f"tapegrad.{name}: give dtype or out, not both")
+        made = _concatenate(name, xs, axis, dtype_of(out), casting)
+        return written_to(name, made, out)
     values = [value_of(x) for x in xs]
     if axis is None:
         xs = [ravel(x) for x in xs]
         axis, values = 0, [value_of(x) for x in xs]
     try:
-        out = np.concatenate(values, axis, dtype=dtype)
+        out = np.concatenate(values, axis, dtype=dtype, casting=casting)
     except ValueError as error:
         raise _join_error(name, values, error) from error
     if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, dtype)):
@@ -133,8 +140,8 @@ def _concatenate(name, xs, axis=0, dtype=None):
 
 
 @function("stack")
-def stack(arrays, axis=0, *, dtype=None):
-    """stack(arrays, axis, dtype): items of one shape side by side along a new axis.
+def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """stack(arrays, axis, out, dtype, casting): items of one shape along a new axis.
 
     The list may mix tensors, scalars, arrays and numbers.
 
@@ -144,17 +151,21 @@ def stack(arrays, axis=0, *, dtype=None):
             [2., 4.]])
     """
     xs = _items("stack", arrays)
+    if out is not None:
+        if dtype is not None:
+            raise TypeError("tapegrad.stack: give dtype or out, not both")
+        return written_to("stack", stack(xs, axis, dtype=dtype_of(out), casting=casting), out)
     if not any(map(is_tensor, xs)):
-        return np.stack(xs, axis, dtype=dtype)
+        return np.stack(xs, axis, dtype=dtype, casting=casting)
     shape = shape_of(xs[0])
     axis = checked_axis("stack", axis, len(shape) + 1)
     if not shape and all(np.result_type(value_of(x)) != np.float32 for x in xs):
         made = stack_equal(xs)
-        return made if dtype is None else made.astype(dtype)
+        return made if dtype is None else _cast("stack", made, dtype, casting)
     if any(shape_of(x) != shape for x in xs):
         shapes = ", ".join(str(shape_of(x)) for x in xs)
         raise ValueError(f"tapegrad.stack: the items have shapes {shapes}; they must be equal")
-    out = np.stack([value_of(x) for x in xs], axis, dtype=dtype)
+    out = np.stack([value_of(x) for x in xs], axis, dtype=dtype, casting=casting)
     if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", dtype)):
         return wrap(out)
     places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
@@ -162,17 +173,27 @@ def stack(arrays, axis=0, *, dtype=None):
     return link(out, list(zip(xs, places, strict=True)))
 
 
+def _cast(name, x, dtype, casting):
+    if not np.can_cast(dtype_of(x), dtype, casting):
+        raise TypeError(
+            f"tapegrad.{name}: {dtype_of(x)} cannot become {np.dtype(dtype)} with "
+            f"casting={casting!r}; give casting='unsafe', or another dtype"
+        )
+    return x.astype(dtype)
+
+
 @function("vstack", "row_stack")
-def vstack(tup, *, dtype=None):
-    """vstack(tup): joined along the first axis; vectors are rows."""
-    return _concatenate("vstack", [atleast_2d(x) for x in _items("vstack", tup)], 0, dtype)
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    """vstack(tup, dtype, casting): joined along the first axis; vectors are rows."""
+    xs = [atleast_2d(x) for x in _items("vstack", tup)]
+    return _concatenate("vstack", xs, 0, dtype, casting)
 
 
 @function("hstack")
-def hstack(tup, *, dtype=None):
-    """hstack(tup): joined along the second axis; vectors along their only one."""
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    """hstack(tup, dtype, casting): joined along the second axis; vectors along their only one."""
     xs = [atleast_1d(x) for x in _items("hstack", tup)]
-    return _concatenate("hstack", xs, 0 if len(shape_of(xs[0])) == 1 else 1, dtype)
+    return _concatenate("hstack", xs, 0 if len(shape_of(xs[0])) == 1 else 1, dtype, casting)
 
 
 @function("dstack")
@@ -220,6 +241,12 @@ def vsplit(x, indices_or_sections):
 def hsplit(x, indices_or_sections):
     """hsplit(x, indices_or_sections): split along the second axis, of a vector its only one."""
     return _split("hsplit", np.hsplit, x, indices_or_sections)
+
+
+@function("dsplit")
+def dsplit(x, indices_or_sections):
+    """dsplit(x, indices_or_sections): split along the third axis."""
+    return _split("dsplit", np.dsplit, x, indices_or_sections)
 
 
 def _split(name, numpy_function, x, where, *args):
@@ -316,68 +343,3 @@ def roll(x, shift, axis=None):
         references.append(rt.view(x, x._array[(*(p[0] for p in pieces), ...)]))
         references.append(out[(*(p[1] for p in pieces), ...)])
     return row_on(LINK, out, *references)
-
-
-_PICKING = ("edge", "reflect", "symmetric", "wrap")
-
-
-@function("pad")
-def pad(x, pad_width, mode="constant", **kwargs):
-    """pad(x, pad_width, mode, constant_values=0): with cells added at the ends of each axis.
-
-    Modes: "constant", "empty", "edge", "reflect", "symmetric", "wrap"; those that compute
-    statistics or ramps are not supported. The constants have no derivative.
-    """
-    x = unlisted(x)
-    if not is_tensor(x):
-        return np.pad(x, pad_width, mode, **kwargs)
-    x = array_tensor(x)
-    if records(x) and is_recorded(unlisted(kwargs.get("constant_values"))):
-        raise TypeError(
-            "tapegrad.pad: constant_values is a recorded tensor, its derivative would be lost; "
-            "join the parts with concatenate"
-        )
-    out = np.pad(x._array, pad_width, mode, **kwargs)
-    if not records(x):
-        return wrap(out)
-    if mode in _PICKING:
-        if kwargs.get("reflect_type", "even") != "even":
-            raise TypeError("tapegrad.pad: reflect_type='odd' is not supported on tensors")
-        return gather(x, out, np.pad(grid(x._array.shape), pad_width, mode))
-    if mode not in ("constant", "empty"):
-        raise TypeError(
-            f"tapegrad.pad: mode {mode!r} is not supported on tensors; those that are: constant, "
-            f"empty, {', '.join(_PICKING)}"
-        )
-    if isinstance(pad_width, dict):
-        starts = [
-            np.ravel(pad_width.get(k, pad_width.get(k - out.ndim, 0)))[0] for k in range(out.ndim)
-        ]
-    else:
-        starts = np.broadcast_to(pad_width, (out.ndim, 2))[:, 0]
-    inside = tuple(slice(s, s + n) for s, n in zip(starts, x._array.shape, strict=True))
-    return link(out, [(x, out[(*inside, ...)])])
-
-
-def _triangle(name: str, keeps: str):
-    def triangle(x, k=0):
-        x = unlisted(x)
-        if not is_tensor(x):
-            return getattr(np, name)(x, k)
-        shape = shape_of(x)
-        if len(shape) < 2:
-            raise ValueError(
-                f"tapegrad.{name}: the tensor has shape {shape}; it must have at least 2 axes"
-            )
-        if not records(x):
-            return wrap(getattr(np, name)(value_of(x), k))
-        mask = np.tri(*shape[-2:], k=k if name == "tril" else k - 1, dtype=bool)
-        keep = np.broadcast_to(mask if name == "tril" else ~mask, shape)
-        return apply("where", keep, x, 0.0)
-
-    triangle.__name__ = name
-    triangle.__doc__ = f"{name}(x, k): what is {keeps} the k-th diagonal, elsewhere 0."
-    return function(name)(triangle)
-
-
-tril, triu = _triangle("tril", "on and below"), _triangle("triu", "on and above")

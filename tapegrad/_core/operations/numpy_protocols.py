@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
-from ..tensor.registry import OF_NUMPY, PUBLIC
+from ..tensor.registry import OF_NUMPY
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
-from ..tensor.values import is_recorded, is_tensor, plain_array, value_of, wrap
+from ..tensor.values import dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
 from .ufunc_at import change_at
 from .ufunc_keywords import called
 from .ufunc_methods import accumulate, outer, reduce, reduceat
+from .unsupported import answered, unsupported
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
@@ -46,15 +47,6 @@ COMPARISONS = frozenset(
     "less less_equal greater greater_equal equal not_equal logical_and logical_or logical_xor "
     "logical_not isnan isinf isfinite signbit bitwise_and bitwise_or bitwise_xor invert".split()
 )
-
-
-def unsupported(name: str) -> TypeError:
-    near = difflib.get_close_matches(name, PUBLIC, n=4, cutoff=0.5)
-    hint = f"; near ones that are: {', '.join(near)}" if near else ""
-    return TypeError(
-        f"tapegrad: NumPy's {name} is not supported on tensors{hint}. Use detach().numpy() where "
-        "no derivative is wanted"
-    )
 
 
 def _find(ufunc):
@@ -94,7 +86,9 @@ def _call(ufunc, inputs):
     if found is not None:
         return found(*inputs)
     if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
-        return steering_tensor(ufunc, *inputs)
+        made = steering_tensor(ufunc, *inputs)
+        is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
+        return value_of(made) if is_object else made
     raise unsupported(name)
 
 
@@ -112,8 +106,6 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        if not kwargs:
-            return found(*args)
         kwargs = {
             k: v
             for k, v in kwargs.items()
@@ -122,21 +114,14 @@ def array_function(self, function, types, args, kwargs):
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if "unexpected keyword" not in str(error):
-                raise
-            renamed = _renamed(function, found, kwargs)
-            if renamed != [*kwargs]:
-                return found(*args, **dict(zip(renamed, kwargs.values(), strict=True)))
-            word = str(error).rpartition(" ")[2]
-            raise TypeError(
-                f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
-            ) from None
+            renamed = _renamed(function, found, args, kwargs, error)
+        return array_function(self, function, types, args, renamed)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
         if isinstance(result, tuple) and function is not np.shape:
             return tuple([_as_tensor(part) for part in result])
         return _as_tensor(result)
-    raise unsupported(function.__name__)
+    return answered(function, args, kwargs)
 
 
 def _as_tensor(result):
@@ -144,21 +129,45 @@ def _as_tensor(result):
     return wrap(result) if wanted else result
 
 
-def _renamed(function, found, kwargs) -> list[str]:
-    """Keywords by the names that ours has at the places of NumPy's, such as x for a."""
+def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> dict:
+    """Keywords by the names that ours has at the places of NumPy's, such as x for a.
+
+    Where all have ours, the error is raised that came of calling our function, by name.
+    """
+    text = str(error)
+    if not text.startswith((f"{found.__name__}() ", f"{found.__qualname__}() ")):
+        raise error
+    if re.search(r"takes .*positional arguments? but \d+ were given$", text):
+        raise TypeError(
+            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
+            "supported on tensors; give out= and the likes by name"
+        ) from None
+    if "unexpected keyword" not in text:
+        raise error
+    names = _names_of_ours(function, found)
+    renamed = {names.get(name, name): value for name, value in kwargs.items()}
+    if [*renamed] == [*kwargs]:
+        raise TypeError(
+            f"tapegrad.{function.__name__}: the argument {text.rpartition(' ')[2]} is not "
+            "supported on tensors"
+        ) from None
+    return renamed
+
+
+def _names_of_ours(function, found) -> dict[str, str]:
+    """Names of arguments of NumPy's function that ours calls otherwise."""
     try:
         theirs, ours = inspect.signature(function), inspect.signature(found)
     except ValueError:
-        return [*kwargs]
+        return {}
     pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
-    names = {
+    return {
         one.name: other.name
         for one, other in pairs
         if one.kind == other.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
         and one.name not in ours.parameters
         and other.name not in theirs.parameters
     }
-    return [names.get(name, name) for name in kwargs]
 
 
 def _refuse_class(kind: Any, arguments) -> None:

@@ -8,6 +8,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.gathering import deposit
 from ..tensor.indexing import as_tuple, is_basic, set_item, steered_positions
+from ..tensor.lost_derivatives import written
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import (
     array_of,
@@ -26,12 +27,12 @@ from .ufunc_methods import stretches, without_derivative
 _ASSOCIATIVE = ("multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 
 
-def change_at(call, ufunc, target, key, *values) -> None:
+def change_at(call, ufunc, target, key, *given) -> None:
     """`np.add.at(target, key, value)` and those of other ufuncs: in place, repeated elements too.
 
     `call(ufunc, inputs)` is a call. An element named several times is changed as often.
     """
-    name, values = ufunc.__name__, [unlisted(value) for value in values]
+    name, values = ufunc.__name__, [unlisted(value) for value in given]
     if not is_tensor(target):
         _change_plain(ufunc, target, key, values)
         return
@@ -88,10 +89,7 @@ def _change_in_rounds(call, ufunc, target, picked, values) -> None:
 def _change_plain(ufunc, target, key, values) -> None:
     name = ufunc.__name__
     if any([is_recorded(value) for value in values]):
-        raise TypeError(
-            f"tapegrad.{name}.at: a recorded tensor cannot be written to a plain NumPy array, its "
-            "derivative would be lost; make the array with tg.zeros_like, or use detach()"
-        )
+        raise written(f".{name}.at")
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     parts = [fixed(part, f"{name}.at()") for part in parts]
     plain = tuple(parts) if isinstance(key, tuple) else parts[0]

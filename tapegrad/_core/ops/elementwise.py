@@ -66,6 +66,20 @@ pointwise(
     graph="AbsBackward0",
 )
 
+pointwise(
+    "copysign",
+    "x y",
+    "np.copysign(x, y)",
+    "np.sign(x) * np.copysign(1.0, y)",
+    "0.0",
+    doc="|x| with the sign of y",
+    awkward="0 at x = 0",
+)
+pointwise("degrees", "x", "x * 57.29577951308232", "57.29577951308232", doc="radians to degrees")
+pointwise(
+    "radians", "x", "x * 0.017453292519943295", "0.017453292519943295", doc="degrees to radians"
+)
+
 # powers, exponentials, logarithms
 pointwise("sqrt", "x", "np.sqrt(x)", "0.5 / out", doc="√x", domain=POSITIVE, awkward="∞ at 0")
 pointwise(
@@ -256,6 +270,15 @@ pointwise(
 )
 pointwise("trunc", "x", "np.trunc(x)", "0.0", doc="x without its fraction")
 pointwise(
+    "heaviside",
+    "x y",
+    "select(x < 0.0, 0.0, select(x > 0.0, 1.0, select(x == 0.0, y, x)))",
+    "0.0",
+    "select(x == 0.0, 1.0, 0.0)",
+    doc="0 below x = 0, y at it, 1 above",
+    awkward="the slope to x is 0 at the step too",
+)
+pointwise(
     "floor_divide",
     "x y",
     "np.floor_divide(x, y)",
@@ -291,6 +314,15 @@ pointwise(
     numpy="scipy.special.erfc",
 )
 pointwise(
+    "gamma",
+    "x",
+    "np.gamma(x)",
+    "out * np.digamma(x)",
+    doc="Γ(x)",
+    domain=POSITIVE,
+    numpy="scipy.special.gamma",
+)
+pointwise(
     "gammaln",
     "x",
     "np.gammaln(x)",
@@ -319,4 +351,23 @@ pointwise(
     domain=((1.0, 1.0), POSITIVE),
     awkward="orders have no slope; ±∞ for orders above 170",
     numpy="scipy.special.polygamma",
+)
+pointwise(
+    "i0",
+    "x",
+    "np.i0(x)",
+    "np.i1(x)",
+    doc="modified Bessel function of the first kind of order 0",
+    numpy="scipy.special.i0",
+)
+pointwise(
+    "i1",
+    "x",
+    "np.i1(x)",
+    "select(np.absolute(x) < 0.3, 0.5 + x * x * (0.1875 + x * x * (0.013020833333333334 + x * x * "
+    "(0.0003797743055555556 + x * x * (6.103515625e-06 + x * x * 6.216543692129629e-08)))), "
+    "np.i0(x) - np.i1(x) / select(x == 0.0, 1.0, x))",
+    doc="modified Bessel function of the first kind of order 1",
+    awkward="near 0 the slope is a series, since derivatives of the other form cancel",
+    numpy="scipy.special.i1",
 )

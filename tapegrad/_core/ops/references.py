@@ -1,11 +1,12 @@
 """How a row refers to its operands, and what the rules of its operation see of them.
 
-A layout is a function of the operands and the output that a row names, as (row, view or number)
-each, with −1 for the row of a constant. It gives what a rule is called with.
+The `site` of a layout is a function of the operands and the output that a row names, as (row, view
+or number) each, with −1 for the row of a constant. It gives what a rule is called with.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -39,6 +40,26 @@ class Site(NamedTuple):
     broadcast: bool = False
 
 
+class Layout(NamedTuple):
+    """How a row refers to its operands.
+
+    `operands` names what each reference before the output is, for programs from files: "array",
+    "number", or "output", a view that shows all of the output as the operation computes it. They
+    are legal where `fits(out, *operands)` does not raise ValueError: it has the shape of the
+    output, the shapes of the arrays, and the numbers.
+    """
+
+    site: Callable[[list], Site]
+    operands: tuple[str, ...] = ()
+    fits: Callable[..., None] | None = None
+
+    @property
+    def shown(self) -> int | None:
+        """Which operand shows the output; None if none does."""
+        return self.operands.index("output") if "output" in self.operands else None
+
+
+@functools.lru_cache(1024)
 def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
     """The axes, counted from the end, that make groups of so many lines along the last axis.
 
@@ -48,6 +69,29 @@ def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...
         if math.prod(shape[kept:-1]) == lines and groups in (None, math.prod(shape[:kept])):
             return tuple(range(kept - len(shape), 0))
     raise AssertionError("a view along axes without its lines")
+
+
+def check_lines(shape, lines: int) -> int:
+    """How many groups of so many lines along its last axis an array has; ValueError if not whole.
+
+    Without elements any number of lines fits.
+    """
+    whole = math.prod(shape[:-1])
+    fits = 0 < lines <= whole and whole % lines == 0
+    if not fits and (math.prod(shape) or not 0 <= lines <= whole):
+        raise ValueError(f"groups of {lines} of {whole} lines")
+    return whole // lines if lines else 0
+
+
+def _groups_fit(out, array, lines: int) -> None:
+    if math.prod(out) != check_lines(array, lines) and math.prod(array):
+        raise ValueError("not a result for each group")
+
+
+def _shapes_fit(_out, array, lines: int, shown) -> None:
+    check_lines(array, lines)
+    if shown != array:
+        raise ValueError("a result of another shape")
 
 
 def reduction(found) -> Site:
@@ -84,13 +128,6 @@ def links(found) -> Site:
     return Site(pairs[::2], {"targets": [target for _, target in pairs[1::2]]}, out, out.shape)
 
 
-def contraction(found) -> Site:
-    """Two operands, the output as they give its axes, numbers of batch and of summed axes."""
-    left, right, (_, whole), (_, batch), (_, inner), (_, out) = found
-    static = {"batch": batch, "inner": inner}
-    return Site([left, right], static, None if out is None else whole, whole.shape)
-
-
 def without_derivative(found) -> Site:
     """An object that the row keeps, the operands, the output."""
     _, *operands, (_, out) = found
@@ -98,13 +135,12 @@ def without_derivative(found) -> Site:
 
 
 #: By the names that declarations give them.
-LAYOUTS: dict[str, Callable[[list], Site]] = {
-    "reduction": reduction,
-    "same shape": same_shape,
-    "plain": plain,
-    "operands": bare,
-    "links": links,
-    "deposit": bare,
-    "contraction": contraction,
-    "call": without_derivative,
+LAYOUTS: dict[str, Layout] = {
+    "reduction": Layout(reduction, ("array", "number"), _groups_fit),
+    "same shape": Layout(same_shape, ("array", "number", "output"), _shapes_fit),
+    "plain": Layout(plain),
+    "operands": Layout(bare),
+    "links": Layout(links),
+    "deposit": Layout(bare),
+    "call": Layout(without_derivative),
 }

@@ -5,7 +5,7 @@ import numpy as np
 from .table import Pointwise
 
 #: Rows whose value or slope jumps at whole numbers.
-_STEPS = ("absolute", "sign", "floor", "ceil", "rint", "trunc")
+_STEPS = ("absolute", "sign", "floor", "ceil", "rint", "trunc", "copysign", "heaviside")
 
 
 def points(op: Pointwise, shape, rng, dtype=np.float64) -> list[np.ndarray]:

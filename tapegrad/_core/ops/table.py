@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .references import LAYOUTS, Layout
+
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
 #: Those of traces and programs alone: comparisons, logic and choices, by name.
@@ -92,7 +94,8 @@ class Structural:
     `t` holds the operands with that axis, None for one that is the same for all; the others are
     those of one element, as is `out`.
 
-    `layout` names how a row refers to its operands (see `references`), for programs from files too.
+    `layout` says how a row refers to its operands, for programs from files too: a name in
+    `references.LAYOUTS`, or a `references.Layout` of this operation alone.
     `adjoint(frame, id, references, task)` and its `helpers` are Python functions in the language of
     kernels; without one a sweep calls `vjp`. So is `value_kernel`, with the same arguments: it
     writes the output, an array of doubles, for programs. In the plain layout it needs `shape`,
@@ -105,6 +108,12 @@ class Structural:
     whose adjoint reads values, has `second_order` as well, the kernel of adjoints as seed 0 and
     their tangents as seed 1.
 
+    An operation that multiplies and adds numbers tells how often: `products(out, *operands)` counts
+    for the shape of the output and operands as its `Layout.fits` takes them. Where they are few,
+    programs call `expanded(apply, *operands)` with arrays of slots instead of a kernel: it writes
+    the value as operations on numbers, each `apply(code, *slots)` for arrays of one shape, and
+    returns the slots of the results, in C order of the output as the row shows it.
+
     `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
     are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
     graphs, or gives it for the operands that a row names.
@@ -116,7 +125,7 @@ class Structural:
     value: Any = None
     vjp: Any = None
     jvp: Any = None
-    layout: str = "plain"
+    layout: str | Layout = "plain"
     batch: str = "axis"
     batched: Any = None
     adjoint: Callable | None = None
@@ -125,6 +134,8 @@ class Structural:
     tangent: Callable | None = None
     second_order: Callable | None = None
     helpers: tuple[Callable, ...] = ()
+    products: Callable[..., int] | None = None
+    expanded: Callable[..., Any] | None = None
     writes: bool = False
     refusal: Callable[[int], Exception] | None = None
     example: str = ""
@@ -142,6 +153,11 @@ class Structural:
     def used_forwards(self) -> int:
         """The same of `jvp`."""
         return read_by(self.jvp)
+
+    @property
+    def references(self) -> Layout:
+        """How a row refers to its operands."""
+        return LAYOUTS[self.layout] if isinstance(self.layout, str) else self.layout
 
     @property
     def is_by_rule(self) -> bool:

@@ -49,7 +49,10 @@ COMPILED = frozenset(
         "np." in op.value
         and len(op.inputs) == 1
         and name
-        not in ("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc", "gammaln", "digamma")
+        not in (
+            *("sqrt", "absolute", "sign", "floor", "ceil", "rint", "trunc"),
+            *("gamma", "gammaln", "digamma"),
+        )
     )
 )
 

@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from .. import PACKAGE
 
 #: Code between a tensor and the user's line: this package, NumPy, SciPy and Python's own library.
 _PACKAGE = str(PACKAGE) + os.sep
+_STAND_INS = str(PACKAGE / "numpy") + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
 _NUMERIC = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep)
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
@@ -49,8 +51,21 @@ def _is_library(frame: types.FrameType) -> bool:
     return standard or file.startswith(_NUMERIC)
 
 
+def is_stand_in(frame: types.FrameType | None) -> bool:
+    """Whether a function of `tapegrad.numpy` asks, perhaps through NumPy's Python code."""
+    while frame is not None and frame.f_code.co_filename.startswith(_NUMERIC):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith(_STAND_INS)
+
+
 def users_line() -> str:
     """`file:line` of the innermost code that is neither this package's nor a library's."""
+    frame = users_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+
+
+def users_frame() -> types.FrameType | None:
+    """The frame of the innermost code that is neither this package's nor a library's."""
     frame: types.FrameType | None = sys._getframe(1)
     first = None
     while frame is not None:
@@ -59,8 +74,28 @@ def users_line() -> str:
             if not _is_library(frame):
                 break
         frame = frame.f_back
-    frame = frame or first
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+    return frame or first
+
+
+def imports(frame: types.FrameType | None, module: str) -> bool:
+    """Whether the code of a frame has a module under a global name."""
+    found = sys.modules.get(module)
+    return found is not None and any(value is found for value in frame_globals(frame))
+
+
+def frame_globals(frame: types.FrameType | None) -> list:
+    return [] if frame is None else [*frame.f_globals.values(), *frame.f_locals.values()]
+
+
+def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
+    """The submodule and name of SciPy's function that the user has called, None for others."""
+    found = None
+    while frame is not None and _is_library(frame):
+        parts = frame.f_globals.get("__name__", "").split(".")
+        if parts[0] == "scipy" and len(parts) > 1:
+            found = f"scipy.{parts[1]}", frame.f_code.co_name
+        frame = frame.f_back
+    return found
 
 
 def library_function(frame: types.FrameType) -> str | None:
@@ -68,7 +103,7 @@ def library_function(frame: types.FrameType) -> str | None:
     return frame.f_code.co_name if _is_library(frame) else None
 
 
-def shows(frame: types.FrameType, differentiated: bool) -> bool:
+def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool:
     """Whether values that a frame asks for are compared by `np.testing`, written out, or drawn.
 
     Matplotlib also computes: in a function that is differentiated it gets none.
@@ -79,7 +114,7 @@ def shows(frame: types.FrameType, differentiated: bool) -> bool:
         if frame.f_back is None:
             return False
         frame = frame.f_back
-    return not differentiated and _is_matplotlib(frame.f_code.co_filename)
+    return _is_matplotlib(frame.f_code.co_filename) and not is_differentiated()
 
 
 def _is_numpy(frame: types.FrameType) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..tape.dependence import dependence_of
 from ..tape.tape import Reader, needed
-from . import callers
+from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
 from .registry import PUBLIC
@@ -53,17 +53,16 @@ def numpy_value(self):
 
 def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
-    recorded = is_recorded(self)
-    if recorded and callers.shows(sys._getframe(1), is_differentiated(self)):
-        refuse("np.testing or Matplotlib reads values")
-        return np.array(array_of(self), dtype=dtype)
-    if learned(self, "np.asarray()") and recorded and is_steering(self):
-        return np.array(array_of(self).view(), dtype=dtype, copy=copy)
-    if recorded:
-        raise TypeError(
-            "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would "
-            "be lost; use detach().numpy(), or make the array it is written to with tg.zeros_like"
-        )
+    if is_recorded(self):
+        frame = sys._getframe(1)
+        if callers.is_stand_in(frame):
+            raise lost_derivatives.as_array(frame)
+        if callers.shows(frame, lambda: is_differentiated(self)):
+            refuse("np.testing or Matplotlib reads values")
+            return np.array(array_of(self), dtype=dtype)
+        if not is_steering(self):
+            raise lost_derivatives.as_array(frame)
+        learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)
 
 
@@ -72,7 +71,7 @@ def to_numpy(self):
 
     Matplotlib asks for it, and draws the values of tensors that no transform differentiates.
     """
-    if is_recorded(self) and callers.shows(sys._getframe(1), is_differentiated(self)):
+    if is_recorded(self) and callers.shows(sys._getframe(1), lambda: is_differentiated(self)):
         refuse("Matplotlib reads values")
         return np.array(array_of(self))
     return as_numpy_array(self)
@@ -137,13 +136,15 @@ def _lossy(kind):
             )
         frame = sys._getframe(1)
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
+        if recorded and kind is float and callers.is_stand_in(frame):
+            raise lost_derivatives.as_float(frame)
         formatted = callers.formats(frame) or (
-            recorded and callers.shows(frame, is_differentiated(self))
+            recorded and callers.shows(frame, lambda: is_differentiated(self))
         )
-        seen = self if formatted or kind not in _ROUNDING else steered(_ROUNDING[kind], self)
-        learned(seen, "str()" if formatted else f"{kind.__name__}()")
         if recorded and not formatted:
             _lose(self, kind, frame)
+        seen = self if formatted or kind not in _ROUNDING else steered(_ROUNDING[kind], self)
+        learned(seen, "str()" if formatted else f"{kind.__name__}()")
         return kind(value.item())
 
     return method
@@ -151,57 +152,19 @@ def _lossy(kind):
 
 def _lose(tensor, kind, frame) -> None:
     """Refuse a loss of a derivative at a frame, or warn of it."""
-    line = callers.users_line()
     if callers.writes_item(frame):
-        raise TypeError(
-            f"tapegrad: a recorded tensor cannot be written to a plain NumPy array ({line}), its "
-            "derivative would be lost; make the array with tg.zeros_like, or write detach()"
-        )
+        raise lost_derivatives.written()
     differentiated = is_differentiated(tensor)
     if kind is not int and differentiated:
-        taken, instead = _advice(frame)
-        taken = taken.replace("float()", f"{kind.__name__}()")
-        raise TypeError(
-            f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
-            f"({line}); use {instead}, or t.item() for the number alone"
-        )
+        raise lost_derivatives.as_float(frame, kind.__name__)
     if differentiated or rt.trace() is None:
         warnings.warn(
-            f"{kind.__name__}() of a recorded tensor loses its derivative ({line}); use item() if "
-            "that is meant, or NumPy's functions on the tensor",
+            f"{kind.__name__}() of a recorded tensor loses its derivative "
+            f"({callers.users_line()}); use item() if that is meant, or NumPy's functions on the "
+            "tensor",
             RuntimeWarning,
             stacklevel=3,
         )
-
-
-#: Functions of `math` by NumPy's names, or SciPy's, where those differ.
-_RENAMED = dict(
-    asin="np.arcsin",
-    acos="np.arccos",
-    atan="np.arctan",
-    atan2="np.arctan2",
-    asinh="np.arcsinh",
-    acosh="np.arccosh",
-    atanh="np.arctanh",
-    pow="np.power",
-    fsum="np.sum",
-    sumprod="np.dot",
-    dist="np.linalg.norm",
-    erf="scipy.special.erf",
-    erfc="scipy.special.erfc",
-    lgamma="scipy.special.gammaln",
-)
-
-
-def _advice(frame) -> tuple[str, str]:
-    """What takes the number at a frame, as far as can be seen, and what to use in its place."""
-    name = callers.function_of_math(frame)
-    if name is not None:
-        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
-        return f"math.{name}()", f"{known} on the tensor" if known else "operations of NumPy's"
-    function = callers.library_function(frame)
-    taken = "float()" if function is None else f"float(), called by {function}(),"
-    return taken, "the tensor itself, or NumPy's functions on it"
 
 
 def _bool(self):

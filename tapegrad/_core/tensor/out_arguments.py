@@ -8,8 +8,14 @@ from . import runtime as rt
 from .apply import apply
 from .copies import in_dtype, unlisted
 from .indexing import set_item
+from .lost_derivatives import written
 from .trace import fixed
 from .values import FLOATS, dtype_of, is_recorded, is_tensor, shape_of
+
+
+def written_to(name: str, result, out, casting="same_kind"):
+    """A result, in the tensor or array `out` where one is given; see `into`."""
+    return result if out is None else into(name, out, result, casting=casting)
 
 
 def into(name: str, out, result, where=True, casting="same_kind", broadcast=False):
@@ -31,10 +37,7 @@ def into(name: str, out, result, where=True, casting="same_kind", broadcast=Fals
         set_item(out, ..., made)
         return out
     if is_recorded(result) and (rt.trace() is None or dtype_of(result) in FLOATS):
-        raise TypeError(
-            f"tapegrad.{name}: out= is a plain array, into which no derivative can be "
-            "written; make it with tg.zeros_like"
-        )
+        raise written(f".{name}: out=")
     mask = where if where is True else fixed(mask_of(name, where), "where=")
     np.copyto(out, fixed(result, "out="), casting=casting, where=mask)
     return out

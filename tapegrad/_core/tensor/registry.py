@@ -10,6 +10,8 @@ from . import runtime as rt
 OF_NUMPY: dict = {}
 #: Names at top level.
 PUBLIC: dict = {}
+#: Functions of `tapegrad.numpy` → NumPy's functions that they stand for.
+STAND_INS: dict = {}
 #: Public functions by name, those at top level first; modules of others add theirs.
 SPACES: list[dict] = [PUBLIC]
 

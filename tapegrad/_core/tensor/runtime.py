@@ -98,6 +98,8 @@ _mode = _Mode()
 _count_lock = forks.lock()
 _silent: set[int] = set()  # threads that do not record
 _differentiated: set[int] = set()  # of the inputs of all threads, those that are differentiated
+#: Threads that are inside a transform; read before `_mode`, which takes ten times as long to ask.
+transforming: set[int] = set()
 
 
 def is_recording() -> bool:
@@ -137,8 +139,9 @@ def _switch(on: bool) -> None:
 
 @forks.in_child
 def _alone() -> None:
-    """The other threads that did not record are gone."""
+    """The other threads are gone: those that did not record, those inside transforms."""
     _silent.intersection_update({threading.get_ident()})
+    transforming.intersection_update({threading.get_ident()})
     native_types.set_word(layout.STATE_SILENT, len(_silent))
 
 
@@ -174,6 +177,7 @@ def recording():
         if not before[0]:
             set_recording(True)
         mode.depth += 1
+        transforming.add(threading.get_ident())
         yield
     finally:
         try:
@@ -190,6 +194,8 @@ def _go_back(mode: _Mode, recording: bool, depth: int, inputs: int) -> None:
         _differentiated.discard(noted[-1])
         noted.pop()
     mode.depth = depth
+    if not depth:
+        transforming.discard(threading.get_ident())
     if mode.recording != recording:
         set_recording(recording)
 
@@ -209,6 +215,11 @@ def noted_inputs() -> list[int]:
 def differentiated() -> set[int]:
     """Rows with respect to which transforms under way differentiate, of any thread."""
     return set(_differentiated)
+
+
+def in_transform() -> bool:
+    """Whether this thread is inside a transform, `tg.compile` and `tg.vmap` included."""
+    return bool(transforming) and _mode.depth > 0
 
 
 def is_nested() -> bool:

@@ -89,15 +89,19 @@ def is_tensor(value) -> bool:
     return isinstance(value, rt.Tensor)
 
 
+#: Classes of arrays that are taken for NumPy's own; `tapegrad.numpy` adds its `ndarray`.
+AS_PLAIN: set[type] = {np.memmap}
+
+
 def plain_array(array: np.ndarray) -> np.ndarray:
-    """An array that is of NumPy's own class, or mapped from a file; others raise TypeError.
+    """An array that is of NumPy's own class, or one that is as good; others raise TypeError.
 
     Masks, products of matrices and whatever other classes do would be ignored.
     """
     kind = type(array)
     if kind is np.ndarray:
         return array
-    if kind is np.memmap:
+    if kind in AS_PLAIN:
         return np.asarray(array)
     advice = "convert it with np.asarray(x)"
     if isinstance(array, np.ma.MaskedArray):

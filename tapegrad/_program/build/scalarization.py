@@ -17,7 +17,7 @@ from ..._core.ops.table import BY_CODE
 from ..ir.compaction import compact
 from ..ir.cost import products_of
 from ..ir.rewriting import mapped
-from ..ir.scalar_expansion import contracted, summed
+from ..ir.scalar_expansion import summed
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import (
     ARENA,
@@ -66,7 +66,7 @@ def is_small(step: Step) -> bool:
         few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
         return few and 0 < math.prod(step.shape) <= MOST
     if isinstance(step, Kernel):
-        return BY_CODE[step.code].layout == "contraction" and 0 < products_of(step) <= PRODUCTS
+        return BY_CODE[step.code].expanded is not None and 0 < products_of(step) <= PRODUCTS
     if isinstance(step, Gather):
         return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
     if isinstance(step, Link):
@@ -187,10 +187,13 @@ class _Spreader:
         picked = self.of(step.source).ravel()[step.positions.ravel()]
         self.place[slots_of(step.out).ravel()] = picked
 
-    def contract(self, step: Kernel) -> None:
-        left, right, whole, batch, inner = step.operands
-        made = contracted(self.apply, self.of(left), self.of(right), batch, inner)
-        self.place[slots_of(whole).reshape(made.shape)] = made
+    def kernel(self, step: Kernel) -> None:
+        op = BY_CODE[step.code]
+        number = op.references.shown
+        shown = step.out if number is None else step.operands[number]
+        operands = [self.of(x) if isinstance(x, View) else x for x in step.operands]
+        made = op.expanded(self.apply, *operands)
+        self.place[slots_of(shown).reshape(made.shape)] = made
 
 
 _HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {
@@ -198,5 +201,5 @@ _HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {
     Link: _Spreader.link,
     Pack: _Spreader.pack,
     Gather: _Spreader.gather,
-    Kernel: _Spreader.contract,
+    Kernel: _Spreader.kernel,
 }

@@ -30,6 +30,7 @@ from ..ir.steps import (
     Step,
     View,
     contiguous,
+    shown,
 )
 from ..replay.rule_parts import static_words
 from .verify_memory import KINDS, MOST, IllegalProgram, Memory, are_below, expect, marked
@@ -171,7 +172,7 @@ class _Checker:
         op: Any = BY_CODE.get(step.code)
         computes = getattr(op, "value_kernel", None) or getattr(op, "is_by_rule", False)
         expect(bool(computes), f"operation {step.code} has no kernel")
-        _LAYOUTS[op.layout](self.memory, step)
+        _LAYOUTS.get(op.layout, _declared)(self.memory, step)
 
     def _computed(self, step: Computed) -> None:
         for operand, dtype in step.operands:
@@ -211,48 +212,29 @@ def _given(step: Kernel, *types: type) -> list:
     return step.operands
 
 
-def _groups(array: View, lines: int) -> int:
-    """How many groups of so many lines along its last axis an array has."""
-    whole = math.prod(array.shape[:-1])
-    expect(0 <= lines <= whole, f"groups of {lines} lines")
-    expect(
-        lines > 0 and whole % lines == 0 or not array.size, f"groups of {lines} of {whole} lines"
-    )
-    return whole // lines if lines else 0
+def _declared(memory: Memory, step: Kernel) -> None:
+    """Operands of the kinds that the declaration names, which says whether they fit."""
+    references = BY_CODE[step.code].references
+    expect(references.fits is not None, "operands that no program has")
+    operands = _given(step, *[_KINDS[kind] for kind in references.operands])
+    for kind, operand in zip(references.operands, operands, strict=True):
+        if kind == "array":
+            memory.read(operand)
+        elif kind == "output":
+            _covers(memory, operand, step.out)
+    try:
+        references.fits(step.out.shape, *map(shown, operands))
+    except ValueError as error:
+        raise IllegalProgram(str(error)) from None
 
 
-def _reduction(memory: Memory, step: Kernel) -> None:
-    array, lines = _given(step, View, int)
-    memory.read(array)
-    groups = _groups(array, lines)
-    expect(step.out.size == groups or not array.size, "a result for each group")
+_KINDS: dict[str, type] = {"array": View, "output": View, "number": int}
 
 
-def _same_shape(memory: Memory, step: Kernel) -> None:
-    array, lines, shown = _given(step, View, int, View)
-    memory.read(array)
-    _groups(array, lines)
-    _covers(memory, shown, step.out)
-    expect(shown.shape == array.shape, "a result of another shape")
-
-
-def _covers(memory: Memory, shown: View, out: View) -> None:
+def _covers(memory: Memory, view: View, out: View) -> None:
     """A view sees each element of a result once."""
-    memory.lies_in(shown, out)
-    expect(shown.size == out.size and is_injective(shown), "a result that is not all written")
-
-
-def _contract(memory: Memory, step: Kernel) -> None:
-    left, right, whole, batch, inner = _given(step, View, View, View, int, int)
-    for view in (left, right):
-        memory.read(view)
-    _covers(memory, whole, step.out)
-    rows = len(left.shape) - inner
-    fits = batch >= 0 and inner >= 0 and rows >= batch and len(right.shape) >= batch + inner
-    expect(fits, f"{batch} and {inner} axes of operands")
-    ends = left.shape[rows:], left.shape[:batch]
-    expect(ends == (right.shape[batch : batch + inner], right.shape[:batch]), "axes do not meet")
-    expect(whole.shape == left.shape[:rows] + right.shape[batch + inner :], "a result's shape")
+    memory.lies_in(view, out)
+    expect(view.size == out.size and is_injective(view), "a result that is not all written")
 
 
 def _deposit(memory: Memory, step: Kernel) -> None:
@@ -300,9 +282,6 @@ def _sum(memory: Memory, step: Kernel) -> None:
 
 
 _LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
-    "reduction": _reduction,
-    "same shape": _same_shape,
-    "contraction": _contract,
     "deposit": _deposit,
     "mask positions": _mask_positions,
     "sum": _sum,

@@ -8,7 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._core.ops.table import BY_CODE, Pointwise, Structural
-from .steps import GUARD, Code, Computed, Elementwise, Gather, Kernel, Link, Scalars, Step, View
+from .steps import (
+    GUARD,
+    Code,
+    Computed,
+    Elementwise,
+    Gather,
+    Kernel,
+    Link,
+    Scalars,
+    Step,
+    View,
+    shown,
+)
 from .uses import views_written
 
 
@@ -67,9 +79,9 @@ GRADIENT_COSTS = Work(30.0, 11.0, 34.0, 0.5, 2.7, 2.3, 0.15, 3.1, 40e3, 0.2), 6.
 
 
 def products_of(step: Kernel) -> int:
-    """Products of numbers in a product of matrices."""
-    left, _, whole, _, inner = step.operands
-    return whole.size * math.prod(left.shape[len(left.shape) - inner :])
+    """Products of numbers in an operation that multiplies and adds; 0 for others."""
+    products = BY_CODE[step.code].products
+    return 0 if products is None else products(step.out.shape, *map(shown, step.operands))
 
 
 def work_of(step: Step) -> Work:
@@ -86,7 +98,7 @@ def work_of(step: Step) -> Work:
         )
     if isinstance(step, Kernel):
         op = BY_CODE[step.code]
-        if op.layout == "contraction":
+        if op.products is not None:
             return Work(1, multiplied=float(products_of(step)))
         if op.is_by_rule:
             return _by_rule(op, step)

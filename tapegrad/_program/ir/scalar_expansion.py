@@ -1,4 +1,4 @@
-"""Contractions and sums written as operations on numbers, for arrays of slots.
+"""Sums written as operations on numbers, for arrays of slots.
 
 `apply(code, *slots)` writes an operation for each element of arrays of slots of one shape, and
 returns the slots of the results.
@@ -6,26 +6,14 @@ returns the slots of the results.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ..._core.ops.table import TABLE
 
-_ADD, _MULTIPLY = TABLE["add"].code, TABLE["multiply"].code
+_ADD = TABLE["add"].code
 Apply = Callable[..., np.ndarray]
-
-
-def contracted(apply: Apply, a: np.ndarray, b: np.ndarray, batch: int, inner: int) -> np.ndarray:
-    """The contraction, as the operation `contract` has it: (batch, rows, columns)."""
-    many, k = math.prod(a.shape[:batch]), math.prod(a.shape[a.ndim - inner :])
-    a, b = a.reshape(many, -1, k), b.reshape(many, k, -1)
-    total = np.empty(0, np.int64)
-    for p in range(k):
-        product = apply(_MULTIPLY, *np.broadcast_arrays(a[:, :, p, None], b[:, p, None, :]))
-        total = apply(_ADD, total, product) if p else product
-    return total
 
 
 def summed(apply: Apply, targets: np.ndarray, sources: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -82,6 +82,11 @@ def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     return View(offset, tuple(shape), tuple(strides[::-1]), base)
 
 
+def shown(operand: Any) -> Any:
+    """An operand of a kernel as its declaration is asked about it: the shape of a view."""
+    return operand.shape if isinstance(operand, View) else operand
+
+
 @dataclasses.dataclass
 class Scalars:
     """Operations on numbers, one after the other: operation k writes slot first + k.

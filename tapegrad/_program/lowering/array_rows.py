@@ -16,7 +16,7 @@ from ..._core.ops.opaque_call import COMPUTED
 from ..._core.ops.table import USERS, Pointwise, Structural
 from ..._core.tape.tape import array_at, object_at
 from ..._core.tensor.trace import Call
-from ..ir.scalar_expansion import contracted, summed
+from ..ir.scalar_expansion import summed
 from ..ir.slots import slots_of
 from ..ir.steps import Computed, Gather, Kernel, Link, Scatter, View
 from . import intervals, small_arrays
@@ -247,21 +247,34 @@ def _deposit(writer: Writer, row: Row) -> None:
     _kernel(writer, row)
 
 
-def _contract(writer: Writer, row: Row) -> None:
-    left, right, whole, batch, inner = row.references[:5]
-    factor, product = array_at(left["what"]), array_at(whole["what"])
-    if not small_arrays.are_few_products(factor, product, int(inner["what"])):
-        _kernel(writer, row)
-        return
-    a, b = writer.slots_of(left), writer.slots_of(right)
-    made = contracted(writer.each, a, b, int(batch["what"]), int(inner["what"]))
-    if not is_output(row.out, row.number):
-        writer.result(row, made)
-        return
-    slots = np.zeros(row.array.shape, np.int64)
-    shown = Target(row.array).part(slots, product)
-    shown[...] = made.reshape(shown.shape)
-    writer.result(row, slots)
+def _expanded(writer: Writer, row: Row) -> bool:
+    """Write an operation of few products as operations on numbers; whether that is done."""
+    op, references = row.op, row.references[:-1]
+    if op.expanded is None:
+        return False
+    found = [_value_of(reference) for reference in references]
+    count = op.products(row.shape, *[x.shape if isinstance(x, np.ndarray) else x for x in found])
+    if not 0 < count <= small_arrays.PRODUCTS:
+        return False
+    number = op.references.shown
+    operands = [
+        writer.slots_of(reference) if isinstance(x, np.ndarray) and k != number else x
+        for k, (reference, x) in enumerate(zip(references, found, strict=True))
+    ]
+    made = op.expanded(writer.each, *operands)
+    if number is not None and is_output(row.out, row.number):
+        slots = np.zeros(row.array.shape, np.int64)
+        shown = Target(row.array).part(slots, found[number])
+        shown[...] = made.reshape(shown.shape)
+        made = slots
+    writer.result(row, made)
+    return True
+
+
+def _value_of(reference):
+    """The array or the number that a reference of a row names."""
+    is_array = int(reference["tag"]) == layout.TAG_ARRAY
+    return array_at(reference["what"]) if is_array else int(reference["what"])
 
 
 def _kernel(writer: Writer, row: Row) -> None:
@@ -271,10 +284,13 @@ def _kernel(writer: Writer, row: Row) -> None:
         return
     if op.value_kernel is None or op.adjoint is None:
         raise Unsupported(f"it calls {op.name}, which has no kernels for programs")
+    if _expanded(writer, row):
+        return
     made = writer.buffers.allocate(row.shape)
     operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
-    if op.layout == "contraction":  # the output with the axes that it is computed in
-        operands[2] = _computed_as(array_at(row.references[2]["what"]), row, made)
+    number = op.references.shown
+    if number is not None:
+        operands[number] = _computed_as(array_at(row.references[number]["what"]), row, made)
     writer.steps.append(Kernel(op.code, operands, made))
     writer.result(row, made)
 
@@ -314,7 +330,6 @@ def _kernel_operand(writer: Writer, reference, row: Row, made: View):
 
 _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "link": _link,
-    "contract": _contract,
     "sum": _sum,
     "pack": _pack,
     "gather": _gather,

@@ -121,7 +121,9 @@ class Buffers:
     def together(self, slots: np.ndarray) -> View:
         """Elements from anywhere put side by side."""
         out, flat = self.allocate(slots.shape), slots.ravel()
-        cuts = np.flatnonzero(np.diff(flat) != 1) + 1
+        # Constants are negative here, in the order of their entry: which places they get is not
+        # known yet.
+        cuts = np.flatnonzero((np.diff(flat) != 1) | (flat[:-1] < 0)) + 1
         if len(cuts) >= PIECES:
             self.steps.append(Pack(out, flat.astype(np.int32)))
             return out

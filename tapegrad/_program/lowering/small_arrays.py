@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..ir.scalar_expansion import summed
 from .builder import Writer
 from .outputs import Target
 
-#: The most products of numbers in a product of matrices.
+#: The most products of numbers in an operation that is written out as such.
 PRODUCTS = 16
 #: The most elements that are added to others, and the most to one: NumPy adds so few in turn.
 ADDED, TERMS = 16, 7
-
-
-def are_few_products(left: np.ndarray, whole: np.ndarray, inner: int) -> bool:
-    """Whether a contraction, as the operation `contract` has it, is small."""
-    k = math.prod(left.shape[left.ndim - inner :])
-    return 0 < whole.size * k <= PRODUCTS
 
 
 def sums(writer: Writer, target: Target, pairs: list) -> np.ndarray | None:

@@ -1,0 +1,219 @@
+"""Functions that write to their first argument: `put`, `place`, `copyto`, `fill_diagonal`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted
+from ..tensor.indexing import set_item
+from ..tensor.lost_derivatives import written
+from ..tensor.registry import function
+from ..tensor.trace import named, steered
+from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
+from .extremes import take
+from .shapes import ravel
+
+
+def _write_plain(name: str, target, *values) -> None:
+    """Refuse to write recorded values, or by a recorded choice, to what is no tensor."""
+    if not isinstance(target, np.ndarray):
+        raise TypeError(
+            f"tapegrad.{name}: the first argument is of type {type(target).__name__}; it must be a "
+            "tensor, which is written in place"
+        )
+    if any([is_recorded(x) for x in values]):
+        raise written(f".{name}")
+
+
+def _write_at(target, flat, values) -> None:
+    """Write to positions in C order."""
+    if not shape_of(target):
+        set_item(target, ..., values[-1])
+        return
+    found = steered(np.unravel_index, flat, shape=shape_of(target))
+    set_item(target, tuple(found), values)
+
+
+def _size(x) -> int:
+    return int(np.prod(shape_of(x), dtype=np.int64))
+
+
+@function("put", method="put")
+def put(a, ind, v, mode="raise"):
+    """put(a, ind, v, mode): values written in place at positions of the flattened tensor.
+
+    The values are repeated as far as there are positions; of equal positions the last one counts.
+    `mode` is "raise", "wrap" or "clip".
+    """
+    ind, v = unlisted(ind), unlisted(v)
+    if not is_tensor(a):
+        _write_plain("put", a, ind, v)
+        np.put(a, value_of(ind), value_of(v), mode)
+        return
+    flat = steered(_positions, ind, size=_size(a), mode=mode)
+    if _size(flat) and _size(v):
+        _write_at(a, flat, _cycled(v, _size(flat)))
+
+
+@named("filling.positions")
+def _positions(ind, size, mode):
+    """Positions that are not negative, each once: the last of equal ones is written."""
+    return np.take(np.arange(size), np.ravel(np.asarray(ind).astype(np.intp)), mode=mode)
+
+
+def _cycled(values, count: int):
+    """Elements one after the other, repeated until there are so many."""
+    size = _size(values)
+    flat = ravel(values) if is_tensor(values) else np.ravel(values)
+    return flat if size == count else take(flat, np.arange(count) % size)
+
+
+@function("place")
+def place(arr, mask, vals):
+    """place(arr, mask, vals): the first of the values written in place where a mask holds.
+
+    They are repeated as far as the mask holds. Unlike `copyto`, which takes those at its places.
+    """
+    mask, vals = unlisted(mask), unlisted(vals)
+    if not is_tensor(arr):
+        _write_plain("place", arr, mask, vals)
+        np.place(arr, value_of(mask), value_of(vals))
+        return
+    if _size(mask) != _size(arr):
+        raise ValueError(
+            f"tapegrad.place: the mask has {_size(mask)} elements, the tensor {_size(arr)}; make "
+            "them equal"
+        )
+    flat = steered(np.flatnonzero, mask)
+    if not _size(flat):
+        return
+    if not _size(vals):
+        raise ValueError("tapegrad.place: there are no values to write; give at least one")
+    _write_at(arr, flat, _cycled(vals, _size(flat)))
+
+
+@function("putmask")
+def putmask(a, mask, values):
+    """putmask(a, mask, values): values at the places of a mask written in place.
+
+    Fewer values than elements of `a` are repeated over all of its places.
+    """
+    mask, values = unlisted(mask), unlisted(values)
+    if not is_tensor(a):
+        _write_plain("putmask", a, mask, values)
+        np.putmask(a, value_of(mask), value_of(values))
+        return
+    if _size(mask) != _size(a):
+        raise ValueError(
+            f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
+            "them equal"
+        )
+    _check_casting("putmask", values, a, "same_kind")
+    if not _size(a) or not _size(values):
+        return
+    shape = shape_of(a)
+    wide = _cycled(values, _size(a)).reshape(shape)
+    _write_where(a, steered(_mask, mask, shape=shape), wide)
+
+
+@named("filling.mask")
+def _mask(mask, shape):
+    return np.reshape(np.asarray(mask, bool), shape)
+
+
+@named("filling.spread")
+def _spread(mask, shape):
+    return np.broadcast_to(np.asarray(mask, bool), shape)
+
+
+def _write_where(target, mask, values) -> None:
+    """Write where a mask holds, the same rows wherever that is."""
+    mask = mask if is_recorded(mask) else np.asarray(value_of(mask))
+    set_item(target, ..., apply("where", mask, values, target.copy()))
+
+
+@function("copyto")
+def copyto(dst, src, casting="same_kind", where=True):
+    """copyto(dst, src, casting, where): values written in place where a mask holds.
+
+    Raises TypeError where the dtypes cannot be cast.
+    """
+    src, where = unlisted(src), unlisted(where)
+    if not is_tensor(dst):
+        _write_plain("copyto", dst, src, where)
+        np.copyto(dst, value_of(src), casting, value_of(where))
+        return
+    _check_casting("copyto", src, dst, casting)
+    if where is True:
+        set_item(dst, ..., src)
+        return
+    np.broadcast_to(np.empty(shape_of(src), bool), shape_of(dst))  # raises NumPy's own error
+    _write_where(dst, steered(_spread, where, shape=shape_of(dst)), src)
+
+
+def _check_casting(name: str, source, target, casting) -> None:
+    value = value_of(source)
+    if isinstance(value, (bool, int, float)):  # numbers of Python's fit into any of their kind
+        np.copyto(np.empty((), dtype_of(target)), value, casting)
+    elif not np.can_cast(dtype_of(source), dtype_of(target), casting):
+        raise TypeError(
+            f"tapegrad.{name}: values of dtype {dtype_of(source)} cannot be written to dtype "
+            f"{dtype_of(target)} with casting={casting!r}; convert one of them with astype"
+        )
+
+
+@function("put_along_axis")
+def put_along_axis(arr, indices, values, axis):
+    """put_along_axis(arr, indices, values, axis): values written by indices that go along an axis.
+
+    The counterpart of `take_along_axis`.
+    """
+    indices, values = unlisted(indices), unlisted(values)
+    if not is_tensor(arr):
+        _write_plain("put_along_axis", arr, indices, values)
+        np.put_along_axis(arr, value_of(indices), value_of(values), axis)
+        return
+    if axis is None:
+        raise TypeError(
+            "tapegrad.put_along_axis: with axis=None NumPy writes to a copy, and nothing is "
+            "changed; use np.put(arr, indices, values)"
+        )
+    flat = steered(_along, indices, shape=shape_of(arr), axis=axis)
+    found = steered(np.unravel_index, flat, shape=shape_of(arr))
+    set_item(arr, tuple(found), values)
+
+
+@named("filling.along")
+def _along(indices, shape, axis):
+    places = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    return np.take_along_axis(places, indices, axis)
+
+
+@function("fill_diagonal")
+def fill_diagonal(a, val, wrap=False):
+    """fill_diagonal(a, val, wrap): the main diagonal written in place, of all axes of `a`.
+
+    Values are repeated along it. With `wrap` a tall matrix has it again below.
+    """
+    val = unlisted(val)
+    if not is_tensor(a):
+        _write_plain("fill_diagonal", a, val)
+        np.fill_diagonal(a, value_of(val), wrap)
+        return
+    shape = shape_of(a)
+    if len(shape) < 2:
+        raise ValueError(
+            f"tapegrad.fill_diagonal: the tensor has shape {shape}; it needs two axes or more"
+        )
+    end, step = None, 1 + sum(int(np.prod(shape[k:], dtype=np.int64)) for k in range(1, len(shape)))
+    if len(shape) == 2:
+        end = None if wrap else shape[1] ** 2
+    elif len(set(shape)) > 1:
+        raise ValueError(
+            f"tapegrad.fill_diagonal: the tensor has shape {shape}; more than two axes must be of "
+            "equal length"
+        )
+    flat = np.arange(_size(a))[:end:step]
+    if len(flat):
+        _write_at(a, flat, _cycled(val, len(flat)))

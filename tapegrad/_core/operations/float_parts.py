@@ -1,0 +1,120 @@
+"""Floats taken apart and put together: `frexp`, `ldexp`, `modf`; their neighbours, `nextafter`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted
+from ..tensor.registry import PUBLIC, function
+from ..tensor.trace import named, steered, steering_tensor, tensor_like
+from ..tensor.values import differentiates, dtype_of
+
+#: Beyond ± so many doublings every number is 0 or infinite, by the size of its dtype.
+_MOST = {8: 2200, 4: 300}
+
+
+@function("ldexp")
+def ldexp(x1, x2):
+    """ldexp(x1, x2): x1 · 2ˣ² with whole numbers x2, element by element.
+
+    The derivative is 2ˣ². Whole numbers have none: a recorded x2 raises TypeError, as floats do in
+    NumPy.
+
+    >>> import tapegrad as tg
+    >>> tg.ldexp(tg.tensor([1.0, 3.0]), [3, -1])
+    tensor([8. , 1.5])
+    """
+    x, power = unlisted(x1), unlisted(x2)
+    if dtype_of(power).kind not in "iub":
+        raise TypeError(
+            f"tapegrad.ldexp: x2 has dtype {dtype_of(power)}; it must hold integers: a power of 2 "
+            "with a derivative is x1 * np.exp2(x2)"
+        )
+    if not differentiates(x):
+        return steering_tensor(np.ldexp, x, power)
+    size = dtype_of(x).itemsize
+    for part in range(3):  # one factor would be infinite or 0 before the product is
+        x = apply("multiply", x, steered(_doublings, power, part=part, size=size))
+    return x
+
+
+@named("parts.doublings")
+def _doublings(power, part, size):
+    """A third of a power of two, as a float of a size."""
+    power = np.clip(np.asarray(power, np.int64), -_MOST[size], _MOST[size])
+    third = power // 3
+    return np.ldexp(np.ones((), f"f{size}"), power - 2 * third if part == 2 else third)
+
+
+@function("frexp")
+def frexp(x):
+    """frexp(x): mantissas m and whole powers e with x = m · 2ᵉ and ½ ≤ |m| < 1.
+
+    The derivative of m is 2⁻ᵉ; e has none.
+
+    >>> import tapegrad as tg
+    >>> tg.frexp(tg.tensor([3.0, -0.5]))
+    (tensor([ 0.75, -0.5 ]), tensor([2, 0], dtype=int32))
+    """
+    x = unlisted(x)
+    mantissa, power = steered(np.frexp, x)
+    power = tensor_like(power, x)
+    if not differentiates(x):
+        return tensor_like(mantissa, x), power
+    return ldexp(x, steered(np.negative, power)), power
+
+
+@function("modf")
+def modf(x):
+    """modf(x): what x has behind the point and what before it, both with the sign of x.
+
+    The first part has derivative 1, the second 0.
+
+    >>> import tapegrad as tg
+    >>> tg.modf(tg.tensor([1.5, -0.25]))
+    (tensor([ 0.5 , -0.25]), tensor([ 1., -0.]))
+    """
+    x = unlisted(x)
+    if not differentiates(x):
+        return steering_tensor(np.modf, x)
+    nothing = apply("copysign", 0.0, x)
+    fraction = apply("where", steered(np.isinf, x), nothing, apply("fmod", x, 1.0))
+    return fraction, apply("trunc", x)
+
+
+@function("positive")
+def positive(x):
+    """positive(x): +x, a new tensor."""
+    x = unlisted(x)
+    return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.positive, x)
+
+
+@function("conjugate")
+def conjugate(x):
+    """conjugate(x): x itself, as a new tensor; tensors are real."""
+    x = unlisted(x)
+    return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.conjugate, x)
+
+
+PUBLIC["conj"] = conjugate
+
+
+@function("spacing")
+def spacing(x):
+    """spacing(x): how far the next float is from x, away from 0; the derivative is zero."""
+    return steering_tensor(np.spacing, unlisted(x))
+
+
+@function("nextafter")
+def nextafter(x1, x2):
+    """nextafter(x1, x2): the float next to x1 in the direction of x2.
+
+    Recorded arguments raise TypeError: the step is one of rounding, and no derivative describes it.
+    """
+    if differentiates(x1, x2):
+        raise TypeError(
+            "tapegrad.nextafter: an argument is recorded, and a step from float to float has no "
+            "derivative; use x.detach(), or x itself, whose derivative is that of the result"
+        )
+    return steering_tensor(np.nextafter, unlisted(x1), unlisted(x2))

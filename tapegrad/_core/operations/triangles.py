@@ -1,0 +1,34 @@
+"""Triangles of matrices: `tril`, `triu`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.values import is_tensor, records, shape_of, value_of, wrap
+
+
+def _triangle(name: str, keeps: str):
+    def triangle(x, k=0):
+        x = unlisted(x)
+        if not is_tensor(x):
+            return getattr(np, name)(x, k)
+        shape = shape_of(x)
+        if len(shape) < 2:
+            raise ValueError(
+                f"tapegrad.{name}: the tensor has shape {shape}; it must have at least 2 axes"
+            )
+        if not records(x):
+            return wrap(getattr(np, name)(value_of(x), k))
+        mask = np.tri(*shape[-2:], k=k if name == "tril" else k - 1, dtype=bool)
+        keep = np.broadcast_to(mask if name == "tril" else ~mask, shape)
+        return apply("where", keep, x, 0.0)
+
+    triangle.__name__ = name
+    triangle.__doc__ = f"{name}(x, k): what is {keeps} the k-th diagonal, elsewhere 0."
+    return function(name)(triangle)
+
+
+tril, triu = _triangle("tril", "on and below"), _triangle("triu", "on and above")

@@ -1,0 +1,102 @@
+"""Functions of NumPy's that take no recorded values: why, and what does instead."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.trace import name_of
+from ..tensor.values import is_recorded, is_tensor, value_of, wrap
+
+_DECOMPOSITION = "its derivative is not implemented"
+_COMPLEX = "complex numbers are not differentiated"
+_INTEGERS = "it is of integers"
+#: Name → why it is refused, and what to use where there is something.
+REASONS = {
+    "inv": f"{_DECOMPOSITION}; np.linalg.solve(a, b) gives inv(a) @ b",
+    "tensorinv": f"{_DECOMPOSITION}; np.linalg.solve(a, b) gives inv(a) @ b",
+    "tensorsolve": f"{_DECOMPOSITION}; np.linalg.solve takes matrices",
+    "pinv": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank",
+    "lstsq": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives it for full rank",
+    "polyfit": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ y) with a = np.vander(x, n)",
+    "det": f"{_DECOMPOSITION}; of a positive definite matrix it is "
+    "np.prod(np.diagonal(np.linalg.cholesky(a))) ** 2",
+    "slogdet": f"{_DECOMPOSITION}; of a positive definite matrix it is "
+    "2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
+    **dict.fromkeys("eig eigh eigvals eigvalsh svd svdvals qr cond".split(), _DECOMPOSITION),
+    "matrix_rank": "it is an integer of a decomposition; use t.detach().numpy()",
+    "matrix_power": "use products with @",
+    "multi_dot": "use products with @",
+    "roots": f"the roots may be complex, and {_COMPLEX}",
+    "poly": f"the coefficients of a matrix may be complex, and {_COMPLEX}",
+    **dict.fromkeys("angle iscomplex real_if_close sort_complex".split(), _COMPLEX),
+    **dict.fromkeys(
+        "gcd lcm left_shift right_shift bitwise_count ldexp packbits unpackbits "
+        "bitwise_and bitwise_or bitwise_xor invert".split(),
+        _INTEGERS,
+    ),
+    **dict.fromkeys("datetime_as_string is_busday busday_offset isnat".split(), "it is of dates"),
+    "frexp": "its mantissa has a derivative, which is not implemented; use np.log2",
+    "spacing": "it is a distance of floats, which jumps",
+    "nextafter": "it is a distance of floats, which jumps",
+}
+#: Functions that write to their first argument.
+_WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
+
+
+def unsupported(name: str, module: str = "") -> TypeError:
+    """The error where a function has no derivative here."""
+    reason = REASONS.get(name) or (_COMPLEX if module == "numpy.fft" else "")
+    reason = f": {reason}" if reason else ""
+    return TypeError(
+        f"tapegrad: NumPy's {name} is not supported on recorded tensors{reason}. Use "
+        "detach().numpy() where no derivative is wanted"
+    )
+
+
+def answered(function, args: tuple, kwargs: dict):
+    """What NumPy's function gives for tensors none of which is recorded; else an error.
+
+    Its arrays are tensors, as those of functions that have derivatives. What shares memory with an
+    argument is refused: a write with a derivative to one of the two would not be seen in the other.
+    """
+    name, module = name_of(function), getattr(function, "__module__", None) or ""
+    tensors = [leaf for leaf in _leaves((args, kwargs)) if is_tensor(leaf)]
+    if name in _WRITING or any(map(is_recorded, tensors)):
+        raise unsupported(name, module)
+    made = function(*_valued(args), **_valued(kwargs))
+    for part in _leaves(made):
+        shared = isinstance(part, np.ndarray) and any(
+            np.may_share_memory(part, value_of(t)) for t in tensors if type(t) is rt.Array
+        )
+        if shared:
+            raise unsupported(name, module)
+    return _wrapped(made)
+
+
+def _leaves(tree):
+    """The leaves of nested lists, tuples and dicts."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if not isinstance(tree, (list, tuple)):
+        return [tree]
+    return [leaf for item in tree for leaf in _leaves(item)]
+
+
+def _valued(tree):
+    if isinstance(tree, dict):
+        return {key: _valued(item) for key, item in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        made = [_valued(item) for item in tree]
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
+    return value_of(tree)
+
+
+def _wrapped(made):
+    """Arrays and numbers of a result as tensors; complex ones and objects as they are."""
+    if isinstance(made, (list, tuple)):
+        parts = [_wrapped(part) for part in made]
+        return type(made)(*parts) if hasattr(made, "_fields") else type(made)(parts)
+    if isinstance(made, (np.ndarray, np.generic)) and made.dtype.kind in "fiub":
+        return wrap(made)
+    return made

@@ -1,0 +1,118 @@
+"""Errors where a recorded tensor would become a plain array or number, and its derivative be lost.
+
+Each names the user's line and what to change: most often the import of NumPy, whose stand-in
+`tapegrad.numpy` keeps the derivative where NumPy's protocols ask nobody.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from . import callers
+from .registry import PUBLIC
+
+
+class DerivativeLost(TypeError):
+    """A function of `tapegrad.numpy` has NumPy ask for a plain value; it catches this.
+
+    Others get a TypeError.
+    """
+
+
+_IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
+_PLAIN = "t.detach().numpy() where no derivative is wanted"
+
+#: Functions of `math` by NumPy's names, or SciPy's, where those differ.
+_RENAMED = dict(
+    asin="np.arcsin",
+    acos="np.arccos",
+    atan="np.arctan",
+    atan2="np.arctan2",
+    asinh="np.arcsinh",
+    acosh="np.arccosh",
+    atanh="np.arctanh",
+    pow="np.power",
+    fsum="np.sum",
+    sumprod="np.dot",
+    dist="np.linalg.norm",
+    erf="scipy.special.erf",
+    erfc="scipy.special.erfc",
+    lgamma="scipy.special.gammaln",
+)
+
+
+def as_array(frame: types.FrameType) -> TypeError:
+    """The error where a frame asks for the array of a recorded tensor."""
+    if callers.is_stand_in(frame):
+        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain array")
+    if callers.writes_item(frame):
+        return written()
+    line, user = callers.users_line(), callers.users_frame()
+    scipy = callers.function_of_scipy(frame)
+    text = (
+        "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be "
+        f"lost ({line}); "
+    )
+    if scipy is not None:
+        module, name = scipy
+        text += (
+            f"{name}() of {module} takes plain arrays: use `from tapegrad.scipy import "
+            f"{module.removeprefix('scipy.')}`, which keeps the derivative or names what does, or "
+        )
+    elif callers.imports(user, "tapegrad.numpy"):
+        text += (
+            "this function takes plain arrays: use operations on the tensor, or functions of "
+            "tapegrad.numpy, or "
+        )
+    else:
+        text += f"{_IMPORT} keeps it, in lists, conversions and arrays that are filled; or use "
+    return TypeError(text + _PLAIN)
+
+
+def written(name: str = "") -> TypeError:
+    """The error where a recorded value would be written to a plain array."""
+    lost = (
+        f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
+        f"({callers.users_line()}), its derivative would be lost; make the array "
+    )
+    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
+        how = "inside the function with np.zeros, or copy it there with np.array(a)"
+    else:
+        how = f"with {_IMPORT}, or with tg.zeros_like"
+    return TypeError(f"{lost}{how}, or write t.detach() where no derivative is wanted")
+
+
+def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
+    """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
+    if callers.is_stand_in(frame):
+        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain number")
+    taken, instead = _advice(frame)
+    taken = taken.replace("float()", f"{kind}()")
+    return TypeError(
+        f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
+        f"({callers.users_line()}); use {instead}, or t.item() for the number alone"
+    )
+
+
+def _advice(frame: types.FrameType) -> tuple[str, str]:
+    """What takes the number at a frame, as far as can be seen, and what to use in its place."""
+    name = callers.function_of_math(frame)
+    if name is not None:
+        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
+        door = "`import tapegrad.math as math`"
+        return f"math.{name}()", f"{known} on the tensor, or {door}" if known else door
+    function = callers.library_function(frame)
+    if function is not None:
+        scipy = callers.function_of_scipy(frame)
+        taken = f"float(), called by {function}(),"
+        if scipy is not None and "tapegrad.scipy" not in sys.modules:
+            module = scipy[0].removeprefix("scipy.")
+            return taken, f"`from tapegrad.scipy import {module}`, NumPy's functions on the tensor"
+        return taken, "the tensor itself, or NumPy's functions on it"
+    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
+        return "float()", "np.float64(t), which keeps it, the tensor itself, or NumPy's functions"
+    return "float()", (
+        "the tensor itself, NumPy's functions on it, or np.float64 and np.array of "
+        "`import tapegrad.numpy as np`"
+    )

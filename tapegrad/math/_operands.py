@@ -1,0 +1,83 @@
+"""Operands and results of functions of `math`: numbers, recorded or not, and Python's errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor import runtime as rt
+from .._core.tensor.runtime import Tensor
+from .._core.tensor.trace import learned, steered
+from .._core.tensor.values import dtype_of, is_recorded, value_of
+
+#: Types that are asked for first, since most numbers have them.
+PLAIN = frozenset((float, int))
+
+
+def are_plain(numbers) -> bool:
+    """Whether there is no tensor among numbers."""
+    for x in numbers:
+        if type(x) is not float and isinstance(x, Tensor):
+            return False
+    return True
+
+
+def as_number(name: str, x):
+    """An operand: a recorded number in double precision, else the float that `math` reads."""
+    if not isinstance(x, Tensor):
+        return math.ldexp(x, 0)  # by the rules of `math`, with its errors
+    if np.size(value_of(x)) != 1:
+        raise TypeError(
+            f"tapegrad.math.{name}: takes numbers; a tensor of shape {np.shape(value_of(x))} is "
+            "given: use NumPy's function, which works element by element"
+        )
+    if not is_recorded(x):
+        return float(value_of(x).item())
+    if np.ndim(value_of(x)):
+        x = PUBLIC["reshape"](x, ())
+    return x if dtype_of(x) == np.float64 else x.astype(np.float64)
+
+
+def as_numbers(name: str, operands) -> tuple[list, bool]:
+    """Operands as numbers, and whether one is recorded."""
+    found = [as_number(name, x) for x in operands]
+    return found, any([is_recorded(x) for x in found])
+
+
+def floats_of(numbers) -> list[float]:
+    return [float(value_of(x)) for x in numbers]
+
+
+def checked(name: str, theirs: Callable, made, operands):
+    """A result, if `math` has one there; else its error.
+
+    It refuses nothing whose value is finite, which is cheap to check in a program. Where the value
+    is not, a program serves these operands alone.
+    """
+    value = float(value_of(made))
+    if math.isfinite(value):
+        if rt.trace() is not None:
+            learned(steered(np.isfinite, made), f"math.{name}()")
+        return made
+    for x in operands:
+        learned(x, f"math.{name}()")
+    wanted = theirs(*floats_of(operands))
+    if not (wanted == value or (wanted != wanted and value != value)):
+        raise ValueError(
+            f"tapegrad.math.{name}: with a derivative it gives {value} for {floats_of(operands)}, "
+            f"where math.{name} gives {wanted}; give x.item(), or keep away from the ends of the "
+            "range of floats"
+        )
+    return made
+
+
+def standing_for(made, theirs):
+    """Let a function be ours of one of Python's."""
+    made.__name__ = made.__qualname__ = theirs.__name__
+    made.__module__ = "tapegrad.math"
+    made.__doc__ = theirs.__doc__
+    made.of_python = theirs
+    return made

@@ -1,0 +1,54 @@
+"""NumPy's namespace for recorded values: `import tapegrad.numpy as np`.
+
+Every name of NumPy's is here. What NumPy's protocols reach is NumPy's own function, which also
+takes lists with recorded values; a name that needs nothing special is NumPy's own object.
+
+With plain arguments outside of transforms all functions give what NumPy's give. Inside `tg.grad`
+and its kin, `tg.compile` and `tg.vmap`, in their thread, functions that create arrays of floats
+(`zeros`, `empty`, `array`, `copy`, `linspace`, …) return tensors, which can be written with
+recorded values; arrays of integers, booleans and objects are plain. `docs/numpy.md` tells more.
+
+>>> import tapegrad as tg
+>>> import tapegrad.numpy as np
+>>> def area(r):
+...     a = np.zeros(2)
+...     a[0] = np.pi * r**2
+...     return np.sum([a[0], 2.0])
+>>> tg.grad(area)(0.5) == np.pi
+True
+"""
+
+from pathlib import Path as _Path
+
+import numpy as _numpy
+
+from .._core.later import later as _later
+from . import _classes, _creators, _index_tricks, _poly1d, _vectorizing
+from ._lists import fill as _fill
+from ._refusals import REFUSED as _REFUSED
+from ._refusals import refusing as _refusing
+
+__all__ = sorted(_numpy.__all__)
+__version__ = _numpy.__version__
+
+_fill(globals(), _numpy)
+for _name, _reason in _REFUSED.items():
+    if hasattr(_numpy, _name):
+        globals()[_name] = _refusing(_name, getattr(_numpy, _name), _reason)
+for _module in (_creators, _index_tricks, _classes, _poly1d, _vectorizing):
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+
+#: Submodules of this package; others are NumPy's own.
+_OURS = {_path.stem for _path in _Path(__file__).parent.iterdir() if _path.stem.isidentifier()}
+_OURS = {_name for _name in _OURS if not _name.startswith("_")}
+_find, _names = _later(globals(), {_name: f".{_name}" for _name in _OURS})
+
+
+def __getattr__(name: str):
+    if name in _OURS:
+        return _find(name)
+    return getattr(_numpy, name)  # submodules that NumPy itself loads later, and its own errors
+
+
+def __dir__() -> list[str]:
+    return sorted({*_names(), *dir(_numpy)})

@@ -1,0 +1,144 @@
+"""NumPy's classes of arrays and numbers, for which tensors count as what they stand for.
+
+Each is a subclass of NumPy's class, equal to it as a dtype, and makes NumPy's objects. `isinstance`
+takes NumPy's objects, and tensors: numbers for `float64`, `floating`, `number`, others for
+`ndarray`.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy
+
+from .._core.tensor import runtime as rt
+from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.values import (
+    AS_PLAIN,
+    FLOATS,
+    dtype_of,
+    is_number,
+    is_recorded,
+    is_tensor,
+    scalar_of,
+    value_of,
+)
+from ._creators import fresh
+from ._lists import STAND_INS, as_tensor, lost
+
+_transforming = rt.transforming
+
+
+class _Class(type):
+    """The class of the stand-ins; classes that users derive from them are as any other.
+
+    `_theirs` is NumPy's class, None in those of users.
+    """
+
+    _theirs: type | None
+
+    def __new__(mcs, name, bases, fields, **kwargs):
+        return type.__new__(mcs, name, bases, {"_theirs": None, **fields}, **kwargs)
+
+    def __instancecheck__(cls, instance):
+        theirs = cls._theirs
+        if theirs is None:
+            return type.__instancecheck__(cls, instance)
+        if isinstance(instance, theirs):
+            return True
+        return isinstance(instance, rt.Tensor) and issubclass(_kind_of(instance), theirs)
+
+    def __subclasscheck__(cls, subclass):
+        theirs = cls._theirs
+        if theirs is None:
+            return type.__subclasscheck__(cls, subclass)
+        return issubclass(subclass, theirs)
+
+    def __call__(cls, *args, **kwargs):
+        theirs = cls._theirs
+        if theirs is None:
+            return type.__call__(cls, *args, **kwargs)
+        try:
+            made = theirs(*args, **kwargs)
+        except DerivativeLost:
+            return _converted(theirs, as_tensor(args[0]))
+        if _transforming and cls is ndarray and made.base is None:
+            return fresh(made) if rt.in_transform() else made
+        return made
+
+    def __eq__(cls, other):
+        if cls._theirs is None or not isinstance(other, type):
+            return NotImplemented
+        return other is cls or other is cls._theirs
+
+    def __hash__(cls):
+        return type.__hash__(cls._theirs or cls)
+
+    def __repr__(cls):
+        return type.__repr__(cls._theirs or cls)
+
+
+def _kind_of(tensor) -> type:
+    """The class of what NumPy has for a tensor."""
+    if isinstance(tensor, rt.Array) and (tensor.ndim or not is_number(tensor)):
+        return numpy.ndarray
+    return dtype_of(tensor).type
+
+
+def _converted(theirs: Any, tensor):
+    """What a class of numbers makes of a tensor: its derivative stays where there is one."""
+    if not is_tensor(tensor) or issubclass(theirs, numpy.ndarray):
+        raise lost(theirs.__name__)
+    dtype = numpy.dtype(theirs)
+    if dtype.kind not in "iub" and dtype not in FLOATS:
+        if is_recorded(tensor):
+            raise TypeError(
+                f"tapegrad.numpy.{theirs.__name__}: a recorded value of dtype {tensor.dtype} "
+                f"cannot become {dtype}, its derivative would be lost; use np.float64(t), or "
+                "t.item()"
+            )
+        return theirs(value_of(tensor))
+    return scalar_of(tensor if tensor.dtype == dtype else tensor.astype(dtype))
+
+
+def _stand_in(theirs: type) -> type:
+    fields = {"_theirs": theirs, "__module__": "tapegrad.numpy", "__doc__": theirs.__doc__}
+    fields |= {"__qualname__": theirs.__name__, "__slots__": ()}
+    if issubclass(theirs, numpy.generic) and theirs.__name__ not in _ABSTRACT:
+        fields["dtype"] = numpy.dtype(theirs)
+    return _Class(theirs.__name__, (theirs,), fields)
+
+
+_ABSTRACT = "generic number inexact floating integer signedinteger unsignedinteger".split()
+#: Concrete classes of numbers that can be derived from; `bool` of NumPy's cannot.
+_NUMBERS = (
+    "float16 float32 float64 longdouble complex64 complex128 clongdouble "
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+).split()
+_classes = {
+    getattr(numpy, name): _stand_in(getattr(numpy, name))
+    for name in ("ndarray", *_ABSTRACT, *_NUMBERS)
+}
+ndarray = _classes[numpy.ndarray]
+AS_PLAIN.add(ndarray)  # what array.view(np.ndarray) is of
+
+
+class _Ufunc(type):
+    def __instancecheck__(cls, instance):
+        if isinstance(instance, types.FunctionType):
+            instance = STAND_INS.get(instance)
+        return isinstance(instance, numpy.ufunc)
+
+
+class ufunc(metaclass=_Ufunc):
+    __doc__ = numpy.ufunc.__doc__
+    __module__ = "tapegrad.numpy"
+
+
+__all__ = ["ufunc"]
+for _name in dir(numpy):
+    _class = getattr(numpy, _name)
+    if isinstance(_class, type) and _class in _classes:  # aliases too, as `double` and `intp`
+        globals()[_name] = _classes[_class]
+        __all__.append(_name)

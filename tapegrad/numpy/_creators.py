@@ -1,0 +1,205 @@
+"""Functions that create arrays of floats: inside transforms tensors, which can be written."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy
+
+from .._core.operations import PUBLIC
+from .._core.operations.shapes import array_tensor
+from .._core.tape.memory_order import has_order
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import copy_tensor
+from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.values import (
+    FLOATS,
+    array_of,
+    is_recorded,
+    is_tensor,
+    value_of,
+    wrap,
+)
+from ._lists import again, as_tensor, lost, named_like
+
+_transforming, _mode = rt.transforming, rt._mode
+
+#: Functions that give arrays of their own whatever they are given.
+_FRESH = (
+    "zeros ones empty eye identity tri zeros_like ones_like empty_like copy linspace logspace "
+    "geomspace indices fromfunction fromstring fromfile loadtxt genfromtxt vander "
+    "meshgrid repeat tile concatenate concat stack hstack vstack dstack column_stack row_stack "
+    "append insert delete resize block diag diagflat bartlett blackman hamming hanning"
+).split()
+#: Functions that give a tensor as it is where NumPy gives an array as it is.
+_CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite".split()
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def fresh(made):
+    """What was created inside a transform: arrays of floats as tensors."""
+    if type(made) is numpy.ndarray:
+        return wrap(made) if made.dtype in FLOATS else made
+    if type(made) in (tuple, list):
+        return type(made)([fresh(part) for part in made])
+    return made
+
+
+def _own(made, source):
+    """As `fresh`, of an array that is nobody else's memory; others stay what they are."""
+    return fresh(made) if made is not source and made.base is None else made
+
+
+def _creator(name: str):
+    """A function of NumPy's whose results inside transforms are tensors."""
+    found = getattr(numpy, name)
+
+    def function(*args, **kwargs):
+        try:
+            if not (_transforming and _mode.depth):
+                return found(*args, **kwargs)
+            if is_tensor(kwargs.get("like")):
+                kwargs["like"] = None
+            return fresh(found(*args, **kwargs))
+        except DerivativeLost:
+            pass
+        return again(found, args, kwargs)
+
+    return named_like(function, found)
+
+
+def _with_recorded(name: str, plain: tuple[type, ...]):
+    """`full`, `full_like` or `arange`, whose arguments ask no protocol.
+
+    The last positional argument is of one of the `plain` classes where nothing is recorded.
+    """
+    found = getattr(numpy, name)
+    of_shape = name != "arange"  # the first argument is
+
+    def function(*args, **kwargs):
+        inside = _transforming and _mode.depth
+        if not inside and not kwargs and args and type(args[-1]) in plain:
+            try:
+                return found(*args)
+            except DerivativeLost:
+                pass
+        args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
+        kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
+        fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
+        if any(map(is_recorded, fills)):
+            kwargs = {k: a for k, a in kwargs.items() if k not in ("like", "device")}
+            return PUBLIC[name](*args, **kwargs)
+        args = [*args[:of_shape], *map(value_of, args[of_shape:])]
+        kwargs = {k: a if k == "a" else value_of(a) for k, a in kwargs.items()}
+        return fresh(found(*args, **kwargs)) if inside else found(*args, **kwargs)
+
+    return named_like(function, found)
+
+
+# --- conversions ----------------------------------------------------------------------------------
+
+
+_array = numpy.array
+
+
+def array(object, *args, **kwargs):
+    try:
+        if not (_transforming and _mode.depth):
+            return _array(object, *args, **kwargs)
+        if not is_tensor(object):
+            made = _array(object, *args, **kwargs)
+            return fresh(made) if kwargs.get("copy", True) else _own(made, object)
+    except DerivativeLost:
+        pass
+    return _converted("array", object, *args, **{"copy": True, **kwargs})
+
+
+def _conversion(name: str):
+    """One of the functions that give arrays as they are, or as near as can be."""
+    found = getattr(numpy, name)
+    order_of = {"ascontiguousarray": "C", "asfortranarray": "F"}.get(name)
+
+    def function(a, *args, **kwargs):
+        try:
+            if not (_transforming and _mode.depth):
+                return found(a, *args, **kwargs)
+            if not is_tensor(a):
+                return _own(found(a, *args, **kwargs), a)
+        except DerivativeLost:
+            pass
+        given = {**dict(zip(("dtype", "order"), args, strict=False)), **kwargs}
+        order = order_of or given.pop("order", None) or "K"
+        made = _converted(name, a, **given, order=order, ndmin=1 if order_of else 0)
+        if name == "asarray_chkfinite" and not PUBLIC["all"](PUBLIC["isfinite"](made)):
+            raise ValueError("array must not contain infs or NaNs")
+        return made
+
+    return named_like(function, found)
+
+
+def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ignored):
+    """A tensor, or a list with recorded values, as NumPy's conversions give arrays."""
+    made = as_tensor(source)
+    if not is_tensor(made):
+        raise lost(name)
+    dtype = made.dtype if dtype is None else numpy.dtype(dtype)
+    if dtype.kind not in "iub" and dtype not in FLOATS:
+        if is_recorded(made):
+            raise TypeError(
+                f"tapegrad.numpy.{name}: a recorded value of dtype {made.dtype} cannot become "
+                f"{dtype}, its derivative would be lost; use dtype=float, or t.detach().numpy() "
+                "where no derivative is wanted"
+            )
+        return numpy.array(value_of(made), dtype, copy=copy, order=order, ndmin=ndmin)
+    made = array_tensor(made)
+    if dtype != made.dtype:
+        made = made.astype(dtype, order)
+    elif made is source and (copy or not has_order(array_of(made), order)):
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        made = copy_tensor(made, order)
+    if copy is False and made is not source:
+        raise ValueError("Unable to avoid copy while creating an array as requested.")
+    return made if made.ndim >= ndmin else made.reshape((1,) * (ndmin - made.ndim) + made.shape)
+
+
+def require(a, dtype=None, requirements=None, **kwargs):
+    a = as_tensor(a)
+    if not is_tensor(a):
+        return numpy.require(a, dtype, requirements, **kwargs)
+    letters = {str(r)[0].upper() for r in requirements or ()}
+    order = "F" if "F" in letters else "C" if "C" in letters else "K"
+    return _converted("require", a, dtype, order=order, copy="O" in letters or None)
+
+
+def fromiter(iter, dtype, count=-1, **kwargs):
+    items = list(iter if count < 0 else itertools.islice(iter, count))
+    if any(map(is_recorded, items)):
+        if len(items) < count:
+            raise ValueError(
+                f"iterator too short: Expected {count} but iterator had only {len(items)} items."
+            )
+        return _converted("fromiter", items, dtype)
+    made = numpy.fromiter(items, dtype, count, **kwargs)
+    return fresh(made) if _transforming and _mode.depth else made
+
+
+def kaiser(M, beta):
+    recorded = is_tensor(M) or is_tensor(beta)
+    made = PUBLIC["kaiser"](M, beta) if recorded else numpy.kaiser(M, beta)
+    return fresh(made) if _transforming and _mode.depth else made
+
+
+kaiser = named_like(kaiser, numpy.kaiser)
+array, require = named_like(array, numpy.array), named_like(require, numpy.require)
+fromiter = named_like(fromiter, numpy.fromiter)
+_NUMBERS = int, float, bool, numpy.float64, numpy.ndarray
+full, full_like = (_with_recorded(_name, _NUMBERS) for _name in ("full", "full_like"))
+arange = _with_recorded("arange", (int, float))
+globals().update({_name: _creator(_name) for _name in _FRESH})
+globals().update({_name: _conversion(_name) for _name in _CONVERSIONS})
+
+__all__ = ["array", "require", "fromiter", "full", "full_like", "arange", "kaiser"]
+__all__ += [*_FRESH, *_CONVERSIONS]

@@ -1,0 +1,224 @@
+"""Functions of NumPy's that take lists with recorded values, which NumPy's protocols do not see.
+
+A list with a recorded value makes NumPy ask it for a plain array, which raises `DerivativeLost`.
+Then the lists become tensors, and the function is called once more: this time protocols see them.
+What calls the user's functions or writes has its lists made tensors before the only call.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import inspect
+import numbers
+import types
+
+import numpy
+
+from .._core.tensor import runtime as rt
+from .._core.tensor.copies import holds_tensor, unlisted
+from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.registry import STAND_INS
+from .._core.tensor.values import is_tensor
+
+#: What asks arguments for `__array_function__`.
+_DISPATCHED = type(numpy.sum)
+#: Functions of sequences of arrays: items become tensors, not the sequence.
+_OF_SEQUENCES = frozenset(
+    "concatenate concat stack hstack vstack dstack column_stack row_stack block choose select "
+    "meshgrid broadcast_arrays lexsort ix_ multi_dot".split()
+)
+#: Functions that call what the user gives, or write: they are called once. Positions and names of
+#: the arguments that may be lists of recorded values.
+_ONCE = {
+    "apply_along_axis": (2, "arr"),
+    "apply_over_axes": (1, "a"),
+    "piecewise": (0, "x"),
+    "copyto": (1, "src"),
+    "put": (2, "v"),
+    "place": (2, "vals"),
+    "putmask": (2, "values"),
+    "put_along_axis": (2, "values"),
+    "fill_diagonal": (1, "val"),
+    "mask_indices": (0, "n"),
+}
+#: They take what is printed or saved as it is, no arrays, or only set and tell.
+_AS_THEY_ARE = frozenset(
+    "array2string array_repr array_str save savez savez_compressed savetxt genfromtxt loadtxt "
+    "fromregex format_float_positional format_float_scientific isscalar iterable isdtype "
+    "issubdtype promote_types typename show_config show_runtime get_include info test load "
+    "get_printoptions set_printoptions seterr geterr seterrcall geterrcall setbufsize getbufsize "
+    "binary_repr base_repr datetime_data broadcast_shapes errstate printoptions".split()
+)
+#: The functions of this package, by the identities of NumPy's, which are never freed.
+_made: dict = {}
+
+
+def fill(space: dict, module: types.ModuleType) -> None:
+    """Put the public names of a module of NumPy's into a namespace of ours."""
+    for name in sorted({*dir(module), *getattr(module, "__all__", ())}):
+        if name.startswith("_") or name == "test":
+            continue
+        found = getattr(module, name)
+        if isinstance(found, types.ModuleType):
+            if module is not numpy:  # those of NumPy's own namespace are imported later
+                space[name] = found
+            continue
+        space[name] = stand_in(found, space["__name__"])
+
+
+def stand_in(found, module: str = "tapegrad.numpy"):
+    """What stands for an object of NumPy's: itself where nothing is to be done."""
+    if id(found) in _made:
+        return _made[id(found)]
+    if isinstance(found, numpy.ufunc):
+        made = _of_operands(found, module)
+        for name in dir(found):
+            if not name.startswith("_"):
+                setattr(made, name, getattr(found, name))
+        for name in ("reduce", "accumulate", "reduceat", "outer"):
+            setattr(made, name, taking_lists(getattr(found, name), module))
+        made.at = _once(found.at, (2, "b"))
+        return made
+    name = getattr(found, "__name__", "")
+    if not inspect.isroutine(found) and type(found) is not _DISPATCHED or name in _AS_THEY_ARE:
+        return found
+    return _once(found, _ONCE[name]) if name in _ONCE else taking_lists(found, module)
+
+
+def named_like(made, found, module: str = "tapegrad.numpy"):
+    """Give a function the name, documentation and signature of NumPy's."""
+    functools.update_wrapper(made, found, updated=())
+    made.__module__ = module
+    STAND_INS[made] = found
+    _made[id(found)] = made
+    return made
+
+
+def taking_lists(found, module: str = "tapegrad.numpy"):
+    """A function of NumPy's that takes lists with recorded values."""
+
+    def function(*args, **kwargs):
+        try:
+            return found(*args, **kwargs)
+        except DerivativeLost:
+            pass
+        return again(found, args, kwargs)
+
+    return named_like(function, found, module)
+
+
+def _of_operands(found: numpy.ufunc, module: str):
+    """As `taking_lists`; of one or two operands in fewer nanoseconds."""
+
+    def unary(x, /, *args, **kwargs):
+        try:
+            if args or kwargs:
+                return found(x, *args, **kwargs)
+            return found(x)
+        except DerivativeLost:
+            pass
+        return again(found, (x, *args), kwargs)
+
+    def binary(x, y, /, *args, **kwargs):
+        try:
+            if args or kwargs:
+                return found(x, y, *args, **kwargs)
+            return found(x, y)
+        except DerivativeLost:
+            pass
+        return again(found, (x, y, *args), kwargs)
+
+    if found.nin > 2:
+        return taking_lists(found, module)
+    return named_like(unary if found.nin == 1 else binary, found, module)
+
+
+def again(found, args: tuple, kwargs: dict):
+    """Call a function with tensors in place of lists that hold recorded values."""
+    convert = _items if found.__name__ in _OF_SEQUENCES else as_tensor
+    made = [convert(argument) for argument in args]
+    named = {key: convert(argument) for key, argument in kwargs.items()}
+    before = [*args, *kwargs.values()]
+    if all(a is b for a, b in zip(before, [*made, *named.values()], strict=True)):
+        raise lost(found.__name__)
+    try:
+        return found(*made, **named)
+    except DerivativeLost:
+        raise lost(found.__name__) from None
+
+
+def lost(name: str) -> TypeError:
+    """The error where NumPy's function asks for a plain array in spite of all."""
+    return TypeError(
+        f"tapegrad.numpy.{name}: an argument is recorded, and is taken as a plain array, in which "
+        "its derivative would be lost; use other operations on it, or t.detach() where no "
+        "derivative is wanted"
+    )
+
+
+def as_tensor(argument):
+    """A sequence that holds tensors, or an array of objects that are, as a tensor; others as is."""
+    if isinstance(argument, (list, tuple)):
+        listed = _listed(argument)
+        return unlisted(_of_numbers(listed)) if holds_tensor(listed) else argument
+    if isinstance(argument, numpy.ndarray):
+        if argument.dtype != object:
+            return argument
+        items = argument.tolist()
+        return as_tensor(items) if argument.ndim else items
+    is_sequence = isinstance(argument, collections.abc.Sequence)
+    if is_sequence and not isinstance(argument, (str, bytes, bytearray, range, memoryview)):
+        return as_tensor(list(argument))
+    return argument
+
+
+def _listed(items):
+    """Nested sequences as lists, so that tensors in them are found."""
+    kinds = (list, tuple, str, bytes)
+    return [
+        _listed(item)
+        if isinstance(item, (list, tuple))
+        else as_tensor(item)
+        if not is_tensor(item) and not isinstance(item, kinds)
+        else item
+        for item in items
+    ]
+
+
+def _of_numbers(items):
+    """A list of tensors, arrays and numbers; others in it raise TypeError."""
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            _of_numbers(item)
+        elif not isinstance(item, (rt.Tensor, numbers.Number, numpy.ndarray, numpy.generic)):
+            raise TypeError(
+                f"tapegrad.numpy: a list holds a recorded value and {item!r}, which is no number; "
+                "an array keeps the derivative only if it is of numbers"
+            )
+    return items
+
+
+def _items(argument):
+    """A sequence of arrays, those that are lists with recorded values being tensors."""
+    if not isinstance(argument, (list, tuple)):
+        return as_tensor(argument)
+    made = [as_tensor(item) for item in argument]
+    return argument if all(a is b for a, b in zip(argument, made, strict=True)) else made
+
+
+def _once(found, places: tuple[int, str]):
+    """A function that is called once only: lists of recorded values at a place become tensors."""
+    position, key = places
+
+    def function(*args, **kwargs):
+        if len(args) > position and type(args[position]) in (list, tuple):
+            args = *args[:position], as_tensor(args[position]), *args[position + 1 :]
+        elif type(kwargs.get(key)) in (list, tuple):
+            kwargs[key] = as_tensor(kwargs[key])
+        try:
+            return found(*args, **kwargs)
+        except DerivativeLost:
+            raise lost(found.__name__) from None
+
+    return named_like(function, found)

@@ -1,0 +1,29 @@
+"""Names of NumPy's that take no recorded values, and why."""
+
+from __future__ import annotations
+
+from .._core.tensor.lost_derivatives import DerivativeLost
+from ._lists import named_like
+
+#: Name → why it refuses recorded values, and what to use.
+REFUSED = {
+    "asmatrix": "matrices are arrays of a class of their own; use np.atleast_2d and @",
+    "bmat": "matrices are arrays of a class of their own; use np.block",
+    "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
+    "nested_iters": "it gives memory of plain arrays; use indices",
+}
+
+
+def refusing(name: str, found, reason: str):
+    """A function of NumPy's that says why it does not take recorded values."""
+
+    def function(*args, **kwargs):
+        try:
+            return found(*args, **kwargs)
+        except DerivativeLost:
+            raise TypeError(
+                f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be lost: "
+                f"{reason}; or t.detach() where no derivative is wanted"
+            ) from None
+
+    return named_like(function, found)

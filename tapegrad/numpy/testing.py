@@ -1,0 +1,4 @@
+"""NumPy's `testing`."""
+
+from numpy.testing import *  # noqa: F403
+from numpy.testing import __all__ as __all__
