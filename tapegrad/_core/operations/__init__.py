@@ -4,7 +4,7 @@ from ..tensor import conversions, operators
 from ..tensor.registry import PUBLIC
 from . import (
     choosing,
-    convolution,
+    convolving,
     counting,
     covariance,
     creation,
@@ -43,7 +43,7 @@ __all__ = [
     "PUBLIC",
     "choosing",
     "conversions",
-    "convolution",
+    "convolving",
     "counting",
     "covariance",
     "creation",
