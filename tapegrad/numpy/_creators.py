@@ -29,7 +29,7 @@ _FRESH = (
     "zeros ones empty eye identity tri zeros_like ones_like empty_like copy linspace logspace "
     "geomspace indices fromfunction fromstring fromfile loadtxt genfromtxt vander "
     "meshgrid repeat tile concatenate concat stack hstack vstack dstack column_stack row_stack "
-    "append insert delete resize block diag diagflat bartlett blackman hamming hanning kaiser"
+    "append insert delete resize block diag diagflat bartlett blackman hamming hanning"
 ).split()
 #: Functions that give a tensor as it is where NumPy gives an array as it is.
 _CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite".split()
@@ -172,10 +172,18 @@ def fromiter(iter, dtype, count=-1, **kwargs):
     return fresh(made) if _transforming and _mode.depth else made
 
 
+def kaiser(M, beta):
+    recorded = is_tensor(M) or is_tensor(beta)
+    made = PUBLIC["kaiser"](M, beta) if recorded else numpy.kaiser(M, beta)
+    return fresh(made) if _transforming and _mode.depth else made
+
+
+kaiser = named_like(kaiser, numpy.kaiser)
 array, require = named_like(array, numpy.array), named_like(require, numpy.require)
 fromiter = named_like(fromiter, numpy.fromiter)
 full, full_like, arange = map(_with_recorded, ("full", "full_like", "arange"))
 globals().update({_name: _creator(_name) for _name in _FRESH})
 globals().update({_name: _conversion(_name) for _name in _CONVERSIONS})
 
-__all__ = ["array", "require", "fromiter", "full", "full_like", "arange", *_FRESH, *_CONVERSIONS]
+__all__ = ["array", "require", "fromiter", "full", "full_like", "arange", "kaiser"]
+__all__ += [*_FRESH, *_CONVERSIONS]

@@ -1,8 +1,9 @@
 """Functions of tensors, each family in a file; importing them registers them."""
 
-from ..tensor import conversions, operators
+from ..tensor import conversions, operators  # noqa: F401
 from ..tensor.registry import PUBLIC
-from . import (
+from . import (  # noqa: F401
+    answers,
     choosing,
     convolving,
     counting,
@@ -16,6 +17,7 @@ from . import (
     filling,
     float_parts,
     grids,
+    histograms,
     inserting,
     interpolation,
     joining,
@@ -26,19 +28,23 @@ from . import (
     norms,
     numpy_protocols,
     padding,
+    pickling,
     polynomials,
     products,
     quantiles,
     reductions,
+    sets,
     shapes,
     slicewise,
     softmax,
     solving,
     spacing,
+    tapers,
     triangles,
     vector_products,
 )
 
+<<<<<<< HEAD
 __all__ = [
     "PUBLIC",
     "choosing",
@@ -78,3 +84,6 @@ __all__ = [
     "triangles",
     "vector_products",
 ]
+=======
+__all__ = ["PUBLIC"]
+>>>>>>> main

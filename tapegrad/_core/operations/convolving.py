@@ -13,8 +13,8 @@ from .einsum import as_tensor, shown
 from .joining import concatenate
 from .linear_algebra import matmul
 from .reductions import sum as sum_of
-from .results import unrecorded
 from .shapes import reshape, sliding_window_view, transpose
+from .unrecorded import unrecorded
 
 #: Up to so many weights each result is one product of a window with all of them.
 _FEW = 32

@@ -16,8 +16,8 @@ from .joining import concatenate
 from .linear_algebra import matmul
 from .reductions import average
 from .reductions import sum as sum_of
-from .results import unrecorded
 from .shapes import diagonal, reshape, squeeze, transpose
+from .unrecorded import unrecorded
 
 
 @function("cov")

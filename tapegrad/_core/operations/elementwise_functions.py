@@ -9,10 +9,11 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.operators import divided, power
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import steering_tensor
 from ..tensor.values import differentiates, is_tensor, value_of
-from .results import into, unrecorded
+from .unrecorded import unrecorded
 
 
 def _make(op: Pointwise):
@@ -94,7 +95,7 @@ def clip(x, a_min=None, a_max=None, out=None, *, min=None, max=None):
         made = apply("maximum", x, low)
     else:
         made = apply("clip", x, low, high)
-    return into("clip", made, out)
+    return written_to("clip", made, out)
 
 
 def copy_of(x):
@@ -107,12 +108,12 @@ def round(x, decimals=0, out=None):
     """round(x, decimals, out): rounded half to even; the derivative is zero."""
     x = unlisted(x)
     if not differentiates(x):
-        return into("round", unrecorded(np.round, x, decimals=decimals), out)
+        return written_to("round", unrecorded(np.round, x, decimals=decimals), out)
     if decimals == 0:
-        return into("round", apply("rint", x), out)
+        return written_to("round", apply("rint", x), out)
     there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
-    return into("round", apply(back, apply("rint", apply(there, x, scale)), scale), out)
+    return written_to("round", apply(back, apply("rint", apply(there, x, scale)), scale), out)
 
 
 @function("float_power")

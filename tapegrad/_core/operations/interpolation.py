@@ -15,8 +15,8 @@ from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of
 from .cumulative import diff
 from .extremes import take
 from .joining import checked_axis, concatenate
-from .results import unrecorded
 from .shapes import reshape
+from .unrecorded import unrecorded
 
 _FLOAT = np.dtype(np.float64)
 

@@ -9,6 +9,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import unlisted, view_like
 from ..tensor.indexing import set_item
 from ..tensor.memory_layouts import backwards, order_of
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -23,7 +24,6 @@ from ..tensor.values import (
 from .einsum import as_tensor, contract, record, result, shown
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
-from .results import into
 from .shapes import reshape
 
 
@@ -317,7 +317,7 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
         )
     if not differentiates(a):
         made = plain(np.trace, a, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
-        return into("trace", made, out)
+        return written_to("trace", made, out)
     axes_of("trace", (axis1, axis2), value.ndim)
     made = sum_of(shown(a, value.diagonal(offset, axis1, axis2)), -1, dtype)
-    return into("trace", made, out)
+    return written_to("trace", made, out)

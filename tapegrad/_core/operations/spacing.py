@@ -10,8 +10,8 @@ from ..tensor.registry import function
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
 from .cumulative import diff
 from .joining import checked_axis, concatenate
-from .results import unrecorded
 from .shapes import ravel, reshape
+from .unrecorded import unrecorded
 
 
 @function("gradient")
