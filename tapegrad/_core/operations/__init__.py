@@ -44,46 +44,4 @@ from . import (  # noqa: F401
     vector_products,
 )
 
-<<<<<<< HEAD
-__all__ = [
-    "PUBLIC",
-    "choosing",
-    "conversions",
-    "convolving",
-    "counting",
-    "covariance",
-    "creation",
-    "cumulative",
-    "declaring",
-    "einsum",
-    "elementwise_functions",
-    "extremes",
-    "filling",
-    "float_parts",
-    "grids",
-    "inserting",
-    "interpolation",
-    "joining",
-    "like_arguments",
-    "linear_algebra",
-    "logsumexp",
-    "nan_reductions",
-    "norms",
-    "numpy_protocols",
-    "operators",
-    "padding",
-    "polynomials",
-    "products",
-    "quantiles",
-    "reductions",
-    "shapes",
-    "slicewise",
-    "softmax",
-    "solving",
-    "spacing",
-    "triangles",
-    "vector_products",
-]
-=======
 __all__ = ["PUBLIC"]
->>>>>>> main
