@@ -26,7 +26,7 @@ from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, of_each, steered, tensor_like
-from ..tensor.values import current, differentiates, value_of
+from ..tensor.values import current, differentiates, shape_of, value_of
 from .joining import checked_axis, grid
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
 from .results import into
@@ -270,7 +270,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
-    if axis is None:
+    if axis is None or (axis in (0, -1) and not shape_of(x)):
         x, axis = ravel(x), 0
     x = array_tensor(x)
     array = x._array
