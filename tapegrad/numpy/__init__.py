@@ -40,7 +40,7 @@ for _module in (_creators, _index_tricks, _classes, _poly1d, _vectorizing):
 
 #: Submodules of this package; others are NumPy's own.
 _OURS = {_path.stem for _path in _Path(__file__).parent.iterdir() if _path.stem.isidentifier()}
-_OURS = sorted(_name for _name in _OURS if not _name.startswith("_"))
+_OURS = {_name for _name in _OURS if not _name.startswith("_")}
 _find, _names = _later(globals(), {_name: f".{_name}" for _name in _OURS})
 
 

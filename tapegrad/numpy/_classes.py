@@ -8,6 +8,7 @@ takes NumPy's objects, and tensors: numbers for `float64`, `floating`, `number`,
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import numpy
 
@@ -22,7 +23,8 @@ from .._core.tensor.values import (
     scalar_of,
     value_of,
 )
-from ._creators import asarray, fresh
+from . import _creators
+from ._creators import fresh
 from ._lists import STAND_INS
 
 
@@ -51,7 +53,7 @@ class _Class(type):
         try:
             made = cls._theirs(*args, **kwargs)
         except DerivativeLost:
-            return asarray(args[0], cls._theirs)
+            return _creators.asarray(args[0], cls._theirs)
         return fresh(made) if cls is ndarray and made.base is None and rt.in_transform() else made
 
     def __eq__(cls, other):
@@ -75,7 +77,7 @@ def _kind_of(tensor) -> type:
     return dtype_of(tensor).type
 
 
-def _converted(theirs: type, tensor):
+def _converted(theirs: Any, tensor):
     """What a class of numbers makes of a tensor: its derivative stays where there is one."""
     if issubclass(theirs, numpy.ndarray):
         raise TypeError(

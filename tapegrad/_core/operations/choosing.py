@@ -6,6 +6,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -19,7 +20,6 @@ from ..tensor.values import (
 )
 from .extremes import take, take_along_axis
 from .joining import stack
-from .results import into
 from .shapes import array_tensor, broadcast_to, ravel, reshape
 
 
@@ -31,14 +31,14 @@ def compress(condition, a, axis=None, out=None):
     """
     condition, a = unlisted(condition), unlisted(a)
     if not is_tensor(a) and not is_tensor(condition):
-        return into("compress", np.compress(condition, a, axis), out)
+        return written_to("compress", np.compress(condition, a, axis), out)
     if len(shape_of(condition)) != 1:
         raise ValueError(
             f"tapegrad.compress: the condition has shape {shape_of(condition)}; it must have one "
             "axis"
         )
     a = a if is_tensor(a) else wrap(np.asarray(a))
-    return into("compress", take(a, steered(np.flatnonzero, condition), axis), out)
+    return written_to("compress", take(a, steered(np.flatnonzero, condition), axis), out)
 
 
 @function("extract")
@@ -66,7 +66,7 @@ def choose(a, choices, out=None, mode="raise"):
         choices = [choices[k] for k in range(len(choices))]
     choices = [unlisted(x) for x in choices]
     if not any(map(is_tensor, (a, *choices))):
-        return into("choose", np.choose(a, choices, mode=mode), out)
+        return written_to("choose", np.choose(a, choices, mode=mode), out)
     if dtype_of(a).kind not in "biu":
         raise TypeError(
             f"tapegrad.choose: the numbers of choices have dtype {dtype_of(a)}; they must be "
@@ -74,12 +74,12 @@ def choose(a, choices, out=None, mode="raise"):
         )
     if not differentiates(*choices):
         made = steered(_chosen, a, *choices, mode=mode)
-        return into("choose", tensor_like(made, a, *choices), out)
+        return written_to("choose", tensor_like(made, a, *choices), out)
     shape = np.broadcast_shapes(shape_of(a), *map(shape_of, choices))
     number = steered(_number_of_choice, a, count=len(choices), shape=shape, mode=mode)
     dtype = np.result_type(*map(_typed, choices))
     wide = stack([broadcast_to(_with_axes(x, dtype), shape) for x in choices])
-    return into("choose", take_along_axis(wide, number, 0)[0], out)
+    return written_to("choose", take_along_axis(wide, number, 0)[0], out)
 
 
 def _with_axes(x, dtype):

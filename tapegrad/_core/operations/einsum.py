@@ -17,6 +17,7 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -29,7 +30,6 @@ from ..tensor.values import (
     value_of,
 )
 from .reductions import sum as sum_of
-from .results import into
 from .subscripts import as_text, parse
 
 #: Matrices of fewer multiplications than this each are multiplied by NumPy's own loops.
@@ -287,7 +287,7 @@ def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe
     made = _einsum(subscripts, operands, optimize)
     if order in ("C", "F") and is_tensor(made) and len(shape_of(made)) > 1:
         made = made.copy(order)
-    return into("einsum", made, out, casting)
+    return written_to("einsum", made, out, casting)
 
 
 def _cast(operand, dtype, casting):

@@ -11,6 +11,7 @@ from ..tensor import runtime as rt
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (
@@ -24,7 +25,6 @@ from ..tensor.values import (
     value_of,
     wrap,
 )
-from .results import into
 from .shapes import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape
 
 _DOUBLE = np.dtype(np.float64)
@@ -118,7 +118,7 @@ def _concatenate(name, xs, axis=0, dtype=None, casting="same_kind", out=None):
         if dtype is not None:
             raise TypeError(f"tapegrad.{name}: give dtype or out, not both")
         made = _concatenate(name, xs, axis, dtype_of(out), casting)
-        return into(name, made, out)
+        return written_to(name, made, out)
     values = [value_of(x) for x in xs]
     if axis is None:
         xs = [ravel(x) for x in xs]
@@ -154,7 +154,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     if out is not None:
         if dtype is not None:
             raise TypeError("tapegrad.stack: give dtype or out, not both")
-        return into("stack", stack(xs, axis, dtype=dtype_of(out), casting=casting), out)
+        return written_to("stack", stack(xs, axis, dtype=dtype_of(out), casting=casting), out)
     if not any(map(is_tensor, xs)):
         return np.stack(xs, axis, dtype=dtype, casting=casting)
     shape = shape_of(xs[0])

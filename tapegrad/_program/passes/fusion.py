@@ -81,14 +81,15 @@ class Group:
         return True
 
     def takes_sum(self, link: Link) -> bool:
-        """Whether a link is a sum of a result of this group along axes, and not over windows."""
+        """Whether a link is a sum of a result of this group along axes: not one into windows."""
         if len(link.pairs) != 1:
             return False
         target, source = link.pairs[0]
-        axes = [(n, s) for n, s in zip(target.shape, target.strides, strict=True) if s]
-        kept = View(target.offset, tuple(n for n, _ in axes), tuple(s for _, s in axes))
-        is_sum = target.size > link.out.size and is_injective(kept)
-        return is_sum and self.stored(source) is not None
+        if self.stored(source) is None or target.size <= link.out.size:
+            return False
+        kept = [(n, s) for n, s in zip(target.shape, target.strides, strict=True) if s]
+        found = View(target.offset, tuple(n for n, _ in kept), tuple(s for _, s in kept))
+        return found.size == link.out.size and is_injective(found)
 
 
 class Fuser:
