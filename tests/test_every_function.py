@@ -28,7 +28,8 @@ SILENT = {*FILES, *SETTINGS, *REPORTS}
 METHODS = (
     "all any argmax argmin argpartition argsort astype choose clip clone conj conjugate copy "
     "cumprod cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel "
-    "real repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace transpose var "
+    "real repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace "
+    "transpose var "
     "__abs__ __add__ "
     "__and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ "
     "__matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
