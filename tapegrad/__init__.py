@@ -21,7 +21,7 @@ from .autograd import (
 )
 
 if _TYPE_CHECKING:
-    from . import math, nn, numpy, optim, testing
+    from . import math, nn, numpy, optim, scipy, testing
     from ._batching.vmap import vmap
     from ._custom.custom_vjp import custom_vjp
     from ._custom.elementwise import elementwise
@@ -58,6 +58,7 @@ __all__ = [
     "numpy",
     "optim",
     "record",
+    "scipy",
     "set_grad_enabled",
     "testing",
     "value_and_grad",
@@ -80,6 +81,7 @@ _LATER = {
     "nn": ".nn",
     "numpy": ".numpy",
     "optim": ".optim",
+    "scipy": ".scipy",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",
 }

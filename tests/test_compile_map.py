@@ -148,7 +148,7 @@ USES = {
 @pytest.mark.parametrize("verify", ["once", "always"])
 @pytest.mark.parametrize("use", USES)
 def test_random_numbers_are_found_out_at_the_first_use(use, verify):
-    c = tg.compile(lambda x: np.sum(x * np.random.normal()), verify=verify)
+    c = tg.compile(lambda x: np.sum(x * np.random.default_rng().normal()), verify=verify)
     with pytest.raises(RuntimeError, match="replayed gives .*, called again .*random numbers"):
         USES[use](c)
 

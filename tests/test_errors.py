@@ -1,7 +1,5 @@
 """Full texts of the errors: each names the operation, the argument, what was seen, what to do."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -127,19 +125,27 @@ CASES = {
         None,
     ),
     "unsupported method of a ufunc": (
-        lambda: np.multiply.accumulate(x(), axis=0, dtype=int),
+        lambda: np.divide.accumulate(x()),
         TypeError,
-        None,
+        "tapegrad.divide.accumulate: its operation is not associative, it has no derivative here; "
+        "write a loop over the elements",
     ),
     "where= of a ufunc": (
         lambda: np.sin(x(), where=np.array([True, False, True])),
         TypeError,
-        "tapegrad.sin: the argument where is not supported on tensors",
+        "tapegrad.sin: where= without out= leaves elements without a value; give out=, for "
+        "instance out=tg.zeros_like(x), or use np.where",
     ),
     "casting= of a ufunc": (
-        lambda: np.sin(x(), casting="unsafe"),
+        lambda: np.sin(x(), dtype=np.float32, casting="no"),
         TypeError,
-        "tapegrad.sin: the argument casting is not supported on tensors",
+        "tapegrad.sin: Cannot cast ufunc 'sin' input from dtype('float64') to dtype('float32') "
+        "with casting rule 'no'",
+    ),
+    "axes= of a ufunc": (
+        lambda: np.matmul(m(), m(), axes=[(0, 1), (0, 1), (0, 1)]),
+        TypeError,
+        "tapegrad.matmul: the argument axes is not supported on tensors",
     ),
     "out= of a ufunc": (
         lambda: np.sin(x(), out=np.zeros(3)),
@@ -316,8 +322,6 @@ def test_tensors_are_not_made_without_tg_tensor(make):
     for attempt in (kind, lambda: kind.__new__(kind), lambda: object.__new__(kind), tg.Tensor):
         with pytest.raises(TypeError):
             attempt()
-    with pytest.raises(TypeError, match="cannot pickle"):
-        copy.deepcopy(make())
 
 
 def test_a_failed_operation_leaves_the_tape_in_order():

@@ -26,13 +26,14 @@ SETTINGS = "set_printoptions seterr seterrcall setbufsize".split()
 REPORTS = "show_config show_runtime get_include info test bmat print".split()
 SILENT = {*FILES, *SETTINGS, *REPORTS}
 METHODS = (
-    "all any argmax argmin argsort astype choose clip clone conj conjugate copy cumprod cumsum "
-    "detach diagonal dot flatten imag max mean min mT ndim prod ravel real repeat reshape "
-    "round shape size squeeze std sum swapaxes T take trace transpose var __abs__ __add__ "
-    "__and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ "
-    "__matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
+    "all any argmax argmin argpartition argsort astype choose clip clone conj conjugate copy "
+    "cumprod cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel real "
+    "repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace transpose var "
+    "__abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ "
+    "__lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
     "__rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ "
-    "__rtruediv__ __rxor__ __sub__ __truediv__ __xor__"
+    "__rtruediv__ __rxor__ __sub__ __truediv__ __xor__ __lshift__ __rshift__ __rlshift__ "
+    "__rrshift__ __copy__"
 ).split()
 
 
@@ -104,6 +105,10 @@ def floats_of(result):
     return [leaf for leaf in leaves if np.asarray(value_of(leaf)).dtype.kind == "f"]
 
 
+def shapes_of(result):
+    return [np.shape(value_of(leaf)) for leaf in floats_of(result)]
+
+
 def weighed(result):
     """One number that every finite element of a result enters with a weight of its own."""
     total = 0.0
@@ -160,7 +165,10 @@ def check(call, place):
         return  # whatever was in memory
     if every_call.name_of(call.function) == "frexp":
         return  # mantissas jump at powers of two, which arguments have
-    ends = [weighed(call.at(place, moved(x, along, step))) for step in (STEP, -STEP)]
+    near = [call.at(place, moved(x, along, step)) for step in (STEP, -STEP)]
+    if any(shapes_of(result) != shapes_of(call.at(place, x)) for result in near):
+        return  # zeros are left out: near them is another shape
+    ends = [weighed(result) for result in near]
     wanted = (ends[0] - ends[1]) / (2 * STEP)
     if np.isfinite(found):  # NaN where there is no derivative
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=str(call))
@@ -171,6 +179,7 @@ def check(call, place):
 #: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, ulps, constants.
 REASONS = (
     *("where", "compress", "extract", "piecewise"),
+    *("kaiser", "polyfit"),  # numbers of points; a fit of degree 0 does not depend on points
     *("full", "full_like", "resize", "arange", "imag", "spacing"),
     # what is made of other arguments than the tensor that is given as like=
     *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),
@@ -223,7 +232,8 @@ def test_other_functions_and_methods(first):
 #: Attributes that are not called above, by why they need not be.
 NOT_CALLED = {
     "leaves on purpose; inside a transform refused where nobody asks for a number": (
-        "item tolist numpy __array__ __float__ __int__ __bool__ __index__ __format__ __round__"
+        "item tolist numpy to_numpy tobytes tofile __array__ __float__ __int__ __complex__ "
+        "__bool__ __index__ __format__ __round__ __floor__ __ceil__ __trunc__"
     ),
     "of the graph": (
         "backward grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad "
@@ -237,7 +247,13 @@ NOT_CALLED = {
     "of the protocols, called by every function": (
         "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__"
     ),
-    "as NumPy's": "__invert__",
+    "as NumPy's": "__invert__ __contains__ base device to_device is_integer",
+    "of copies, tested in test_numpy_leaving": "__deepcopy__",
+    "of functions of the same names": "choose compress fill flat partition sort",
+    "refused, or of tensors that are not recorded: see test_numpy_methods": (
+        "byteswap ctypes data dump dumps getfield resize setfield setflags tobytes tofile view "
+        "__dlpack__ __dlpack_device__"
+    ),
 }
 
 
@@ -273,6 +289,8 @@ def test_what_is_not_recorded_is_an_integer_a_truth_or_constant(name):
     constant = UNRECORDED["arrays of constants"].split()
     for call in every_call.calls_of(getattr(np, name)):
         args, kwargs, _ = call.arguments()
+        if name in ("isposinf", "isneginf") and len(args) > 1:
+            continue  # their out= is given, of floats
         for leaf in floats_of(call.function(*args, **kwargs)):
             assert name in constant and (name == "empty_like" or np.ptp(leaf) == 0.0)
 

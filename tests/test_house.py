@@ -18,7 +18,7 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    *("_batching", "numpy", "math"),
+    *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
     *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
 #: Where each of two folders imports the other.
@@ -26,6 +26,7 @@ PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
 SAME = {
     "elementwise": "declarations of element-wise operations: ours, the user's",
+    "random": "random numbers: those of layers, NumPy's",
     "testing": "checks of derivatives, and NumPy's of arrays",
 }
 #: The folders in which Numba and llvmlite may be imported.
@@ -102,7 +103,10 @@ def test_private_modules_are_not_public():
     assert public == {
         *("autograd.anomaly_mode", "autograd.function", "autograd.functional"),
         *("autograd.grad_mode", "autograd.gradcheck", "autograd.graph", "nn.init", "testing"),
-        *(f"numpy.{name}" for name in ("fft", "linalg", "testing", "typing")),
+        *(f"numpy.{name}" for name in ("fft", "linalg", "random", "testing", "typing")),
+        *("numpy.polynomial.chebyshev", "numpy.polynomial.hermite", "numpy.polynomial.hermite_e"),
+        *("numpy.polynomial.laguerre", "numpy.polynomial.legendre", "numpy.polynomial.polynomial"),
+        "numpy.polynomial.polyutils",
     }
 
 

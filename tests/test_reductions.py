@@ -315,7 +315,7 @@ def test_where_and_dtype():
     assert np.sum(leaf, dtype=np.float32).dtype == np.float32
     assert np.sum(leaf, 0, None, None, True).shape == (1, 3)
     assert np.mean(leaf, dtype=None, out=None).item() == 4.0
-    with pytest.raises(TypeError, match=r"tapegrad\.sum: the argument out is not supported"):
+    with pytest.raises(TypeError, match=r"tapegrad\.sum: out= is a plain array"):
         np.sum(leaf, out=np.zeros(()))
     np.testing.assert_allclose(np.var(leaf, ddof=1).item(), np.var(x, ddof=1))
 
@@ -376,10 +376,10 @@ ERRORS = [
     (lambda x: np.sort(x, axis=5), ValueError, r"tapegrad\.sort: axis 5"),
     (lambda x: tg.logsumexp(x, axis=2), ValueError, r"tapegrad\.logsumexp: axis 2"),
     (lambda x: np.diff(x, -1), ValueError, r"tapegrad\.diff: n is -1"),
-    (lambda x: np.max(x, out=x), TypeError, r"tapegrad\.max: the argument out"),
+    (lambda x: np.max(x, out=x), ValueError, r"tapegrad\.max: the result has shape \(\), out"),
     (lambda x: np.max(x, where=x > 0), ValueError, r"tapegrad\.max: where= needs initial="),
     (lambda x: np.average(x, weights=np.ones(3)), ValueError, r"tapegrad\.average: .*\(3,\)"),
-    (lambda x: np.var(x, mean=0.0), TypeError, r"tapegrad\.var: the argument mean"),
+    (lambda x: np.var(x, ddof=1, correction=1), ValueError, r"tapegrad\.var: ddof and correction"),
 ]
 
 

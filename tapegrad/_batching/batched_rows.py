@@ -145,7 +145,7 @@ def _plain(op: Structural, t: list, site: Site):
     return recorded(op, operands, site.static)
 
 
-_BY_LAYOUT: dict[str, Callable] = {
+_BY_LAYOUT: dict[Any, Callable] = {
     "reduction": _reduction,
     "same shape": _same_shape,
     "plain": _plain,

@@ -105,14 +105,14 @@ fsum, prod = standing_for(_fsum, _math.fsum), standing_for(_prod, _math.prod)
 @named("math.sumprod")
 def _products_of(p, q):
     try:
-        return np.float64(_math.sumprod(p.tolist(), q.tolist()))  # type: ignore[attr-defined]
+        return np.float64(_math.sumprod(p.tolist(), q.tolist()))
     except (ValueError, OverflowError):
         return np.float64(_math.nan)
 
 
 def _sumprod(p, q, /):
     p, q = _items(p), _items(q)
-    theirs = _math.sumprod  # type: ignore[attr-defined]
+    theirs = _math.sumprod
     if are_plain(p) and are_plain(q):
         return theirs(p, q)
     if len(p) != len(q):
@@ -127,13 +127,13 @@ def _sumprod(p, q, /):
 @named("math.fma")
 def _multiplied_and_added(x, y, z):
     try:
-        return np.float64(_math.fma(float(x), float(y), float(z)))  # type: ignore[attr-defined]
+        return np.float64(_math.fma(float(x), float(y), float(z)))
     except (ValueError, OverflowError):
         return np.float64(_math.nan)
 
 
 def _fma(x, y, z, /):
-    theirs = _math.fma  # type: ignore[attr-defined]
+    theirs = _math.fma
     if are_plain((x, y, z)):
         return theirs(x, y, z)
     given, recorded = as_numbers("fma", (x, y, z))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from .._core.operations import pickling
 from .._core.operations.creation import tensor
 from .._core.tensor.values import is_tensor
 
@@ -35,3 +36,6 @@ class Parameter(metaclass=_Known):
         key = id(made)
         _made[key] = weakref.ref(made, lambda _: _made.pop(key, None))
         return made
+
+
+pickling.MAKERS.append((lambda source: isinstance(source, Parameter), Parameter))

@@ -23,7 +23,7 @@ from pathlib import Path as _Path
 import numpy as _numpy
 
 from .._core.later import later as _later
-from . import _classes, _creators, _index_tricks
+from . import _classes, _creators, _index_tricks, _poly1d, _vectorizing
 from ._lists import fill as _fill
 from ._refusals import REFUSED as _REFUSED
 from ._refusals import refusing as _refusing
@@ -35,12 +35,12 @@ _fill(globals(), _numpy)
 for _name, _reason in _REFUSED.items():
     if hasattr(_numpy, _name):
         globals()[_name] = _refusing(_name, getattr(_numpy, _name), _reason)
-for _module in (_creators, _index_tricks, _classes):
+for _module in (_creators, _index_tricks, _classes, _poly1d, _vectorizing):
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
 
 #: Submodules of this package; others are NumPy's own.
 _OURS = {_path.stem for _path in _Path(__file__).parent.iterdir() if _path.stem.isidentifier()}
-_OURS = sorted(_name for _name in _OURS if not _name.startswith("_"))
+_OURS = {_name for _name in _OURS if not _name.startswith("_")}
 _find, _names = _later(globals(), {_name: f".{_name}" for _name in _OURS})
 
 

@@ -278,3 +278,19 @@ def gammaln(x):
 @helper
 def digamma(x):
     return _psi(x, 0)
+
+
+from_capsule("i0", "tapegrad_i0", "scipy.special.cython_special", "i0")
+from_capsule("i1", "tapegrad_i1", "scipy.special.cython_special", "i1")
+_bessel_i0 = c_function("tapegrad_i0", types.float64(types.float64, types.int32))
+_bessel_i1 = c_function("tapegrad_i1", types.float64(types.float64, types.int32))
+
+
+@helper
+def i0(x):
+    return _bessel_i0(x, 0)
+
+
+@helper
+def i1(x):
+    return _bessel_i1(x, 0)

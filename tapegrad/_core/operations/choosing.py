@@ -6,6 +6,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -19,7 +20,6 @@ from ..tensor.values import (
 )
 from .extremes import take, take_along_axis
 from .joining import stack
-from .out_arguments import written_to
 from .shapes import array_tensor, broadcast_to, ravel, reshape
 
 

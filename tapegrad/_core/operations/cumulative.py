@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-
 import numpy as np
 
 from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
@@ -23,12 +21,14 @@ from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.out_arguments import into
 from ..tensor.registry import function
-from ..tensor.values import differentiates, is_tensor, shape_of, value_of, wrap
+from ..tensor.values import differentiates, shape_of, value_of, wrap
 from .joining import checked_axis, concatenate
 from .products import product_before
-from .reductions import axes_of, grouped, kept_shape, operand, plain, sum
+from .reductions import axes_of, grouped, kept_shape, operand, plain, sum, wide_enough
 from .shapes import array_tensor, broadcast_to, ravel
+from .unrecorded import unrecorded
 
 
 def same_shape(op, out: np.ndarray, x, axes):
@@ -44,7 +44,9 @@ def same_shape(op, out: np.ndarray, x, axes):
 
 
 def _running(op, x, axis, dtype, out):
-    x = operand(op.name, x, dtype, out)
+    if out is not None:
+        return into(op.name, out, _running(op, x, axis, wide_enough(x, dtype, out), None))
+    x = operand(op.name, x, dtype)
     if not differentiates(x):
         return plain(getattr(np, op.name), x, axis=axis, dtype=dtype)
     if axis is None:
@@ -120,7 +122,7 @@ _CUMSUM = structural(
 
 @function("cumsum", method="cumsum")
 def cumsum(x, axis=None, dtype=None, out=None):
-    """cumsum(x, axis, dtype): running sums along an axis, or of the flattened tensor.
+    """cumsum(x, axis, dtype, out): running sums along an axis, or of the flattened tensor.
 
     >>> import tapegrad as tg
     >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]))
@@ -217,7 +219,7 @@ _CUMPROD = structural(
 
 @function("cumprod", method="cumprod")
 def cumprod(x, axis=None, dtype=None, out=None):
-    """cumprod(x, axis, dtype): running products along an axis, or of the flattened tensor.
+    """cumprod(x, axis, dtype, out): running products along an axis, or of the flattened tensor.
 
     The derivative divides by nothing: it is right also where elements are zero.
     """
@@ -254,9 +256,11 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
     """diff(x, n, axis, prepend, append): n-th differences of neighbours along an axis."""
     x, prepend, append = (unlisted(part) for part in (x, prepend, append))
     parts = [part for part in (prepend, x, append) if part is not None]
-    if not builtins.any(is_tensor(part) for part in parts):
+    if not differentiates(*parts):
         given = {"prepend": prepend, "append": append}
-        return np.diff(x, n, axis, **{k: v for k, v in given.items() if v is not None})
+        return unrecorded(
+            np.diff, x, n=n, axis=axis, **{k: v for k, v in given.items() if v is not None}
+        )
     axis = checked_axis("diff", axis, len(shape_of(x)))
     if n < 0:
         raise ValueError(f"tapegrad.diff: n is {n}; it must be 0 or more")

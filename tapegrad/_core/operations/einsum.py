@@ -17,6 +17,7 @@ from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -28,7 +29,6 @@ from ..tensor.values import (
     shape_of,
     value_of,
 )
-from .out_arguments import written_to
 from .reductions import sum as sum_of
 from .subscripts import as_text, parse
 

@@ -7,10 +7,13 @@ import numpy as np
 from ..ops.table import TABLE, Pointwise
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
+from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.operators import divided, power
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import steering_tensor
-from ..tensor.values import value_of
+from ..tensor.values import differentiates, is_tensor, value_of
+from .unrecorded import unrecorded
 
 
 def _make(op: Pointwise):
@@ -47,12 +50,13 @@ PUBLIC["abs"] = PUBLIC["fabs"] = PUBLIC["absolute"]
 OF_NUMPY[np.fabs] = PUBLIC["absolute"]
 PUBLIC["mod"] = PUBLIC["remainder"]
 PUBLIC["true_divide"] = PUBLIC["divide"]
-PUBLIC["pow"] = function("power", "float_power")(power)
+PUBLIC["pow"] = function("power")(power)
 function("divmod", public="divmod")(divided)
 PUBLIC["expit"] = PUBLIC["sigmoid"]
 for _name, _other in (("rad2deg", "degrees"), ("deg2rad", "radians")):
     OF_NUMPY[getattr(np, _name)] = PUBLIC[_name] = PUBLIC[_other]
 OF_NUMPY["psi"] = PUBLIC["digamma"]
+OF_NUMPY[np.i0] = PUBLIC["i0"]
 
 
 @function("where")
@@ -74,25 +78,51 @@ def where(condition, x=None, y=None):
 
 
 @function("clip", method="clip")
-def clip(x, min=None, max=None):
-    """clip(x, min, max): x limited to an interval; a bound of None is no bound."""
-    if min is None and max is None:
-        raise ValueError("tapegrad.clip: both bounds are None; give at least one")
-    if min is None:
-        return apply("minimum", x, max)
-    if max is None:
-        return apply("maximum", x, min)
-    return apply("clip", x, min, max)
+def clip(x, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    """clip(x, a_min, a_max, out, min, max): x limited to an interval; a bound of None is no bound.
+
+    `min` and `max` are other names of the bounds, which may be recorded.
+    """
+    for name, bound, other in (("min", a_min, min), ("max", a_max, max)):
+        if bound is not None and other is not None:
+            raise ValueError(f"tapegrad.clip: a_{name} and {name} are both given; give one of them")
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        made = copy_of(unlisted(x))
+    elif low is None:
+        made = apply("minimum", x, high)
+    elif high is None:
+        made = apply("maximum", x, low)
+    else:
+        made = apply("clip", x, low, high)
+    return written_to("clip", made, out)
+
+
+def copy_of(x):
+    """A copy of a tensor or an array; a number as it is."""
+    return copy_tensor(x) if is_tensor(x) else np.copy(x)
 
 
 @function("round", "around", method="round")
-def round(x, decimals=0):
-    """round(x, decimals): rounded half to even; the derivative is zero."""
+def round(x, decimals=0, out=None):
+    """round(x, decimals, out): rounded half to even; the derivative is zero."""
+    x = unlisted(x)
+    if not differentiates(x):
+        return written_to("round", unrecorded(np.round, x, decimals=decimals), out)
     if decimals == 0:
-        return apply("rint", x)
+        return written_to("round", apply("rint", x), out)
     there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
     scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
-    return apply(back, apply("rint", apply(there, x, scale)), scale)
+    return written_to("round", apply(back, apply("rint", apply(there, x, scale)), scale), out)
+
+
+@function("float_power")
+def float_power(x1, x2):
+    """float_power(x1, x2): `power` in float64, whatever the dtypes of the operands."""
+    x1, x2 = unlisted(x1), unlisted(x2)
+    if not differentiates(x1, x2):
+        return unrecorded(np.float_power, x1, x2)
+    return power(*[x.astype(float) if is_tensor(x) else np.float64(x) for x in (x1, x2)])
 
 
 def _flag(name):

@@ -24,11 +24,11 @@ from ..tape.memory_order import copied, copy_axes, inverse
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.indexing import gather
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import PUBLIC, function
-from ..tensor.trace import named, of_each, steered, tensor_like
-from ..tensor.values import current, differentiates, value_of
+from ..tensor.trace import fixed, named, of_each, steered, tensor_like
+from ..tensor.values import current, differentiates, shape_of, value_of
 from .joining import checked_axis, grid
-from .out_arguments import written_to
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
 from .shapes import array_tensor, numpy_call, ravel
 
@@ -123,23 +123,32 @@ _MIN = _extreme_op(
 
 
 def _extreme(name, x, axis, out, keepdims, initial, where):
-    x = operand(name, x, None, out)
-    if not differentiates(x):
-        options = {} if initial is None else {"initial": initial}
+    if out is not None:
+        return written_to(name, _extreme(name, x, axis, None, keepdims, initial, where), out)
+    x = unlisted(x)
+    if not differentiates(x, initial):
+        options = {} if initial is None else {"initial": fixed(initial, "initial=")}
         return plain(getattr(np, name), x, axis=axis, keepdims=keepdims, where=where, **options)
     if where is not True:
         if initial is None:
             raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
-        x = masked(where, x, float(initial))
-    made = reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
+        x = masked(where, x, initial)
     if initial is None:
-        return made
-    return PUBLIC["maximum" if name == "max" else "minimum"](made, initial)
+        return reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
+    axes = axes_of(name, axis, len(shape_of(x)))
+    if 0 in [shape_of(x)[k] for k in axes]:
+        first = {"initial": -np.inf if name == "max" else np.inf}
+        made = plain(getattr(np, name), x, axis=axes, keepdims=keepdims, **first)
+    elif differentiates(x):
+        made = reduced_by(_MAX if name == "max" else _MIN, x, axes, keepdims)
+    else:
+        made = plain(getattr(np, name), x, axis=axes, keepdims=keepdims)
+    return begun("maximum" if name == "max" else "minimum", made, initial)
 
 
 @function("max", "amax", method="max")
 def max(x, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """max(x, axis, keepdims): the largest element, of all or along axes.
+    """max(x, axis, out, keepdims, initial, where): the largest element, of all or along axes.
 
     Elements tied for it share the derivative evenly; a NaN is largest, as in NumPy.
 
@@ -152,7 +161,7 @@ def max(x, axis=None, out=None, keepdims=False, initial=None, where=True):
 
 @function("min", "amin", method="min")
 def min(x, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """min(x, axis, keepdims): the smallest element, of all or along axes; ties as in `max`."""
+    """min(x, axis, out, keepdims, initial, where): the smallest element; ties as in `max`."""
     return _extreme("min", x, axis, out, keepdims, initial, where)
 
 
@@ -175,15 +184,20 @@ def _index_of(name: str, what: str):
     numpy_function = getattr(np, name)
 
     def index_of(x, axis=None, out=None, *, keepdims=False):
-        x = operand(name, x, None, out)
-        return plain(numpy_function, x, axis=axis, keepdims=keepdims)
+        if out is not None:
+            return written_to(name, index_of(x, axis, keepdims=keepdims), out)
+        return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims)
 
     index_of.__name__ = name
-    index_of.__doc__ = f"{name}(x, axis, keepdims): index of {what}; an int tensor, not recorded."
-    return function(name, method=name)(index_of)
+    index_of.__doc__ = (
+        f"{name}(x, axis, out, keepdims): index of {what}; an int tensor, not recorded."
+    )
+    return function(name, method=None if name.startswith("nan") else name)(index_of)
 
 
 argmax, argmin = _index_of("argmax", "the largest"), _index_of("argmin", "the smallest")
+nanargmax = _index_of("nanargmax", "the largest that is no NaN")
+nanargmin = _index_of("nanargmin", "the smallest that is no NaN")
 
 
 @function("argsort", method="argsort")

@@ -11,6 +11,7 @@ from ..tensor import runtime as rt
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed
 from ..tensor.values import (
@@ -24,7 +25,6 @@ from ..tensor.values import (
     value_of,
     wrap,
 )
-from .out_arguments import written_to
 from .shapes import array_tensor, atleast_1d, atleast_2d, atleast_3d, numpy_call, ravel, reshape
 
 _DOUBLE = np.dtype(np.float64)

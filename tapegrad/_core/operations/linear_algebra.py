@@ -9,6 +9,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import unlisted, view_like
 from ..tensor.indexing import set_item
 from ..tensor.memory_layouts import backwards, order_of
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
@@ -192,7 +193,7 @@ def vecdot(x1, x2, axis=-1):
     return _batched("vecdot", a, b, (*ones, "k"), (*others, "k"), labels)
 
 
-@function("outer", "linalg.outer")
+@function("outer")
 def outer(a, b):
     """outer(a, b): every element of `a` times every element of `b`, both flattened: (m, n)."""
     a, b = _pair("outer", np.outer, a, b)
@@ -306,8 +307,8 @@ for _name, _method in METHODS.items():
 
 
 @function("trace", method="trace")
-def trace(a, offset=0, axis1=0, axis2=1):
-    """trace(a, offset, axis1, axis2): the sum of a diagonal of the two axes."""
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """trace(a, offset, axis1, axis2, dtype, out): the sum of a diagonal of the two axes."""
     a = unlisted(a)
     value = np.asarray(value_of(a))
     if value.ndim < 2:
@@ -315,6 +316,8 @@ def trace(a, offset=0, axis1=0, axis2=1):
             f"tapegrad.trace: the operand has shape {value.shape}; a trace needs two axes"
         )
     if not differentiates(a):
-        return plain(np.trace, a, offset=offset, axis1=axis1, axis2=axis2)
+        made = plain(np.trace, a, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        return written_to("trace", made, out)
     axes_of("trace", (axis1, axis2), value.ndim)
-    return sum_of(shown(a, value.diagonal(offset, axis1, axis2)), axis=-1)
+    made = sum_of(shown(a, value.diagonal(offset, axis1, axis2)), -1, dtype)
+    return written_to("trace", made, out)

@@ -14,6 +14,7 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
@@ -24,8 +25,8 @@ from .extremes import take_along_axis
 from .products import prod
 from .reductions import axes_of, kept_shape
 from .reductions import sum as sum_of
-from .results import into, unrecorded
 from .shapes import reshape, transpose
+from .unrecorded import unrecorded
 
 # --- what all of them share -------------------------------------------------------------------
 
@@ -79,7 +80,7 @@ def _plain(name, x, where, out, **options):
     options = {key: value for key, value in options.items() if value is not None}
     if where is not True:
         options["where"] = where
-    return into(name, unrecorded(getattr(np, name), x, **options), out)
+    return written_to(name, unrecorded(getattr(np, name), x, **options), out)
 
 
 def _check_dtype(name, dtype):
@@ -108,7 +109,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
         )
     made = sum_of(_replaced(x, 0.0), axis, dtype, None, keepdims, where=where)
     made = made if initial is None else apply("add", made, initial)
-    return into("nansum", made, out)
+    return written_to("nansum", made, out)
 
 
 @function("nanprod")
@@ -121,7 +122,7 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
         )
     made = prod(_replaced(x, 1.0), axis, dtype, None, keepdims, where=where)
     made = made if initial is None else apply("multiply", made, initial)
-    return into("nanprod", made, out)
+    return written_to("nanprod", made, out)
 
 
 @function("nancumsum")
@@ -130,7 +131,7 @@ def nancumsum(a, axis=None, dtype=None, out=None):
     x = unlisted(a)
     if not differentiates(x):
         return _plain("nancumsum", x, True, out, axis=axis, dtype=dtype)
-    return into("nancumsum", cumsum(_replaced(x, 0.0), axis, dtype), out)
+    return written_to("nancumsum", cumsum(_replaced(x, 0.0), axis, dtype), out)
 
 
 @function("nancumprod")
@@ -139,7 +140,7 @@ def nancumprod(a, axis=None, dtype=None, out=None):
     x = unlisted(a)
     if not differentiates(x):
         return _plain("nancumprod", x, True, out, axis=axis, dtype=dtype)
-    return into("nancumprod", cumprod(_replaced(x, 1.0), axis, dtype), out)
+    return written_to("nancumprod", cumprod(_replaced(x, 1.0), axis, dtype), out)
 
 
 # --- means and variances ----------------------------------------------------------------------
@@ -159,7 +160,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     holes = _holes(x, where)
     total = sum_of(apply("where", holes, 0.0, x), axes, dtype, keepdims=keepdims)
     count = steered(_count, holes, axes=axes, keepdims=keepdims)
-    return into("nanmean", _divided(total, count, 0, "Mean of empty slice"), out)
+    return written_to("nanmean", _divided(total, count, 0, "Mean of empty slice"), out)
 
 
 @function("nanvar")
@@ -170,14 +171,16 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
     with the reduced axes kept as 1, is taken for the mean. NaN with NumPy's RuntimeWarning where
     the divisor is not positive.
     """
-    return into("nanvar", _variance("nanvar", a, axis, dtype, ddof, keepdims, where, options), out)
+    return written_to(
+        "nanvar", _variance("nanvar", a, axis, dtype, ddof, keepdims, where, options), out
+    )
 
 
 @function("nanstd")
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
     """nanstd(a, axis, dtype, out, ddof, keepdims, where, mean, correction): root of `nanvar`."""
     made = _variance("nanstd", a, axis, dtype, ddof, keepdims, where, options)
-    return into("nanstd", apply("sqrt", made), out)
+    return written_to("nanstd", apply("sqrt", made), out)
 
 
 def _variance(name, a, axis, dtype, ddof, keepdims, where, options):
@@ -243,7 +246,7 @@ def _nan_extreme(name, of, a, axis, out, keepdims, initial, where):
         raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
     axes = axes_of(name, axis, len(shape_of(x)))
     if initial is not None and 0 in [shape_of(x)[k] for k in axes]:
-        return into(name, apply("add", sum_of(x, axes, keepdims=keepdims), initial), out)
+        return written_to(name, apply("add", sum_of(x, axes, keepdims=keepdims), initial), out)
     holes, worst = _holes(x, where), -np.inf if name == "nanmax" else np.inf
     made = of(apply("where", holes, worst, x), axes, keepdims=keepdims)
     made = _with_infinite(made, x, holes, worst, axes, keepdims)
@@ -253,7 +256,7 @@ def _nan_extreme(name, of, a, axis, out, keepdims, initial, where):
         made = apply("fmax" if name == "nanmax" else "fmin", made, initial)
     elif np.any(value_of(empty)):
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
-    return into(name, made, out)
+    return written_to(name, made, out)
 
 
 def _with_infinite(made, x, holes, worst, axes, keepdims):
@@ -320,7 +323,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
         return _plain("nanmedian", x, True, out, axis=axis, keepdims=keepdims)
     axes = axes_of("nanmedian", axis, len(shape_of(x)))
     if not axes:
-        return into("nanmedian", apply("multiply", x, 1.0), out)
+        return written_to("nanmedian", apply("multiply", x, 1.0), out)
     flat, rest = lines_first(x, axes)
     picked = take_along_axis(flat, steered(_middle_numbers, flat), 0)
     made = sum_of(apply("multiply", picked, 0.5), 0)
@@ -329,7 +332,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=2)
     made = apply("where", empty, np.nan, made)
     made = reshape(made, kept_shape(shape_of(x), axes)) if keepdims else made
-    return into("nanmedian", made, out)
+    return written_to("nanmedian", made, out)
 
 
 @named("nan_reductions.middle_numbers")
@@ -380,6 +383,6 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     if copy:
         return made
     if not is_tensor(x):
-        return into("nan_to_num", made, x)
+        return written_to("nan_to_num", made, x)
     set_item(x, ..., made)
     return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -10,39 +11,36 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
-from ..tensor.indexing import set_item
-from ..tensor.lost_derivatives import written
-from ..tensor.registry import OF_NUMPY, PUBLIC
-from ..tensor.trace import fixed, is_steering, name_of, steered, steering_tensor
-from ..tensor.values import (
-    check_casting,
-    dtype_of,
-    is_recorded,
-    is_tensor,
-    plain_array,
-    value_of,
-    wrap,
-)
-from .ufunc_at import AT, change_at
+from ..tensor.registry import OF_NUMPY
+from ..tensor.trace import fixed, name_of, steered, steering_tensor
+from ..tensor.values import dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
+from .ufunc_at import change_at
+from .ufunc_keywords import called
+from .ufunc_methods import accumulate, outer, reduce, reduceat
 from .unsupported import answered, unsupported
 
 #: NumPy's functions that answer as they do for arrays, by why their derivative is zero.
 UNRECORDED = {
     "integers, which do not change where their arguments do little": (
-        "argmax argmin argsort nonzero flatnonzero argwhere count_nonzero searchsorted digitize "
-        "lexsort unravel_index"
+        "argmax argmin argsort argpartition nonzero flatnonzero argwhere count_nonzero "
+        "searchsorted digitize unravel_index triu_indices_from tril_indices_from "
+        "diag_indices_from packbits unpackbits"
     ),
     "truths": (
-        "all any allclose isclose array_equal isin iscomplexobj isrealobj may_share_memory "
-        "shares_memory can_cast"
+        "all any allclose isclose array_equal array_equiv isin isposinf isneginf isreal iscomplex "
+        "iscomplexobj isrealobj may_share_memory shares_memory can_cast"
     ),
     "shapes and dtypes": (
         "shape ndim size result_type min_scalar_type common_type broadcast_shapes"
     ),
     "arrays of constants": "zeros_like ones_like empty_like",
-    "text": "array_repr array_str",
+    "text": "array2string array_repr array_str",
 }
-_OF_SHAPES = frozenset("shape ndim size zeros_like ones_like empty_like result_type".split())
+_OF_SHAPES = frozenset(
+    "shape ndim size zeros_like ones_like empty_like result_type common_type broadcast_shapes "
+    "can_cast iscomplexobj isrealobj may_share_memory shares_memory triu_indices_from "
+    "tril_indices_from diag_indices_from".split()
+)
 _NAMES = " ".join(UNRECORDED.values()).split()
 _PLAIN = {getattr(np, name): name for name in _NAMES if hasattr(np, name)}
 COMPARISONS = frozenset(
@@ -61,58 +59,29 @@ def _find(ufunc):
     return OF_NUMPY.get(name) if getattr(special, name, None) is ufunc else None
 
 
-def array_ufunc(self, ufunc, method, *inputs, out=None, where=True, **kwargs):
+def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
     """A ufunc on operands among which there is a tensor."""
-    name = ufunc.__name__
     for operand in inputs:
         if isinstance(operand, np.ndarray):
             plain_array(operand)
-    if method == "__call__" and out is None and where is True and not kwargs:
-        return _call(ufunc, name, inputs)
-    if method == "at" and name in AT:
-        change_at(name, *inputs)
+    if method == "__call__":
+        if out is None and not kwargs:
+            return _call(ufunc, inputs)
+        return called(_call, ufunc, inputs, out, **kwargs)
+    if method == "at":
+        change_at(_call, ufunc, *inputs)
         return None
-    if method == "reduce":
-        if out is not None:
-            kwargs["out"] = out[0]
-        if where is not True:
-            kwargs["where"] = where
-        return _reduce(name, *inputs, **{k: v for k, v in kwargs.items() if v is not None})
-    if method == "outer" and len(inputs) == 2:
-        a, b = (i if is_tensor(i) else np.asarray(i) for i in map(unlisted, inputs))
-        a = a[(...,) + (None,) * np.ndim(value_of(b))]
-        return array_ufunc(self, ufunc, "__call__", a, b, out=out, where=where, **kwargs)
-    if method != "__call__":
-        raise unsupported(f"{name}.{method}")
-    dtype = kwargs.pop("dtype", None)
-    if kwargs or where is not True:
-        extra = sorted(kwargs) + (["where"] if where is not True else [])
-        raise TypeError(f"tapegrad.{name}: the argument {extra[0]} is not supported on tensors")
-    result = _call(ufunc, name, inputs)
-    if dtype is not None:
-        result = result.astype(dtype)
-    if out is None:
-        return result
-    return _written(name, result, out)
+    if method == "outer":
+        return outer(_call, ufunc, *inputs, out=out, **kwargs)
+    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    return _METHODS[method](ufunc, *inputs, out=None if out is None else out[0], **kwargs)
 
 
-def _written(name: str, result, out: tuple):
-    """A ufunc's result in the array that `out=` names."""
-    if len(out) > 1:
-        raise TypeError(f"tapegrad.{name}: out= of several results is not supported on tensors")
-    (target,) = out
-    if not is_tensor(target):
-        if is_recorded(result) and not is_steering(result):
-            raise written(f".{name}: out=")
-        target[...] = fixed(result, f"{name}(out=)")
-        return target
-    check_casting(name, dtype_of(result), target)
-    set_item(target, ..., result)
-    return target
+_METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
 
 
-def _call(ufunc, name, inputs):
-    found = _find(ufunc)
+def _call(ufunc, inputs):
+    found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
     if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
@@ -120,23 +89,6 @@ def _call(ufunc, name, inputs):
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
         return value_of(made) if is_object else made
     raise unsupported(name)
-
-
-_REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logaddexp": "logsumexp",
-}
-
-
-def _reduce(name, x, axis=0, keepdims=False, **kwargs):
-    if name in _REDUCTIONS and _REDUCTIONS[name] in PUBLIC:
-        return PUBLIC[_REDUCTIONS[name]](x, axis=axis, keepdims=keepdims, **kwargs)
-    if name in ("logical_and", "logical_or"):
-        return steering_tensor(getattr(np, name).reduce, x, axis=axis, keepdims=keepdims)
-    raise unsupported(f"{name}.reduce")
 
 
 def _valued(argument):
@@ -153,36 +105,68 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        if not kwargs:
-            return found(*args)
-        kwargs = {k: v for k, v in kwargs.items() if v is not None or k not in ("dtype", "out")}
+        kwargs = {
+            k: v
+            for k, v in kwargs.items()
+            if v is not np._NoValue and (v is not None or k not in ("dtype", "out"))
+        }
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if "unexpected keyword" not in str(error):
-                raise
-            word = str(error).rpartition(" ")[2]
-            given = _in_place(function, args, kwargs, word.strip("'"))
-            if given is not None:
-                return array_function(self, function, types, *given)
-            raise TypeError(
-                f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
-            ) from None
+            renamed = _renamed(function, found, args, kwargs, error)
+        return array_function(self, function, types, args, renamed)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
-        if is_tensor(result):
-            return result
-        wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
-        return wrap(result) if wanted else result
+        if isinstance(result, tuple) and function is not np.shape:
+            return tuple([_as_tensor(part) for part in result])
+        return _as_tensor(result)
     return answered(function, args, kwargs)
 
 
-def _in_place(function, args: tuple, kwargs: dict, name: str):
-    """The arguments with one that NumPy names otherwise than we do in its place; or None."""
-    known = [*inspect.signature(function).parameters]
-    if name not in known[: len(args) + 1]:
-        return None
-    return (*args, kwargs[name]), {key: x for key, x in kwargs.items() if key != name}
+def _as_tensor(result):
+    wanted = isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
+    return wrap(result) if wanted else result
+
+
+def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> dict:
+    """Keywords by the names that ours has at the places of NumPy's, such as x for a.
+
+    Where all have ours, the error is raised that came of calling our function, by name.
+    """
+    text = str(error)
+    if not text.startswith((f"{found.__name__}() ", f"{found.__qualname__}() ")):
+        raise error
+    if re.search(r"takes .*positional arguments? but \d+ were given$", text):
+        raise TypeError(
+            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
+            "supported on tensors; give out= and the likes by name"
+        ) from None
+    if "unexpected keyword" not in text:
+        raise error
+    names = _names_of_ours(function, found)
+    renamed = {names.get(name, name): value for name, value in kwargs.items()}
+    if [*renamed] == [*kwargs]:
+        raise TypeError(
+            f"tapegrad.{function.__name__}: the argument {text.rpartition(' ')[2]} is not "
+            "supported on tensors"
+        ) from None
+    return renamed
+
+
+def _names_of_ours(function, found) -> dict[str, str]:
+    """Names of arguments of NumPy's function that ours calls otherwise."""
+    try:
+        theirs, ours = inspect.signature(function), inspect.signature(found)
+    except ValueError:
+        return {}
+    pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
+    return {
+        one.name: other.name
+        for one, other in pairs
+        if one.kind == other.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+        and one.name not in ours.parameters
+        and other.name not in theirs.parameters
+    }
 
 
 def _refuse_class(kind: Any, arguments) -> None:

@@ -1,1 +1,322 @@
-"""x"""
+"""Polynomials as vectors of coefficients, the highest power first: `polyval`, `polymul`, `polyfit`.
+
+Where a coefficient is recorded, `np.poly1d` calls these functions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.trace import fixed, named, steered
+from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
+from .cumulative import cumprod
+from .inserting import trim_zeros
+from .joining import concatenate
+from .linear_algebra import matmul
+from .reductions import sum as sum_of
+from .shapes import array_tensor, atleast_1d, broadcast_to, sliding_window_view
+from .solving import solve
+
+
+def _operand(p):
+    """Coefficients of a `poly1d`, or a list as an array."""
+    return p.coeffs if isinstance(p, np.poly1d) else unlisted(p)
+
+
+def _is_plain(*operands) -> bool:
+    return not any([is_recorded(x) for x in operands])
+
+
+def _of_values(numpy_function, *operands, **kwargs):
+    """What NumPy gives for operands that are not recorded; tensors if one of them is one."""
+    made = numpy_function(*[value_of(x) for x in operands], **kwargs)
+    if not any(map(is_tensor, operands)):
+        return made
+    return tuple(map(wrap, made)) if isinstance(made, tuple) else wrap(made)
+
+
+def _like(made, *given):
+    """A result as a `poly1d` if an argument is one."""
+    kind = next((type(p) for p in given if isinstance(p, np.poly1d)), None)
+    return made if kind is None else kind(made)
+
+
+# --- values and vectors of coefficients -------------------------------------------------------
+
+
+@function("polyval")
+def polyval(p, x):
+    """polyval(p, x): the polynomial with coefficients `p` at points, by Horner's rule.
+
+    The highest power comes first. A `poly1d` as `x` is put into the polynomial.
+
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.polyval([1.0, 0.0, 2.0], x))(3.0)
+    6.0
+    """
+    p = _operand(p)
+    is_poly = isinstance(x, np.poly1d)
+    x = x if is_poly else unlisted(x)
+    if not is_poly and _is_plain(p, x):
+        return _of_values(np.polyval, p, x)
+    made = 0 if is_poly else np.zeros_like(value_of(x))[()]
+    for k in range(len(p)):
+        made = made * x + p[k]
+    return made
+
+
+def _padded(p, length: int):
+    """Coefficients with zeros for higher powers."""
+    missing = length - shape_of(p)[0]
+    return concatenate([np.zeros(missing, dtype_of(p)), p]) if missing else p
+
+
+def _pair(a, b):
+    a, b = (atleast_1d(_operand(x)) for x in (a, b))
+    length = max(len(a), len(b))
+    return _padded(a, length), _padded(b, length)
+
+
+@function("polyadd")
+def polyadd(a1, a2):
+    """polyadd(a1, a2): the sum of two polynomials, coefficients of the highest power first."""
+    if _is_plain(_operand(a1), _operand(a2)):
+        return _like(_of_values(np.polyadd, _operand(a1), _operand(a2)), a1, a2)
+    a, b = _pair(a1, a2)
+    return _like(a + b, a1, a2)
+
+
+@function("polysub")
+def polysub(a1, a2):
+    """polysub(a1, a2): the difference of two polynomials."""
+    if _is_plain(_operand(a1), _operand(a2)):
+        return _like(_of_values(np.polysub, _operand(a1), _operand(a2)), a1, a2)
+    a, b = _pair(a1, a2)
+    return _like(a - b, a1, a2)
+
+
+def convolved(a, b):
+    """The coefficients of a product: every one of both times every other, added up by power."""
+    a, b = (a, b) if shape_of(a)[0] >= shape_of(b)[0] else (b, a)
+    edge = np.zeros(shape_of(b)[0] - 1, dtype_of(a))
+    wide = concatenate([edge, a, edge]) if len(edge) else a
+    return matmul(sliding_window_view(wide, shape_of(b)[0]), b[::-1])
+
+
+def _without_leading_zeros(p):
+    p = trim_zeros(atleast_1d(p), "f")
+    return p if shape_of(p)[0] else np.zeros(1, dtype_of(p))
+
+
+@function("polymul")
+def polymul(a1, a2):
+    """polymul(a1, a2): the product of two polynomials.
+
+    Leading coefficients that are zero are left out, and have no derivative.
+    """
+    a, b = _operand(a1), _operand(a2)
+    if _is_plain(a, b):
+        return _like(_of_values(np.polymul, a, b), a1, a2)
+    return _like(convolved(_without_leading_zeros(a), _without_leading_zeros(b)), a1, a2)
+
+
+@function("polydiv")
+def polydiv(u, v):
+    """polydiv(u, v): quotient and remainder of two polynomials."""
+    a, b = _operand(u), _operand(v)
+    if _is_plain(a, b):
+        return tuple(_like(part, u, v) for part in _of_values(np.polydiv, a, b))
+    a, b = atleast_1d(a) + 0.0, atleast_1d(b) + 0.0
+    count = max(len(a) - len(b) + 1, 0)
+    dtype = np.result_type(dtype_of(a), dtype_of(b))
+    quotient = wrap(np.zeros(max(count, 1), dtype))
+    rest = (a if is_tensor(a) else wrap(a)).astype(dtype).copy()
+    scale = 1.0 / b[0]
+    for k in range(count):
+        quotient[k] = scale * rest[k]
+        rest[k : k + len(b)] -= quotient[k] * b
+    zeros = int(fixed(steered(_leading_zeros, rest), "the degree of the remainder of polydiv()"))
+    return _like(quotient, u, v), _like(rest[zeros:], u, v)
+
+
+@named("polynomials.leading_zeros")
+def _leading_zeros(rest):
+    """How many coefficients are left out, as NumPy's polydiv does; one is kept."""
+    is_zero = np.isclose(rest, 0, rtol=1e-14)
+    return min(int(np.argmin(is_zero)) if not is_zero.all() else len(rest) - 1, len(rest) - 1)
+
+
+@function("polyder")
+def polyder(p, m=1):
+    """polyder(p, m): the m-th derivative of a polynomial."""
+    m, c = int(fixed(m, "polyder()")), _operand(p)
+    if _is_plain(c) or m < 0:
+        return _like(_of_values(np.polyder, c, m=m), p)
+    for _ in range(m):
+        c = c[:-1] * np.arange(len(c) - 1, 0, -1)
+    return _like(c, p)
+
+
+@function("polyint")
+def polyint(p, m=1, k=None):
+    """polyint(p, m, k): the m-th integral of a polynomial, with constants of integration."""
+    m, c, k = int(fixed(m, "polyint()")), _operand(p), unlisted(k)
+    if _is_plain(c, k) or m < 0:
+        return _like(_of_values(lambda c, k: np.polyint(c, m, k), c, k), p)
+    k = atleast_1d(0.0 if k is None else k)
+    k = broadcast_to(k, (m,)) if len(k) == 1 and m > 1 else k
+    if len(k) < m:
+        raise ValueError(
+            f"tapegrad.polyint: k has {len(k)} constants of integration; give one, or m={m}"
+        )
+    for n in range(m):
+        c = concatenate([c / np.arange(len(c), 0, -1), k[n : n + 1]])
+    return _like(c, p)
+
+
+@function("poly")
+def poly(seq_of_zeros):
+    """poly(seq_of_zeros): the coefficients of the polynomial with given zeros.
+
+    That of the eigenvalues of a matrix is not supported where the matrix is recorded.
+    """
+    zeros = unlisted(seq_of_zeros)
+    if _is_plain(zeros):
+        return _of_values(np.poly, zeros)
+    zeros = atleast_1d(zeros)
+    if len(shape_of(zeros)) != 1:
+        raise TypeError(
+            f"tapegrad.poly: the zeros have shape {shape_of(zeros)}; of a recorded matrix the "
+            "eigenvalues would be needed, which are not supported: give the zeros along one axis"
+        )
+    made = np.ones(1, dtype_of(zeros))
+    for k in range(len(zeros)):
+        edge = np.zeros(1, dtype_of(zeros))
+        made = concatenate([made, edge]) - zeros[k] * concatenate([edge, made])
+    return made if len(zeros) else 1.0
+
+
+@function("roots")
+def roots(p):
+    """roots(p): the zeros of a polynomial that is not recorded."""
+    p = _operand(p)
+    if _is_plain(p):
+        return np.roots(value_of(p))
+    raise TypeError(
+        "tapegrad.roots: the coefficients are recorded; the zeros are eigenvalues, which have no "
+        "derivative here: use np.roots(p.detach()) where none is wanted"
+    )
+
+
+# --- least squares ----------------------------------------------------------------------------
+
+
+@function("vander")
+def vander(x, N=None, increasing=False):
+    """vander(x, N, increasing): a row of powers for each element, the highest first by default."""
+    x = unlisted(x)
+    if _is_plain(x):
+        return _of_values(np.vander, x, N=N, increasing=increasing)
+    if len(shape_of(x)) != 1:
+        raise ValueError(f"tapegrad.vander: x has shape {shape_of(x)}; it must have one axis")
+    count = shape_of(x)[0] if N is None else N
+    x = array_tensor(x).astype(np.promote_types(dtype_of(x), int), copy=False)
+    made = np.ones((shape_of(x)[0], min(count, 1)), dtype_of(x))
+    if count > 1:
+        wide = broadcast_to(x[:, None], (shape_of(x)[0], count - 1))
+        made = concatenate([made, cumprod(wide, axis=1)], axis=1)
+    return made if increasing else made[:, ::-1]
+
+
+@function("polyfit")
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """polyfit(x, y, deg, rcond, full, w, cov): the coefficients of the best fit by least squares.
+
+    With `cov` their covariance too, also `cov="unscaled"`. `full=True` is not supported where
+    something is recorded. Raises numpy.linalg.LinAlgError where the coefficients are not
+    determined, of which NumPy warns.
+
+    >>> import tapegrad as tg
+    >>> y = tg.tensor([1.0, 3.0, 5.0])
+    >>> tg.polyfit([0.0, 1.0, 2.0], y, 1).round(6)
+    tensor([2., 1.])
+    """
+    x, y, w = unlisted(x), unlisted(y), unlisted(w)
+    if _is_plain(x, y, w) or deg < 0:
+        return _of_values(lambda x, y, w: np.polyfit(x, y, deg, rcond, full, w, cov), x, y, w)
+    _check_points(x, y, w)
+    if full:
+        raise TypeError(
+            "tapegrad.polyfit: full=True is not supported where something is recorded: the "
+            "singular values have no derivative here; call it with detached tensors for them"
+        )
+    x, rhs = x + 0.0, y + 0.0
+    columns, order = vander(x, int(deg) + 1), int(deg) + 1
+    if w is not None:
+        columns = columns * w[:, None]
+        rhs = rhs * (w[:, None] if len(shape_of(rhs)) == 2 else w)
+    rcond = len(x) * np.finfo(dtype_of(x)).eps if rcond is None else rcond
+    made, (by, normal) = least_squares("polyfit", columns, rhs, rcond)
+    if not cov:
+        return made
+    scale = 1.0
+    if cov != "unscaled":
+        if len(x) <= order:
+            raise ValueError(
+                f"tapegrad.polyfit: there are {len(x)} points for {order} coefficients; the scale "
+                "of the covariance needs more: give cov='unscaled'"
+            )
+        scale = sum_of((rhs - matmul(columns, made)) ** 2, axis=0) / (len(x) - order)
+    base = matmul(by, solve(normal, by.T))
+    return made, (base * scale if len(shape_of(y)) == 1 else base[:, :, None] * scale)
+
+
+def _check_points(x, y, w) -> None:
+    """Raise NumPy's own errors for points that do not fit."""
+    shapes = [None if one is None else np.broadcast_to(1.0, shape_of(one)) for one in (x, y, w)]
+    bad = len(shape_of(x)) != 1 or not 1 <= len(shape_of(y)) <= 2 or not shape_of(x)[0]
+    bad = bad or shape_of(x)[0] != shape_of(y)[0]
+    if bad or (w is not None and shape_of(w) != shape_of(x)):
+        np.polyfit(shapes[0], shapes[1], 0, w=shapes[2])
+
+
+def least_squares(name: str, columns, rhs, rcond):
+    """The solution of least squares, and t and n of t n⁻¹ tᵀ = (columnsᵀ columns)⁻¹.
+
+    Columns are made orthonormal first, by a matrix that is computed from their values alone: the
+    solution does not depend on it, nor do its derivatives. The normal equations have then a matrix
+    that is the unit matrix but for rounding.
+    """
+    rank = int(fixed(steered(_rank, columns, rcond=float(rcond)), f"the rank in {name}()"))
+    if rank < shape_of(columns)[1]:
+        raise np.linalg.LinAlgError(
+            f"tapegrad.{name}: the fit is of rank {rank} for {shape_of(columns)[1]} coefficients, "
+            "which are then not determined; lower the degree or give more points"
+        )
+    by = steered(_orthonormal, columns)
+    basis = matmul(columns, by)
+    normal = matmul(basis.T, basis)
+    return matmul(by, solve(normal, matmul(basis.T, rhs))), (by, normal)
+
+
+def _scaled(columns):
+    """Columns of length 1, and their lengths."""
+    scale = np.sqrt(np.sum(columns * columns, axis=0))
+    scale = np.where(scale == 0.0, 1.0, scale)
+    return columns / scale, scale
+
+
+@named("polynomials.rank")
+def _rank(columns, rcond):
+    values = np.linalg.svd(_scaled(columns)[0], compute_uv=False)
+    return int(np.count_nonzero(values > rcond * np.max(values, initial=0.0)))
+
+
+@named("polynomials.orthonormal")
+def _orthonormal(columns):
+    """What makes columns orthonormal: the inverse of the triangle of their QR factors."""
+    scaled, scale = _scaled(np.asarray(columns, np.float64))
+    made = np.linalg.inv(np.linalg.qr(scaled, mode="r")) / scale[:, None]
+    return made.astype(np.asarray(columns).dtype)

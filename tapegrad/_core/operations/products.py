@@ -16,10 +16,11 @@ from ..ops.axis_groups import (
     read_group,
 )
 from ..ops.table import structural
+from ..tensor.out_arguments import begun, into
 from ..tensor.registry import function
 from ..tensor.trace import fixed
 from ..tensor.values import differentiates
-from .reductions import masked, operand, plain, reduced_by
+from .reductions import masked, operand, plain, reduced_by, wide_enough
 
 
 def product_of_others(np, x, axes):
@@ -98,16 +99,21 @@ _PROD = structural(
 
 
 @function("prod", method="prod")
-def prod(x, axis=None, dtype=None, out=None, keepdims=False, *, initial=1, where=True):
-    """prod(x, axis, dtype, keepdims): product of all elements or along axes.
+def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+    """prod(x, axis, dtype, out, keepdims, initial, where): product of all or along axes.
 
     A slope is the product of the other elements: right also where elements are zero.
     """
-    x = operand("prod", x, dtype, out)
+    if out is not None:
+        dtype = wide_enough(x, dtype, out)
+        return into("prod", out, prod(x, axis, dtype, None, keepdims, initial, where))
+    x = operand("prod", x, dtype)
+    if initial is not None and differentiates(x, initial):
+        return begun("multiply", prod(x, axis, dtype, None, keepdims, where=where), initial)
     if not differentiates(x):
-        options = dict(axis=axis, dtype=dtype, keepdims=keepdims, initial=initial)
-        return plain(np.prod, x, where=fixed(where, "where="), **options)
+        options = {} if initial is None else {"initial": fixed(initial, "initial=")}
+        options |= dict(axis=axis, dtype=dtype, keepdims=keepdims)
+        return plain(np.prod, x, where=where, **options)
     if where is not True:
         x = masked(where, x, 1.0)
-    made = reduced_by(_PROD, x, axis, keepdims)
-    return made if initial == 1 else made * initial
+    return reduced_by(_PROD, x, axis, keepdims)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
@@ -20,8 +21,8 @@ from .extremes import take_along_axis
 from .joining import checked_axis
 from .nan_reductions import lines_first
 from .reductions import axes_of, kept_shape
-from .results import into, unrecorded
 from .shapes import ravel, reshape
+from .unrecorded import unrecorded
 
 
 def _quantile(name, a, q, axis, out, method, keepdims, weights):
@@ -32,7 +33,7 @@ def _quantile(name, a, q, axis, out, method, keepdims, weights):
     if not (differentiates(x) or by_q) or 0 in shape_of(x):
         options = dict(axis=axis, method=method, keepdims=keepdims)
         options |= {} if weights is None else {"weights": weights}
-        return into(name, unrecorded(getattr(np, name), x, given, **options), out)
+        return written_to(name, unrecorded(getattr(np, name), x, given, **options), out)
     _check(name, method, given, weights)
     q = given if is_tensor(given) else np.asarray(given)
     q = apply("divide", q, 100.0) if percent else q
@@ -50,7 +51,7 @@ def _quantile(name, a, q, axis, out, method, keepdims, weights):
         made = _weighted(name, flat, wide, q, skips_nan)
     made = _without_empty(flat, made) if skips_nan else made
     kept = kept_shape(shape_of(x), axes) if keepdims else rest
-    return into(name, reshape(made, (*shape_of(q), *kept)), out)
+    return written_to(name, reshape(made, (*shape_of(q), *kept)), out)
 
 
 def _lines(x, axes):

@@ -12,9 +12,18 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
-from ..tensor.registry import function
-from ..tensor.trace import fixed, named, steered, steering_tensor
-from ..tensor.values import current, differentiates, is_tensor, scalar_of, shape_of
+from ..tensor.out_arguments import begun, into, mask_of
+from ..tensor.registry import PUBLIC, function
+from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
+from ..tensor.values import (
+    FLOATS,
+    current,
+    differentiates,
+    dtype_of,
+    is_tensor,
+    scalar_of,
+    shape_of,
+)
 from .shapes import numpy_call
 
 
@@ -26,7 +35,7 @@ def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
     fixed = []
     for one in axes:
         if not -ndim <= one < ndim:
-            raise ValueError(
+            raise np.exceptions.AxisError(
                 f"tapegrad.{name}: axis {one} does not exist, the tensor has {ndim} axes"
             )
         fixed.append(int(one) % ndim)
@@ -40,13 +49,25 @@ def kept_shape(shape, axes) -> tuple[int, ...]:
     return tuple(1 if k in axes else n for k, n in enumerate(shape))
 
 
-def plain(function_of_numpy, x, *args, **kwargs):
-    """A function of NumPy's on what is not recorded."""
-    if kwargs.get("where", None) is True:  # np.sum and others of older NumPy take no True
-        del kwargs["where"]
-    if is_tensor(x):
-        return steering_tensor(function_of_numpy, x, *args, **kwargs)
-    return function_of_numpy(x, *args, **kwargs)
+def plain(function_of_numpy, x, *args, where=True, **kwargs):
+    """A function of NumPy's on what is not recorded, with a mask if it is one that takes it."""
+    if where is True:  # np.sum and others of older NumPy take no True
+        if is_tensor(x):
+            return steering_tensor(function_of_numpy, x, *args, **kwargs)
+        return function_of_numpy(x, *args, **kwargs)
+    name = function_of_numpy.__name__
+    made = steered(_reduced, x, mask_of(name, where), *args, name=name, **kwargs)
+    return tensor_like(made, x, where)
+
+
+_REDUCTIONS = {
+    name: getattr(np, name) for name in "sum prod mean var std max min amax amin any all".split()
+}
+
+
+@named("reductions.reduced")
+def _reduced(x, where, *args, name, **kwargs):
+    return _REDUCTIONS[name](x, *args, where=where, **kwargs)
 
 
 def operand(name: str, x, dtype=None, out=None):
@@ -57,14 +78,24 @@ def operand(name: str, x, dtype=None, out=None):
             "a tensor with target[...] = result"
         )
     x = unlisted(x)
-    if dtype is None or not is_tensor(x):
+    if dtype is None or not differentiates(x):
         return x
     return x.astype(dtype)
 
 
+def wide_enough(x, dtype, out):
+    """The dtype in which NumPy reduces x into `out`, which may have more digits than x."""
+    if dtype is not None:
+        return dtype
+    dtype = np.result_type(dtype_of(unlisted(x)), dtype_of(out))
+    return dtype if dtype in FLOATS and dtype_of(unlisted(x)) != dtype else None
+
+
 def masked(where, x, otherwise):
     """x where the mask holds, else what changes nothing."""
-    mask = steered(_mask, unlisted(where), shape=shape_of(x))
+    if where is True:
+        return x
+    mask = steered(_mask, mask_of("where", where), shape=shape_of(x))
     return apply("where", mask, x, otherwise)
 
 
@@ -142,18 +173,23 @@ _SUM = structural(
 
 
 @function("sum", method="sum")
-def sum(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """sum(x, axis, dtype, keepdims, where): sum over all elements or over the given axes.
+def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+    """sum(x, axis, dtype, out, keepdims, initial, where): sum of all elements or along axes.
 
     >>> import tapegrad as tg
     >>> tg.sum(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
     """
-    x = operand("sum", x, dtype, out)
+    if out is not None:
+        dtype = wide_enough(x, dtype, out)
+        return into("sum", out, sum(x, axis, dtype, None, keepdims, initial, where))
+    x = operand("sum", x, dtype)
+    if initial is not None and differentiates(x, initial):
+        return begun("add", sum(x, axis, dtype, None, keepdims, where=where), initial)
     if not differentiates(x):
-        return plain(
-            np.sum, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
-        )
+        options = {} if initial is None else {"initial": fixed(initial, "initial=")}
+        options |= dict(axis=axis, dtype=dtype, keepdims=keepdims)
+        return plain(np.sum, x, where=where, **options)
     if where is not True:
         x = masked(where, x, 0.0)
     if type(x) is rt.Scalar:
@@ -190,71 +226,105 @@ def _per_count(x, total, axes, keepdims, where, ddof=0):
     n = count_along(x, axes, where)
     if where is True:
         return apply("divide", total, float(max(n - ddof, 0)))
-    n = steered(_divisor, n, ddof=ddof, axes=() if keepdims else axes)
+    dtype = dtype_of(total) if dtype_of(total) in FLOATS else np.dtype(np.float64)
+    n = steered(_divisor, n, ddof=ddof, axes=() if keepdims else axes, dtype=dtype)
     return apply("divide", total, n)
 
 
 @named("reductions.divisor")
-def _divisor(n, ddof, axes):
-    return np.squeeze(np.maximum(n - ddof, 0).astype(np.float64), axes)
+def _divisor(n, ddof, axes, dtype):
+    return np.squeeze(np.maximum(n - ddof, 0).astype(dtype), axes)
 
 
 @function("mean", method="mean")
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """mean(x, axis, dtype, keepdims, where): mean over all elements or over the given axes.
+    """mean(x, axis, dtype, out, keepdims, where): mean over all elements or the given axes.
 
     >>> import tapegrad as tg
     >>> tg.mean(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1)
     tensor([1.5, 3.5])
     """
-    x = operand("mean", x, dtype, out)
+    if out is not None:
+        dtype = wide_enough(x, dtype, out)
+        return into("mean", out, mean(x, axis, dtype, None, keepdims, where=where))
+    x = operand("mean", x, dtype)
     if not differentiates(x):
-        return plain(
-            np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=fixed(where, "where=")
-        )
+        return plain(np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     axes = axes_of("mean", axis, len(shape_of(x)))
     total = sum(x, axes, keepdims=keepdims, where=where)
     return _per_count(x, total, axes, keepdims, where)
 
 
-@function("var", method="var")
-def var(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
-    """var(x, axis, dtype, ddof, keepdims, where): mean squared deviation; the divisor is n − ddof.
-
-    `correction` is another name of `ddof`; `mean` is not supported.
-    """
-    ddof = _ddof("var", ddof, options)
-    x = operand("var", x, dtype, out)
-    if not differentiates(x):
+def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correction):
+    """The variance, or the standard deviation."""
+    if correction is not None:
+        if ddof != 0:
+            raise ValueError(f"tapegrad.{name}: ddof and correction are both given; give one")
+        ddof = correction
+    options = dict(where=where, mean=mean_given, ddof=ddof)
+    if out is not None:
+        dtype = wide_enough(x, dtype, out)
+        return into(name, out, PUBLIC[name](x, axis, dtype, keepdims=keepdims, **options))
+    if dtype is not None and np.dtype(dtype) not in FLOATS and differentiates(x):
+        raise TypeError(f"tapegrad.{name}: dtype is {dtype}; give float64 or float32")
+    x, mean_given = operand(name, x, dtype), unlisted(mean_given)
+    if not differentiates(x, mean_given):
         settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
-        return plain(np.var, x, where=fixed(where, "where="), **settings)
-    axes = axes_of("var", axis, len(shape_of(x)))
-    deviation = x - mean(x, axes, keepdims=True, where=where)
-    total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
-    return _per_count(x, total, axes, keepdims, where, ddof)
-
-
-def _ddof(name, ddof, options):
-    ddof = options.pop("correction", ddof)
-    if options:
-        raise TypeError(
-            f"tapegrad.{name}: the argument {sorted(options)[0]} is not supported on tensors"
+        if mean_given is not None:
+            settings["mean"] = fixed(mean_given, "mean=")
+        return plain(getattr(np, name), x, where=where, **settings)
+    axes = axes_of(name, axis, len(shape_of(x)))
+    center = mean(x, axes, keepdims=True, where=where) if mean_given is None else mean_given
+    deviation = apply("subtract", x, center)
+    if shape_of(deviation) != shape_of(x):
+        raise ValueError(
+            f"tapegrad.{name}: mean has shape {shape_of(center)}, the tensor {shape_of(x)}; give "
+            "the mean with keepdims=True"
         )
-    return ddof
+    total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
+    made = _per_count(x, total, axes, keepdims, where, ddof)
+    return made if name == "var" else apply("sqrt", made)
+
+
+@function("var", method="var")
+def var(
+    x,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    where=True,
+    mean=None,
+    correction=None,
+):
+    """var(x, axis, dtype, out, ddof, keepdims, where, mean): mean squared deviation.
+
+    The divisor is n − ddof; `correction` is another name of `ddof`. `mean` is the mean with
+    keepdims, if it is known; it may be recorded.
+    """
+    return _spread("var", x, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
 @function("std", method="std")
-def std(x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
-    """std(x, axis, dtype, ddof, keepdims, where): square root of `var`; its slope is infinite at 0.
+def std(
+    x,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    where=True,
+    mean=None,
+    correction=None,
+):
+    """std(x, axis, dtype, out, ddof, keepdims, where, mean): square root of `var`.
 
-    `correction` is another name of `ddof`; `mean` is not supported.
+    Its slope is infinite at 0. The arguments are those of `var`.
     """
-    ddof = _ddof("std", ddof, options)
-    x = operand("std", x, dtype, out)
-    if not differentiates(x):
-        settings = dict(axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
-        return plain(np.std, x, where=fixed(where, "where="), **settings)
-    return apply("sqrt", var(x, axis, None, None, ddof, keepdims, where=where))
+    return _spread("std", x, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
 @function("average")
@@ -296,11 +366,14 @@ def _flags(name: str):
     numpy_function = getattr(np, name)
 
     def test(x, axis=None, out=None, keepdims=False, *, where=True):
-        x = operand(name, x, None, out)
-        return plain(numpy_function, x, axis=axis, keepdims=keepdims, where=fixed(where, "where="))
+        if out is not None:
+            return into(name, out, test(x, axis, None, keepdims, where=where), casting="unsafe")
+        return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims, where=where)
 
     test.__name__ = name
-    test.__doc__ = f"{name}(x, axis, keepdims): NumPy's {name}; a boolean tensor, not recorded."
+    test.__doc__ = (
+        f"{name}(x, axis, out, keepdims, where): NumPy's {name}; a boolean tensor, not recorded."
+    )
     return function(name, method=name)(test)
 
 

@@ -14,40 +14,86 @@ from ..tensor.values import (
     array_of,
     check_casting,
     differentiates,
+    dtype_of,
     is_recorded,
     is_tensor,
     shape_of,
     value_of,
 )
 from .shapes import array_tensor, broadcast_to
+from .ufunc_methods import stretches, without_derivative
 
-#: Ufuncs of which there is `at`, and the operation by which the sums change the target.
-AT = ("add", "subtract")
+#: Operations by which all that is meant for one element can be put together first.
+_ASSOCIATIVE = ("multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 
 
-def change_at(name: str, target, key, value) -> None:
-    """`np.add.at(target, key, value)` or that of `subtract`: in place, repeated elements too."""
-    value = unlisted(value)
+def change_at(call, ufunc, target, key, *given) -> None:
+    """`np.add.at(target, key, value)` and those of other ufuncs: in place, repeated elements too.
+
+    `call(ufunc, inputs)` is a call. An element named several times is changed as often.
+    """
+    name, values = ufunc.__name__, [unlisted(value) for value in given]
     if not is_tensor(target):
-        _change_plain(name, target, key, value)
+        _change_plain(ufunc, target, key, values)
         return
-    check_casting(f"{name}.at", np.result_type(value_of(target), value_of(value)), target)
-    picked = None if is_basic(key) else steered_positions(shape_of(target), key)
+    _check(ufunc, target, values)
+    shape = shape_of(target)
+    picked = None if is_basic(key) else steered_positions(shape, key)
     if picked is None or _is_once(picked):
-        set_item(target, key, apply(name, target[key], value))
+        set_item(target, key, call(ufunc, (target[key], *values)))
+    elif name in ("add", "subtract"):
+        size = int(np.prod(shape, dtype=np.int64))
+        sums = _sums(values[0], picked, size, array_of(target).dtype)
+        set_item(target, ..., apply(name, target, sums.reshape(shape)))
+    else:
+        picked = np.asarray(fixed(picked, f"{name}.at()"))
+        values = [broadcast_to(v, picked.shape).reshape(-1) for v in values]
+        _change_in_rounds(call, ufunc, target, picked.ravel(), values)
+
+
+def _check(ufunc, target, values) -> None:
+    if ufunc.nout != 1 or ufunc.signature is not None:
+        raise TypeError(f"tapegrad.{ufunc.__name__}.at: a ufunc of one result is needed")
+    if len(values) != ufunc.nin - 1:
+        raise ValueError(
+            f"tapegrad.{ufunc.__name__}.at: got {len(values)} operands beside the target; the "
+            f"ufunc takes {ufunc.nin - 1}"
+        )
+    dtypes = [dtype_of(x) for x in (target, *values)]
+    made = ufunc.resolve_dtypes((*dtypes, None), casting="unsafe")[-1]
+    check_casting(f"{ufunc.__name__}.at", made, target)
+
+
+def _change_in_rounds(call, ufunc, target, picked, values) -> None:
+    """Change elements at positions: in each round those that have been named once more."""
+    order = np.argsort(picked, kind="stable")
+    ordered = picked[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    counts = np.diff(np.append(starts, len(ordered)))
+    if not picked.size:
         return
-    size = int(np.prod(shape_of(target), dtype=np.int64))
-    sums = _sums(value, picked, size, array_of(target).dtype)
-    set_item(target, ..., apply(name, target, sums.reshape(shape_of(target))))
+    if ufunc.__name__ in _ASSOCIATIVE:
+        value = values[0][order]
+        if differentiates(value):
+            values = [stretches(ufunc.__name__, value, starts)]
+        else:
+            values = [without_derivative(ufunc, "reduceat", value, starts)]
+        picked, order, starts = ordered[starts], np.arange(len(starts)), np.arange(len(starts))
+        counts = np.ones(len(starts), np.int64)
+    for k in range(int(np.max(counts, initial=0))):
+        those = order[starts[counts > k] + k]
+        key = np.unravel_index(picked[those], shape_of(target))
+        set_item(target, key, call(ufunc, (target[key], *[value[those] for value in values])))
 
 
-def _change_plain(name: str, target, key, value) -> None:
-    if is_recorded(value):
+def _change_plain(ufunc, target, key, values) -> None:
+    name = ufunc.__name__
+    if any([is_recorded(value) for value in values]):
         raise written(f".{name}.at")
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     parts = [fixed(part, f"{name}.at()") for part in parts]
     plain = tuple(parts) if isinstance(key, tuple) else parts[0]
-    getattr(np, name).at(target, plain, value_of(value))
+    ufunc.at(target, plain, *map(value_of, values))
 
 
 def _is_once(picked) -> bool:

@@ -352,3 +352,22 @@ pointwise(
     awkward="orders have no slope; ±∞ for orders above 170",
     numpy="scipy.special.polygamma",
 )
+pointwise(
+    "i0",
+    "x",
+    "np.i0(x)",
+    "np.i1(x)",
+    doc="modified Bessel function of the first kind of order 0",
+    numpy="scipy.special.i0",
+)
+pointwise(
+    "i1",
+    "x",
+    "np.i1(x)",
+    "select(np.absolute(x) < 0.3, 0.5 + x * x * (0.1875 + x * x * (0.013020833333333334 + x * x * "
+    "(0.0003797743055555556 + x * x * (6.103515625e-06 + x * x * 6.216543692129629e-08)))), "
+    "np.i0(x) - np.i1(x) / select(x == 0.0, 1.0, x))",
+    doc="modified Bessel function of the first kind of order 1",
+    awkward="near 0 the slope is a series, since derivatives of the other form cancel",
+    numpy="scipy.special.i1",
+)

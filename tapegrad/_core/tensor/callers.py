@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ _PACKAGE = str(PACKAGE) + os.sep
 _STAND_INS = str(PACKAGE / "numpy") + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
 _NUMERIC = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep)
+_SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
 
@@ -99,6 +101,33 @@ def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
 def library_function(frame: types.FrameType) -> str | None:
     """The name of the library's function that a frame runs, None for the user's code."""
     return frame.f_code.co_name if _is_library(frame) else None
+
+
+def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool:
+    """Whether values that a frame asks for are compared by `np.testing`, written out, or drawn.
+
+    Matplotlib also computes: in a function that is differentiated it gets none.
+    """
+    while frame.f_code.co_filename.startswith(_PACKAGE) or _is_numpy(frame):
+        if frame.f_code.co_filename.startswith(_SHOWING):
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return _is_matplotlib(frame.f_code.co_filename) and not is_differentiated()
+
+
+def _is_numpy(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_NUMERIC[0])
+
+
+def _is_matplotlib(file: str) -> bool:
+    module = sys.modules.get("matplotlib")
+    if module is None or module.__file__ is None:
+        return False
+    folder = os.path.dirname(module.__file__)
+    others = os.path.join(os.path.dirname(folder), "mpl_toolkits")
+    return file.startswith((folder + os.sep, others + os.sep))
 
 
 def function_of_math(frame: types.FrameType) -> str | None:

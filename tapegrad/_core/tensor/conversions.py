@@ -7,6 +7,7 @@ transform that would be a wrong gradient, and is refused; of a tensor of the use
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 import warnings
 
@@ -18,7 +19,7 @@ from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
 from .registry import PUBLIC
-from .trace import is_steering, learned, named, steered, steering_tensor
+from .trace import is_steering, learned, named, refuse, steered, steering_tensor
 from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
@@ -55,10 +56,26 @@ def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
     if is_recorded(self):
         frame = sys._getframe(1)
-        if not is_steering(self) or callers.is_stand_in(frame):
+        if callers.is_stand_in(frame):
+            raise lost_derivatives.as_array(frame)
+        if callers.shows(frame, lambda: is_differentiated(self)):
+            refuse("np.testing or Matplotlib reads values")
+            return np.array(array_of(self), dtype=dtype)
+        if not is_steering(self):
             raise lost_derivatives.as_array(frame)
         learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)
+
+
+def to_numpy(self):
+    """The value as a NumPy array; raises TypeError for a recorded tensor, see `numpy`.
+
+    Matplotlib asks for it, and draws the values of tensors that no transform differentiates.
+    """
+    if is_recorded(self) and callers.shows(sys._getframe(1), lambda: is_differentiated(self)):
+        refuse("Matplotlib reads values")
+        return np.array(array_of(self))
+    return as_numpy_array(self)
 
 
 def item(self, *index):
@@ -104,8 +121,12 @@ def is_differentiated(tensor) -> bool:
     return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
 
 
+#: What Python learns of a number that it makes whole.
+_ROUNDING = {int: np.trunc, math.trunc: np.trunc, math.floor: np.floor, math.ceil: np.ceil}
+
+
 def _lossy(kind):
-    """`float()` or `int()` of a tensor, which leave the derivative behind."""
+    """`float()`, `int()` or another of a tensor, which leave the derivative behind."""
 
     def method(self):
         value = value_of(self)
@@ -115,15 +136,17 @@ def _lossy(kind):
                 "can become a number"
             )
         frame = sys._getframe(1)
-        formatted = callers.formats(frame)
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
+        if recorded and kind is float and callers.is_stand_in(frame):
+            raise lost_derivatives.as_float(frame)
+        formatted = callers.formats(frame) or (
+            recorded and callers.shows(frame, lambda: is_differentiated(self))
+        )
         if recorded and not formatted:
             _lose(self, kind, frame)
-        truncated = kind is int and value.dtype.kind == "f"
-        learned(
-            steered(np.trunc, self) if truncated else self,
-            "a format" if formatted else f"{kind.__name__}()",
-        )
+        whole = kind in _ROUNDING and value.dtype.kind == "f"
+        seen = steered(_ROUNDING[kind], self) if whole else self
+        learned(seen, "a format" if formatted else f"{kind.__name__}()")
         return kind(value.item())
 
     return method
@@ -134,8 +157,8 @@ def _lose(tensor, kind, frame) -> None:
     if callers.writes_item(frame):
         raise lost_derivatives.written()
     differentiated = is_differentiated(tensor)
-    if kind is float and (differentiated or callers.is_stand_in(frame)):
-        raise lost_derivatives.as_float(frame)
+    if kind is not int and differentiated:
+        raise lost_derivatives.as_float(frame, kind.__name__)
     if differentiated or rt.trace() is None:
         warnings.warn(
             f"{kind.__name__}() of a recorded tensor loses its derivative "
@@ -178,6 +201,11 @@ def _text(self):
 def _formatted(self, layout):
     if not layout:
         return str(self)
+    if array_of(self).ndim:
+        raise TypeError(
+            f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
+            f"{array_of(self).shape}; use np.array2string(t, precision=…)"
+        )
     return _shown(self, layout)
 
 
@@ -202,20 +230,31 @@ def _digest(value, layout):
 
 def _rounded(self, digits=None):
     """`round(t)`, an int, and `round(t, digits)`, whose derivative is zero."""
+    if array_of(self).ndim:
+        raise TypeError(
+            f"tapegrad: round() of a tensor of shape {array_of(self).shape}; use "
+            "np.round(t, digits)"
+        )
     if digits is not None:
         return PUBLIC["round"](self, digits)
     learned(steered(np.rint, self), "round()")
-    return round(self._value)
+    return round(value_of(self).item())
 
 
 METHODS = {
     "detach": detach,
     "numpy": numpy_value,
+    "to_numpy": to_numpy,
     "item": item,
     "tolist": tolist,
     "__array__": as_numpy_array,
     "__float__": _lossy(float),
     "__int__": _lossy(int),
+    "__complex__": _lossy(complex),
+    "__floor__": _lossy(math.floor),
+    "__ceil__": _lossy(math.ceil),
+    "__trunc__": _lossy(math.trunc),
+    "__round__": _rounded,
     "__bool__": _bool,
     "__index__": _index,
     "__repr__": _text,
@@ -223,10 +262,3 @@ METHODS = {
 }
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)
-
-
-def _round_numbers() -> None:
-    rt.Scalar.__round__ = _rounded
-
-
-rt.on_start.append(_round_numbers)

@@ -83,11 +83,12 @@ def written(name: str = "") -> TypeError:
     return TypeError(f"{lost}{how}, or write t.detach() where no derivative is wanted")
 
 
-def as_float(frame: types.FrameType) -> TypeError:
-    """The error where a frame takes the number of a recorded tensor by float()."""
+def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
+    """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
     if callers.is_stand_in(frame):
         return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain number")
     taken, instead = _advice(frame)
+    taken = taken.replace("float()", f"{kind}()")
     return TypeError(
         f"tapegrad: {taken} of a recorded tensor loses its derivative inside a transform "
         f"({callers.users_line()}); use {instead}, or t.item() for the number alone"

@@ -126,7 +126,7 @@ METHODS = {
     "__invert__": lambda self: steering_tensor(operator.invert, self),
     "__hash__": object.__hash__,
 }
-_LOGICAL = {name: _logical(f"__{name}__") for name in ("and", "or", "xor")}
+_LOGICAL = {name: _logical(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")}
 METHODS |= {f"__{name}__": _compare(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 METHODS |= {f"__{name}__": method for name, method in _LOGICAL.items()}
 METHODS |= {f"__r{name}__": _reflected(method) for name, method in _LOGICAL.items()}

@@ -183,7 +183,13 @@ def name_of(function) -> str:
 
 
 #: Functions whose results have shapes that depend on values.
-_OF_OWN_SHAPE = frozenset((np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract))
+_OF_OWN_SHAPE = {np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract}
+
+
+def of_own_shape(function):
+    """Say that the results of a function have shapes that depend on values."""
+    _OF_OWN_SHAPE.add(function)
+    return function
 
 
 @named("steering.shapes")

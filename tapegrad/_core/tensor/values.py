@@ -90,7 +90,7 @@ def is_tensor(value) -> bool:
 
 
 #: Classes of arrays that are taken for NumPy's own; `tapegrad.numpy` adds its `ndarray`.
-AS_PLAIN = {np.memmap}
+AS_PLAIN: set[type] = {np.memmap}
 
 
 def plain_array(array: np.ndarray) -> np.ndarray:

@@ -148,7 +148,7 @@ class Replayed:
         return found
 
     def _recorded(self, family: Variants, arguments: Arguments, gradient: bool):
-        with Traced(self._f, arguments) as traced:
+        with Traced(self._f, arguments, draws=True) as traced:
             family.pending = traced
             later = traced.is_long and not self._native  # the first result does not wait for it
             if not later:

@@ -97,6 +97,8 @@ class Arguments:
             self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"
         elif not isinstance(value, _STATIC) and not callable(value):
             self.reason = f"an argument is of type {kind.__name__}"
+            if isinstance(value, np.random.Generator):
+                self.reason += "; draw outside and pass the draws as arguments"
         self.static.append((True, value))
         return kind, value if self.reason is None else None
 

@@ -27,6 +27,7 @@ from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
+from .random_draws import Draws
 from .rounding import Rounding, first_difference
 from .signature import Arguments
 
@@ -134,12 +135,19 @@ class Traced:
     """One call of a function with arguments made inputs: its result and, if it can be, its program.
 
     A context, inside which the recording can be differentiated. The program is made by all passes
-    but those that are named in `without`.
+    but those that are named in `without`. With `draws`, random numbers that the function draws are
+    a reason for no program.
     """
 
-    def __init__(self, f: Callable, arguments: Arguments, without: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        f: Callable,
+        arguments: Arguments,
+        without: tuple[str, ...] = (),
+        draws: bool = False,
+    ):
         self.trace = Trace(lambda: places(1))
-        self._call, self._without = (f, arguments), without
+        self._call, self._without, self._draws = (f, arguments), without, draws
 
     def __enter__(self) -> Traced:
         f, arguments = self._call
@@ -150,11 +158,14 @@ class Traced:
                 self._first = self.trace.now()
                 self.inputs = arguments.record(self.trace)
                 args, kwargs = arguments.build([tensor for tensor, _ in self.inputs])
+                draws = Draws(f) if self._draws else None
                 try:
                     self.out = f(*args, **kwargs)
                 except Exception as error:
                     name = type(error).__name__
                     raise NotRecorded(f"recorded it raises {name}: {error}") from error
+                if draws is not None and (reason := draws.reason()):
+                    self.trace.refuse(reason)
                 self._check_outside()
                 self._end = self.trace.now()
             self.is_long = is_long(self._first, self._end)

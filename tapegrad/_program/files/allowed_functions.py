@@ -22,7 +22,9 @@ _NUMPY = (
     "median multiply nonzero not_equal outer prod ptp remainder searchsorted signbit sort "
     "squeeze std subtract sum take take_along_axis tensordot trace unique unravel_index var "
     "argpartition nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
-    "nanquantile nanstd nansum nanvar nan_to_num partition percentile quantile"
+    "nanquantile nanstd nansum nanvar nan_to_num partition percentile quantile angle convolve "
+    "corrcoef correlate cov cross diff ediff1d float_power gradient interp matvec round unwrap "
+    "vecmat"
 ).split()
 _OPERATORS = "and_ eq ge gt invert le lt ne or_ xor".split()
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
+from ..ir.blocks import is_injective
 from ..ir.steps import Code, Elementwise, Link, Step, View
 from ..ir.uses import mark_outputs, mark_reads, slots_read, views_read, views_written
 
@@ -80,11 +81,15 @@ class Group:
         return True
 
     def takes_sum(self, link: Link) -> bool:
-        """Whether a link is a sum of a result of this group."""
+        """Whether a link is a sum of a result of this group along axes: not one into windows."""
         if len(link.pairs) != 1:
             return False
         target, source = link.pairs[0]
-        return self.stored(source) is not None and target.size > link.out.size
+        if self.stored(source) is None or target.size <= link.out.size:
+            return False
+        kept = [(n, s) for n, s in zip(target.shape, target.strides, strict=True) if s]
+        found = View(target.offset, tuple(n for n, _ in kept), tuple(s for _, s in kept))
+        return found.size == link.out.size and is_injective(found)
 
 
 class Fuser:

@@ -1,0 +1,117 @@
+"""Functions without derivative that take several arrays, give text or write files."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.copies import unlisted
+from ..tensor.registry import OF_NUMPY, function
+from ..tensor.trace import learned, named, refuse, steered, tensor_like
+from ..tensor.values import is_tensor, value_of
+
+# --- indices ----------------------------------------------------------------------------------
+
+
+@named("answers.lexsorted")
+def _lexsorted(*keys, axis):
+    return np.lexsort(keys, axis)
+
+
+@function("lexsort")
+def lexsort(keys, axis=-1):
+    """lexsort(keys, axis): the indices that sort by the last key, then by the one before, ….
+
+    `keys` is a list of arrays or one array, of which the rows are the keys.
+    """
+    if not isinstance(keys, (list, tuple)):
+        return tensor_like(steered(np.lexsort, keys, axis=axis), keys)
+    keys = [unlisted(key) for key in keys]
+    return tensor_like(steered(_lexsorted, *keys, axis=axis), *keys)
+
+
+@named("answers.raveled")
+def _raveled(*indices, dims, mode, order):
+    return np.ravel_multi_index(indices, dims, mode, order)
+
+
+@function("ravel_multi_index")
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """ravel_multi_index(multi_index, dims, mode, order): indices of a flattened array of a shape.
+
+    `multi_index` has an array of indices for each axis.
+    """
+    parts = [unlisted(part) for part in multi_index]
+    made = steered(_raveled, *parts, dims=dims, mode=mode, order=order)
+    return tensor_like(made, *parts)
+
+
+@function("fix")
+def fix(x, out=None):
+    """fix(x, out): rounded towards zero; the derivative is zero."""
+    return np.trunc(x) if out is None else np.trunc(x, out=out)
+
+
+@function("real_if_close")
+def real_if_close(a, tol=100):
+    """real_if_close(a, tol): the array itself, which is real."""
+    return unlisted(a) if is_tensor(unlisted(a)) else np.real_if_close(a, tol)
+
+
+def _method(name):
+    def method(self, *args, **kwargs):
+        return getattr(np, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"{name}(…): see numpy.{name}; not recorded."
+    return method
+
+
+METHODS = {name: _method(name) for name in ("nonzero", "searchsorted", "argpartition")}
+
+
+# --- text and files ---------------------------------------------------------------------------
+
+
+def _text(name):
+    def text(a, *args, **kwargs):
+        learned(a, f"{name}()")
+        return getattr(np, name)(value_of(a), *args, **kwargs)
+
+    text.__name__ = name
+    text.__doc__ = f"{name}(a, …): NumPy's text of the value."
+    return text
+
+
+def _saver(name):
+    def save(*args, **kwargs):
+        refuse(f"np.{name}() writes a file")
+        values = {key: value_of(value) for key, value in kwargs.items()}
+        return getattr(np, name)(*map(value_of, args), **values)
+
+    save.__name__ = name
+    save.__doc__ = f"{name}(…): NumPy's {name} of the values; no part of a program."
+    return save
+
+
+for _name in ("array2string", "array_repr", "array_str"):
+    OF_NUMPY[getattr(np, _name)] = _text(_name)
+for _name in ("save", "savetxt", "savez", "savez_compressed"):
+    OF_NUMPY[getattr(np, _name)] = _saver(_name)
+
+
+def _bytes(self, order="C"):
+    """tobytes(order): the value as bytes; see numpy.ndarray.tobytes."""
+    learned(self, "tobytes()")
+    return np.asarray(value_of(self)).tobytes(order)
+
+
+def _to_file(self, fid, sep="", format="%s"):
+    """tofile(fid, sep, format): the value written to a file; no part of a program."""
+    refuse("tofile() writes a file")
+    np.asarray(value_of(self)).tofile(fid, sep, format)
+
+
+METHODS |= {"tobytes": _bytes, "tofile": _to_file}
+for _name, _method_of in METHODS.items():
+    setattr(rt.Tensor, _name, _method_of)

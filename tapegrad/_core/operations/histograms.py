@@ -1,0 +1,260 @@
+"""Histograms: counts have no derivative, sums of weights and edges do."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import in_dtype, unlisted
+from ..tensor.gathering import deposit
+from ..tensor.registry import function
+from ..tensor.trace import fixed, named, steered
+from ..tensor.values import (
+    FLOATS,
+    differentiates,
+    dtype_of,
+    is_recorded,
+    is_tensor,
+    shape_of,
+    value_of,
+    wrap,
+)
+from .cumulative import diff
+from .extremes import max as largest_of
+from .extremes import min as smallest_of
+from .ranges import linspace
+from .reductions import sum
+from .shapes import array_tensor, ravel, reshape
+
+# --- edges ------------------------------------------------------------------------------------
+
+
+def _edges(name: str, x, bins, limits):
+    """The edges of bins of numbers without axes of their own; recorded if they depend on values.
+
+    As NumPy's, from the least to the largest element, or half a unit around them if those are
+    equal.
+    """
+    if isinstance(bins, str):
+        if differentiates(x, *_parts(limits)):
+            raise TypeError(
+                f"tapegrad.{name}: bins={bins!r} chooses edges by the values of a recorded tensor; "
+                "give their number or the edges, or x.detach()"
+            )
+        return np.histogram_bin_edges(fixed(x, f"{name}()"), bins, _fixed(limits))
+    if shape_of(bins):
+        return _increasing(name, bins)
+    count = operator.index(bins)
+    dtype = dtype_of(x) if name != "histogramdd" else np.float64
+    sample = x if limits is None else np.empty(0, dtype)
+    given = [x] if limits is None else limits
+    plain = np.histogram_bin_edges(value_of(sample), count, _plain(limits))  # raises its errors
+    if not differentiates(*given) or not value_of(x).size and limits is None:
+        return steered(_linear_edges, sample, *_parts(limits), count=count)
+    first, last = (smallest_of(x), largest_of(x)) if limits is None else limits
+    fixed(steered(_are_ends, first, last), f"the ends of {name}()")  # else NumPy raises
+    half = steered(_half_if, steered(operator.eq, first, last))
+    first, last = apply("subtract", first, half), apply("add", last, half)
+    return linspace(first, last, count + 1, dtype=plain.dtype)
+
+
+@named("histograms.are_ends")
+def _are_ends(first, last):
+    return np.isfinite(first) & np.isfinite(last) & (first <= last)
+
+
+def _parts(limits):
+    return () if limits is None else limits
+
+
+def _fixed(limits):
+    return None if limits is None else tuple([fixed(end, "range=") for end in limits])
+
+
+def _plain(limits):
+    return None if limits is None else tuple([value_of(end) for end in limits])
+
+
+@named("histograms.linear_edges")
+def _linear_edges(x, *limits, count):
+    return np.histogram_bin_edges(x, count, limits or None)
+
+
+@named("histograms.half_if")
+def _half_if(same):
+    return np.where(same, 0.5, 0.0)
+
+
+def _increasing(name: str, edges):
+    np.histogram([], value_of(edges))  # raises NumPy's own errors
+    if is_recorded(edges):
+        fixed(steered(_is_increasing, edges), f"the order of the edges of {name}()")
+    return edges
+
+
+@named("histograms.is_increasing")
+def _is_increasing(edges):
+    return not np.any(edges[:-1] > edges[1:])
+
+
+# --- sums of bins -----------------------------------------------------------------------------
+
+
+@named("histograms.bins")
+def _bins(*arrays):
+    """In which bin each point lies, as one number; those outside of all come after the last."""
+    half = len(arrays) // 2
+    number, outside, count = 0, False, 1
+    for x, edges in zip(arrays[:half], arrays[half:], strict=True):
+        n = len(edges) - 1
+        place = np.searchsorted(edges, x, side="right") - 1
+        place = np.where(x == edges[-1], n - 1, place)
+        outside |= (place < 0) | (place >= n) | (x != x)
+        number, count = number * n + place, count * n
+    return np.where(outside, count, number)
+
+
+@named("histograms.counts")
+def _counts(bins, size):
+    return np.bincount(bins, minlength=size + 1)[:-1]
+
+
+def _totals(name: str, samples, edges, weights):
+    """How many points lie in each bin, or the sums of their weights; bins along one axis."""
+    size = int(np.prod([shape_of(e)[0] - 1 for e in edges]))
+    bins = steered(_bins, *samples, *edges)
+    if weights is None:
+        return steered(_counts, bins, size=size)
+    if shape_of(weights) != shape_of(samples[0]):
+        raise ValueError(
+            f"tapegrad.{name}: weights have shape {shape_of(weights)}, the points "
+            f"{shape_of(samples[0])}; they must be equal"
+        )
+    if not differentiates(weights):
+        return steered(_weight_sums, bins, weights, size=size)
+    return deposit(array_tensor(weights), bins, size + 1)[:-1]
+
+
+@named("histograms.weight_sums")
+def _weight_sums(bins, weights, size):
+    sums = np.bincount(bins, weights, size + 1)[:-1]
+    return sums.astype(np.result_type(weights)) if np.result_type(weights).kind != "b" else sums
+
+
+def _density(totals, edges):
+    """Totals per size of the bins, which sum up to 1."""
+    whole = sum(totals)
+    for k, one in enumerate(edges):
+        shape = [-1 if k == axis else 1 for axis in range(len(edges))]
+        totals = apply("divide", totals, reshape(_in_float(diff(one)), shape))
+    return apply("divide", totals, whole)
+
+
+def _in_float(x):
+    return x if dtype_of(x) in FLOATS else in_dtype(x, np.dtype(np.float64))
+
+
+def _none_recorded(*operands) -> bool:
+    return not any([is_tensor(x) for x in operands])
+
+
+@function("histogram")
+def histogram(a, bins=10, range=None, density=None, weights=None):
+    """histogram(a, bins, range, density, weights): how many elements lie between edges; the edges.
+
+    Counts have no derivative; sums of recorded weights do, and so do edges that depend on a
+    recorded tensor, and the density by them.
+
+    >>> import tapegrad as tg
+    >>> tg.histogram(tg.tensor([0.1, 0.6, 0.7]), [0.0, 0.5, 1.0])[0]
+    tensor([1, 2])
+    """
+    a, bins, weights = unlisted(a), unlisted(bins), unlisted(weights)
+    if _none_recorded(a, bins, weights, *_parts(range)):
+        return np.histogram(a, bins, range, density, weights)
+    if isinstance(bins, str) and weights is not None:
+        raise TypeError(
+            f"tapegrad.histogram: bins={bins!r} of weighted elements; give their number"
+        )
+    flat = ravel(a)
+    edges = _edges("histogram", flat, bins, range)
+    weights = None if weights is None else ravel(weights)
+    totals = _totals("histogram", [flat], [edges], weights)
+    if density:
+        totals = _density(totals, [edges])
+    return _tensor(totals), _tensor(edges)
+
+
+def _tensor(value):
+    return value if is_tensor(value) else wrap(value)
+
+
+@function("histogram_bin_edges")
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    """histogram_bin_edges(a, bins, range): the edges of the bins of `histogram`.
+
+    They have the derivatives of the smallest and the largest element, or those of `range`.
+    """
+    a, bins = unlisted(a), unlisted(bins)
+    if _none_recorded(a, bins, *_parts(range)):
+        return np.histogram_bin_edges(a, bins, range, value_of(weights))
+    return _tensor(_edges("histogram_bin_edges", ravel(a), bins, range))
+
+
+@function("histogramdd")
+def histogramdd(sample, bins=10, range=None, density=None, weights=None):
+    """histogramdd(sample, bins, range, density, weights): points of several coordinates counted.
+
+    `sample` has a row for each point, or is a list of coordinates. The result are the totals, an
+    axis for each coordinate, and a tuple of edges; derivatives are as those of `histogram`.
+    """
+    columns = _columns(sample)
+    bins = [unlisted(b) for b in bins] if _has_length(bins) else [bins] * len(columns)
+    limits = [None] * len(columns) if range is None else range
+    if len(bins) != len(columns) or len(limits) != len(columns):
+        raise ValueError(
+            f"tapegrad.histogramdd: there are {len(columns)} coordinates, {len(bins)} bins and "
+            f"{len(limits)} ranges; give one for each"
+        )
+    given = zip(columns, bins, limits, strict=True)
+    edges = [_edges("histogramdd", x, one, ends) for x, one, ends in given]
+    weights = None if weights is None else in_dtype(ravel(weights), np.dtype(np.float64))
+    totals = _totals("histogramdd", columns, edges, weights)
+    totals = reshape(totals, [shape_of(one)[0] - 1 for one in edges])
+    made = _density(totals, edges) if density else _in_float(totals)
+    return _tensor(made), tuple([_tensor(one) for one in edges])
+
+
+def _has_length(bins) -> bool:
+    return isinstance(bins, (list, tuple)) or bool(shape_of(bins))
+
+
+def _columns(sample):
+    if isinstance(sample, (list, tuple)):
+        columns = [unlisted(x) for x in sample]
+        shapes = {shape_of(x) for x in columns}
+        if len(shapes) != 1 or len(shapes.pop()) > 1:
+            raise ValueError("tapegrad.histogramdd: the coordinates must have one axis of a length")
+        return [ravel(x) for x in columns]
+    sample = sample if is_tensor(sample) else np.asarray(sample)
+    if len(shape_of(sample)) == 1:
+        return [sample]
+    return [sample[:, k] for k in np.arange(shape_of(sample)[1])]
+
+
+@function("histogram2d")
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """histogram2d(x, y, bins, range, density, weights): points of a plane counted in rectangles.
+
+    The result are the totals and the edges along x and y; see `histogram`.
+    """
+    if len(x) != len(y):
+        raise ValueError(
+            f"tapegrad.histogram2d: x has length {len(x)}, y {len(y)}; make them equal"
+        )
+    if _has_length(bins) and len(bins) not in (1, 2):
+        bins = [unlisted(bins)] * 2
+    totals, (along_x, along_y) = histogramdd([x, y], bins, range, density, weights)
+    return totals, along_x, along_y

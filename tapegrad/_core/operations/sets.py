@@ -1,0 +1,199 @@
+"""Arrays as sets: elements once, those of both arrays, of one or the other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..tensor.copies import unlisted
+from ..tensor.gathering import elements
+from ..tensor.registry import function
+from ..tensor.trace import named, of_own_shape, steered, tensor_like
+from ..tensor.values import differentiates, dtype_of, is_tensor, wrap
+from .joining import concatenate
+from .shapes import array_tensor, ravel
+
+
+@function("unique")
+def unique(
+    ar,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    equal_nan=True,
+    sorted=True,
+):
+    """unique(ar, return_index, return_inverse, return_counts, axis): each element once, in order.
+
+    Of equal elements the first one has the derivative.
+
+    >>> import tapegrad as tg
+    >>> tg.unique(tg.tensor([3.0, 1.0, 3.0]))
+    tensor([1., 3.])
+    """
+    x = unlisted(ar)
+    wanted = dict(return_inverse=return_inverse, return_counts=return_counts)
+    options = dict(axis=axis, equal_nan=equal_nan)
+    if not differentiates(x):
+        made = steered(np.unique, x, return_index=return_index, **wanted, **options)
+        parts = [tensor_like(part, x) for part in (made if isinstance(made, tuple) else (made,))]
+        return tuple(parts) if len(parts) > 1 else parts[0]
+    _, index, *others = steered(np.unique, x, return_index=True, **wanted, **options)
+    others = [index, *others] if return_index else others
+    x = ravel(x) if axis is None else array_tensor(x)
+    values = x[index] if axis is None else x[(*[slice(None)] * (axis % x.ndim), index)]
+    return (values, *[tensor_like(part, x) for part in others]) if others else values
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Any
+    inverse_indices: Any
+
+
+@function("unique_all")
+def unique_all(x):
+    """unique_all(x): each element once, their indices, the inverse indices, the counts."""
+    return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
+
+
+@function("unique_counts")
+def unique_counts(x):
+    """unique_counts(x): each element once, and how often it is there."""
+    return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
+
+
+@function("unique_inverse")
+def unique_inverse(x):
+    """unique_inverse(x): each element once, and the indices that give x back."""
+    return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
+
+
+@function("unique_values")
+def unique_values(x):
+    """unique_values(x): each element once, in ascending order."""
+    return unique(x, equal_nan=False)
+
+
+# --- two arrays -------------------------------------------------------------------------------
+
+
+def _flat(*arrays):
+    return [ravel(unlisted(x)) for x in arrays]
+
+
+def _picked(x, places):
+    """The elements of an array with one axis at places."""
+    return elements(array_tensor(x) if is_tensor(x) else x, places)
+
+
+def _once(values, assume_unique):
+    """Places of values, each once, in ascending order."""
+    return np.arange(len(values)) if assume_unique else np.unique(values, return_index=True)[1]
+
+
+@of_own_shape
+@named("sets.union")
+def _union_places(a, b):
+    return _once(np.concatenate([a, b]), False)
+
+
+@function("union1d")
+def union1d(ar1, ar2):
+    """union1d(ar1, ar2): the elements of either array, each once, in ascending order.
+
+    Of equal elements the first one has the derivative.
+    """
+    ar1, ar2 = _flat(ar1, ar2)
+    if not is_tensor(ar1) and not is_tensor(ar2):
+        return np.union1d(ar1, ar2)
+    return _picked(concatenate([ar1, ar2]), steered(_union_places, ar1, ar2))
+
+
+@of_own_shape
+@named("sets.difference_of_both")
+def _either_places(a, b, assume_unique):
+    places = np.append(_once(a, assume_unique), len(a) + _once(b, assume_unique))
+    values = np.concatenate([a, b])[places]
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    new = values[1:] != values[:-1]
+    alone = np.append(True, new) & np.append(new, True) if len(values) else np.zeros(0, bool)
+    return places[order[alone]]
+
+
+@function("setxor1d")
+def setxor1d(ar1, ar2, assume_unique=False):
+    """setxor1d(ar1, ar2, assume_unique): the elements of one array only, in ascending order."""
+    ar1, ar2 = _flat(ar1, ar2)
+    if not is_tensor(ar1) and not is_tensor(ar2):
+        return np.setxor1d(ar1, ar2, assume_unique)
+    places = steered(_either_places, ar1, ar2, assume_unique=assume_unique)
+    return _picked(concatenate([ar1, ar2]), places)
+
+
+@of_own_shape
+@named("sets.difference")
+def _other_places(a, b, assume_unique):
+    places = _once(a, assume_unique)
+    return places[~np.isin(a[places], b, assume_unique=assume_unique)]
+
+
+@function("setdiff1d")
+def setdiff1d(ar1, ar2, assume_unique=False):
+    """setdiff1d(ar1, ar2, assume_unique): the elements of ar1 that are not in ar2, each once."""
+    ar1, ar2 = _flat(ar1, ar2)
+    if not is_tensor(ar1) and not is_tensor(ar2):
+        return np.setdiff1d(ar1, ar2, assume_unique)
+    return _tensor(_picked(ar1, steered(_other_places, ar1, ar2, assume_unique=assume_unique)))
+
+
+@of_own_shape
+@named("sets.common")
+def _common_places(a, b, assume_unique):
+    """Places in the first array, and in the second."""
+    first, second = _once(a, assume_unique), _once(b, assume_unique)
+    _, at, other = np.intersect1d(a[first], b[second], True, return_indices=True)
+    return first[at], second[other]
+
+
+@function("intersect1d")
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+    """intersect1d(ar1, ar2, assume_unique, return_indices): the elements of both, in order.
+
+    They have the derivative of those of the first array, or of the second if only that is recorded.
+    The indices are those in each array.
+    """
+    ar1, ar2 = _flat(ar1, ar2)
+    if not is_tensor(ar1) and not is_tensor(ar2):
+        return np.intersect1d(ar1, ar2, assume_unique, return_indices)
+    first, second = steered(_common_places, ar1, ar2, assume_unique=assume_unique)
+    from_second = differentiates(ar2) and not differentiates(ar1)
+    made = _picked(ar2, second) if from_second else _picked(ar1, first)
+    dtype = np.result_type(dtype_of(ar1), dtype_of(ar2))
+    made = _tensor(made).astype(dtype, copy=False)
+    return (made, _tensor(first), _tensor(second)) if return_indices else made
+
+
+def _tensor(value):
+    return value if is_tensor(value) else wrap(value)

@@ -1,0 +1,35 @@
+"""The window whose shape may be recorded; those of a number of points alone are NumPy's."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.registry import function
+from ..tensor.trace import fixed
+from ..tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
+
+
+@function("kaiser")
+def kaiser(M, beta):
+    """kaiser(M, beta): the Kaiser window of `M` points, of a shape that may be recorded.
+
+    I₀(beta √(1 − t²)) / I₀(beta) with t from −1 to 1.
+    """
+    count = fixed(M, "the length of kaiser()")
+    if not is_recorded(beta):
+        made = np.kaiser(count, value_of(beta))
+        return wrap(made) if is_tensor(M) or is_tensor(beta) else made
+    if shape_of(beta):
+        raise TypeError(
+            f"tapegrad.kaiser: beta has shape {shape_of(beta)}; it must be one number: for several "
+            "windows call it for each"
+        )
+    count = operator.index(count)
+    if count <= 1:
+        return np.kaiser(count, 0.0)
+    t = (np.arange(count) - (count - 1) / 2) / ((count - 1) / 2)
+    top = apply("i0", apply("multiply", beta, np.sqrt(1 - t**2)))
+    return apply("divide", top, apply("i0", beta))

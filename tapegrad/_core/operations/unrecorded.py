@@ -1,0 +1,15 @@
+"""What NumPy answers where nothing is recorded, as results of ours."""
+
+from __future__ import annotations
+
+from ..tensor.trace import fixed, steered, tensor_like
+
+
+def unrecorded(numpy_function, *operands, **keywords):
+    """What a function of NumPy's gives for operands without derivative: a tensor if one is."""
+    name = numpy_function.__name__
+    keywords = {key: fixed(value, f"{name}()") for key, value in keywords.items()}
+    made = steered(numpy_function, *operands, **keywords)
+    if isinstance(made, tuple):
+        return tuple([tensor_like(part, *operands) for part in made])
+    return tensor_like(made, *operands)

@@ -1,0 +1,194 @@
+"""Cross products; products of matrices and vectors; NumPy's linalg names of what is elsewhere."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted
+from ..tensor.registry import OF_NUMPY, function
+from ..tensor.values import differentiates, shape_of
+from .einsum import as_tensor
+from .joining import checked_axis, stack
+from .linear_algebra import matmul, outer, trace
+from .norms import norm
+from .reductions import axes_of, kept_shape
+from .shapes import diagonal, matrix_transpose, moveaxis, ravel, reshape, transpose
+from .unrecorded import unrecorded
+
+
+@function("cross")
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """cross(a, b, axisa, axisb, axisc, axis): the cross product of vectors of 3 or 2 elements.
+
+    Vectors lie along `axisa` and `axisb`, those of the result along `axisc`, or all along `axis`;
+    other axes broadcast. Of two vectors of 2 elements the result is the third element alone.
+    """
+    a, b = unlisted(a), unlisted(b)
+    if not differentiates(a, b):
+        options = dict(axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
+        return unrecorded(np.cross, a, b, **options)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = as_tensor("cross", a), as_tensor("cross", b)
+    parts = []
+    for x, along in ((a, axisa), (b, axisb)):
+        if not shape_of(x):
+            raise ValueError("tapegrad.cross: an operand has no axes; it must be a vector")
+        parts.append(moveaxis(x, checked_axis("cross", along, len(shape_of(x))), -1))
+    a, b = parts
+    sizes = shape_of(a)[-1], shape_of(b)[-1]
+    if not {*sizes} <= {2, 3}:
+        raise ValueError(
+            f"tapegrad.cross: the vectors have {sizes[0]} and {sizes[1]} elements; they must have "
+            "2 or 3"
+        )
+    if 2 in sizes:
+        warnings.warn(
+            "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors "
+            "instead. (deprecated in NumPy 2.0)",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    made = _cross(a, b)
+    if sizes == (2, 2):
+        return made[2]
+    made = stack(made, -1)
+    return moveaxis(made, -1, checked_axis("cross", axisc, len(shape_of(made))))
+
+
+def _cross(a, b):
+    """The three elements of the cross product; a third one that is missing counts as 0."""
+
+    def product(i, j):
+        missing = i >= shape_of(a)[-1] or j >= shape_of(b)[-1]
+        return None if missing else apply("multiply", a[..., i], b[..., j])
+
+    def difference(p, q):
+        if q is None:
+            return p
+        return apply("negative", q) if p is None else apply("subtract", p, q)
+
+    third = difference(product(0, 1), product(1, 0))
+    if shape_of(a)[-1] == shape_of(b)[-1] == 2:
+        return None, None, third
+    first = difference(product(1, 2), product(2, 1))
+    return first, difference(product(2, 0), product(0, 2)), third
+
+
+def _checked_pair(name, matrix, vector):
+    if len(shape_of(matrix)) < 2 or not shape_of(vector):
+        raise ValueError(
+            f"tapegrad.{name}: got a matrix of shape {shape_of(matrix)} and a vector of shape "
+            f"{shape_of(vector)}; they must have 2 axes and 1 at least"
+        )
+
+
+@function("matvec")
+def matvec(x1, x2):
+    """matvec(x1, x2): matrices (…, m, n) times vectors (…, n): vectors (…, m); others broadcast."""
+    a, x = unlisted(x1), unlisted(x2)
+    if not differentiates(a, x):
+        return unrecorded(np.matvec, a, x)
+    a, x = as_tensor("matvec", a), as_tensor("matvec", x)
+    _checked_pair("matvec", a, x)
+    return matmul(a, x[..., None])[..., 0]
+
+
+@function("vecmat")
+def vecmat(x1, x2):
+    """vecmat(x1, x2): vectors (…, m) times matrices (…, m, n): vectors (…, n); others broadcast."""
+    x, a = unlisted(x1), unlisted(x2)
+    if not differentiates(x, a):
+        return unrecorded(np.vecmat, x, a)
+    x, a = as_tensor("vecmat", x), as_tensor("vecmat", a)
+    _checked_pair("vecmat", a, x)
+    return matmul(x[..., None, :], a)[..., 0, :]
+
+
+# --- NumPy's linalg -----------------------------------------------------------------------------
+
+
+def _of_linalg(name):
+    """A decorator: the function stands for that of a name in `numpy.linalg`, where it is there."""
+
+    def register(ours):
+        theirs = getattr(np.linalg, name, None)
+        if theirs is not None:
+            OF_NUMPY[theirs] = ours
+        return ours
+
+    return register
+
+
+@_of_linalg("cross")
+def _cross_of_three(x1, x2, /, *, axis=-1):
+    x1, x2 = unlisted(x1), unlisted(x2)
+    sizes = [shape_of(x)[axis] if shape_of(x) else 1 for x in (x1, x2)]
+    if sizes != [3, 3]:
+        raise ValueError(
+            f"tapegrad.linalg.cross: the vectors have {sizes[0]} and {sizes[1]} elements; both "
+            "must have 3"
+        )
+    return cross(x1, x2, axis=axis)
+
+
+@_of_linalg("outer")
+def _outer_of_vectors(x1, x2, /):
+    x1, x2 = unlisted(x1), unlisted(x2)
+    if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
+        raise ValueError(
+            f"tapegrad.linalg.outer: the operands have shapes {shape_of(x1)} and {shape_of(x2)}; "
+            "they must have one axis"
+        )
+    return outer(x1, x2)
+
+
+@_of_linalg("trace")
+def _trace_of_last(x, /, *, offset=0, dtype=None):
+    return trace(x, offset, -2, -1, dtype)
+
+
+@_of_linalg("diagonal")
+def _diagonal_of_last(x, /, *, offset=0):
+    return diagonal(x, offset, -2, -1)
+
+
+@_of_linalg("matrix_transpose")
+def _matrix_transpose(x, /):
+    return matrix_transpose(x)
+
+
+@function("linalg.vector_norm")
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """vector_norm(x, axis, keepdims, ord): `norm` of vectors along axes, together or all.
+
+    >>> import tapegrad as tg
+    >>> tg.vector_norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(5.)
+    """
+    x = unlisted(x)
+    if not differentiates(x):
+        return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
+    x, shape = as_tensor("vector_norm", x), shape_of(x)
+    axes = axes_of("vector_norm", axis, len(shape))
+    kept = [k for k in range(len(shape)) if k not in axes]
+    moved = x if not kept or len(axes) == 1 else transpose(x, (*axes, *kept))
+    if not kept:
+        made = norm(ravel(moved), ord, 0)
+    elif len(axes) == 1:
+        made = norm(moved, ord, axes[0])
+    else:
+        made = norm(reshape(moved, (-1, *[shape[k] for k in kept])), ord, 0)
+    return reshape(made, kept_shape(shape, axes)) if keepdims else made
+
+
+@function("linalg.matrix_norm")
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """matrix_norm(x, keepdims, ord): `norm` of the matrices that the last two axes hold."""
+    x = unlisted(x)
+    if not differentiates(x):
+        return unrecorded(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
+    return norm(x, ord, (-2, -1), keepdims)

@@ -1,0 +1,81 @@
+"""Results written where NumPy's `out=` and `where=` say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import runtime as rt
+from .apply import apply
+from .copies import in_dtype, unlisted
+from .indexing import set_item
+from .lost_derivatives import written
+from .trace import fixed
+from .values import FLOATS, dtype_of, is_recorded, is_tensor, shape_of
+
+
+def written_to(name: str, result, out, casting="same_kind"):
+    """A result, in the tensor or array `out` where one is given; see `into`."""
+    return result if out is None else into(name, out, result, casting=casting)
+
+
+def into(name: str, out, result, where=True, casting="same_kind", broadcast=False):
+    """Write a result to `out`, a tensor or an array, and return that.
+
+    With a mask `where` the other elements stay. Raises TypeError for a recorded result in a plain
+    array, or one of another kind, ValueError for a shape that does not fit; ufuncs `broadcast`.
+    """
+    _check_shape(name, out, (result, where), broadcast)
+    if not np.can_cast(dtype_of(result), dtype_of(out), casting):
+        raise TypeError(
+            f"tapegrad.{name}: a result of dtype {dtype_of(result)} cannot be written in place to "
+            f"out, of dtype {dtype_of(out)}, with casting={casting!r}; convert one with astype"
+        )
+    if is_tensor(out):
+        made = result if where is True else apply("where", mask_of(name, where), result, out)
+        if dtype_of(out).kind in "iub" and dtype_of(made) != dtype_of(out):
+            made = made.astype(dtype_of(out))
+        set_item(out, ..., made)
+        return out
+    if is_recorded(result) and (rt.trace() is None or dtype_of(result) in FLOATS):
+        raise written(f".{name}: out=")
+    mask = where if where is True else fixed(mask_of(name, where), "where=")
+    np.copyto(out, fixed(result, "out="), casting=casting, where=mask)
+    return out
+
+
+def _check_shape(name: str, out, given, broadcast: bool) -> None:
+    if not is_tensor(out) and not isinstance(out, np.ndarray):
+        raise TypeError(f"tapegrad.{name}: out is {type(out).__name__}; it must be an array")
+    shape = shape_of(given[0])
+    if broadcast:
+        shape = np.broadcast_shapes(shape, shape_of(given[1]), shape_of(out))
+    if shape != shape_of(out):
+        raise ValueError(
+            f"tapegrad.{name}: the result has shape {shape}, out has {shape_of(out)}; they must be "
+            "equal"
+        )
+
+
+def mask_of(name: str, where):
+    """The mask that `where=` is."""
+    where = unlisted(where)
+    if dtype_of(where) != np.bool_:
+        raise TypeError(
+            f"tapegrad.{name}: where has dtype {dtype_of(where)}; it must be boolean: compare with "
+            "!= 0"
+        )
+    return where if is_tensor(where) else np.asarray(where)
+
+
+def begun(name: str, made, initial):
+    """What a reduction gives that begins with `initial`, by the operation that it repeats."""
+    dtype = dtype_of(made)
+    initial = unlisted(initial)
+    if shape_of(initial):
+        raise ValueError(f"tapegrad.{name}: initial has shape {shape_of(initial)}; give a number")
+    if dtype not in FLOATS:
+        raise TypeError(
+            f"tapegrad.{name}: initial is recorded and the result has dtype {dtype}; a derivative "
+            "passes only through float64 and float32: use astype(float)"
+        )
+    return apply(name, made, in_dtype(initial, dtype))

@@ -1,0 +1,7 @@
+"""NumPy's `polynomial.hermite`, with recorded coefficients and points."""
+
+from numpy.polynomial import hermite as _theirs
+
+from ._series import fill as _fill
+
+_fill(globals(), _theirs, "Hermite")

@@ -1,0 +1,7 @@
+"""NumPy's `polynomial.hermite_e`, with recorded coefficients and points."""
+
+from numpy.polynomial import hermite_e as _theirs
+
+from ._series import fill as _fill
+
+_fill(globals(), _theirs, "HermiteE")

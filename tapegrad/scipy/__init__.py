@@ -1,0 +1,26 @@
+"""SciPy for recorded values: `from tapegrad.scipy import special, stats, linalg, …`.
+
+The submodules are loaded when they are first used, and hold what SciPy's hold. Functions with a
+derivative here take recorded values. The others are SciPy's; given a recorded value they raise
+TypeError, by name, and so do classes and distributions, which are SciPy's own objects. With plain
+arguments every function gives what SciPy's gives.
+
+>>> import tapegrad as tg
+>>> from tapegrad.scipy import special
+>>> tg.grad(lambda x: special.logsumexp([x, 2.0 * x]))(0.0)
+1.5
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+
+from . import _forwarding
+
+__all__ = list(_forwarding.SUBMODULES)
+
+_forwarding.enter(globals())
+
+
+def __getattr__(name: str):
+    return getattr(_importlib.import_module("scipy"), name)

@@ -1,0 +1,103 @@
+"""Functions of SciPy's that have a derivative, with SciPy's arguments, for recorded values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.copies import unlisted
+from .._core.tensor.trace import learned, named, steered
+from .._core.tensor.values import shape_of, value_of
+
+#: By name below `scipy`.
+OURS: dict = {
+    f"special.{name}": PUBLIC[name]
+    for name in (
+        *("expit", "erf", "erfc", "gamma", "gammaln", "digamma", "polygamma"),
+        *("softmax", "log_softmax"),
+    )
+}
+OURS["special.psi"] = PUBLIC["digamma"]
+
+
+def _differentiable(name: str):
+    def enter(function):
+        OURS[name] = function
+        return function
+
+    return enter
+
+
+@named("scipy.all_finite")
+def _all_finite(x):
+    return np.isfinite(x).all()
+
+
+def _checked(name: str, x):
+    """An operand, refused if it is not finite, by programs too."""
+    x = unlisted(x)
+    finite = steered(_all_finite, x)
+    learned(finite, f"tapegrad.scipy.{name}()")
+    if not value_of(finite):
+        raise ValueError("array must not contain infs or NaNs")
+    return x
+
+
+def _unsupported(name: str, argument: str, value):
+    return TypeError(
+        f"tapegrad.scipy.{name}: {argument}={value!r} has no derivative yet; leave it at its "
+        "default, or compute with NumPy's functions on the tensor"
+    )
+
+
+@_differentiable("special.logsumexp")
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    if return_sign:
+        raise _unsupported("special.logsumexp", "return_sign", return_sign)
+    return PUBLIC["logsumexp"](a, axis=axis, b=b, keepdims=keepdims)
+
+
+@_differentiable("linalg.solve")
+def solve(
+    a,
+    b,
+    lower=False,
+    overwrite_a=False,
+    overwrite_b=False,
+    check_finite=True,
+    assume_a=None,
+    transposed=False,
+):
+    for argument, value in (("lower", lower), ("transposed", transposed)):
+        if value:
+            raise _unsupported("linalg.solve", argument, value)
+    if assume_a not in (None, "gen", "general"):
+        raise _unsupported("linalg.solve", "assume_a", assume_a)
+    if check_finite:
+        a, b = _checked("linalg.solve", a), _checked("linalg.solve", b)
+    if len(shape_of(unlisted(a))) != 2 or len(shape_of(unlisted(b))) not in (1, 2):
+        raise TypeError(
+            f"tapegrad.scipy.linalg.solve: the arguments have shapes {shape_of(unlisted(a))} and "
+            f"{shape_of(unlisted(b))}; give one matrix and a vector or matrix, or use "
+            "np.linalg.solve"
+        )
+    return PUBLIC["solve"](a, b)
+
+
+@_differentiable("linalg.cholesky")
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    a = _checked("linalg.cholesky", a) if check_finite else a
+    return PUBLIC["cholesky"](a, upper=not lower)
+
+
+@_differentiable("linalg.norm")
+def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
+    a = _checked("linalg.norm", a) if check_finite else a
+    return PUBLIC["norm"](a, ord=ord, axis=axis, keepdims=keepdims)
+
+
+if "trapezoid" in PUBLIC:
+
+    @_differentiable("integrate.trapezoid")
+    def trapezoid(y, x=None, dx=1.0, axis=-1):
+        return PUBLIC["trapezoid"](y, x=x, dx=dx, axis=axis)

@@ -1,0 +1,99 @@
+"""Modules that hold what SciPy's hold: a function refuses recorded values, or is one of ours."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+import types
+
+import numpy as np
+
+from .._core.tensor.recorded_arguments import none_recorded
+from ._differentiable import OURS
+
+SUBMODULES = (
+    *("cluster", "constants", "fft", "integrate", "interpolate", "io", "linalg", "ndimage"),
+    *("optimize", "signal", "sparse", "spatial", "special", "stats"),
+)
+#: Public modules inside of submodules, which can be imported by their names.
+_INNER = (
+    *("cluster.hierarchy", "cluster.vq", "linalg.blas", "linalg.interpolative", "linalg.lapack"),
+    *("optimize.elementwise", "io.arff", "io.matlab", "io.wavfile", "signal.windows"),
+    *("sparse.csgraph", "sparse.linalg", "spatial.distance", "spatial.transform"),
+    *("stats.contingency", "stats.distributions", "stats.mstats", "stats.qmc", "stats.sampling"),
+)
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class Forwarding(types.ModuleType):
+    """A module of SciPy's, imported when one of its names is first asked for."""
+
+    def __init__(self, name: str):
+        super().__init__(f"{_PACKAGE}.{name}", f"SciPy's `scipy.{name}`, see `tapegrad.scipy`.")
+        self.__path__: list[str] = []
+
+    def _theirs(self) -> types.ModuleType:
+        return importlib.import_module(self.__name__.partition(".")[2])
+
+    def __getattr__(self, name: str):
+        place = f"{self.__name__}.{name}"
+        if name == "__path__" or (name.startswith("__") and name != "__all__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        found = getattr(self._theirs(), name)
+        if isinstance(found, types.ModuleType) and found.__name__.startswith("scipy."):
+            found = sys.modules.get(place) or entered(place.partition(".")[2].partition(".")[2])
+        else:
+            found = stand_in(place, found)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._theirs())})
+
+
+def entered(name: str) -> Forwarding:
+    """The module of a name below `scipy`, which can be imported from now on."""
+    made = sys.modules[f"{_PACKAGE}.{name}"] = Forwarding(name)
+    return made
+
+
+def enter(package: dict) -> None:
+    """Make all modules, and the names of a package."""
+    for name in SUBMODULES:
+        package[name] = entered(name)
+    for name in _INNER:
+        outer, _, inner = name.rpartition(".")
+        setattr(package[outer], inner, entered(name))
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def stand_in(place: str, theirs):
+    """What stands for an object of SciPy's: itself, if it is neither a function nor one of ours.
+
+    Its ufuncs ask tensors, and name themselves.
+    """
+    name = place.partition(".")[2].removeprefix("scipy.")
+    ours = OURS.get(name)
+    if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
+        return theirs
+
+    @functools.wraps(theirs)
+    def function(*args, **kwargs):
+        if none_recorded(args) and (not kwargs or none_recorded(kwargs.values())):
+            return theirs(*args, **kwargs)
+        if ours is None:
+            raise TypeError(
+                f"{place} has no derivative yet, and an argument is recorded; compute it with "
+                "functions of tapegrad, declare its derivative with tg.custom_vjp, or give "
+                "x.detach().numpy() where no derivative is wanted"
+            )
+        return ours(*args, **kwargs)
+
+    function.__module__, _, function.__name__ = place.rpartition(".")
+    function.__qualname__ = function.__name__
+    function.of_python = theirs
+    return function

@@ -1,0 +1,230 @@
+"""`tapegrad.scipy`: SciPy's own for plain arguments; derivatives, or errors by name, for others."""
+
+import importlib
+import inspect
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy
+from expressions import CHECKS, Expression, check_native, parametrized
+
+import tapegrad as tg
+import tapegrad.scipy as ours
+from tapegrad.scipy import _differentiable, _forwarding
+
+NAMES = {"special": ours.special, "linalg": ours.linalg}
+
+
+def expression(text, torch=None, **fields):
+    return Expression(text, torch, names=NAMES, **fields)
+
+
+SPD = "(x.T @ x + np.diag([3.0, 4.0, 5.0, 6.0]))"
+TABLE = [
+    expression("special.expit(x) * x", "torch.special.expit(x) * x"),
+    expression("special.erf(x) * x", "torch.special.erf(x) * x"),
+    expression("special.erfc(x) * x", "torch.special.erfc(x) * x"),
+    expression("special.gamma(x) * x", choices=False, other=(0.5, 2.0)),
+    expression("special.gammaln(x) * x", "x.lgamma() * x", choices=False, other=(0.5, 2.0)),
+    expression("special.digamma(x) * x", choices=False, other=(0.5, 2.0)),
+    expression("special.psi(x) * x", choices=False, other=(0.5, 2.0)),
+    expression("special.polygamma(1, x)", choices=False, other=(0.5, 2.0)),
+    expression("special.softmax(x, axis=1)", "torch.softmax(x, 1)"),
+    expression("special.softmax(x)", "torch.softmax(x.ravel(), 0).reshape(3, 4)"),
+    expression("special.log_softmax(x, 0)", "torch.log_softmax(x, 0)"),
+    expression("special.logsumexp(x)", "x.logsumexp((0, 1))"),
+    expression("special.logsumexp(x, axis=1, keepdims=True)", "x.logsumexp(1, True)"),
+    expression("special.logsumexp(x, 0, b=x + 3.0)", "torch.log(((x + 3.0) * x.exp()).sum(0))"),
+    expression("special.logsumexp([x[0, 0], 2.0 * x[1, 1]])"),
+    expression(
+        f"linalg.cholesky({SPD}, lower=True)",
+        "torch.linalg.cholesky(x.T @ x + torch.diag(torch.tensor([3.0, 4, 5, 6], dtype=float)))",
+    ),
+    expression(f"linalg.cholesky({SPD})"),
+    expression(f"linalg.solve({SPD}, x.T)"),
+    expression(f"linalg.solve({SPD}, x[0], assume_a='gen')"),
+    expression("linalg.norm(x)", "torch.linalg.matrix_norm(x)"),
+    expression("linalg.norm(x, 1, axis=0)", "torch.linalg.vector_norm(x, 1, 0)"),
+]
+
+
+@parametrized(TABLE)
+@pytest.mark.parametrize("check", CHECKS)
+def test_expression(check, expression):
+    CHECKS[check](expression)
+
+
+def test_native():
+    check_native([e for e in TABLE if e.choices])
+
+
+# --- the doors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", _forwarding.SUBMODULES)
+def test_submodules_hold_what_scipys_hold(name):
+    module = importlib.import_module(f"tapegrad.scipy.{name}")
+    theirs = importlib.import_module(f"scipy.{name}")
+    assert module is getattr(ours, name) is getattr(tg.scipy, name)
+    for public in theirs.__all__:
+        found, wanted = getattr(module, public), getattr(theirs, public)
+        if isinstance(found, _forwarding.Forwarding):
+            assert found.__name__ == f"tapegrad.{wanted.__name__}"
+        elif found is not wanted:
+            assert found.__wrapped__ is wanted and found.__doc__ == wanted.__doc__
+            assert f"scipy.{name}.{public}" in (f"{found.__module__}.{public}")[len("tapegrad.") :]
+            assert inspect.isroutine(wanted) or f"{name}.{public}" in _differentiable.OURS
+    assert {*theirs.__all__} <= {*dir(module)}
+    with pytest.raises(AttributeError, match="no_such_name"):
+        module.no_such_name  # noqa: B018
+
+
+def test_all_forms_of_import():
+    code = (
+        "import sys, tapegrad.scipy; print([n for n in sys.modules if n.startswith('scipy.st')])\n"
+        "import tapegrad.scipy.spatial.distance as d, scipy.spatial.distance as e\n"
+        "from tapegrad.scipy.sparse import linalg, csr_array\n"
+        "from tapegrad.scipy import stats, constants\n"
+        "import scipy.stats, scipy.sparse\n"
+        "assert stats.norm is scipy.stats.norm and csr_array is scipy.sparse.csr_array\n"
+        "assert d.cdist.__wrapped__ is e.cdist and constants.g == 9.80665\n"
+        "assert linalg.spsolve.__wrapped__ is scipy.sparse.linalg.spsolve\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+    assert ours.__version__ == scipy.__version__
+
+
+def test_functions_can_be_pickled():
+    for function in (ours.special.erf, ours.stats.zscore, ours.linalg.solve):
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_plain_arguments_are_scipys(rng):
+    x = rng.uniform(0.5, 2.0, size=(3, 3))
+    assert np.array_equal(ours.special.gammaln(x), scipy.special.gammaln(x))
+    assert type(ours.special.expit(0.3)) is type(scipy.special.expit(0.3))
+    assert np.array_equal(ours.linalg.solve(x, x, assume_a="gen"), scipy.linalg.solve(x, x))
+    found = ours.special.logsumexp(x, return_sign=True)
+    assert np.array_equal(found[0], scipy.special.logsumexp(x, return_sign=True)[0])
+    assert np.array_equal(ours.stats.zscore(tg.tensor([1.0, 2.0])), [-1.0, 1.0])
+
+
+REFUSED = {
+    "stats.zscore": lambda x: ours.stats.zscore(x),
+    "stats.ttest_ind": lambda x: ours.stats.ttest_ind([1.0, x[0]], [3.0, 2.0]),
+    "integrate.simpson": lambda x: ours.integrate.simpson(np.ones(3), x=x),
+    "signal.convolve": lambda x: ours.signal.convolve(np.ones(3), x),
+    "fft.rfft": lambda x: ours.fft.rfft(x),
+    "ndimage.gaussian_filter": lambda x: ours.ndimage.gaussian_filter(np.ones(5), sigma=x[0]),
+    "spatial.distance.cdist": lambda x: ours.spatial.distance.cdist(x[:, None], x[:, None]),
+    "optimize.brentq": lambda x: ours.optimize.brentq(lambda t, p: t - p, -5.0, 5.0, args=(x[0],)),
+    "optimize.minimize": lambda x: ours.optimize.minimize(np.sum, x),
+    "integrate.quad": lambda x: ours.integrate.quad(np.sin, 0.0, x[0]),
+    "special.factorial": lambda x: ours.special.factorial(x),
+    "sparse.linalg.spsolve": lambda x: ours.sparse.linalg.spsolve(scipy.sparse.eye(3), x),
+    "linalg.expm": lambda x: ours.linalg.expm(np.diag(x)),
+    "sparse.diags": lambda x: ours.sparse.diags(x),
+    "optimize.curve_fit": lambda x: ours.optimize.curve_fit(
+        np.polyval, [1.0], [1.0], **{"p0": [x]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_functions_without_derivative_refuse_by_name(name):
+    x = np.array([0.5, 1.5, 2.0])
+    with pytest.raises(TypeError, match=rf"^tapegrad.scipy.{name} has no derivative yet"):
+        tg.grad(lambda x: np.sum(REFUSED[name](x)))(x)
+    with pytest.raises(TypeError, match=rf"^tapegrad.scipy.{name} has no derivative yet"):
+        REFUSED[name](tg.tensor(x, requires_grad=True))
+
+
+OBJECTS = {
+    "a distribution": lambda x: ours.stats.norm.logpdf(x),
+    "its scale": lambda x: ours.stats.norm.logpdf(0.3, scale=x[0]),
+    "a frozen one": lambda x: ours.stats.norm(x[0], 1.0).logpdf(0.2),
+    "a spline": lambda x: ours.interpolate.CubicSpline([0.0, 1.0, 2.0], x)(0.5),
+    "an interpolation": lambda x: ours.interpolate.interp1d([0.0, 1.0, 2.0], x)(0.5),
+    "at a place": lambda x: ours.interpolate.interp1d([0.0, 1.0], [0.0, 2.0])(x[0]),
+    "a sparse matrix": lambda x: scipy.sparse.csr_array(np.eye(3)) @ x,
+    "a rotation": lambda x: ours.spatial.transform.Rotation.from_rotvec(x).as_matrix(),
+    "a ufunc": lambda x: ours.special.jv(1, x),
+    "a callback": lambda x: ours.integrate.quad(lambda t: t * x[0], 0.0, 1.0)[0],
+    "a system": lambda x: ours.integrate.solve_ivp(lambda t, y: -x[0] * y, (0, 1), [1.0]).y[0, -1],
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_of_scipys_never_drop_a_derivative(name):
+    with pytest.raises(TypeError, match="tapegrad"):
+        tg.grad(lambda x: np.sum(OBJECTS[name](x)))(np.array([0.5, 0.7, 0.9]))
+
+
+def test_arguments_that_ours_do_not_have_are_refused():
+    x = np.diag([2.0, 3.0])
+    for f, argument in [
+        (lambda x: ours.special.logsumexp(x, return_sign=True)[0], "return_sign=True"),
+        (lambda x: ours.linalg.solve(x, [1.0, 2.0], assume_a="pos"), "assume_a='pos'"),
+        (lambda x: ours.linalg.solve(x, [1.0, 2.0], transposed=True), "transposed=True"),
+        (lambda x: ours.linalg.solve(x, [1.0, 2.0], lower=True), "lower=True"),
+    ]:
+        with pytest.raises(TypeError, match=f"tapegrad.scipy.*{argument} has no derivative yet"):
+            tg.grad(lambda x: np.sum(f(x)))(x)  # noqa: B023
+    with pytest.raises(TypeError, match="give one matrix and a vector or matrix"):
+        tg.grad(lambda x: np.sum(ours.linalg.solve(x[None], [1.0, 2.0])))(x)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "norm", "solve"])
+def test_numbers_that_are_not_finite_are_refused_as_scipy_does(name):
+    f = {
+        "cholesky": lambda x: np.sum(ours.linalg.cholesky(x)),
+        "norm": lambda x: ours.linalg.norm(x),
+        "solve": lambda x: np.sum(ours.linalg.solve(x, [1.0, 2.0])),
+    }[name]
+    x, bad = np.diag([2.0, 3.0]), np.diag([2.0, np.nan])
+    c = tg.compile(f)
+    for function in (f, tg.grad(f), c, c.grad):
+        function(x), function(x + 0.1 * np.eye(2))
+        with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+            function(bad)
+        function(x)
+
+
+def test_every_name_of_ours_is_scipys():
+    for name in _differentiable.OURS:
+        module, _, function = name.rpartition(".")
+        theirs = getattr(importlib.import_module(f"scipy.{module}"), function)
+        assert (
+            getattr(importlib.import_module(f"tapegrad.scipy.{module}"), function).of_python
+            is theirs
+        )
+
+
+def test_the_array_api_of_scipy_does_nothing_odd():
+    """Where SciPy asks arrays for their namespace."""
+    code = (
+        "import numpy as np, scipy.special, scipy.stats, scipy.linalg, tapegrad as tg\n"
+        "from tapegrad.scipy import special\n"
+        "x = np.array([0.3, 0.7, 1.2])\n"
+        "wanted = tg.grad(lambda x: np.sum(np.exp(x) / np.sum(np.exp(x)) * x))(x)\n"
+        "for f in (special.softmax, scipy.special.softmax):\n"
+        "    assert np.allclose(tg.grad(lambda x: np.sum(f(x) * x))(x), wanted)\n"
+        "for f in (scipy.special.logsumexp, scipy.stats.zscore, scipy.linalg.expm, special.jv):\n"
+        "    try:\n"
+        "        tg.grad(lambda x: np.sum(f(x)))(x)\n"
+        "        raise SystemExit(f'{f} gave a gradient')\n"
+        "    except TypeError:\n"
+        "        pass\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**ENVIRONMENT}
+    )
+    assert done.returncode == 0, done.stderr
+
+
+ENVIRONMENT = {**importlib.import_module("os").environ, "SCIPY_ARRAY_API": "1"}
