@@ -12,6 +12,8 @@ REFUSED = {
     "bmat": "matrices are arrays of a class of their own; use np.block",
     "frombuffer": "it takes the bytes of an object; use np.asarray",
     "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
+    "broadcast": "it gives plain numbers; use np.broadcast_arrays",
+    "nditer": "it gives memory of plain arrays; use np.ndenumerate or indices",
     "nested_iters": "it gives memory of plain arrays; use indices",
 }
 
