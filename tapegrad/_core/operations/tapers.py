@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from ..tensor.apply import apply
@@ -27,9 +25,8 @@ def kaiser(M, beta):
             f"tapegrad.kaiser: beta has shape {shape_of(beta)}; it must be one number: for several "
             "windows call it for each"
         )
-    count = operator.index(count)
-    if count <= 1:
+    if count == 1:
         return np.kaiser(count, 0.0)
-    t = (np.arange(count) - (count - 1) / 2) / ((count - 1) / 2)
+    t = (np.arange(0, count) - (count - 1) / 2) / ((count - 1) / 2)
     top = apply("i0", apply("multiply", beta, np.sqrt(1 - t**2)))
     return apply("divide", top, apply("i0", beta))
