@@ -26,15 +26,14 @@ SETTINGS = "set_printoptions seterr seterrcall setbufsize".split()
 REPORTS = "show_config show_runtime get_include info test bmat print".split()
 SILENT = {*FILES, *SETTINGS, *REPORTS}
 METHODS = (
-    "all any argmax argmin argpartition argsort astype choose clip clone conj conjugate copy cumprod "
-    "cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel real repeat "
-    "reshape round searchsorted shape size squeeze std sum swapaxes T take trace transpose var "
-    "__abs__ __add__ "
-    "__and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ __lt__ "
-    "__matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
-    "__rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ "
-    "__rtruediv__ __rxor__ __sub__ __truediv__ __xor__ __lshift__ __rshift__ __rlshift__ "
-    "__rrshift__ __copy__"
+    "all any argmax argmin argpartition argsort astype choose clip clone conj conjugate copy "
+    "cumprod cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel "
+    "real repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace "
+    "transpose var __abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ "
+    "__gt__ __le__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ "
+    "__radd__ __rand__ __rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ "
+    "__rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__ __lshift__ __rshift__ "
+    "__rlshift__ __rrshift__ __copy__"
 ).split()
 
 
@@ -248,8 +247,13 @@ NOT_CALLED = {
     "of the protocols, called by every function": (
         "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__"
     ),
-    "as NumPy's": "__invert__",
+    "as NumPy's": "__invert__ __contains__ base device to_device is_integer",
     "of copies, tested in test_numpy_leaving": "__deepcopy__",
+    "of functions of the same names": "choose compress fill flat partition sort",
+    "refused, or of tensors that are not recorded: see test_numpy_methods": (
+        "byteswap ctypes data dump dumps getfield resize setfield setflags tobytes tofile view "
+        "__dlpack__ __dlpack_device__"
+    ),
 }
 
 

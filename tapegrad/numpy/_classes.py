@@ -20,54 +20,63 @@ from .._core.tensor.values import (
     dtype_of,
     is_number,
     is_recorded,
+    is_tensor,
     scalar_of,
     value_of,
 )
-from . import _creators
 from ._creators import fresh
-from ._lists import STAND_INS
+from ._lists import STAND_INS, as_tensor, lost
+
+_transforming = rt.transforming
 
 
 class _Class(type):
-    """The class of the stand-ins; classes that users derive from them are as any other."""
+    """The class of the stand-ins; classes that users derive from them are as any other.
+
+    `_theirs` is NumPy's class, None in those of users.
+    """
+
+    _theirs: type | None
+
+    def __new__(mcs, name, bases, fields, **kwargs):
+        return type.__new__(mcs, name, bases, {"_theirs": None, **fields}, **kwargs)
 
     def __instancecheck__(cls, instance):
-        theirs = cls.__dict__.get("_theirs")
+        theirs = cls._theirs
         if theirs is None:
             return type.__instancecheck__(cls, instance)
-        if isinstance(instance, rt.Tensor):
-            return issubclass(_kind_of(instance), theirs)
-        return isinstance(instance, theirs)
+        if isinstance(instance, theirs):
+            return True
+        return isinstance(instance, rt.Tensor) and issubclass(_kind_of(instance), theirs)
 
     def __subclasscheck__(cls, subclass):
-        theirs = cls.__dict__.get("_theirs")
+        theirs = cls._theirs
         if theirs is None:
             return type.__subclasscheck__(cls, subclass)
         return issubclass(subclass, theirs)
 
     def __call__(cls, *args, **kwargs):
-        if "_theirs" not in cls.__dict__:
+        theirs = cls._theirs
+        if theirs is None:
             return type.__call__(cls, *args, **kwargs)
-        if args and isinstance(args[0], rt.Tensor):
-            return _converted(cls._theirs, args[0])
         try:
-            made = cls._theirs(*args, **kwargs)
+            made = theirs(*args, **kwargs)
         except DerivativeLost:
-            return _creators.asarray(args[0], cls._theirs)
-        return fresh(made) if cls is ndarray and made.base is None and rt.in_transform() else made
+            return _converted(theirs, as_tensor(args[0]))
+        if _transforming and cls is ndarray and made.base is None:
+            return fresh(made) if rt.in_transform() else made
+        return made
 
     def __eq__(cls, other):
-        theirs = cls.__dict__.get("_theirs")
-        if theirs is None or not isinstance(other, type):
+        if cls._theirs is None or not isinstance(other, type):
             return NotImplemented
-        return other is cls or other is theirs
+        return other is cls or other is cls._theirs
 
     def __hash__(cls):
-        return hash(cls.__dict__.get("_theirs") or id(cls))
+        return type.__hash__(cls._theirs or cls)
 
     def __repr__(cls):
-        theirs = cls.__dict__.get("_theirs")
-        return type.__repr__(cls) if theirs is None else repr(theirs)
+        return type.__repr__(cls._theirs or cls)
 
 
 def _kind_of(tensor) -> type:
@@ -79,11 +88,8 @@ def _kind_of(tensor) -> type:
 
 def _converted(theirs: Any, tensor):
     """What a class of numbers makes of a tensor: its derivative stays where there is one."""
-    if issubclass(theirs, numpy.ndarray):
-        raise TypeError(
-            "tapegrad.numpy.ndarray: a tensor is given as the shape; use np.asarray(t) for the "
-            "tensor as an array, np.empty for one of a shape"
-        )
+    if not is_tensor(tensor) or issubclass(theirs, numpy.ndarray):
+        raise lost(theirs.__name__)
     dtype = numpy.dtype(theirs)
     if dtype.kind not in "iub" and dtype not in FLOATS:
         if is_recorded(tensor):

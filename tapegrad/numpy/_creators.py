@@ -20,7 +20,7 @@ from .._core.tensor.values import (
     value_of,
     wrap,
 )
-from ._lists import as_tensor, lost, named_like, stand_in
+from ._lists import again, as_tensor, lost, named_like
 
 _transforming, _mode = rt.transforming, rt._mode
 
@@ -55,35 +55,45 @@ def _own(made, source):
 def _creator(name: str):
     """A function of NumPy's whose results inside transforms are tensors."""
     found = getattr(numpy, name)
-    theirs = stand_in(found)
 
     def function(*args, **kwargs):
-        if _transforming and _mode.depth:
+        try:
+            if not (_transforming and _mode.depth):
+                return found(*args, **kwargs)
             if is_tensor(kwargs.get("like")):
                 kwargs["like"] = None
-            return fresh(theirs(*args, **kwargs))
-        return theirs(*args, **kwargs)
+            return fresh(found(*args, **kwargs))
+        except DerivativeLost:
+            pass
+        return again(found, args, kwargs)
 
     return named_like(function, found)
 
 
-def _with_recorded(name: str):
-    """`full`, `full_like` or `arange`, whose arguments ask no protocol."""
+def _with_recorded(name: str, plain: tuple[type, ...]):
+    """`full`, `full_like` or `arange`, whose arguments ask no protocol.
+
+    The last positional argument is of one of the `plain` classes where nothing is recorded.
+    """
     found = getattr(numpy, name)
     of_shape = name != "arange"  # the first argument is
 
     def function(*args, **kwargs):
-        if any([isinstance(a, (rt.Tensor, list, tuple)) for a in (*args, *kwargs.values())]):
-            args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
-            kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
-            fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
-            if any(map(is_recorded, fills)):
-                kwargs = {k: a for k, a in kwargs.items() if k not in ("like", "device")}
-                return PUBLIC[name](*args, **kwargs)
-            args = [*args[:of_shape], *map(value_of, args[of_shape:])]
-            kwargs = {k: a if k == "a" else value_of(a) for k, a in kwargs.items()}
-        made = found(*args, **kwargs)
-        return fresh(made) if _transforming and _mode.depth else made
+        inside = _transforming and _mode.depth
+        if not inside and not kwargs and args and type(args[-1]) in plain:
+            try:
+                return found(*args)
+            except DerivativeLost:
+                pass
+        args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
+        kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
+        fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
+        if any(map(is_recorded, fills)):
+            kwargs = {k: a for k, a in kwargs.items() if k not in ("like", "device")}
+            return PUBLIC[name](*args, **kwargs)
+        args = [*args[:of_shape], *map(value_of, args[of_shape:])]
+        kwargs = {k: a if k == "a" else value_of(a) for k, a in kwargs.items()}
+        return fresh(found(*args, **kwargs)) if inside else found(*args, **kwargs)
 
     return named_like(function, found)
 
@@ -91,33 +101,37 @@ def _with_recorded(name: str):
 # --- conversions ----------------------------------------------------------------------------------
 
 
-def array(object, dtype=None, **kwargs):
+_array = numpy.array
+
+
+def array(object, *args, **kwargs):
     try:
         if not (_transforming and _mode.depth):
-            return numpy.array(object, dtype, **kwargs)
+            return _array(object, *args, **kwargs)
         if not is_tensor(object):
-            made = numpy.array(object, dtype, **kwargs)
+            made = _array(object, *args, **kwargs)
             return fresh(made) if kwargs.get("copy", True) else _own(made, object)
     except DerivativeLost:
         pass
-    return _converted("array", object, dtype, **{"copy": True, **kwargs})
+    return _converted("array", object, *args, **{"copy": True, **kwargs})
 
 
 def _conversion(name: str):
+    """One of the functions that give arrays as they are, or as near as can be."""
     found = getattr(numpy, name)
+    order_of = {"ascontiguousarray": "C", "asfortranarray": "F"}.get(name)
 
-    def function(a, dtype=None, order=None, **kwargs):
-        given = (a, dtype) if order is None else (a, dtype, order)
+    def function(a, *args, **kwargs):
         try:
             if not (_transforming and _mode.depth):
-                return found(*given, **kwargs)
+                return found(a, *args, **kwargs)
             if not is_tensor(a):
-                return _own(found(*given, **kwargs), a)
+                return _own(found(a, *args, **kwargs), a)
         except DerivativeLost:
             pass
-        if name in ("ascontiguousarray", "asfortranarray"):
-            return _converted(name, a, dtype, order="FC"[name[2] == "c"], ndmin=1, **kwargs)
-        made = _converted(name, a, dtype, order=order or "K", **kwargs)
+        given = {**dict(zip(("dtype", "order"), args, strict=False)), **kwargs}
+        order = order_of or given.pop("order", None) or "K"
+        made = _converted(name, a, **given, order=order, ndmin=1 if order_of else 0)
         if name == "asarray_chkfinite" and not PUBLIC["all"](PUBLIC["isfinite"](made)):
             raise ValueError("array must not contain infs or NaNs")
         return made
@@ -181,7 +195,9 @@ def kaiser(M, beta):
 kaiser = named_like(kaiser, numpy.kaiser)
 array, require = named_like(array, numpy.array), named_like(require, numpy.require)
 fromiter = named_like(fromiter, numpy.fromiter)
-full, full_like, arange = map(_with_recorded, ("full", "full_like", "arange"))
+_NUMBERS = int, float, bool, numpy.float64, numpy.ndarray
+full, full_like = (_with_recorded(_name, _NUMBERS) for _name in ("full", "full_like"))
+arange = _with_recorded("arange", (int, float))
 globals().update({_name: _creator(_name) for _name in _FRESH})
 globals().update({_name: _conversion(_name) for _name in _CONVERSIONS})
 

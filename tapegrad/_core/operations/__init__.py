@@ -4,8 +4,9 @@ from ..tensor import conversions, operators  # noqa: F401
 from ..tensor.registry import PUBLIC
 from . import (  # noqa: F401
     answers,
+    array_methods,
     choosing,
-    convolution,
+    convolving,
     counting,
     covariance,
     creation,

@@ -7,6 +7,7 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
+from ..tensor.lost_derivatives import written
 from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
@@ -22,11 +23,7 @@ def _write_plain(name: str, target, *values) -> None:
             "tensor, which is written in place"
         )
     if any([is_recorded(x) for x in values]):
-        raise TypeError(
-            f"tapegrad.{name}: the first argument is a plain NumPy array, into which nothing "
-            "recorded can be written; make it with tg.zeros_like, or give detach() of what is "
-            "written"
-        )
+        raise written(f".{name}")
 
 
 def _write_at(target, flat, values) -> None:
@@ -102,6 +99,7 @@ def putmask(a, mask, values):
 
     Fewer values than elements of `a` are repeated over all of its places.
     """
+    is_typed = isinstance(values, np.ndarray) or is_tensor(values)
     mask, values = unlisted(mask), unlisted(values)
     if not is_tensor(a):
         _write_plain("putmask", a, mask, values)
@@ -112,11 +110,14 @@ def putmask(a, mask, values):
             f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
             "them equal"
         )
-    _check_casting("putmask", values, a, "same_kind")
+    if is_typed:
+        _check_casting("putmask", values, a, "safe")
     if not _size(a) or not _size(values):
         return
     shape = shape_of(a)
     wide = _cycled(values, _size(a)).reshape(shape)
+    if not is_recorded(wide):  # NumPy casts what it writes, of any kind
+        wide = np.asarray(value_of(wide)).astype(dtype_of(a))
     _write_where(a, steered(_mask, mask, shape=shape), wide)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from typing import Any
 
@@ -82,10 +83,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
         return None
     if method == "outer":
         return outer(_call, ufunc, *inputs, out=out, **kwargs)
-    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    kwargs = {k: v for k, v in kwargs.items() if v is not _NO_VALUE}
     return _METHODS[method](ufunc, *inputs, out=None if out is None else out[0], **kwargs)
 
 
+_NO_VALUE = np._NoValue
 _METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
 
 
@@ -114,25 +116,16 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        if not kwargs:
-            return found(*args)
         kwargs = {
             k: v
             for k, v in kwargs.items()
-            if v is not np._NoValue and (v is not None or k not in ("dtype", "out"))
+            if v is not _NO_VALUE and (v is not None or k not in ("dtype", "out"))
         }
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if "unexpected keyword" not in str(error):
-                raise
-            renamed = _renamed(function, found, kwargs)
-            if renamed != [*kwargs]:
-                return found(*args, **dict(zip(renamed, kwargs.values(), strict=True)))
-            word = str(error).rpartition(" ")[2]
-            raise TypeError(
-                f"tapegrad.{function.__name__}: the argument {word} is not supported on tensors"
-            ) from None
+            renamed = _renamed(function, found, args, kwargs, error)
+        return array_function(self, function, types, args, renamed)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
         if isinstance(result, tuple) and function is not np.shape:
@@ -146,21 +139,45 @@ def _as_tensor(result):
     return wrap(result) if wanted else result
 
 
-def _renamed(function, found, kwargs) -> list[str]:
-    """Keywords by the names that ours has at the places of NumPy's, such as x for a."""
+def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> dict:
+    """Keywords by the names that ours has at the places of NumPy's, such as x for a.
+
+    Where all have ours, the error is raised that came of calling our function, by name.
+    """
+    text = str(error)
+    if not text.startswith((f"{found.__name__}() ", f"{found.__qualname__}() ")):
+        raise error
+    if re.search(r"takes .*positional arguments? but \d+ were given$", text):
+        raise TypeError(
+            f"tapegrad.{function.__name__}: {len(args)} arguments are given, more than are "
+            "supported on tensors; give out= and the likes by name"
+        ) from None
+    if "unexpected keyword" not in text:
+        raise error
+    names = _names_of_ours(function, found)
+    renamed = {names.get(name, name): value for name, value in kwargs.items()}
+    if [*renamed] == [*kwargs]:
+        raise TypeError(
+            f"tapegrad.{function.__name__}: the argument {text.rpartition(' ')[2]} is not "
+            "supported on tensors"
+        ) from None
+    return renamed
+
+
+def _names_of_ours(function, found) -> dict[str, str]:
+    """Names of arguments of NumPy's function that ours calls otherwise."""
     try:
         theirs, ours = inspect.signature(function), inspect.signature(found)
     except ValueError:
-        return [*kwargs]
+        return {}
     pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
-    names = {
+    return {
         one.name: other.name
         for one, other in pairs
         if one.kind == other.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
         and one.name not in ours.parameters
         and other.name not in theirs.parameters
     }
-    return [names.get(name, name) for name in kwargs]
 
 
 def _refuse_class(kind: Any, arguments) -> None:

@@ -12,6 +12,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -127,7 +128,7 @@ def library_function(frame: types.FrameType) -> str | None:
     return frame.f_code.co_name if _is_library(frame) else None
 
 
-def shows(frame: types.FrameType, differentiated: bool) -> bool:
+def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool:
     """Whether values that a frame asks for are compared by `np.testing`, written out, or drawn.
 
     Matplotlib also computes: in a function that is differentiated it gets none.
@@ -138,7 +139,7 @@ def shows(frame: types.FrameType, differentiated: bool) -> bool:
         if frame.f_back is None:
             return False
         frame = frame.f_back
-    return not differentiated and _is_matplotlib(frame.f_code.co_filename)
+    return _is_matplotlib(frame.f_code.co_filename) and not is_differentiated()
 
 
 def _is_numpy(frame: types.FrameType) -> bool:
