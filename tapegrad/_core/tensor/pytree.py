@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 #: Types that are asked for first, since most values have them.
-_LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
+LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
 #: Fields of instances with such values, or functions, are no leaves: they stay what they are.
 _FIXED = (str, bytes, bool, type(None))
 
@@ -29,7 +29,7 @@ def is_fixed(value) -> bool:
 def computed_field(tree) -> tuple[str, str] | None:
     """The class and name of a field in a tree that its class computes from others, or None."""
     kind = type(tree)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return None
     if isinstance(tree, (tuple, list, dict)):
         items = tree.values() if isinstance(tree, dict) else tree
@@ -57,7 +57,7 @@ def refuse_computed_fields(name: str, tree) -> None:
 def tree_leaves(tree, path="") -> list:
     """Values in nested tuples, lists, dicts and fields, each with its place."""
     kind = type(tree)
-    if kind in _LEAVES:
+    if kind in LEAVES:
         return [(path, tree)]
     if isinstance(tree, dict):
         return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
@@ -76,7 +76,7 @@ def tree_build(tree, values):
     Instances are made without their `__init__`: what is not a field, such as something cached, is
     not there.
     """
-    if type(tree) in _LEAVES:
+    if type(tree) in LEAVES:
         return next(values)
     if isinstance(tree, dict):
         return {key: tree_build(item, values) for key, item in tree.items()}

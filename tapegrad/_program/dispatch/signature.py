@@ -11,6 +11,7 @@ from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
 from ..._core.tensor.pytree import (
+    LEAVES,
     fields_of,
     is_fixed,
     refuse_computed_fields,
@@ -48,6 +49,8 @@ def _own(value):
 
 def structure(tree):
     """The containers of an argument, to be compared."""
+    if type(tree) in LEAVES:
+        return None
     if isinstance(tree, dict):
         return dict, tuple((key, structure(tree[key])) for key in tree)
     if isinstance(tree, (tuple, list)):
