@@ -13,7 +13,7 @@ from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.registry import OF_NUMPY
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
-from ..tensor.values import dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
+from ..tensor.values import differentiates, dtype_of, is_tensor, plain_array, value_of, wrap
 from .ufunc_at import change_at
 from .ufunc_keywords import called
 from .ufunc_methods import accumulate, outer, reduce, reduceat
@@ -85,7 +85,7 @@ def _call(ufunc, inputs):
     found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
-    if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
+    if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
         return value_of(made) if is_object else made
