@@ -286,7 +286,7 @@ def take(x, indices, axis=None, out=None, mode="raise"):
     x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take, x, indices, axis=axis, mode=mode), x)
-    if axis is None:
+    if axis is None or (axis in (0, -1) and not shape_of(x)):
         x, axis = ravel(x), 0
     x = array_tensor(x)
     array = x._array
