@@ -226,7 +226,7 @@ def test_results_go_where_out_says():
         wanted = tg.grad(lambda x, f=function, a=args: np.sum(f(x, *a, axis=1) ** 2))(x)
         np.testing.assert_array_equal(tg.grad(f)(x, function, *args), wanted)
     leaf = tg.tensor(x, requires_grad=True)
-    with pytest.raises(TypeError, match="tapegrad.nansum: out= is a plain array"):
+    with pytest.raises(TypeError, match="tapegrad.nansum: out="):
         np.nansum(leaf, axis=1, out=np.zeros(2))
     with pytest.raises(ValueError, match=r"out"):
         np.nansum(leaf, axis=1, out=tg.zeros(3))

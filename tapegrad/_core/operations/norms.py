@@ -30,7 +30,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     tensor(5.)
     """
     x = unlisted(x)
-    if not differentiates(x):
+    if not differentiates(x) or 0 in shape_of(x):
         return plain(np.linalg.norm, x, ord=ord, axis=axis, keepdims=keepdims)
     x = as_tensor("norm", x)
     ndim = len(shape_of(x))
@@ -77,7 +77,8 @@ def _vector_norm(x, ord, axes, keepdims):
         return _total(size, axes, keepdims)
     if ord == 0:
         count = steered(np.linalg.norm, x, 0, axes[0], keepdims)
-        return apply("multiply", _total(apply("sign", size), axes, keepdims), 0.0) + count
+        nothing = apply("where", np.zeros(shape_of(size), bool), size, 0.0)
+        return _total(nothing, axes, keepdims) + count
     zero = steered(operator.eq, size, 0)
     apart = apply("where", zero, 1.0, size)
     powers = apply("where", zero, 0.0 if ord > 0 else np.inf, apply("power", apart, float(ord)))
