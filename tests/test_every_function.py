@@ -27,13 +27,13 @@ REPORTS = "show_config show_runtime get_include info test bmat print".split()
 SILENT = {*FILES, *SETTINGS, *REPORTS}
 METHODS = (
     "all any argmax argmin argpartition argsort astype choose clip clone conj conjugate copy "
-    "cumprod cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel real "
-    "repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace transpose var "
-    "__abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __le__ "
-    "__lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
-    "__rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ "
-    "__rtruediv__ __rxor__ __sub__ __truediv__ __xor__ __lshift__ __rshift__ __rlshift__ "
-    "__rrshift__ __copy__"
+    "cumprod cumsum detach diagonal dot flatten imag max mean min mT ndim nonzero prod ravel "
+    "real repeat reshape round searchsorted shape size squeeze std sum swapaxes T take trace "
+    "transpose var __abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ "
+    "__gt__ __le__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ "
+    "__radd__ __rand__ __rdivmod__ __rfloordiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ "
+    "__rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__ __lshift__ __rshift__ "
+    "__rlshift__ __rrshift__ __copy__"
 ).split()
 
 

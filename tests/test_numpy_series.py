@@ -170,3 +170,22 @@ def test_series_put_into_series():
     )
     np.testing.assert_allclose(f(inner.coef), wanted)
     tg.check_grads(f, (inner.coef,))
+
+
+def test_series_of_both_classes_mix():
+    ours, theirs = P.Legendre, np.polynomial.Legendre
+    x = tg.tensor([1.0, 2.0, 4.0], requires_grad=True)
+    a, b = ours(x), theirs([3.0, 0.5])
+    plain = theirs([1.0, 2.0, 4.0])
+    for made, wanted in [
+        (a + b, plain + b),
+        (b + a, b + plain),
+        (b - a, b - plain),
+        (b * a, b * plain),
+        (a // b, plain // b),
+        (a % b, plain % b),
+        (2.0 - a, 2.0 - plain),
+        ([1.0, 2.0] * a, [1.0, 2.0] * plain),
+    ]:
+        assert type(made) is ours and made.coef.requires_grad
+        np.testing.assert_allclose(made.coef.detach(), wanted.coef)

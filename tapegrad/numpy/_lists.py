@@ -26,7 +26,7 @@ _DISPATCHED = type(numpy.sum)
 #: Functions of sequences of arrays: items become tensors, not the sequence.
 _OF_SEQUENCES = frozenset(
     "concatenate concat stack hstack vstack dstack column_stack row_stack block choose select "
-    "meshgrid broadcast_arrays lexsort ix_ multi_dot".split()
+    "lexsort multi_dot".split()
 )
 #: Functions that call what the user gives, or write: they are called once. Positions and names of
 #: the arguments that may be lists of recorded values.

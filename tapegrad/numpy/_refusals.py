@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core.tensor.copies import holds_tensor
 from .._core.tensor.lost_derivatives import DerivativeLost
 from ._lists import named_like
 
@@ -10,6 +11,7 @@ REFUSED = {
     "asmatrix": "matrices are arrays of a class of their own; use np.atleast_2d and @",
     "bmat": "matrices are arrays of a class of their own; use np.block",
     "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
+    "nditer": "it gives memory of plain arrays; use np.ndindex and np.broadcast_arrays",
     "nested_iters": "it gives memory of plain arrays; use indices",
 }
 
@@ -20,7 +22,9 @@ def refusing(name: str, found, reason: str):
     def function(*args, **kwargs):
         try:
             return found(*args, **kwargs)
-        except DerivativeLost:
+        except TypeError as error:
+            if not (isinstance(error, DerivativeLost) or holds_tensor(args)):
+                raise
             raise TypeError(
                 f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be lost: "
                 f"{reason}; or t.detach() where no derivative is wanted"

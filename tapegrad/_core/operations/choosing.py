@@ -94,13 +94,8 @@ def _chosen(a, *choices, mode):
 @named("choosing.number")
 def _number_of_choice(a, count, shape, mode):
     """The number of the choice of each element, with an axis in front; raises as NumPy does."""
-    found = np.choose(a, np.arange(count), mode=mode) if count < 32 else _counted(a, count, mode)
-    return np.broadcast_to(found, shape)[None].astype(np.int64)
-
-
-def _counted(a, count, mode):
-    """As `np.choose` of more choices than it takes."""
-    return np.take(np.arange(count), a, mode=mode)
+    found = np.choose(np.broadcast_to(a, shape), np.arange(count), mode=mode)
+    return found[None].astype(np.int64)
 
 
 @function("select")

@@ -99,6 +99,7 @@ def putmask(a, mask, values):
 
     Fewer values than elements of `a` are repeated over all of its places.
     """
+    is_typed = isinstance(values, np.ndarray) or is_tensor(values)
     mask, values = unlisted(mask), unlisted(values)
     if not is_tensor(a):
         _write_plain("putmask", a, mask, values)
@@ -109,11 +110,14 @@ def putmask(a, mask, values):
             f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
             "them equal"
         )
-    _check_casting("putmask", values, a, "same_kind")
+    if is_typed:
+        _check_casting("putmask", values, a, "safe")
     if not _size(a) or not _size(values):
         return
     shape = shape_of(a)
     wide = _cycled(values, _size(a)).reshape(shape)
+    if not is_recorded(wide):  # NumPy casts what it writes, of any kind
+        wide = np.asarray(value_of(wide)).astype(dtype_of(a))
     _write_where(a, steered(_mask, mask, shape=shape), wide)
 
 

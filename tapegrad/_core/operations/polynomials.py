@@ -11,12 +11,13 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
+from .convolution import convolve
 from .cumulative import cumprod
 from .inserting import trim_zeros
 from .joining import concatenate
 from .linear_algebra import matmul
 from .reductions import sum as sum_of
-from .shapes import array_tensor, atleast_1d, broadcast_to, sliding_window_view
+from .shapes import array_tensor, atleast_1d, broadcast_to
 from .solving import solve
 
 
@@ -97,14 +98,6 @@ def polysub(a1, a2):
     return _like(a - b, a1, a2)
 
 
-def convolved(a, b):
-    """The coefficients of a product: every one of both times every other, added up by power."""
-    a, b = (a, b) if shape_of(a)[0] >= shape_of(b)[0] else (b, a)
-    edge = np.zeros(shape_of(b)[0] - 1, dtype_of(a))
-    wide = concatenate([edge, a, edge]) if len(edge) else a
-    return matmul(sliding_window_view(wide, shape_of(b)[0]), b[::-1])
-
-
 def _without_leading_zeros(p):
     p = trim_zeros(atleast_1d(p), "f")
     return p if shape_of(p)[0] else np.zeros(1, dtype_of(p))
@@ -119,7 +112,7 @@ def polymul(a1, a2):
     a, b = _operand(a1), _operand(a2)
     if _is_plain(a, b):
         return _like(_of_values(np.polymul, a, b), a1, a2)
-    return _like(convolved(_without_leading_zeros(a), _without_leading_zeros(b)), a1, a2)
+    return _like(convolve(_without_leading_zeros(a), _without_leading_zeros(b)), a1, a2)
 
 
 @function("polydiv")

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of
+from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, wrap
 from .joining import checked_axis, stack
 from .shapes import array_tensor, expand_dims, moveaxis, reshape
 
@@ -38,6 +38,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     _check_alike(found)
     inner = shape_of(found[0])
     made = stack(found).astype(dtype_of(found[0]), copy=False)
+    made = made if is_tensor(made) else wrap(made)
     made = reshape(made, (*outer, *inner))
     places = [len(outer) + k for k in range(len(inner))]
     return moveaxis(made, places, [axis + k for k in range(len(inner))])
@@ -64,7 +65,7 @@ def apply_over_axes(func, a, axes):
         return np.apply_over_axes(func, value, axes)
     ndim = len(shape_of(value))
     for axis in np.atleast_1d(axes).tolist():
-        axis = checked_axis("apply_over_axes", axis, ndim)
+        axis = axis + ndim if axis < 0 else axis
         found = func(value, axis)
         if len(shape_of(found)) != len(shape_of(value)):
             found = expand_dims(found, axis)

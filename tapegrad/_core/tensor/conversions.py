@@ -201,7 +201,7 @@ def _formatted(self, layout):
     if not layout:
         return str(self)
     learned(self, "str()")
-    if array_of(self).ndim:
+    if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
             f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
             f"{array_of(self).shape}; use np.array2string(t, precision=…)"

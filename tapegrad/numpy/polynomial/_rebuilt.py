@@ -15,7 +15,6 @@ import numpy
 
 import tapegrad.numpy as stand_in
 
-from ..._core.operations.polynomials import convolved
 from ..._core.tensor.copies import holds_tensor
 from ..._core.tensor.values import FLOATS, is_tensor, value_of, wrap
 from .._creators import _converted
@@ -40,7 +39,6 @@ class _Arrays:
         return _Arrays.array(a, dtype, copy=None)
 
     asanyarray = asarray
-    convolve = staticmethod(convolved)
     hstack = staticmethod(numpy.hstack)  # of constants, which stay plain
 
 

@@ -30,10 +30,33 @@ _TEXT = {
 }
 
 
+def _mixed(kind: type, theirs: type, name: str) -> None:
+    """Let an operation of a series take one of NumPy's own class, which becomes one of ours."""
+    own, reflected = getattr(kind, f"__{name}__"), getattr(kind, f"__r{name}__")
+
+    def converted(other):
+        if isinstance(other, theirs) and not isinstance(other, kind):
+            return kind(other.coef, other.domain, other.window, other.symbol)
+        return other
+
+    def method(self, other):
+        return own(self, converted(other))
+
+    def reflected_method(self, other):
+        other = converted(other)
+        return own(other, self) if isinstance(other, kind) else reflected(self, other)
+
+    setattr(kind, f"__{name}__", method)
+    setattr(kind, f"__r{name}__", reflected_method)
+
+
 def fill(space: dict, theirs: types.ModuleType, kind: str) -> None:
     """Put the public names of a module of series into the namespace of ours; `kind` its class."""
     found = space_of(theirs, space["__name__"], pu=FUNCTIONS)
-    found[kind] = rebuilt_class(getattr(theirs, kind), found, _polybase.ABCPolyBase, _BASE, **_TEXT)
+    numpys = getattr(theirs, kind)
+    found[kind] = rebuilt_class(numpys, found, _polybase.ABCPolyBase, _BASE, **_TEXT)
+    for name in ("add", "sub", "mul", "divmod", "floordiv", "mod"):
+        _mixed(found[kind], numpys, name)
     for name in theirs.__all__:
         is_trim = name.endswith("trim")
         space[name] = FUNCTIONS.trimcoef if is_trim else found[name]
