@@ -261,6 +261,25 @@ def test_recorded_lists_and_initial_values():
     )
 
 
+def test_long_vectors_have_the_places_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 40, 900) + 0.0
+    weights = tg.grad(lambda x: np.sum(np.quantile(x, [0.1, 0.5, 0.77, 1.0])))(x)
+    order = np.argsort(x, kind="stable")
+    wanted = np.zeros(900)
+    for q in (0.1, 0.5, 0.77, 1.0):
+        place = q * 899
+        wanted[order[int(place)]] += 1.0 - place % 1
+        wanted[order[min(int(place) + 1, 899)]] += place % 1
+    np.testing.assert_allclose(weights, wanted, atol=1e-12)
+    x[[3, 700]] = np.nan
+    for function in (np.quantile, np.nanquantile, np.percentile):
+        as_numpy(lambda x, f=function: f(x, [0.1, 0.5, 1.0]), x)
+    as_numpy(np.median, x)
+    assert np.flatnonzero(tg.grad(np.median)(x)).tolist() == [700]
+    as_numpy(lambda x: np.nanquantile(x, np.linspace(0.0, 1.0, 40)), x)
+
+
 def test_a_quantile_that_is_not_one_is_refused():
     x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
     for attempt, text in {

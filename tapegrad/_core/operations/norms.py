@@ -30,6 +30,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     tensor(5.)
     """
     x = unlisted(x)
+    check_order("norm", ord)
     if not differentiates(x) or 0 in shape_of(x):
         return plain(np.linalg.norm, x, ord=ord, axis=axis, keepdims=keepdims)
     x = as_tensor("norm", x)
@@ -53,6 +54,15 @@ def norm(x, ord=None, axis=None, keepdims=False):
         pair = axis if axis is not None else (0, 1)
         return _matrix_norm(x, ord, [k % ndim for k in pair], keepdims)
     raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
+
+
+def check_order(name, ord):
+    """Refuse an order that is recorded."""
+    if differentiates(ord):
+        raise TypeError(
+            f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
+            "write the norm as a sum of powers"
+        )
 
 
 def _total(x, axes, keepdims):
