@@ -115,7 +115,7 @@ CASES = {
         "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()",
     ),
     "unsupported function": (
-        lambda: np.interp(x(), [0.0, 1.0], [0.0, 1.0]),
+        lambda: np.linalg.matrix_rank(m()),
         TypeError,
         None,
     ),
@@ -156,11 +156,6 @@ CASES = {
         lambda: tg.where(x() > 1, x()),
         ValueError,
         "tapegrad.where: give both x and y, or neither",
-    ),
-    "clip without bounds": (
-        lambda: tg.clip(x()),
-        ValueError,
-        "tapegrad.clip: both bounds are None; give at least one",
     ),
     "float index": (
         lambda: x()[np.array([0.5])],

@@ -222,7 +222,7 @@ def test_a_program_asks_again_about_weights():
 
 
 @pytest.mark.filterwarnings("ignore:Arrays of 2-dimensional vectors:DeprecationWarning")
-@pytest.mark.parametrize("m, n", itertools.product((2, 3), repeat=2))
+@pytest.mark.parametrize("m, n", [*itertools.product((2, 3), repeat=2)])
 def test_cross_products_of_two_elements(m, n):
     x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 2.0]])
     f = lambda x: np.cross(x[0, :m], x[1, :n])  # noqa: E731

@@ -6,7 +6,7 @@ from . import (  # noqa: F401
     answers,
     array_methods,
     choosing,
-    convolution,
+    convolving,
     counting,
     covariance,
     creation,

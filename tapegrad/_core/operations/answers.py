@@ -100,18 +100,12 @@ for _name in ("save", "savetxt", "savez", "savez_compressed"):
     OF_NUMPY[getattr(np, _name)] = _saver(_name)
 
 
-def _bytes(self, order="C"):
-    """tobytes(order): the value as bytes; see numpy.ndarray.tobytes."""
-    learned(self, "tobytes()")
-    return np.asarray(value_of(self)).tobytes(order)
-
-
 def _to_file(self, fid, sep="", format="%s"):
     """tofile(fid, sep, format): the value written to a file; no part of a program."""
     refuse("tofile() writes a file")
     np.asarray(value_of(self)).tofile(fid, sep, format)
 
 
-METHODS |= {"tobytes": _bytes, "tofile": _to_file}
+METHODS["tofile"] = _to_file
 for _name, _method_of in METHODS.items():
     setattr(rt.Tensor, _name, _method_of)

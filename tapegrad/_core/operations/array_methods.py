@@ -119,15 +119,7 @@ def _refused(name: str, instead: str):
     return method
 
 
-def _by_function(name: str):
-    def method(self, *args, **kwargs):
-        return getattr(np, name)(self, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
-_VALUES = "tobytes tofile dump dumps __dlpack__ __dlpack_device__".split()
+_VALUES = "tobytes dump dumps __dlpack__ __dlpack_device__".split()
 METHODS = {
     "fill": fill,
     "sort": sort,
@@ -138,7 +130,6 @@ METHODS = {
     "base": property(lambda self: None),
     "__contains__": _contains,
     "is_integer": _is_integer,
-    **{name: _by_function(name) for name in "nonzero searchsorted choose argpartition".split()},
     "compress": _compress,
     "partition": partition,
     **{name: _of_array(name, is_called=True) for name in _VALUES},
@@ -150,5 +141,4 @@ METHODS = {
     "setfield": _refused("setfield", "an index write"),
 }
 for _name, _method in METHODS.items():
-    if not hasattr(rt.Tensor, _name) or _name == "__contains__":
-        setattr(rt.Tensor, _name, _method)
+    setattr(rt.Tensor, _name, _method)

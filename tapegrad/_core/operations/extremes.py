@@ -126,6 +126,8 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
     if out is not None:
         return written_to(name, _extreme(name, x, axis, None, keepdims, initial, where), out)
     x = unlisted(x)
+    if initial is None and where is True and differentiates(x):
+        return reduced_by(_MAX if name == "max" else _MIN, x, axis, keepdims)
     if not differentiates(x, initial):
         options = {} if initial is None else {"initial": fixed(initial, "initial=")}
         return plain(getattr(np, name), x, axis=axis, keepdims=keepdims, where=where, **options)

@@ -73,10 +73,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
         return None
     if method == "outer":
         return outer(_call, ufunc, *inputs, out=out, **kwargs)
-    kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    kwargs = {k: v for k, v in kwargs.items() if v is not _NO_VALUE}
     return _METHODS[method](ufunc, *inputs, out=None if out is None else out[0], **kwargs)
 
 
+_NO_VALUE = np._NoValue
 _METHODS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
 
 
@@ -108,7 +109,7 @@ def array_function(self, function, types, args, kwargs):
         kwargs = {
             k: v
             for k, v in kwargs.items()
-            if v is not np._NoValue and (v is not None or k not in ("dtype", "out"))
+            if v is not _NO_VALUE and (v is not None or k not in ("dtype", "out"))
         }
         try:
             return found(*args, **kwargs)

@@ -275,7 +275,7 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correc
         return plain(getattr(np, name), x, where=where, **settings)
     axes = axes_of(name, axis, len(shape_of(x)))
     center = mean(x, axes, keepdims=True, where=where) if mean_given is None else mean_given
-    deviation = apply("subtract", x, center)
+    deviation = x - center
     if shape_of(deviation) != shape_of(x):
         raise ValueError(
             f"tapegrad.{name}: mean has shape {shape_of(center)}, the tensor {shape_of(x)}; give "

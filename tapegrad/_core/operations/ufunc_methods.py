@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ..tensor.apply import apply
@@ -171,6 +173,7 @@ def _operand(x, dtype):
     return x
 
 
+@functools.cache
 def _is_answer(ufunc) -> bool:
     """Whether all that a ufunc gives are truths."""
     return all(one.rpartition(">")[2] == "?" for one in ufunc.types if "O" not in one)

@@ -6,6 +6,7 @@ transform that would be a wrong gradient, and is refused; of a tensor of the use
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 import warnings
@@ -18,7 +19,7 @@ from . import callers, lost_derivatives
 from . import runtime as rt
 from .aliases import Origin, Told, is_relied_on, told_of
 from .registry import PUBLIC
-from .trace import is_steering, learned, refuse, steered, steering_tensor
+from .trace import is_steering, learned, named, refuse, steered, steering_tensor
 from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
@@ -143,8 +144,9 @@ def _lossy(kind):
         )
         if recorded and not formatted:
             _lose(self, kind, frame)
-        seen = self if formatted or kind not in _ROUNDING else steered(_ROUNDING[kind], self)
-        learned(seen, "str()" if formatted else f"{kind.__name__}()")
+        whole = kind in _ROUNDING and value.dtype.kind == "f"
+        seen = steered(_ROUNDING[kind], self) if whole else self
+        learned(seen, "a format" if formatted else f"{kind.__name__}()")
         return kind(value.item())
 
     return method
@@ -187,9 +189,8 @@ def _index(self):
 
 
 def _text(self):
-    learned(self, "str()")
-    body = np.array2string(array_of(self), separator=", ", prefix="tensor(")
     value = array_of(self)
+    body = _shown(self, None)
     dtype = "" if value.dtype in (np.float64, np.int64, np.bool_) else f", dtype={value.dtype}"
     node = self.grad_fn
     grad = ", requires_grad=True" if is_recorded(self) else ""
@@ -200,13 +201,31 @@ def _text(self):
 def _formatted(self, layout):
     if not layout:
         return str(self)
-    learned(self, "str()")
     if array_of(self).ndim:
         raise TypeError(
             f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
             f"{array_of(self).shape}; use np.array2string(t, precision=…)"
         )
-    return format(value_of(self)[()], layout)
+    return _shown(self, layout)
+
+
+def _shown(tensor, layout) -> str:
+    """The text of a value, which is all that Python learns: programs round otherwise."""
+    learned(steered(_digest, tensor, layout=layout), "a format")
+    return _text_of(array_of(tensor), layout)
+
+
+def _text_of(value: np.ndarray, layout) -> str:
+    if layout is None:
+        return np.array2string(value, separator=", ", prefix="tensor(")
+    return format(value[()], layout)
+
+
+@named("conversions.digest")
+def _digest(value, layout):
+    """Two integers below 2^48 that no other text has."""
+    found = hashlib.blake2b(_text_of(value, layout).encode(), digest_size=12).digest()
+    return np.array([int.from_bytes(found[:6], "big"), int.from_bytes(found[6:], "big")])
 
 
 def _rounded(self, digits=None):

@@ -1,4 +1,4 @@
-"""Convolution and correlation of vectors, as contractions of sliding windows."""
+"""Convolution and correlation of vectors, as products with the matrix of sliding windows."""
 
 from __future__ import annotations
 
