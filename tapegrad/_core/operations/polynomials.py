@@ -11,7 +11,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
-from .convolution import convolve
+from .convolving import convolve
 from .cumulative import cumprod
 from .inserting import trim_zeros
 from .joining import concatenate
@@ -268,7 +268,9 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 def _check_points(x, y, w) -> None:
     """Raise NumPy's own errors for points that do not fit."""
-    shapes = [None if one is None else np.broadcast_to(1.0, shape_of(one)) for one in (x, y, w)]
+    shapes: list = [
+        None if one is None else np.broadcast_to(1.0, shape_of(one)) for one in (x, y, w)
+    ]
     bad = len(shape_of(x)) != 1 or not 1 <= len(shape_of(y)) <= 2 or not shape_of(x)[0]
     bad = bad or shape_of(x)[0] != shape_of(y)[0]
     if bad or (w is not None and shape_of(w) != shape_of(x)):
