@@ -59,7 +59,7 @@ def _creator(name: str):
     def function(*args, **kwargs):
         try:
             if not (_transforming and _mode.depth):
-                return found(*args, **kwargs)
+                return found(*args, **kwargs) if kwargs else found(*args)
             if is_tensor(kwargs.get("like")):
                 kwargs["like"] = None
             return fresh(found(*args, **kwargs))
@@ -79,12 +79,12 @@ def _with_recorded(name: str, plain: tuple[type, ...]):
     of_shape = name != "arange"  # the first argument is
 
     def function(*args, **kwargs):
-        inside = _transforming and _mode.depth
-        if not inside and not kwargs and args and type(args[-1]) in plain:
+        if not _transforming and not kwargs and args and type(args[-1]) in plain:
             try:
                 return found(*args)
             except DerivativeLost:
                 pass
+        inside = _transforming and _mode.depth
         args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
         kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
         fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
@@ -124,7 +124,7 @@ def _conversion(name: str):
     def function(a, *args, **kwargs):
         try:
             if not (_transforming and _mode.depth):
-                return found(a, *args, **kwargs)
+                return found(a, *args, **kwargs) if args or kwargs else found(a)
             if not is_tensor(a):
                 return _own(found(a, *args, **kwargs), a)
         except DerivativeLost:

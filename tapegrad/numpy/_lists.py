@@ -100,7 +100,9 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
 
     def function(*args, **kwargs):
         try:
-            return found(*args, **kwargs)
+            if kwargs:
+                return found(*args, **kwargs)
+            return found(*args)
         except DerivativeLost:
             pass
         return again(found, args, kwargs)
