@@ -48,7 +48,7 @@ def as_array(frame: types.FrameType) -> TypeError:
     """The error where a frame asks for the array of a recorded tensor."""
     if callers.is_stand_in(frame):
         return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain array")
-    if callers.writes_item(frame):
+    if callers.writes_item(frame) and callers.container_advice(frame) is None:
         return written()
     line, user = callers.users_line(), callers.users_frame()
     scipy = callers.function_of_scipy(frame)
@@ -56,7 +56,16 @@ def as_array(frame: types.FrameType) -> TypeError:
         "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be "
         f"lost ({line}); "
     )
-    if scipy is not None:
+    holder = callers.container_advice(frame)
+    if holder is not None:
+        text += f"{holder}, or "
+    elif scipy is not None and "tapegrad.scipy" in sys.modules:
+        module, name = scipy
+        text += (
+            f"tapegrad.{module}.{name}() has no derivative yet: compute it with functions of "
+            "tapegrad, declare its derivative with tg.custom_vjp, or use "
+        )
+    elif scipy is not None:
         module, name = scipy
         text += (
             f"{name}() of {module} takes plain arrays: use `from tapegrad.scipy import "
