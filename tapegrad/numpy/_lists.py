@@ -18,7 +18,7 @@ import numpy
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.lost_derivatives import DerivativeLost
-from .._core.tensor.registry import STAND_INS
+from .._core.tensor.registry import OF_NUMPY, STAND_INS
 from .._core.tensor.values import is_tensor
 
 #: What asks arguments for `__array_function__`.
@@ -137,15 +137,23 @@ def _of_operands(found: numpy.ufunc, module: str):
 
 
 def again(found, args: tuple, kwargs: dict):
-    """Call a function with tensors in place of lists that hold recorded values."""
+    """Call a function with tensors in place of lists that hold recorded values.
+
+    Where NumPy asks for ours by other arguments, ours is called.
+    """
     convert = _items if found.__name__ in _OF_SEQUENCES else as_tensor
     made = [convert(argument) for argument in args]
     named = {key: convert(argument) for key, argument in kwargs.items()}
     before = [*args, *kwargs.values()]
-    if all(a is b for a, b in zip(before, [*made, *named.values()], strict=True)):
+    if any(a is not b for a, b in zip(before, [*made, *named.values()], strict=True)):
+        try:
+            return found(*made, **named)
+        except DerivativeLost:
+            pass
+    if found not in OF_NUMPY:
         raise lost(found.__name__)
     try:
-        return found(*made, **named)
+        return OF_NUMPY[found](*made, **named)
     except DerivativeLost:
         raise lost(found.__name__) from None
 

@@ -23,6 +23,11 @@ class DerivativeLost(TypeError):
 
 
 _IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
+_TAKEN = (
+    "tapegrad.numpy: an argument is recorded, and is taken as a plain array, in which its "
+    "derivative would be lost; use other operations on it, or t.detach() where no derivative is "
+    "wanted"
+)
 _PLAIN = "t.detach().numpy() where no derivative is wanted"
 
 #: Functions of `math` by NumPy's names, or SciPy's, where those differ.
@@ -46,8 +51,8 @@ _RENAMED = dict(
 
 def as_array(frame: types.FrameType) -> TypeError:
     """The error where a frame asks for the array of a recorded tensor."""
-    if callers.is_stand_in(frame):
-        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain array")
+    if callers.asks_for_stand_in(frame):
+        return DerivativeLost(_TAKEN)
     if callers.writes_item(frame) and callers.container_advice(frame) is None:
         return written()
     line, user = callers.users_line(), callers.users_frame()
@@ -96,8 +101,8 @@ def written(name: str = "") -> TypeError:
 
 def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
     """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
-    if callers.is_stand_in(frame):
-        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain number")
+    if callers.asks_for_stand_in(frame):
+        return DerivativeLost(_TAKEN)
     taken, instead = _advice(frame)
     taken = taken.replace("float()", f"{kind}()")
     return TypeError(
