@@ -49,7 +49,15 @@ def fresh(made):
 
 def _own(made, source):
     """As `fresh`, of an array that is nobody else's memory; others stay what they are."""
-    return fresh(made) if made is not source and made.base is None else made
+    is_foreign = not isinstance(source, numpy.ndarray) and hasattr(source, "__array__")
+    return made if made is source or made.base is not None or is_foreign else fresh(made)
+
+
+def _is_shared(made, args) -> bool:
+    """Whether an array is memory of an argument, or one of several is."""
+    parts = made if type(made) in (tuple, list) else [made]
+    given = [a for a in args if isinstance(a, numpy.ndarray)]
+    return any([numpy.may_share_memory(part, a) for part in parts for a in given])
 
 
 def _creator(name: str):
@@ -62,7 +70,8 @@ def _creator(name: str):
                 return found(*args, **kwargs) if kwargs else found(*args)
             if is_tensor(kwargs.get("like")):
                 kwargs["like"] = None
-            return fresh(found(*args, **kwargs))
+            made = found(*args, **kwargs)
+            return made if _is_shared(made, args) else fresh(made)
         except DerivativeLost:
             pass
         return again(found, args, kwargs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
-import numbers
 import types
 
 import numpy
@@ -19,7 +18,6 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.lost_derivatives import DerivativeLost
 from .._core.tensor.registry import OF_NUMPY, STAND_INS
-from .._core.tensor.values import is_tensor
 
 #: What asks arguments for `__array_function__`.
 _DISPATCHED = type(numpy.sum)
@@ -184,27 +182,30 @@ def as_tensor(argument):
 
 
 def _listed(items):
-    """Nested sequences as lists, so that tensors in them are found."""
-    kinds = (list, tuple, str, bytes)
-    return [
-        _listed(item)
-        if isinstance(item, (list, tuple))
-        else as_tensor(item)
-        if not is_tensor(item) and not isinstance(item, kinds)
-        else item
-        for item in items
-    ]
+    """Nested sequences as lists, so that tensors in them are found; containers as arrays."""
+    return [_part(item) for item in items]
+
+
+def _part(item):
+    if isinstance(item, (list, tuple, range)):
+        return _listed(item)
+    if isinstance(item, (rt.Tensor, numpy.generic, str, bytes)):
+        return item
+    if not isinstance(item, numpy.ndarray) and hasattr(item, "__array__"):
+        return numpy.asarray(item)
+    return as_tensor(item)
 
 
 def _of_numbers(items):
     """A list of tensors, arrays and numbers; others in it raise TypeError."""
     for item in items:
-        if isinstance(item, (list, tuple)):
+        if isinstance(item, list):
             _of_numbers(item)
-        elif not isinstance(item, (rt.Tensor, numbers.Number, numpy.ndarray, numpy.generic)):
+        elif not isinstance(item, (rt.Tensor, int, float, numpy.ndarray, numpy.generic)):
             raise TypeError(
-                f"tapegrad.numpy: a list holds a recorded value and {item!r}, which is no number; "
-                "an array keeps the derivative only if it is of numbers"
+                f"tapegrad.numpy: a list holds a recorded value and one of type "
+                f"{type(item).__name__}; an array keeps the derivative only if it is of real "
+                "numbers: convert the other with float()"
             )
     return items
 

@@ -12,6 +12,7 @@ import types
 import numpy as np
 
 from . import callers
+from . import runtime as rt
 from .registry import PUBLIC
 
 
@@ -92,7 +93,10 @@ def written(name: str = "") -> TypeError:
         f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
         f"({callers.users_line()}), its derivative would be lost; make the array "
     )
-    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
+    has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
+    if has_stand_in and not rt.in_transform():
+        how = "with tg.zeros: outside of transforms arrays of tapegrad.numpy are NumPy's"
+    elif has_stand_in:
         how = "inside the function with np.zeros, or copy it there with np.array(a)"
     else:
         how = f"with {_IMPORT}, or with tg.zeros_like"
