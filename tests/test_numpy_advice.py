@@ -74,7 +74,6 @@ READS = {
     "linspace": lambda x: np.linspace([x[0], 1.0], 2.0),
     "concatenate": lambda x: np.concatenate([[x[0]], [1.0]]),
     "Polynomial": lambda x: np.polynomial.Polynomial([x[0], 1.0]),
-    "masked array": lambda x: np.ma.array(x),
 }
 CHANGE = r"`import tapegrad.numpy as np` in place of `import numpy as np`"
 HERE = r"\(.*test_numpy_advice.py:\d+\)"

@@ -49,7 +49,15 @@ def fresh(made):
 
 def _own(made, source):
     """As `fresh`, of an array that is nobody else's memory; others stay what they are."""
-    return fresh(made) if made is not source and made.base is None else made
+    is_foreign = not isinstance(source, numpy.ndarray) and hasattr(source, "__array__")
+    return made if made is source or made.base is not None or is_foreign else fresh(made)
+
+
+def _is_shared(made, args) -> bool:
+    """Whether an array is memory of an argument, or one of several is."""
+    parts = made if type(made) in (tuple, list) else [made]
+    given = [a for a in args if isinstance(a, numpy.ndarray)]
+    return any([numpy.may_share_memory(part, a) for part in parts for a in given])
 
 
 def _creator(name: str):
@@ -59,10 +67,11 @@ def _creator(name: str):
     def function(*args, **kwargs):
         try:
             if not (_transforming and _mode.depth):
-                return found(*args, **kwargs)
+                return found(*args, **kwargs) if kwargs else found(*args)
             if is_tensor(kwargs.get("like")):
                 kwargs["like"] = None
-            return fresh(found(*args, **kwargs))
+            made = found(*args, **kwargs)
+            return made if _is_shared(made, args) else fresh(made)
         except DerivativeLost:
             pass
         return again(found, args, kwargs)
@@ -79,12 +88,12 @@ def _with_recorded(name: str, plain: tuple[type, ...]):
     of_shape = name != "arange"  # the first argument is
 
     def function(*args, **kwargs):
-        inside = _transforming and _mode.depth
-        if not inside and not kwargs and args and type(args[-1]) in plain:
+        if not _transforming and not kwargs and args and type(args[-1]) in plain:
             try:
                 return found(*args)
             except DerivativeLost:
                 pass
+        inside = _transforming and _mode.depth
         args = [a if of_shape and k == 0 else as_tensor(a) for k, a in enumerate(args)]
         kwargs = {k: a if k == "shape" else as_tensor(a) for k, a in kwargs.items()}
         fills = [*args[of_shape:], *[a for k, a in kwargs.items() if k not in ("shape", "a")]]
@@ -124,7 +133,7 @@ def _conversion(name: str):
     def function(a, *args, **kwargs):
         try:
             if not (_transforming and _mode.depth):
-                return found(a, *args, **kwargs)
+                return found(a, *args, **kwargs) if args or kwargs else found(a)
             if not is_tensor(a):
                 return _own(found(a, *args, **kwargs), a)
         except DerivativeLost:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import collections.abc
 import functools
 import inspect
-import numbers
 import types
 
 import numpy
@@ -18,8 +17,7 @@ import numpy
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.lost_derivatives import DerivativeLost
-from .._core.tensor.registry import STAND_INS
-from .._core.tensor.values import is_tensor
+from .._core.tensor.registry import OF_NUMPY, STAND_INS
 
 #: What asks arguments for `__array_function__`.
 _DISPATCHED = type(numpy.sum)
@@ -100,7 +98,9 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
 
     def function(*args, **kwargs):
         try:
-            return found(*args, **kwargs)
+            if kwargs:
+                return found(*args, **kwargs)
+            return found(*args)
         except DerivativeLost:
             pass
         return again(found, args, kwargs)
@@ -135,15 +135,23 @@ def _of_operands(found: numpy.ufunc, module: str):
 
 
 def again(found, args: tuple, kwargs: dict):
-    """Call a function with tensors in place of lists that hold recorded values."""
+    """Call a function with tensors in place of lists that hold recorded values.
+
+    Where NumPy asks for ours by other arguments, ours is called.
+    """
     convert = _items if found.__name__ in _OF_SEQUENCES else as_tensor
     made = [convert(argument) for argument in args]
     named = {key: convert(argument) for key, argument in kwargs.items()}
     before = [*args, *kwargs.values()]
-    if all(a is b for a, b in zip(before, [*made, *named.values()], strict=True)):
+    if any(a is not b for a, b in zip(before, [*made, *named.values()], strict=True)):
+        try:
+            return found(*made, **named)
+        except DerivativeLost:
+            pass
+    if found not in OF_NUMPY:
         raise lost(found.__name__)
     try:
-        return found(*made, **named)
+        return OF_NUMPY[found](*made, **named)
     except DerivativeLost:
         raise lost(found.__name__) from None
 
@@ -174,27 +182,30 @@ def as_tensor(argument):
 
 
 def _listed(items):
-    """Nested sequences as lists, so that tensors in them are found."""
-    kinds = (list, tuple, str, bytes)
-    return [
-        _listed(item)
-        if isinstance(item, (list, tuple))
-        else as_tensor(item)
-        if not is_tensor(item) and not isinstance(item, kinds)
-        else item
-        for item in items
-    ]
+    """Nested sequences as lists, so that tensors in them are found; containers as arrays."""
+    return [_part(item) for item in items]
+
+
+def _part(item):
+    if isinstance(item, (list, tuple, range)):
+        return _listed(item)
+    if isinstance(item, (rt.Tensor, numpy.generic, str, bytes)):
+        return item
+    if not isinstance(item, numpy.ndarray) and hasattr(item, "__array__"):
+        return numpy.asarray(item)
+    return as_tensor(item)
 
 
 def _of_numbers(items):
     """A list of tensors, arrays and numbers; others in it raise TypeError."""
     for item in items:
-        if isinstance(item, (list, tuple)):
+        if isinstance(item, list):
             _of_numbers(item)
-        elif not isinstance(item, (rt.Tensor, numbers.Number, numpy.ndarray, numpy.generic)):
+        elif not isinstance(item, (rt.Tensor, int, float, numpy.ndarray, numpy.generic)):
             raise TypeError(
-                f"tapegrad.numpy: a list holds a recorded value and {item!r}, which is no number; "
-                "an array keeps the derivative only if it is of numbers"
+                f"tapegrad.numpy: a list holds a recorded value and one of type "
+                f"{type(item).__name__}; an array keeps the derivative only if it is of real "
+                "numbers: convert the other with float()"
             )
     return items
 

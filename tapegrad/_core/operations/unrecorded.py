@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from ..tensor.trace import fixed, steered, tensor_like
+from ..tensor.values import differentiates
 
 
 def unrecorded(numpy_function, *operands, **keywords):
     """What a function of NumPy's gives for operands without derivative: a tensor if one is."""
     name = numpy_function.__name__
+    for key, value in keywords.items():
+        if differentiates(value):
+            raise TypeError(
+                f"tapegrad.{name}: {key} is recorded, its derivative would be lost; give it as "
+                f"{key}=t.detach() where no derivative is wanted"
+            )
     keywords = {key: fixed(value, f"{name}()") for key, value in keywords.items()}
     made = steered(numpy_function, *operands, **keywords)
     if isinstance(made, tuple):

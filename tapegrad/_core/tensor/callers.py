@@ -56,11 +56,18 @@ def _is_library(frame: types.FrameType) -> bool:
     return standard or file.startswith(_NUMERIC)
 
 
-def is_stand_in(frame: types.FrameType | None) -> bool:
+def is_stand_in(frame: types.FrameType | None, through: tuple[str, ...] = ()) -> bool:
     """Whether a function of `tapegrad.numpy` asks, perhaps through NumPy's Python code."""
-    while frame is not None and frame.f_code.co_filename.startswith(_NUMERIC):
+    while frame is not None and not frame.f_code.co_filename.startswith(_STAND_INS):
+        if not frame.f_code.co_filename.startswith((*_NUMERIC, *through)):
+            return False
         frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(_STAND_INS)
+    return frame is not None
+
+
+def asks_for_stand_in(frame: types.FrameType | None) -> bool:
+    """As `is_stand_in`, perhaps through this package."""
+    return is_stand_in(frame, (_PACKAGE,))
 
 
 def users_line() -> str:

@@ -137,7 +137,7 @@ def _lossy(kind):
             )
         frame = sys._getframe(1)
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
-        if recorded and kind is float and callers.is_stand_in(frame):
+        if recorded and kind is float and callers.asks_for_stand_in(frame):
             raise lost_derivatives.as_float(frame)
         formatted = callers.formats(frame) or (
             recorded and callers.shows(frame, lambda: is_differentiated(self))

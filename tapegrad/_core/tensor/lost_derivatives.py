@@ -12,6 +12,7 @@ import types
 import numpy as np
 
 from . import callers
+from . import runtime as rt
 from .registry import PUBLIC
 
 
@@ -23,6 +24,11 @@ class DerivativeLost(TypeError):
 
 
 _IMPORT = "`import tapegrad.numpy as np` in place of `import numpy as np`"
+_TAKEN = (
+    "tapegrad.numpy: an argument is recorded, and is taken as a plain array, in which its "
+    "derivative would be lost; use other operations on it, or t.detach() where no derivative is "
+    "wanted"
+)
 _PLAIN = "t.detach().numpy() where no derivative is wanted"
 
 #: Functions of `math` by NumPy's names, or SciPy's, where those differ.
@@ -46,8 +52,8 @@ _RENAMED = dict(
 
 def as_array(frame: types.FrameType) -> TypeError:
     """The error where a frame asks for the array of a recorded tensor."""
-    if callers.is_stand_in(frame):
-        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain array")
+    if callers.asks_for_stand_in(frame):
+        return DerivativeLost(_TAKEN)
     if callers.writes_item(frame) and callers.container_advice(frame) is None:
         return written()
     line, user = callers.users_line(), callers.users_frame()
@@ -87,7 +93,10 @@ def written(name: str = "") -> TypeError:
         f"tapegrad{name}: a recorded tensor cannot be written to a plain NumPy array "
         f"({callers.users_line()}), its derivative would be lost; make the array "
     )
-    if callers.imports(callers.users_frame(), "tapegrad.numpy"):
+    has_stand_in = callers.imports(callers.users_frame(), "tapegrad.numpy")
+    if has_stand_in and not rt.in_transform():
+        how = "with tg.zeros: outside of transforms arrays of tapegrad.numpy are NumPy's"
+    elif has_stand_in:
         how = "inside the function with np.zeros, or copy it there with np.array(a)"
     else:
         how = f"with {_IMPORT}, or with tg.zeros_like"
@@ -96,8 +105,8 @@ def written(name: str = "") -> TypeError:
 
 def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
     """The error where a frame takes the number of a recorded tensor by float(), or another kind."""
-    if callers.is_stand_in(frame):
-        return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain number")
+    if callers.asks_for_stand_in(frame):
+        return DerivativeLost(_TAKEN)
     taken, instead = _advice(frame)
     taken = taken.replace("float()", f"{kind}()")
     return TypeError(
