@@ -24,7 +24,8 @@ _NUMPY = (
     "argpartition nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
     "nanquantile nanstd nansum nanvar nan_to_num partition percentile quantile angle convolve "
     "corrcoef correlate cov cross diff ediff1d float_power gradient interp matvec round unwrap "
-    "vecmat"
+    "vecmat "
+    "conjugate copysign frexp ldexp modf negative positive spacing"
 ).split()
 _OPERATORS = "and_ eq ge gt invert le lt ne or_ xor".split()
 
