@@ -14,9 +14,9 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import OF_NUMPY
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
 from ..tensor.values import (
+    differentiates,
     dtype_of,
     is_container,
-    is_recorded,
     is_tensor,
     plain_array,
     value_of,
@@ -95,7 +95,7 @@ def _call(ufunc, inputs):
     found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
-    if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
+    if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
         return value_of(made) if is_object else made

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 import types
 
+import numpy as np
+
 from . import callers
 from .registry import PUBLIC
 
@@ -108,7 +110,8 @@ def _advice(frame: types.FrameType) -> tuple[str, str]:
     """What takes the number at a frame, as far as can be seen, and what to use in its place."""
     name = callers.function_of_math(frame)
     if name is not None:
-        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
+        known = _RENAMED.get(name) or (f"np.{name}" if hasattr(np, name) else None)
+        known = known or (f"tg.{name}" if name in PUBLIC else None)
         door = "`import tapegrad.math as math`"
         return f"math.{name}()", f"{known} on the tensor, or {door}" if known else door
     function = callers.library_function(frame)
