@@ -83,11 +83,12 @@ def _fsum(seq, /):
 
 def _prod(iterable, /, *, start=1):
     items = iterable if type(iterable) is list else _items(iterable)
-    for x in (start, *items):
-        if type(x) is not float and isinstance(x, Tensor):
-            break
-    else:
-        return _math.prod(items, start=start)
+    if type(start) is int or not isinstance(start, Tensor):
+        for x in items:
+            if type(x) is not float and isinstance(x, Tensor):
+                break
+        else:
+            return _math.prod(items, start=start)
     return functools.reduce(operator.mul, items, start)
 
 

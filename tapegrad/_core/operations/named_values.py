@@ -25,7 +25,7 @@ def sum_of_floats(numbers):
 def sum_of_products(p, q):
     """`math.sumprod`, NaN where that raises."""
     try:
-        return np.float64(math.sumprod(p.tolist(), q.tolist()))  # type: ignore[attr-defined]
+        return np.float64(math.sumprod(p.tolist(), q.tolist()))
     except (ValueError, OverflowError):
         return np.float64(math.nan)
 
@@ -34,7 +34,7 @@ def sum_of_products(p, q):
 def multiplied_and_added(x, y, z):
     """`math.fma`, NaN where that raises."""
     try:
-        return np.float64(math.fma(float(x), float(y), float(z)))  # type: ignore[attr-defined]
+        return np.float64(math.fma(float(x), float(y), float(z)))
     except (ValueError, OverflowError):
         return np.float64(math.nan)
 
