@@ -3,6 +3,8 @@
 import inspect
 import math
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -318,3 +320,25 @@ def test_functions_of_later_pythons_refuse_recorded_numbers(monkeypatch):
     assert inspect.isfunction(found["fmax"]) and found["fmax"](1.0, 2.0) == 2.0
     with pytest.raises(TypeError, match="tapegrad.math.fmax: an argument is recorded"):
         found["fmax"](tg.tensor(1.0, requires_grad=True), 2.0)
+
+
+def test_programs_with_these_functions_are_saved(tmp_path):
+    """They are loaded where nobody has imported this module."""
+    c = tg.compile(
+        lambda x: ours.exp(x) + ours.fsum([x, 1.0]) + ours.frexp(x)[0] + ours.isclose(x, 1e9) * x
+    )
+    for _ in range(2):
+        c.value_and_grad(1.5)
+    c.save(tmp_path / "a")
+    code = (
+        "import sys, tapegrad as tg; f = tg.load(sys.argv[1]); print(*f.value_and_grad(1.75))\n"
+        "assert 'tapegrad.math' not in sys.modules\n"
+        "try:\n    f(1e4)\nexcept Exception as error:\n    print(type(error).__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "a"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    value, gradient, error = done.stdout.split()
+    assert (float(value), float(gradient)) == pytest.approx(c.value_and_grad(1.75))
+    assert error.endswith("Error")

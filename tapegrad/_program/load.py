@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core.tensor import runtime as rt
 from .compile import Compiled
 from .dispatch.variants import Compilation
 from .files import file_format
@@ -27,6 +28,7 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     >>> tg.load(path).value_and_grad(3.0)
     (33.0, 29.0)
     """
+    rt.start()  # programs read the recorder's state, also where no tensor is ever made
     try:
         found = file_format.load(path, most_bytes)
     except OSError:

@@ -9,10 +9,11 @@ import operator
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.operations.named_values import multiplied_and_added, sum_of_floats, sum_of_products
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
 from .._core.tensor.runtime import Tensor
-from .._core.tensor.trace import named, steered
+from .._core.tensor.trace import steered
 from ._operands import are_plain, as_numbers, checked, standing_for
 
 
@@ -64,14 +65,6 @@ def _exactly(parts, value):
     return apply("add", total, value)
 
 
-@named("math.fsum")
-def _sum_of(numbers):
-    try:
-        return np.float64(_math.fsum(numbers))
-    except (ValueError, OverflowError):
-        return np.float64(_math.nan)
-
-
 def _fsum(seq, /):
     if type(seq) is not list:
         seq = _items(seq)
@@ -84,30 +77,23 @@ def _fsum(seq, /):
     if not recorded:
         return _math.fsum(numbers)
     parts = unlisted(numbers)
-    made = _exactly(parts, steered(_sum_of, parts))
+    made = _exactly(parts, steered(sum_of_floats, parts))
     return checked("fsum", lambda *numbers: _math.fsum(numbers), made, numbers)
 
 
 def _prod(iterable, /, *, start=1):
     items = iterable if type(iterable) is list else _items(iterable)
-    for x in (start, *items):
-        if type(x) is not float and isinstance(x, Tensor):
-            break
-    else:
-        return _math.prod(items, start=start)
+    if type(start) is int or not isinstance(start, Tensor):
+        for x in items:
+            if type(x) is not float and isinstance(x, Tensor):
+                break
+        else:
+            return _math.prod(items, start=start)
     return functools.reduce(operator.mul, items, start)
 
 
 hypot, dist = standing_for(_hypot, _math.hypot), standing_for(_dist, _math.dist)
 fsum, prod = standing_for(_fsum, _math.fsum), standing_for(_prod, _math.prod)
-
-
-@named("math.sumprod")
-def _products_of(p, q):
-    try:
-        return np.float64(_math.sumprod(p.tolist(), q.tolist()))
-    except (ValueError, OverflowError):
-        return np.float64(_math.nan)
 
 
 def _sumprod(p, q, /):
@@ -121,15 +107,7 @@ def _sumprod(p, q, /):
     if not one and not other:
         return theirs(first, second)
     pair = [unlisted(first), unlisted(second)]
-    return _exactly(apply("multiply", *pair), steered(_products_of, *pair))
-
-
-@named("math.fma")
-def _multiplied_and_added(x, y, z):
-    try:
-        return np.float64(_math.fma(float(x), float(y), float(z)))
-    except (ValueError, OverflowError):
-        return np.float64(_math.nan)
+    return _exactly(apply("multiply", *pair), steered(sum_of_products, *pair))
 
 
 def _fma(x, y, z, /):
@@ -140,7 +118,7 @@ def _fma(x, y, z, /):
     if not recorded:
         return theirs(*given)
     parts = unlisted([apply("multiply", given[0], given[1]), given[2]])
-    made = _exactly(parts, steered(_multiplied_and_added, *given))
+    made = _exactly(parts, steered(multiplied_and_added, *given))
     return checked("fma", theirs, made, given)
 
 

@@ -8,9 +8,10 @@ import operator
 import numpy as np
 
 from .._core.operations import PUBLIC
+from .._core.operations.named_values import are_close
 from .._core.tensor.apply import apply
 from .._core.tensor.runtime import Tensor
-from .._core.tensor.trace import learned, named, steered
+from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
 from ._operands import PLAIN, are_plain, as_number, as_numbers, checked, floats_of, standing_for
 
@@ -78,18 +79,13 @@ floor, ceil, trunc = _whole("floor"), _whole("ceil"), _whole("trunc")
 isnan, isinf, isfinite = _truth("isnan"), _truth("isinf"), _truth("isfinite")
 
 
-@named("math.isclose")
-def _close(a, b, rel_tol, abs_tol):
-    return np.bool_(_math.isclose(a, b, rel_tol=float(rel_tol), abs_tol=float(abs_tol)))
-
-
 def _isclose(a, b, *, rel_tol=1e-09, abs_tol=0.0):
     if type(a) is type(b) is type(rel_tol) is type(abs_tol) is float or are_plain(
         (a, b, rel_tol, abs_tol)
     ):
         return _math.isclose(a, b, rel_tol=rel_tol, abs_tol=abs_tol)
     given, _ = as_numbers("isclose", (a, b, rel_tol, abs_tol))
-    found = steered(_close, *given)
+    found = steered(are_close, *given)
     learned(found, "math.isclose()")
     return bool(value_of(found))
 

@@ -27,12 +27,12 @@ from typing import Any as _Any
 import numpy as _np
 
 from .._core.operations import PUBLIC as _PUBLIC
+from .._core.operations.named_values import accepted_parameters as _accepted_parameters
 from .._core.tensor import runtime as _rt
 from .._core.tensor.apply import apply as _apply
 from .._core.tensor.copies import unlisted as _unlisted
 from .._core.tensor.recorded_arguments import none_recorded as _none_recorded
 from .._core.tensor.trace import learned as _learned
-from .._core.tensor.trace import named as _named
 from .._core.tensor.trace import refuse as _refuse
 from .._core.tensor.trace import steered as _steered
 from .._core.tensor.values import array_of as _array_of
@@ -87,16 +87,6 @@ _EXACT: dict[str, tuple[dict, str, tuple, _Callable]] = {
 }
 
 
-@_named("random.accepted")
-def _accepted(*parameters, name):
-    """Whether NumPy takes these parameters: a program asks at each call."""
-    try:
-        getattr(_np.random.default_rng(0), name)(*parameters)
-    except (ValueError, OverflowError):
-        return _np.bool_(False)
-    return _np.bool_(True)
-
-
 #: Methods that draw nothing, or are no draws.
 _OTHERS = frozenset("bit_generator spawn seed get_state set_state".split())
 _DRAWS = "a program would repeat the draws of its recording; draw outside and pass them"
@@ -133,7 +123,7 @@ class _Drawing:
         generator = self.owner.bit_generator if hasattr(self.owner, "bit_generator") else None
         before = _state_of(self.owner, generator)
         sample = self.theirs(*values, size=size)  # refuses what NumPy refuses
-        _learned(_steered(_accepted, *parameters, name=self.name), f"{self.place}()")
+        _learned(_steered(_accepted_parameters, *parameters, name=self.name), f"{self.place}()")
         _set_state(self.owner, generator, before)
         draw = getattr(_Theirs(self.owner), base)(*given, size=_np.shape(sample) or None)
         return result(draw, *parameters)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._core.operations import PUBLIC
+from .._core.operations.named_values import all_finite
 from .._core.tensor.copies import unlisted
-from .._core.tensor.trace import learned, named, steered
+from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import shape_of, value_of
 
 #: By name below `scipy`.
@@ -28,15 +27,10 @@ def _differentiable(name: str):
     return enter
 
 
-@named("scipy.all_finite")
-def _all_finite(x):
-    return np.isfinite(x).all()
-
-
 def _checked(name: str, x):
     """An operand, refused if it is not finite, by programs too."""
     x = unlisted(x)
-    finite = steered(_all_finite, x)
+    finite = steered(all_finite, x)
     learned(finite, f"tapegrad.scipy.{name}()")
     if not value_of(finite):
         raise ValueError("array must not contain infs or NaNs")

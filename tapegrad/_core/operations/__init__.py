@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     like_arguments,
     linear_algebra,
     logsumexp,
+    named_values,
     nan_reductions,
     norms,
     numpy_protocols,

@@ -1,0 +1,61 @@
+"""Values without derivative that the stand-ins of `math`, SciPy and `random` need in programs.
+
+They have names in files, so they are here, where every process that loads a file has them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..tensor.trace import named
+
+
+@named("math.fsum")
+def sum_of_floats(numbers):
+    """`math.fsum`, NaN where that raises."""
+    try:
+        return np.float64(math.fsum(numbers))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.sumprod")
+def sum_of_products(p, q):
+    """`math.sumprod`, NaN where that raises."""
+    try:
+        return np.float64(math.sumprod(p.tolist(), q.tolist()))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.fma")
+def multiplied_and_added(x, y, z):
+    """`math.fma`, NaN where that raises."""
+    try:
+        return np.float64(math.fma(float(x), float(y), float(z)))
+    except (ValueError, OverflowError):
+        return np.float64(math.nan)
+
+
+@named("math.isclose")
+def are_close(a, b, rel_tol, abs_tol):
+    """`math.isclose`."""
+    return np.bool_(math.isclose(a, b, rel_tol=float(rel_tol), abs_tol=float(abs_tol)))
+
+
+@named("scipy.all_finite")
+def all_finite(x):
+    """Whether no element is infinite or NaN."""
+    return np.isfinite(x).all()
+
+
+@named("random.accepted")
+def accepted_parameters(*parameters, name):
+    """Whether a distribution of NumPy's takes these parameters."""
+    try:
+        getattr(np.random.default_rng(0), name)(*parameters)
+    except (ValueError, OverflowError):
+        return np.bool_(False)
+    return np.bool_(True)
