@@ -11,7 +11,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
-from .convolution import convolve
+from .convolving import convolve
 from .cumulative import cumprod
 from .inserting import trim_zeros
 from .joining import concatenate
