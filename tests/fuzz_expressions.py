@@ -34,7 +34,11 @@ REDUCED = [
     "np.prod({0} * 0.7)", "{0}.sum()", "{0}.mean()", "np.median({0})",
     "np.std(np.append({0}, 2.0))", "np.linalg.norm(np.append({0}, 0.7))", "np.sum({0} ** 2)",
     "np.vdot({0}, {0})", "np.average({0})", "np.max({0}) ** 2", "np.maximum(np.min({0}), 0.0) ** 2",
-    "np.amax({0}) * np.amin({0})", "{0}.max()", "np.sum({0}[{0} > 0.0])", "np.mean(np.abs({0}))",
+    "np.sum({0}, where={0} > 0.1, initial=0.3)", "np.max({0}, initial=0.2)",
+    "np.mean({0}, where={0} > -5.0)", "np.var({0}, mean=0.2)", "np.sum(np.unique({0}) ** 2)",
+    "np.logaddexp.reduce({0}, axis=None) * 0.5", "np.hypot.reduce(1.5 + {0}, axis=None) * 0.3",
+    "np.fmax.reduce({0}, axis=None)", "np.amax({0}) * np.amin({0})",
+    "{0}.max()", "np.sum({0}[{0} > 0.0])", "np.mean(np.abs({0}))",
 ]  # fmt: skip
 #: Of a vector.
 PICKED = [
@@ -54,6 +58,10 @@ MADE_OF_VECTOR = [
     "np.vstack(({0}, np.sin({0})))", "{0}.copy()", "np.full_like({0}, 0.4)", "np.zeros_like({0})",
     "np.ones_like({0})", "np.triu(np.outer({0}, {0}))", "{0}[::2] * 1.0", "{0}[:, None] - {0}",
     "np.maximum({0}[:, None], {0})", "{0}[np.arange(len({0}))[::-1]]",
+    "np.maximum.accumulate({0})", "np.logaddexp.accumulate({0}) * 0.4", "np.add.outer({0}, {0})",
+    "np.multiply.reduceat(np.tanh({0}), [0, 1])",
+    "np.histogram({0}, 2, (-3.0, 4.0), weights={0})[0]",
+    "np.subtract.accumulate({0}) * 0.3", "np.add.reduceat({0}, [1, 0])",
     "np.array_split({0}, 2)[0] * 1.0", "np.where({0} > 0, {0}, {0}[0])",
 ]  # fmt: skip
 MADE_OF_MATRIX = [
@@ -66,6 +74,9 @@ MADE_OF_MATRIX = [
     "np.concatenate(({0}, {0}), axis=1)", "np.diff({0}, axis=0)",
     "np.take_along_axis({0}, np.argsort({0}, axis=1), axis=1)", "np.repeat({0}, 2, axis=0)",
     "np.sum({0}, axis=(0, 1), keepdims=True)", "np.linalg.norm(1.5 + np.cos({0}), axis=1)",
+    "np.minimum.accumulate({0}, 1)", "np.maximum.reduceat({0}, [1, 0], axis=1)",
+    "np.logaddexp.accumulate({0}, axis=1) * 0.4", "np.fmin.reduce({0}, axis=0, initial=0.1)",
+    "np.sum({0}, 0, where={0} > 0.2)", "np.subtract.reduce({0}, axis=1)",
     "{0}[{0} > -9.0]", "np.cumprod(np.tanh({0}), axis=0)", "np.ptp({0}, axis=0)",
     "np.median({0}, axis=1)", "np.tensordot({0}, {0}, axes=([1], [1])) * 0.3", "{0}.copy()",
     "np.zeros_like({0})", "np.max({0}, axis=1)[:, None] - {0}",

@@ -144,7 +144,7 @@ def _lossy(kind):
         )
         if recorded and not formatted:
             _lose(self, kind, frame)
-        whole = kind in _ROUNDING and value.dtype.kind == "f"
+        whole = rt.trace() is not None and kind in _ROUNDING and value.dtype.kind == "f"
         seen = steered(_ROUNDING[kind], self) if whole else self
         learned(seen, "a format" if formatted else f"{kind.__name__}()")
         return kind(value.item())
@@ -201,7 +201,7 @@ def _text(self):
 def _formatted(self, layout):
     if not layout:
         return str(self)
-    if array_of(self).ndim:
+    if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
             f"tapegrad: the format {layout!r} is for numbers, the tensor has shape "
             f"{array_of(self).shape}; use np.array2string(t, precision=…)"
@@ -211,7 +211,8 @@ def _formatted(self, layout):
 
 def _shown(tensor, layout) -> str:
     """The text of a value, which is all that Python learns: programs round otherwise."""
-    learned(steered(_digest, tensor, layout=layout), "a format")
+    if rt.trace() is not None:
+        learned(steered(_digest, tensor, layout=layout), "a format")
     return _text_of(array_of(tensor), layout)
 
 
@@ -230,15 +231,16 @@ def _digest(value, layout):
 
 def _rounded(self, digits=None):
     """`round(t)`, an int, and `round(t, digits)`, whose derivative is zero."""
-    if array_of(self).ndim:
+    if type(self) is rt.Array and self._array.ndim:
         raise TypeError(
             f"tapegrad: round() of a tensor of shape {array_of(self).shape}; use "
             "np.round(t, digits)"
         )
     if digits is not None:
         return PUBLIC["round"](self, digits)
-    learned(steered(np.rint, self), "round()")
-    return round(value_of(self).item())
+    if rt.trace() is not None:
+        learned(steered(np.rint, self), "round()")
+    return round(self._value if type(self) is rt.Scalar else self._array.item())
 
 
 METHODS = {
