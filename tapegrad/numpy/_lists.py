@@ -15,10 +15,11 @@ import types
 
 import numpy
 
+from .._core.operations.numpy_protocols import array_function
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.lost_derivatives import DerivativeLost
-from .._core.tensor.registry import STAND_INS
+from .._core.tensor.registry import OF_NUMPY, STAND_INS
 from .._core.tensor.values import is_tensor
 
 #: What asks arguments for `__array_function__`.
@@ -140,12 +141,15 @@ def again(found, args: tuple, kwargs: dict):
     made = [convert(argument) for argument in args]
     named = {key: convert(argument) for key, argument in kwargs.items()}
     before = [*args, *kwargs.values()]
-    if all(a is b for a, b in zip(before, [*made, *named.values()], strict=True)):
-        raise lost(found.__name__)
-    try:
-        return found(*made, **named)
-    except DerivativeLost:
-        raise lost(found.__name__) from None
+    if any(a is not b for a, b in zip(before, [*made, *named.values()], strict=True)):
+        try:
+            return found(*made, **named)
+        except DerivativeLost:
+            pass
+    if found in OF_NUMPY and not isinstance(found, numpy.ufunc):
+        # NumPy asks for ours by some arguments only: `np.interp(0.5, xp, fp, left=t)` does not.
+        return array_function(None, found, (), tuple(made), named)
+    raise lost(found.__name__)
 
 
 def lost(name: str) -> TypeError:
