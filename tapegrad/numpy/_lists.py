@@ -148,7 +148,11 @@ def again(found, args: tuple, kwargs: dict):
             pass
     if found in OF_NUMPY and not isinstance(found, numpy.ufunc):
         # NumPy asks for ours by some arguments only: `np.interp(0.5, xp, fp, left=t)` does not.
-        return array_function(None, found, (), tuple(made), named)
+        try:
+            return array_function(None, found, (), tuple(made), named)
+        except TypeError as error:
+            if found.__name__ in str(error):
+                raise
     raise lost(found.__name__)
 
 
