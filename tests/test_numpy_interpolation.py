@@ -10,6 +10,7 @@ from expressions import CHECKS, Expression, check_native, parametrized, torch
 from test_numpy_statistics import as_numpy, same
 
 import tapegrad as tg
+import tapegrad.numpy as tnp
 
 XP, FP = np.array([-1.0, 0.2, 0.55, 1.35, 4.0]), np.array([0.3, 2.0, 1.0, 1.5, -2.0])
 H = np.array([0.0, 0.5, 0.7, 1.6])
@@ -136,6 +137,15 @@ def test_interp_with_infinite_values():
     for values in ([1.0, 2.0, 3.0], [1.0, 2.0, 4.0], [np.inf, np.inf, 1.0]):
         for x in (0.5, 1.0, 1.5):
             assert compiled(x, np.array(values)) == np.interp(x, np.arange(3.0), values)
+
+
+def test_arguments_that_numpy_does_not_dispatch_on():
+    """With plain NumPy they raise; the stand-in and `tg` know them."""
+    x, f = np.array([-2.0, 0.3]), lambda np: lambda t: np.sum(np.interp(x, XP, FP, left=t * t))
+    assert tg.grad(f(tnp))(3.0) == tg.grad(f(tg))(3.0) == 6.0
+    assert tg.grad(lambda t: np.sum(tnp.unwrap(7.0 * x, period=t)))(3.0) != 0.0
+    with pytest.raises(TypeError, match="loses its derivative"):
+        tg.grad(f(np))(3.0)
 
 
 def test_slopes_of_interp_at_its_places():

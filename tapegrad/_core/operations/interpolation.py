@@ -179,7 +179,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 
     >>> import tapegrad as tg
     >>> tg.unwrap(tg.tensor([1.0, 5.0, 9.0, 2.0]), period=8.0)
-    tensor([1., 5., 9., 10.])
+    tensor([ 1.,  5.,  9., 10.])
     """
     p = unlisted(p)
     if not differentiates(p, period):
