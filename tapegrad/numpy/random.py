@@ -219,9 +219,9 @@ class RandomState(_np.random.RandomState):
         self._trace = _rt.trace() if seed is not None else None
 
 
-for _kind in (Generator, RandomState):
-    for _name in _names(_kind.__base__):
-        setattr(_kind, _name, _method(_name, _kind.__base__))
+for _kind, _theirs in ((Generator, _np.random.Generator), (RandomState, _np.random.RandomState)):
+    for _name in _names(_theirs):
+        setattr(_kind, _name, _method(_name, _theirs))
 
 
 def default_rng(seed=None) -> Generator:

@@ -95,5 +95,5 @@ def stand_in(place: str, theirs):
 
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
-    function.of_python = theirs
+    function.__dict__["of_python"] = theirs
     return function

@@ -268,7 +268,9 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 def _check_points(x, y, w) -> None:
     """Raise NumPy's own errors for points that do not fit."""
-    shapes = [None if one is None else np.broadcast_to(1.0, shape_of(one)) for one in (x, y, w)]
+    shapes: list = [
+        None if one is None else np.broadcast_to(1.0, shape_of(one)) for one in (x, y, w)
+    ]
     bad = len(shape_of(x)) != 1 or not 1 <= len(shape_of(y)) <= 2 or not shape_of(x)[0]
     bad = bad or shape_of(x)[0] != shape_of(y)[0]
     if bad or (w is not None and shape_of(w) != shape_of(x)):

@@ -14,19 +14,19 @@ import numpy as np
 from ..._core.tensor.trace import NAMED
 
 _NUMPY = (
-    "add all allclose any argmax argmin argsort argwhere array array_equal asarray bincount "
-    "bitwise_and bitwise_or bitwise_xor count_nonzero digitize dot einsum equal flatnonzero "
-    "floor floor_divide fmod full_like greater greater_equal histogram inner invert isclose "
-    "isfinite isin isinf isnan less less_equal lexsort linalg.norm logical_and "
-    "logical_and.reduce logical_not logical_or logical_or.reduce logical_xor matmul mean "
-    "median multiply nonzero not_equal outer prod ptp remainder searchsorted signbit sort "
-    "squeeze std subtract sum take take_along_axis tensordot trace unique unravel_index var "
-    "argpartition nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
-    "nanquantile nanstd nansum nanvar nan_to_num partition percentile quantile angle convolve "
-    "corrcoef correlate cov cross diff ediff1d float_power gradient interp matvec round unwrap "
-    "vecmat"
+    "add all allclose angle any argmax argmin argpartition argsort argwhere array array_equal "
+    "array_equiv asarray bincount bitwise_and bitwise_or bitwise_xor convolve corrcoef correlate "
+    "count_nonzero cov cross diff digitize dot ediff1d einsum equal flatnonzero float_power floor "
+    "floor_divide fmod gcd full_like gradient greater greater_equal histogram inner interp invert "
+    "isclose iscomplex isfinite isin isinf isnan isneginf isposinf isreal left_shift lcm less "
+    "less_equal lexsort linalg.norm logical_and logical_and.reduce logical_not logical_or "
+    "logical_or.reduce logical_xor matmul matvec mean median multiply nan_to_num nanargmax "
+    "nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
+    "nanquantile nanstd nansum nanvar nonzero not_equal outer packbits partition percentile prod "
+    "ptp quantile remainder right_shift round searchsorted signbit sort squeeze std subtract sum "
+    "take take_along_axis tensordot trace unique unpackbits unravel_index unwrap var vecmat"
 ).split()
-_OPERATORS = "and_ eq ge gt invert le lt ne or_ xor".split()
+_OPERATORS = "and_ eq ge gt invert le lshift lt ne or_ rshift xor".split()
 
 
 @functools.cache

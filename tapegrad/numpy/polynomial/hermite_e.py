@@ -4,4 +4,5 @@ from numpy.polynomial import hermite_e as _theirs
 
 from ._series import fill as _fill
 
+HermiteE: type
 _fill(globals(), _theirs, "HermiteE")

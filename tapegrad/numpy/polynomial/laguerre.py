@@ -4,4 +4,5 @@ from numpy.polynomial import laguerre as _theirs
 
 from ._series import fill as _fill
 
+Laguerre: type
 _fill(globals(), _theirs, "Laguerre")

@@ -4,4 +4,5 @@ from numpy.polynomial import legendre as _theirs
 
 from ._series import fill as _fill
 
+Legendre: type
 _fill(globals(), _theirs, "Legendre")

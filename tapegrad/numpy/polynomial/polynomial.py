@@ -4,4 +4,5 @@ from numpy.polynomial import polynomial as _theirs
 
 from ._series import fill as _fill
 
+Polynomial: type
 _fill(globals(), _theirs, "Polynomial")

@@ -1,5 +1,7 @@
 """NumPy's `polynomial.polyutils`, with recorded values."""
 
+from typing import Any as _Any
+
 import numpy as _numpy
 from numpy.polynomial import polyutils as _theirs
 
@@ -65,4 +67,6 @@ def _check(plain, deg) -> None:
 
 _space = _space_of(_theirs, __name__, _fromroots=_from_roots, _fit=_fitted)
 globals().update({_key: _found for _key, _found in _space.items() if _key in __all__})
-FUNCTIONS = type("polyutils", (), {k: staticmethod(f) for k, f in _space.items() if callable(f)})
+FUNCTIONS: _Any = type(
+    "polyutils", (), {k: staticmethod(f) for k, f in _space.items() if callable(f)}
+)
