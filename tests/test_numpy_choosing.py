@@ -379,3 +379,18 @@ def test_views_are_written():
     assert float(y[1, 0].detach()) == 10.0 and np.array_equal(np.diag(y[:, 1:].detach()), [3.0] * 3)
     np.sum(y).backward()
     assert x.grad[0, 3] == 4.0 and x.grad[2, 2] == 2.0 and x.grad[1, 0] == 0.0
+
+
+def test_plain_arrays_are_written_by_computed_indices():
+    """A program guards what is written to an array that it does not compute."""
+
+    def f(x):
+        counts = np.zeros(3)
+        np.put(counts, (x > 1.0).astype(int), 1.0)
+        np.copyto(counts, 5.0, where=x > 2.0)
+        return np.sum(x * counts)
+
+    compiled = tg.compile(f, verify="never", native=False)
+    for x in ([0.5, 1.5, 2.0], [1.5, 2.5, 1.2], [0.1, 0.2, 0.3]):
+        assert compiled(np.array(x)) == f(np.array(x))
+        np.testing.assert_array_equal(compiled.grad(np.array(x)), tg.grad(f)(np.array(x)))
