@@ -232,6 +232,8 @@ EXACT = [
     "changed(np.put, x, [], [])",
     "changed(np.put, x, [0], [])",
     "changed(np.put, x, 99, 1)",
+    "changed(np.put, x, [0.0], 1)",
+    "changed(np.put, x, np.array([0.0]), 1)",
     "changed(np.put, x, [9, -1], 5, mode='wrap')",
     "changed(np.place, x, x > 1, [1, 2])",
     "changed(np.place, x, x > 1, [])",
@@ -337,6 +339,24 @@ def test_integers_take_no_recorded_values():
         lambda: tg.pad([1, 2], 1, constant_values=x[0]),
     ):
         with pytest.raises(TypeError, match="tapegrad"):
+            call()
+
+
+def test_complex_numbers_are_refused():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    for call in (
+        lambda: np.concatenate([x, [1j]]),
+        lambda: np.stack([x, [1j, 2.0]]),
+        lambda: np.block([x, 1j]),
+        lambda: np.append(x, 1j),
+        lambda: np.choose([0, 1], [x, 1j]),
+        lambda: np.select([x > 1.0], [x], 1j),
+        lambda: np.insert(x, 0, 1j),
+        lambda: np.copyto(x * 1.0, 1j),
+        lambda: np.polyval([1j], x),
+        lambda: np.polymul(x, [1j]),
+    ):
+        with pytest.raises(TypeError):
             call()
 
 

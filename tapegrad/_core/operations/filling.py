@@ -50,10 +50,16 @@ def put(a, ind, v, mode="raise"):
     The values are repeated as far as there are positions; of equal positions the last one counts.
     `mode` is "raise", "wrap" or "clip".
     """
+    is_typed = isinstance(ind, np.ndarray) or is_tensor(ind)
     ind, v = unlisted(ind), unlisted(v)
     if not is_tensor(a):
         np.put(a, *_plain("put", a, ind, v), mode)
         return
+    if is_typed and dtype_of(ind).kind not in "biu":
+        raise TypeError(
+            f"tapegrad.put: the positions have dtype {dtype_of(ind)}; they must be integers: "
+            "convert them with astype(int)"
+        )
     flat = steered(_positions, ind, size=_size(a), mode=mode)
     if _size(flat) and _size(v):
         _write_at(a, flat, _cycled(v, _size(flat)))
