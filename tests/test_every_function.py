@@ -245,7 +245,8 @@ NOT_CALLED = {
         "__isub__ __itruediv__"
     ),
     "of the protocols, called by every function": (
-        "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__"
+        "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__ "
+        "__pandas_priority__"
     ),
     "as NumPy's": "__invert__ __contains__ base device to_device is_integer",
     "of copies, tested in test_numpy_leaving": "__deepcopy__",

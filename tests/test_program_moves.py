@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from program_parts import Arena, always, of_arena, seen
 
+import tapegrad as tg
 from tapegrad._program.ir.steps import Gather, Link, Pack, Scatter, View, contiguous
 from tapegrad._program.replay import run_layout
 from tapegrad._program.replay.moves import (
@@ -240,3 +241,38 @@ def test_packs(slots, wanted, rng):
         if wanted(View(int(slot), (), ())):
             arena.adjoints[slot] += g
     np.testing.assert_allclose(arena.run.adjoints, arena.adjoints, 1e-14)
+
+
+def written_join(x):
+    joined = np.concatenate([x, np.array([0.3, 0.7])])
+    before = joined[-1] * x[0]
+    joined[-1] += x[1]
+    joined[-2] *= joined[-1]
+    return np.sum(joined**2) + before
+
+
+def written_diagonal(x):
+    matrix = np.diag(x)
+    matrix[0, 1] += x[1] * x[2]
+    matrix[1:, 0] = x[0]
+    return np.sum(matrix @ matrix)
+
+
+def written_border(x):
+    padded = np.pad(x, 1, constant_values=0.5)
+    for k in range(1, len(padded)):
+        padded[k] += padded[k - 1] * x[0]
+    return np.sum(padded)
+
+
+@pytest.mark.parametrize("f", [written_join, written_diagonal, written_border])
+def test_constant_elements_of_joins_that_are_written_later(f):
+    """A program has what was there first; that it does not run eagerly a warning would say."""
+    c = tg.compile(f, native=False)
+    for x in ([0.5, 0.9, -0.4], [1.5, -0.2, 0.6]):
+        value, gradient = c.value_and_grad(np.array(x))
+        wanted, slopes = tg.value_and_grad(f)(np.array(x))
+        np.testing.assert_allclose(value, f(np.array(x)), rtol=1e-13)
+        np.testing.assert_allclose(value, wanted, rtol=1e-13)
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-13)
+        np.testing.assert_allclose(c.hessian(np.array(x)), tg.hessian(f)(np.array(x)), rtol=1e-12)

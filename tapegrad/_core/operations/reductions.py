@@ -358,6 +358,7 @@ def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     return (made, total) if returned else made
 
 
+@named("reductions.has_zero")
 def _has_zero(total):
     return np.any(total == 0.0)
 

@@ -6,6 +6,7 @@ They read arrays and give arrays; none of them opens files, runs code, or writes
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable
 
@@ -13,18 +14,17 @@ import numpy as np
 
 from ..._core.tensor.trace import NAMED
 
+#: Beside its ufuncs.
 _NUMPY = (
-    "add all allclose angle any argmax argmin argpartition argsort argwhere array array_equal "
-    "array_equiv asarray bincount bitwise_and bitwise_or bitwise_xor convolve corrcoef correlate "
-    "count_nonzero cov cross diff digitize dot ediff1d einsum equal flatnonzero float_power floor "
-    "floor_divide fmod gcd full_like gradient greater greater_equal histogram inner interp invert "
-    "isclose iscomplex isfinite isin isinf isnan isneginf isposinf isreal left_shift lcm less "
-    "less_equal lexsort linalg.norm logical_and logical_and.reduce logical_not logical_or "
-    "logical_or.reduce logical_xor matmul matvec mean median multiply nan_to_num nanargmax "
+    "all allclose angle any argmax argmin argpartition argsort argwhere array array_equal "
+    "array_equiv asarray bincount clip convolve corrcoef correlate count_nonzero cov cross diff "
+    "digitize dot ediff1d einsum flatnonzero full_like gradient histogram inner interp isclose "
+    "iscomplex isin isneginf isposinf isreal lexsort linalg.matrix_norm linalg.norm "
+    "linalg.vector_norm logical_and.reduce logical_or.reduce mean median nan_to_num nanargmax "
     "nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
-    "nanquantile nanstd nansum nanvar nonzero not_equal outer packbits partition percentile prod "
-    "ptp quantile remainder right_shift round searchsorted signbit sort squeeze std subtract sum "
-    "take take_along_axis tensordot trace unique unpackbits unravel_index unwrap var vecmat"
+    "nanquantile nanstd nansum nanvar nonzero outer packbits partition percentile prod ptp "
+    "quantile ravel round searchsorted sort squeeze std sum take take_along_axis tensordot "
+    "trace unique unpackbits unravel_index unwrap var"
 ).split()
 _OPERATORS = "and_ eq ge gt invert le lshift lt ne or_ rshift xor".split()
 
@@ -32,15 +32,21 @@ _OPERATORS = "and_ eq ge gt invert le lshift lt ne or_ rshift xor".split()
 @functools.cache
 def _by_name() -> dict[str, Callable]:
     found = {f"numpy.{name}": operator.attrgetter(name)(np) for name in _NUMPY}
-    found |= {f"operator.{name}": getattr(operator, name) for name in _OPERATORS}
-    return found | {f"tapegrad.{name}": function for name, function in NAMED.items()}
+    ufuncs = [one for one in vars(np).values() if isinstance(one, np.ufunc)]
+    found |= {f"numpy.{one.__name__}": one for one in ufuncs}
+    return found | {f"operator.{name}": getattr(operator, name) for name in _OPERATORS}
 
 
 def function_named(name) -> Callable | None:
     """The function of a name, None for names that are not allowed."""
-    return _by_name().get(name) if isinstance(name, str) else None
+    if not isinstance(name, str):
+        return None
+    wing, _, ours = name.partition(".")
+    return NAMED.get(ours) if wing == "tapegrad" else _by_name().get(name)
 
 
 def name_of(function) -> str | None:
     """The name of a function, None if it has none."""
-    return next((name for name, one in _by_name().items() if one == function), None)
+    named = ((f"tapegrad.{name}", one) for name, one in NAMED.items())
+    known = itertools.chain(_by_name().items(), named)
+    return next((name for name, one in known if one == function), None)

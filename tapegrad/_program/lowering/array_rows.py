@@ -76,7 +76,7 @@ def _link(writer: Writer, row: Row) -> None:
     for _, shown in pairs:
         target.count(shown)
     if target.is_covered_at_most_once():
-        slots = _constants(writer, target)
+        slots = _constants(writer, target, row.number)
         for source, shown in pairs:
             target.part(slots, shown)[...] = writer.slots_of(source)
         writer.result(row, slots)
@@ -92,12 +92,16 @@ def _link(writer: Writer, row: Row) -> None:
     writer.result(row, made)
 
 
-def _constants(writer: Writer, target: Target) -> np.ndarray:
-    """Slots for the output of a link; elements that nothing reaches are constants."""
+def _constants(writer: Writer, target: Target, number: int) -> np.ndarray:
+    """Slots for the output of a link; elements that nothing reaches are constants.
+
+    They are what the row of this number put there, newer rows may have written to them.
+    """
     slots = np.zeros(target.out.shape, np.int64)
     left = np.flatnonzero(target.counts == 0)
     if left.size:
-        values = target.out.reshape(-1)[left].astype(np.float64)
+        out = writer.past.at(number).value(number, number, target.out)
+        values = out.reshape(-1)[left].astype(np.float64)
         if not values.any() and not np.signbit(values).any():
             slots.reshape(-1)[left] = writer.rows.constant(0.0)
         else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.tape.tape import array_at
+from ..._derivatives.past_values import Before
 from ..ir.slots import slots_of
 from ..ir.steps import Elementwise, Scalars, Step, View
 from ..replay.opaque_calls import are_doubles
@@ -32,6 +35,11 @@ class Writer:
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
         self.begun = (0, 0)  # operation and slot with which the step of scalars begins
         self.buffers = Buffers(rows, self.steps, self.flush)
+
+    @functools.cached_property
+    def past(self) -> Before:
+        """Arrays as they were before newer rows wrote to them."""
+        return Before(())
 
     # --- operations on numbers ----------------------------------------------------------------
 
