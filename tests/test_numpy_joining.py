@@ -5,6 +5,8 @@ import warnings
 import numpy as np
 import pytest
 from expressions import CHECKS, Expression, check_native, parametrized
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tapegrad as tg
 
@@ -295,3 +297,24 @@ def test_exact(text, kind):
     equal(outcome(text, tg.tensor(x)), wanted)
     if x.dtype.kind == "f":
         equal(outcome(text, tg.tensor(x, requires_grad=True)), wanted)
+
+
+@given(st.data())
+def test_insert_and_delete_of_any_places(data):
+    """Each element's derivative goes where NumPy's function puts it."""
+    shape = data.draw(st.tuples(st.integers(0, 3), st.integers(1, 4)))
+    axis = data.draw(st.sampled_from([None, 0, 1, -1]))
+    n = shape[0] * shape[1] if axis is None else shape[axis]
+    places = data.draw(st.lists(st.integers(-n, n - 1), max_size=4) if n else st.just([]))
+    x = np.arange(1.0, shape[0] * shape[1] + 1).reshape(shape)
+    for f in (
+        lambda x: np.delete(x, places, axis),
+        lambda x: np.insert(x, places, 0.0, axis),
+        lambda x: np.insert(x, places[:1] or 0, 0.0, axis) if n else x,
+    ):
+        went = f(x)
+        weights = np.cos(np.arange(went.size)).reshape(went.shape)
+        wanted = np.zeros(x.size + 1)
+        np.add.at(wanted, went.astype(int).ravel(), weights.ravel())
+        found = tg.vjp(f, x)[1](weights)[0]
+        np.testing.assert_allclose(found, wanted[1:].reshape(shape))

@@ -179,7 +179,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     shape, x = shape_of(x), reshape(x, (-1,)) if not shape_of(x) else x
     made = wrap(np.zeros_like(value_of(x), subok=False)[...])
     for condition, each in zip(conditions, funclist, strict=True):
-        condition = steered(np.ravel, condition) if not shape else condition
+        condition = steered(_one_truth, condition) if not shape else condition
         if callable(each):
             elements = x[condition]
             if not int(np.prod(shape_of(elements))):
@@ -207,6 +207,11 @@ def _conditions(x, condlist):
 @named("choosing.truths")
 def _truths(x):
     return np.asarray(x, bool)
+
+
+@named("choosing.one_truth")
+def _one_truth(condition):
+    return np.ravel(condition)
 
 
 @named("choosing.none_of")

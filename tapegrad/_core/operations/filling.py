@@ -7,23 +7,27 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
-from ..tensor.lost_derivatives import written
 from ..tensor.registry import function
-from ..tensor.trace import named, steered
-from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of
+from ..tensor.trace import fixed, named, steered
+from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
 from .extremes import take
 from .shapes import ravel
 
 
-def _write_plain(name: str, target, *values) -> None:
-    """Refuse to write recorded values, or by a recorded choice, to what is no tensor."""
+def _plain(name: str, target, *values):
+    """The values of what is written to a plain array, or says where; a program guards them."""
     if not isinstance(target, np.ndarray):
         raise TypeError(
             f"tapegrad.{name}: the first argument is of type {type(target).__name__}; it must be a "
             "tensor, which is written in place"
         )
-    if any([is_recorded(x) for x in values]):
-        raise written(f".{name}")
+    if any([differentiates(x) for x in values]):
+        raise TypeError(
+            f"tapegrad.{name}: the first argument is a plain NumPy array, into which nothing "
+            "recorded can be written; make it with tg.zeros_like, or give detach() of what is "
+            "written"
+        )
+    return [fixed(x, f"{name}() of a plain array") for x in values]
 
 
 def _write_at(target, flat, values) -> None:
@@ -46,11 +50,16 @@ def put(a, ind, v, mode="raise"):
     The values are repeated as far as there are positions; of equal positions the last one counts.
     `mode` is "raise", "wrap" or "clip".
     """
+    is_typed = isinstance(ind, np.ndarray) or is_tensor(ind)
     ind, v = unlisted(ind), unlisted(v)
     if not is_tensor(a):
-        _write_plain("put", a, ind, v)
-        np.put(a, value_of(ind), value_of(v), mode)
+        np.put(a, *_plain("put", a, ind, v), mode)
         return
+    if is_typed and dtype_of(ind).kind not in "biu":
+        raise TypeError(
+            f"tapegrad.put: the positions have dtype {dtype_of(ind)}; they must be integers: "
+            "convert them with astype(int)"
+        )
     flat = steered(_positions, ind, size=_size(a), mode=mode)
     if _size(flat) and _size(v):
         _write_at(a, flat, _cycled(v, _size(flat)))
@@ -77,8 +86,7 @@ def place(arr, mask, vals):
     """
     mask, vals = unlisted(mask), unlisted(vals)
     if not is_tensor(arr):
-        _write_plain("place", arr, mask, vals)
-        np.place(arr, value_of(mask), value_of(vals))
+        np.place(arr, *_plain("place", arr, mask, vals))
         return
     if _size(mask) != _size(arr):
         raise ValueError(
@@ -102,8 +110,7 @@ def putmask(a, mask, values):
     is_typed = isinstance(values, np.ndarray) or is_tensor(values)
     mask, values = unlisted(mask), unlisted(values)
     if not is_tensor(a):
-        _write_plain("putmask", a, mask, values)
-        np.putmask(a, value_of(mask), value_of(values))
+        np.putmask(a, *_plain("putmask", a, mask, values))
         return
     if _size(mask) != _size(a):
         raise ValueError(
@@ -145,8 +152,8 @@ def copyto(dst, src, casting="same_kind", where=True):
     """
     src, where = unlisted(src), unlisted(where)
     if not is_tensor(dst):
-        _write_plain("copyto", dst, src, where)
-        np.copyto(dst, value_of(src), casting, value_of(where))
+        src, where = _plain("copyto", dst, src, where)
+        np.copyto(dst, src, casting, where)
         return
     _check_casting("copyto", src, dst, casting)
     if where is True:
@@ -175,8 +182,7 @@ def put_along_axis(arr, indices, values, axis):
     """
     indices, values = unlisted(indices), unlisted(values)
     if not is_tensor(arr):
-        _write_plain("put_along_axis", arr, indices, values)
-        np.put_along_axis(arr, value_of(indices), value_of(values), axis)
+        np.put_along_axis(arr, *_plain("put_along_axis", arr, indices, values), axis)
         return
     if axis is None:
         raise TypeError(
@@ -202,8 +208,7 @@ def fill_diagonal(a, val, wrap=False):
     """
     val = unlisted(val)
     if not is_tensor(a):
-        _write_plain("fill_diagonal", a, val)
-        np.fill_diagonal(a, value_of(val), wrap)
+        np.fill_diagonal(a, *_plain("fill_diagonal", a, val), wrap)
         return
     shape = shape_of(a)
     if len(shape) < 2:

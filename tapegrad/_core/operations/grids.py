@@ -76,9 +76,10 @@ def block(arrays):
     """block(arrays): a matrix of blocks from nested lists; the innermost ones along the last axis.
 
     >>> import tapegrad as tg
-    >>> tg.block([[tg.tensor([[1.0]]), [[2.0, 3.0]]], [[[4.0, 5.0, 6.0]]]])
-    tensor([[1., 2., 3.],
-            [4., 5., 6.]])
+    >>> a = tg.tensor([[1.0]])
+    >>> tg.block([[a, 2.0 * a], [3.0 * a, 4.0 * a]])
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     depth, ndim = _depth(arrays), _most_axes(arrays)
     return _joined(arrays, 0, depth, max(depth, ndim))

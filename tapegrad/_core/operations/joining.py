@@ -8,6 +8,7 @@ import operator
 import numpy as np
 
 from ..tensor import runtime as rt
+from ..tensor.apply import check_dtype
 from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
@@ -103,8 +104,10 @@ def _vectors(xs):
 PUBLIC["concat"] = concatenate
 
 
-def _leaves(name: str, dtype) -> bool:
+def _leaves(name: str, out, dtype) -> bool:
     """Whether what is joined in a dtype that is no float is left out of the recording."""
+    if out.dtype.kind not in "biu":
+        check_dtype(name, out)  # complex numbers, in which the derivative would be lost
     if dtype is not None and np.dtype(dtype).kind not in "iub":
         return False
     trace = rt.trace()
@@ -127,7 +130,7 @@ def _concatenate(name, xs, axis=0, dtype=None, casting="same_kind", out=None):
         out = np.concatenate(values, axis, dtype=dtype, casting=casting)
     except ValueError as error:
         raise _join_error(name, values, error) from error
-    if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, dtype)):
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, out, dtype)):
         return wrap(out) if any(map(is_tensor, xs)) else out
     references = []
     before, end = (slice(None),) * (axis % out.ndim), 0
@@ -166,7 +169,7 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
         shapes = ", ".join(str(shape_of(x)) for x in xs)
         raise ValueError(f"tapegrad.stack: the items have shapes {shapes}; they must be equal")
     out = np.stack([value_of(x) for x in xs], axis, dtype=dtype, casting=casting)
-    if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", dtype)):
+    if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", out, dtype)):
         return wrap(out)
     places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
     xs = [in_dtype(array_tensor(x) if is_tensor(x) else x, out.dtype) for x in xs]
@@ -297,7 +300,7 @@ def repeat(x, repeats, axis=None):
 @function("tile")
 def tile(x, reps):
     """tile(x, reps): copies side by side, `reps` of them along each axis."""
-    x = unlisted(x)
+    x, reps = unlisted(x), fixed(unlisted(reps), "tile()")
     if not is_tensor(x):
         return np.tile(x, reps)
     x = array_tensor(x)
