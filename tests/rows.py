@@ -21,7 +21,10 @@ NAMES = [op.name for op in ROWS]
 
 _SPECIAL = dict(
     sigmoid=scipy.special.expit,
-    **{n: getattr(scipy.special, n) for n in "erf erfc gamma gammaln digamma polygamma".split()},
+    **{
+        n: getattr(scipy.special, n)
+        for n in "erf erfc gamma gammaln digamma polygamma i0 i1".split()
+    },
 )
 #: What `np` means in an expression of the table.
 _NUMPY = types.SimpleNamespace(**{**vars(np), **_SPECIAL})

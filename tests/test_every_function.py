@@ -179,7 +179,7 @@ def check(call, place):
 #: Of no table: conditions, shapes, whole numbers below a recorded end, zeros, ulps, constants.
 REASONS = (
     *("where", "compress", "extract", "piecewise"),
-    *("kaiser", "polyfit"),  # numbers of points; a fit of degree 0 does not depend on points
+    "polyfit",  # a fit of degree 0 does not depend on the points
     *("full", "full_like", "resize", "arange", "imag", "spacing"),
     # what is made of other arguments than the tensor that is given as like=
     *"array asarray asanyarray ascontiguousarray asfortranarray empty eye fromfunction".split(),
@@ -245,7 +245,8 @@ NOT_CALLED = {
         "__isub__ __itruediv__"
     ),
     "of the protocols, called by every function": (
-        "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__"
+        "__array_function__ __array_namespace__ __array_priority__ __array_ufunc__ "
+        "__pandas_priority__"
     ),
     "as NumPy's": "__invert__ __contains__ base device to_device is_integer",
     "of copies, tested in test_numpy_leaving": "__deepcopy__",

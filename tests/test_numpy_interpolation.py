@@ -153,6 +153,8 @@ def test_errors_of_interpolation():
     for attempt, text in {
         lambda: np.interp(x, [0.0, 1.0], [1.0]): r"xp has shape \(2,\), fp \(1,\); give two",
         lambda: np.interp(x, [], []): "give two vectors of one length, at least 1",
+        lambda: np.interp(x, [1.0, 0.0], [0.0, 1.0]): "interp: xp does not increase; sort xp",
+        lambda: np.interp(0.5, x[::-1], x): "interp: xp does not increase; sort xp",
         lambda: np.interp(x, [0.0, 1.0], [0.0, 1.0], period=0): "interp: period is 0",
         lambda: np.gradient(x, [0.0, 1.0, 2.0]): "gradient: places have shape",
         lambda: np.gradient(x, edge_order=2): "length 2; edge_order 2 needs 3",

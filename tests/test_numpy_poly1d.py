@@ -52,11 +52,10 @@ TABLE = [
     E("s.vectorize(lambda v: v * x[0])(T)", "x[0] * torch.tensor(T)"),
     E("s.vectorize(lambda v, scale: v * scale)(x, scale=x[1])", "x * x[1]"),
     E("np.kaiser(1, 2.0) * x"),
+    E("s.kaiser(5, x[0])", other=(0.5, 2.0)),
+    E("s.kaiser(4, 0.0 * x[0])", choices=False),
     E("s.hanning(5) * x + s.blackman(5) + s.bartlett(5) * s.hamming(5)"),
 ]
-
-if "i0" in tg.__all__:
-    TABLE.append(E("s.kaiser(5, x[0])", other=(0.5, 2.0)))
 
 
 @parametrized(TABLE)
@@ -114,6 +113,7 @@ def test_vectorize_as_a_decorator_and_of_no_elements():
         (lambda x: stand_in.frompyfunc(lambda v: v, 1, 1)(x), TypeError, "vectorize"),
         (lambda x: np.vectorize(lambda v: v)(x), TypeError, "tapegrad"),
         (lambda x: tg.kaiser(5, x), TypeError, "beta has shape"),
+        (lambda x: tg.kaiser(x[0], 2.0), TypeError, "number of points is recorded"),
     ],
 )
 def test_errors(call, kind, text):

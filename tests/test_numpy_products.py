@@ -151,6 +151,8 @@ def test_covariances_give_numpys_values(kind):
         lambda x: np.round(x, 1),
         lambda x: np.float_power(x, 2),
         lambda x: np.angle(x),
+        lambda x: np.real(x),
+        lambda x: np.imag(x),
     ):
         wanted, found = call(x), call(tg.tensor(x, requires_grad=kind is not int))
         if not isinstance(wanted, tuple):
@@ -160,6 +162,13 @@ def test_covariances_give_numpys_values(kind):
             assert one.dtype == np.asarray(other).dtype and one.shape == np.shape(other)
             np.testing.assert_allclose(one, other, rtol=1e-6 if one.dtype == np.float32 else 1e-13)
     as_numpy(lambda x: np.corrcoef(x[0]), x)
+
+
+def test_norms_of_nothing_and_of_nan():
+    x = np.array([1.0, np.nan, 0.0])
+    as_numpy(lambda x: np.linalg.vector_norm(x, ord=0), x)
+    for order in (None, 0, 1, 2, 3, np.inf):
+        as_numpy(lambda x, ord=order: np.linalg.norm(x, ord), x[:0])
 
 
 def test_bessel_functions_near_zero_and_far():
@@ -249,8 +258,11 @@ def test_errors_of_products():
     ):
         with pytest.raises(ValueError, match=text):
             call()
-    with pytest.raises(TypeError, match="clip: out= is a plain array"):
+    with pytest.raises(TypeError, match="clip: out="):
         np.clip(x, 0.0, 1.0, out=np.zeros((3, 4)))
+    for norm in (np.linalg.norm, np.linalg.vector_norm, np.linalg.matrix_norm):
+        with pytest.raises(TypeError, match="norm: ord is recorded, its derivative would be lost"):
+            norm(x, ord=x[0, 0])
     out = tg.zeros((3, 4))
     assert np.clip(x, 0.0, 0.5, out=out) is out and out.requires_grad
     assert np.trace(x, out=(total := tg.zeros(()))) is total and total.item() == 3.0

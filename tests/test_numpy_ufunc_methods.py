@@ -156,6 +156,11 @@ TABLE = [
     of("np.multiply(x, x, casting='no', order='F', subok=False)", "x * x"),
     of("np.exp(x, dtype=np.float64)", "x.exp()"),
     of("np.exp(x, signature='d->d')", "x.exp()"),
+    of("np.vecdot(x, x * x, axis=0)", "(x * x * x).sum(0)"),
+    of("np.vecdot(x, x[:, :1], axis=0, keepdims=True)", "(x * x[:, :1]).sum(0, keepdim=True)"),
+    of("np.vecdot(x, x[0], axes=[1, 0, ()])", "x @ x[0]"),
+    of("np.matmul(x, x, axes=[(1, 0), (0, 1), (1, 0)])", "(x.T @ x).T"),
+    of("np.matmul(x, x.T, out=tg.zeros((3, 3)))", "x @ x.T"),
 ]
 
 

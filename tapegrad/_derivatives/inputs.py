@@ -10,7 +10,7 @@ from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
-from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.pytree import refuse_computed_fields, tree_build, tree_leaves
 from .._core.tensor.values import FLOATS, is_recorded, value_of
 
 
@@ -84,6 +84,7 @@ class Inputs(InputTensors):
     def _record(self, name, tree):
         if isinstance(tree, (np.ndarray, float)):
             return [self._input(name, "", tree)]
+        refuse_computed_fields(name, tree)
         return [self._input(name, place, value) for place, value in tree_leaves(tree)]
 
     def _input(self, name, place, value):

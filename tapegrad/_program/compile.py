@@ -21,6 +21,7 @@ from .dispatch.short_call import arrays_for, fast_call
 from .dispatch.signature import Arguments, own_copy
 from .dispatch.variants import Compilation, Variant
 from .files import file_format
+from .named_arguments_compiled import CompiledByName
 from .reports.draw import drawing_of_program
 from .reports.explain import explain
 
@@ -31,12 +32,22 @@ _CHOICES = {
 }
 
 
-def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None, memory="all"):
+def compile(
+    f=None,
+    *,
+    argnums=0,
+    argnames=None,
+    on_branch="record",
+    verify="once",
+    native=None,
+    memory="all",
+):
     """A function that computes what `f` does: recorded at the first call, replayed afterwards.
 
     A recording serves calls whose arguments have the same structure, shapes and dtypes. Floats and
     arrays are inputs; those that `argnums` names are differentiated, the others are data and may
-    change. Everything else (ints, strings, functions) must be equal. The result is called like `f`
+    change. `argnames`, a name or a tuple of names, stands in place of `argnums`, as in `tg.grad`.
+    Everything else (ints, strings, functions) must be equal. The result is called like `f`
     and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
     `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
@@ -69,8 +80,10 @@ def compile(f=None, *, argnums=0, on_branch="record", verify="once", native=None
             raise ValueError(f"tapegrad.compile: {name} is {given!r}; it must be one of {choices}")
     settings["native"] = native
     if f is None:
-        return functools.partial(compile, argnums=argnums, **settings)
+        return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
     kind, f, argnums = transform_of(f) or ("value", f, argnums)
+    if argnames is not None:
+        return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
     return Compiled(f, kind, argnums, **settings)
 
 

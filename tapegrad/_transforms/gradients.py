@@ -23,23 +23,32 @@ from .._derivatives.recorded_reverse import (
 )
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.second_order import product_with_hessian
+from .named_arguments import by_names
 
 
-def value_and_grad(f, argnums=0, has_aux=False):
+def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None):
     """A function that returns `f`'s value and its gradient.
 
     `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
-    tuple of gradients), which may be nested tuples, lists and dicts of floats and arrays. With
+    tuple of gradients), which may be nested tuples, lists,
+    dicts, dataclasses and attrs classes of floats and arrays. With
     `has_aux`, `f` returns (value, anything), and the result is ((value, anything), gradient), with
     plain arrays in place of tensors. Raises TypeError for other dtypes, ValueError for a result
     that is not a scalar.
+
+    `argnames` names the arguments in place of `argnums`: a name, or a tuple of names for a tuple of
+    gradients. Keyword arguments that are not named are not differentiated.
 
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> value, gradient = tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
     >>> print(value, gradient)
     5.0 [2. 4.]
+    >>> tg.grad(lambda x, *, rate: x * rate, argnames="rate")(2.0, rate=3.0)
+    2.0
     """
+    if argnames is not None:
+        return by_names(value_and_grad, f, argnums, argnames, has_aux=has_aux)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
@@ -113,7 +122,7 @@ def must_record(outs, inputs) -> bool:
     return inputs.nested or depends_on_others(recorded, inputs.tensors)
 
 
-def grad(f, argnums=0, has_aux=False):
+def grad(f, argnums=0, has_aux=False, *, argnames=None):
     """A function that returns the gradient of `f`, shaped like the argument; see `value_and_grad`.
 
     >>> import numpy as np
@@ -121,6 +130,8 @@ def grad(f, argnums=0, has_aux=False):
     >>> tg.grad(np.tanh)(0.0)
     1.0
     """
+    if argnames is not None:
+        return by_names(grad, f, argnums, argnames, has_aux=has_aux)
     both = value_and_grad(f, argnums, has_aux)
 
     @functools.wraps(f)
@@ -133,7 +144,7 @@ def grad(f, argnums=0, has_aux=False):
     return evaluate
 
 
-def elementwise_grad(f, argnums=0):
+def elementwise_grad(f, argnums=0, *, argnames=None):
     """A function that returns the derivative of each element of `f` with respect to the same one.
 
     For `f` that works element by element: the gradient of the sum of its result.
@@ -143,6 +154,8 @@ def elementwise_grad(f, argnums=0):
     >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
     array([ 1., -1.])
     """
+    if argnames is not None:
+        return by_names(elementwise_grad, f, argnums, argnames)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):

@@ -17,12 +17,13 @@ from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
 from .gradients import grad, must_record, pushed, with_aux
+from .named_arguments import by_names
 
 #: Right-hand sides that one sweep of a Jacobian carries.
 SEEDS = 8
 
 
-def jacobian(f, argnums=0, has_aux=False):
+def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     """A function that returns the Jacobian of `f`: shape (*result, *argument).
 
     Rows are swept several at a time. Structure of arguments as in `grad`. `f` returns an array, a
@@ -36,6 +37,8 @@ def jacobian(f, argnums=0, has_aux=False):
     array([[2., 0.],
            [0., 4.]])
     """
+    if argnames is not None:
+        return by_names(jacobian, f, argnums, argnames, has_aux=has_aux)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
@@ -44,7 +47,7 @@ def jacobian(f, argnums=0, has_aux=False):
     return evaluate
 
 
-def hessian(f, argnums=0, has_aux=False):
+def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     """A function that returns the matrix of second derivatives: shape (*argument, *argument).
 
     `f` returns a scalar. For arguments in tuples, lists and dicts, and for several `argnums`, the
@@ -58,6 +61,8 @@ def hessian(f, argnums=0, has_aux=False):
     array([[0., 6.],
            [6., 2.]])
     """
+    if argnames is not None:
+        return by_names(hessian, f, argnums, argnames, has_aux=has_aux)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):

@@ -7,9 +7,10 @@ import numpy
 from .._core.operations import PUBLIC
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor
-from .._core.tensor.values import is_recorded, is_tensor
+from .._core.tensor.values import is_recorded, is_tensor, value_of
 from ._creators import array, fresh
 from ._lists import as_tensor
+from ._refusals import REFUSED
 
 
 class _Joined:
@@ -99,8 +100,36 @@ def ndenumerate(arr):
     return ((index, arr[index] if index else arr) for index in numpy.ndindex(arr.shape))
 
 
+def _of_values(name: str):
+    """A class of NumPy's that goes through plain arrays: tensors that are not recorded are such."""
+    found = getattr(numpy, name)
+
+    def make(*args, **kwargs):
+        for argument in (*args, *kwargs.values()):
+            items = argument if isinstance(argument, (list, tuple)) else [argument]
+            if any(map(is_recorded, map(as_tensor, items))):
+                raise TypeError(
+                    f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be "
+                    f"lost: {REFUSED[name]}; or t.detach() where no derivative is wanted"
+                )
+        args = [_valued(argument) for argument in args]
+        return found(*args, **{key: _valued(argument) for key, argument in kwargs.items()})
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = found.__doc__
+    make.__module__ = "tapegrad.numpy"
+    return make
+
+
+def _valued(argument):
+    if isinstance(argument, (list, tuple)):
+        return type(argument)([value_of(item) for item in argument])
+    return value_of(argument)
+
+
+nditer, broadcast = _of_values("nditer"), _of_values("broadcast")
 ndenumerate.__doc__ = numpy.ndenumerate.__doc__
 r_, c_ = _Joined(numpy.r_), _Joined(numpy.c_)
 mgrid, ogrid = _Grid("mgrid", numpy.mgrid), _Grid("ogrid", numpy.ogrid)
 
-__all__ = ["c_", "mgrid", "ndenumerate", "ogrid", "r_"]
+__all__ = ["broadcast", "c_", "mgrid", "ndenumerate", "nditer", "ogrid", "r_"]

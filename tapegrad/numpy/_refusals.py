@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from .._core.tensor.copies import holds_tensor
 from .._core.tensor.lost_derivatives import DerivativeLost
+from .._core.tensor.recorded_arguments import none_recorded
 from ._lists import named_like
 
 #: Name → why it refuses recorded values, and what to use.
 REFUSED = {
     "asmatrix": "matrices are arrays of a class of their own; use np.atleast_2d and @",
     "bmat": "matrices are arrays of a class of their own; use np.block",
+    "frombuffer": "it takes the bytes of an object; use np.asarray",
     "frompyfunc": "its results are arrays of objects; use np.vectorize, or a loop",
-    "nditer": "it gives memory of plain arrays; use np.ndindex and np.broadcast_arrays",
+    "broadcast": "it gives plain numbers; use np.broadcast_arrays",
+    "nditer": "it gives memory of plain arrays; use np.ndenumerate or indices",
     "nested_iters": "it gives memory of plain arrays; use indices",
 }
 
@@ -23,7 +25,7 @@ def refusing(name: str, found, reason: str):
         try:
             return found(*args, **kwargs)
         except TypeError as error:
-            if not (isinstance(error, DerivativeLost) or holds_tensor(args)):
+            if not isinstance(error, DerivativeLost) and none_recorded((*args, *kwargs.values())):
                 raise
             raise TypeError(
                 f"tapegrad.numpy.{name}: an argument is recorded, its derivative would be lost: "

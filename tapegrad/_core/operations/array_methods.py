@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.copies import view_like
+from ..tensor.copies import unlisted, view_like
 from ..tensor.indexing import set_item
-from ..tensor.registry import PUBLIC
+from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, steered, steering_tensor
-from ..tensor.values import array_of, current, is_recorded, value_of
+from ..tensor.values import array_of, current, is_recorded, is_tensor, value_of
 from .shapes import ravel, reshape
 
 
@@ -117,6 +117,20 @@ def _refused(name: str, instead: str):
         raise TypeError(f"tapegrad.{name}: tensors cannot do this in place; use {instead}")
 
     return method
+
+
+@function("real")
+def real(val):
+    """real(val): the real parts, which all are: the tensor itself."""
+    val = unlisted(val)
+    return val if is_tensor(val) else np.real(val)
+
+
+@function("imag")
+def imag(val):
+    """imag(val): the imaginary parts, zeros; of a tensor they have no derivative."""
+    val = unlisted(val)
+    return val.imag if is_tensor(val) else np.imag(val)
 
 
 _VALUES = "tobytes dump dumps __dlpack__ __dlpack_device__".split()

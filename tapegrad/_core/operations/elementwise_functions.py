@@ -12,7 +12,7 @@ from ..tensor.operators import divided, power
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import steering_tensor
-from ..tensor.values import differentiates, is_tensor, value_of
+from ..tensor.values import differentiates, is_tensor, value_of, wrap
 from .unrecorded import unrecorded
 
 
@@ -123,6 +123,20 @@ def float_power(x1, x2):
     if not differentiates(x1, x2):
         return unrecorded(np.float_power, x1, x2)
     return power(*[x.astype(float) if is_tensor(x) else np.float64(x) for x in (x1, x2)])
+
+
+@function("real")
+def real(val):
+    """real(val): the real part of real numbers, which is themselves."""
+    x = unlisted(val)
+    return x if is_tensor(x) else np.real(x)
+
+
+@function("imag")
+def imag(val):
+    """imag(val): the imaginary part of real numbers, zeros without derivative."""
+    x = unlisted(val)
+    return wrap(np.zeros_like(value_of(x))) if is_tensor(x) else np.imag(x)
 
 
 def _flag(name):

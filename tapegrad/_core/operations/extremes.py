@@ -29,6 +29,7 @@ from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, of_each, steered, tensor_like
 from ..tensor.values import current, differentiates, shape_of, value_of
 from .joining import checked_axis, grid
+from .ranked import at_ranks
 from .reductions import axes_of, masked, mean, operand, plain, reduced_by
 from .shapes import array_tensor, numpy_call, ravel
 
@@ -262,7 +263,11 @@ def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
 @named("extremes.middle")
 def _middle(values):
     """Along the last axis, where the middle element is or the middle two; where a NaN is."""
-    n, order = values.shape[-1], np.argsort(values, -1, kind="stable")
+    n = values.shape[-1]
+    if values.ndim == 1:
+        middle = np.arange((n - 1) // 2, n // 2 + 1)
+        return at_ranks(values, np.full_like(middle, n - 1) if np.isnan(values).any() else middle)
+    order = np.argsort(values, -1, kind="stable")
     bad = np.isnan(np.take_along_axis(values, order[..., -1:], -1))
     return np.where(bad, order[..., -1:], order[..., (n - 1) // 2 : n // 2 + 1])
 

@@ -10,8 +10,8 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.trace import fixed, named, steered
-from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of
+from ..tensor.trace import fixed, named, of_each, steered
+from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
 from .cumulative import diff
 from .extremes import take
 from .joining import checked_axis, concatenate
@@ -25,10 +25,10 @@ _FLOAT = np.dtype(np.float64)
 def interp(x, xp, fp, left=None, right=None, period=None):
     """interp(x, xp, fp, left, right, period): the values fp at places xp, joined by straight lines.
 
-    `xp` must increase. Beyond its ends the value is `left` and `right`, by default the first and
-    the last of fp; with a `period` all places are taken modulo it. All of them may be recorded. At
-    a place of xp the slope is that of the line to its right, as NumPy's formula has it; at the last
-    place it is 0.
+    Beyond the ends of `xp` the value is `left` and `right`, by default the first and the last of
+    fp; with a `period` all places are taken modulo it. All of them may be recorded. At a place of
+    xp the slope is that of the line to its right, as NumPy's formula has it; at the last place it
+    is 0. Raises ValueError unless `xp` increases.
 
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: tg.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 3.0]))(1.0)
@@ -43,8 +43,13 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)
         left = right = None
+    if not fixed(steered(_increases, xp), "xp of interp()"):
+        raise ValueError("tapegrad.interp: xp does not increase; sort xp, and fp with it")
+    left, right = (fp[:1] if left is None else left), (fp[-1:] if right is None else right)
+    if not any(is_recorded(part) for part in (xp, fp, left, right)):
+        return _on_lines(x, steered(_lines_at, x, xp, fp, *map(_number, (left, right))))
     where = steered(_interval, x, xp)
-    values = _ended(fp, fp[:1] if left is None else left, fp[-1:] if right is None else right)
+    values = _ended(fp, left, right)
     places = _ended(xp, xp[:1], xp[-1:])
     ends = np.zeros(1)
     lines = concatenate([ends, apply("divide", diff(fp), diff(xp)), ends, ends])
@@ -52,6 +57,45 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     steps = apply("where", inside, apply("subtract", x, take(places, where)), 0.0)
     made = apply("add", apply("multiply", take(lines, where), steps), take(values, where))
     return _with_infinities(made, x, xp, fp, values)
+
+
+def _on_lines(x, lines):
+    """Values on known lines: of each a place, a slope, a value, and whether it is a line."""
+    places, slopes, values, inside = (lines[k] for k in range(4))
+    steps = apply("where", inside, apply("subtract", x, places), 0.0)
+    return apply("add", apply("multiply", slopes, steps), values)
+
+
+def _number(end):
+    return float(np.reshape(value_of(end), ()))
+
+
+@named("interpolation.lines_at")
+def _lines_at(x, xp, fp, left, right):
+    """For each place of x what `_on_lines` needs, of lines that are constant."""
+    return _lines_along(x, xp, fp, left, right, 0)
+
+
+def _lines_along(x, xp, fp, left, right, axis):
+    where = _interval(x, xp)
+    inside = _is_inside(where, len(xp))
+    with np.errstate(all="ignore"):
+        slopes = np.concatenate([[0.0], np.diff(fp) / np.diff(xp), [0.0, 0.0]])[where]
+        places = np.concatenate([xp[:1], xp, xp[-1:]])[where]
+        values = np.concatenate([[left], fp, [right]])[where]
+        undone = np.isnan(slopes * np.where(inside, x - places, 0.0) + values) & ~np.isnan(x)
+    if undone.any():  # 0 · ∞ has come in: what NumPy gives, which has no derivative there
+        values = np.where(undone, np.interp(x, xp, fp, left, right), values)
+        slopes, inside = np.where(undone, 0.0, slopes), inside & ~undone
+    return np.stack([places, slopes, values, inside], axis)
+
+
+@of_each(_lines_at, "interpolation.lines_at_each")
+def _lines_at_each(x, xp, fp, left, right, mapped):
+    """Of arrays that are constant for all elements: nothing else comes here."""
+    if mapped != (True, False, False, False, False):
+        raise ValueError("interpolation.lines_at: lines are constant")
+    return _lines_along(x, xp, fp, left, right, 1)
 
 
 def _check(xp, fp):
@@ -84,6 +128,11 @@ def _periodic(x, xp, fp, period):
 def _ended(middle, first, last):
     ends = [_in_double(unlisted(end)) for end in (first, last)]
     return concatenate([reshape(ends[0], (1,)), middle, reshape(ends[1], (1,))])
+
+
+@named("interpolation.increases")
+def _increases(xp):
+    return bool(np.all(xp[1:] >= xp[:-1]))
 
 
 @named("interpolation.interval")

@@ -17,6 +17,7 @@ from ..tensor.values import (
     check_casting,
     differentiates,
     dtype_of,
+    is_container,
     is_tensor,
     shape_of,
     value_of,
@@ -279,7 +280,7 @@ def _flat(x):
 
 def _operator(name, function_of_two):
     def method(x, y):
-        if not isinstance(y, (rt.Tensor, np.ndarray, list, tuple)):
+        if not isinstance(y, (rt.Tensor, np.ndarray, list, tuple)) and not is_container(y):
             return NotImplemented
         return function_of_two(x, y)
 

@@ -69,10 +69,12 @@ def _too_few(count, ddof):
 def _divided(total, count, ddof, warning):
     """`total` divided by the count less ddof, NaN with a warning where that is not positive."""
     few = steered(_too_few, count, ddof=ddof)
-    if warning and np.any(value_of(few)):
+    is_any = np.any(value_of(few))
+    if is_any:
         warnings.warn(warning, RuntimeWarning, stacklevel=4)
-    n = steered(_divisor, count, ddof=ddof, dtype=dtype_of(total))
-    return apply("where", few, np.nan, apply("divide", total, n))
+    made = apply("divide", total, steered(_divisor, count, ddof=ddof, dtype=dtype_of(total)))
+    # Outside programs, which may find some at other calls, there is nothing to replace.
+    return apply("where", few, np.nan, made) if is_any or rt.trace() is not None else made
 
 
 def _plain(name, x, where, out, **options):

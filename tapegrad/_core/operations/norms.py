@@ -30,7 +30,8 @@ def norm(x, ord=None, axis=None, keepdims=False):
     tensor(5.)
     """
     x = unlisted(x)
-    if not differentiates(x):
+    check_order("norm", ord)
+    if not differentiates(x) or 0 in shape_of(x):
         return plain(np.linalg.norm, x, ord=ord, axis=axis, keepdims=keepdims)
     x = as_tensor("norm", x)
     ndim = len(shape_of(x))
@@ -55,6 +56,15 @@ def norm(x, ord=None, axis=None, keepdims=False):
     raise ValueError(f"tapegrad.norm: axis={axis!r} names {len(axes)} axes; one or two are needed")
 
 
+def check_order(name, ord):
+    """Refuse an order that is recorded."""
+    if differentiates(ord):
+        raise TypeError(
+            f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
+            "write the norm as a sum of powers"
+        )
+
+
 def _total(x, axes, keepdims):
     return x if not axes else sum_of(x, axis=axes, keepdims=keepdims)
 
@@ -77,7 +87,8 @@ def _vector_norm(x, ord, axes, keepdims):
         return _total(size, axes, keepdims)
     if ord == 0:
         count = steered(np.linalg.norm, x, 0, axes[0], keepdims)
-        return apply("multiply", _total(apply("sign", size), axes, keepdims), 0.0) + count
+        nothing = apply("where", np.zeros(shape_of(size), bool), size, 0.0)
+        return _total(nothing, axes, keepdims) + count
     zero = steered(operator.eq, size, 0)
     apart = apply("where", zero, 1.0, size)
     powers = apply("where", zero, 0.0 if ord > 0 else np.inf, apply("power", apart, float(ord)))

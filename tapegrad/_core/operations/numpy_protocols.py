@@ -13,7 +13,15 @@ from ..tensor import runtime as rt
 from ..tensor.copies import unlisted
 from ..tensor.registry import OF_NUMPY
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
-from ..tensor.values import dtype_of, is_recorded, is_tensor, plain_array, value_of, wrap
+from ..tensor.values import (
+    differentiates,
+    dtype_of,
+    is_container,
+    is_tensor,
+    plain_array,
+    value_of,
+    wrap,
+)
 from .ufunc_at import change_at
 from .ufunc_keywords import called
 from .ufunc_methods import accumulate, outer, reduce, reduceat
@@ -64,6 +72,8 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
     for operand in inputs:
         if isinstance(operand, np.ndarray):
             plain_array(operand)
+        elif not is_tensor(operand) and is_container(operand):
+            inputs = tuple([unlisted(one) if is_container(one) else one for one in inputs])
     if method == "__call__":
         if out is None and not kwargs:
             return _call(ufunc, inputs)
@@ -85,7 +95,7 @@ def _call(ufunc, inputs):
     found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
-    if name in COMPARISONS or not any(is_recorded(i) for i in inputs):
+    if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
         return value_of(made) if is_object else made

@@ -31,8 +31,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     >>> tg.pad(tg.tensor([1.0, 2.0, 3.0]), (1, 2), "reflect", reflect_type="odd")
     tensor([0., 1., 2., 3., 4., 5.])
     """
-    x = unlisted(array)
-    pad_width = fixed(unlisted(pad_width), "pad_width")
+    x, pad_width = unlisted(array), fixed(unlisted(pad_width), "pad_width")
     ends = {key: unlisted(value) for key, value in kwargs.items()}
     if not is_tensor(x) and not any(map(is_tensor, ends.values())):
         return np.pad(x, pad_width, mode, **kwargs)
@@ -44,19 +43,20 @@ def pad(array, pad_width, mode="constant", **kwargs):
     if not records(x, ends.get(of_ends)):
         plain = {key: fixed(value, f"{key} of pad()") for key, value in ends.items()}
         return wrap(np.pad(x._array, pad_width, mode, **plain))
-    _check(x, pad_width, mode, ends, of_ends)
-    if not x._array.size and mode != "constant":
-        return wrap(np.pad(x._array, pad_width, mode, **{k: value_of(v) for k, v in ends.items()}))
     if mode in _PICKING and ends.get("reflect_type", "even") == "even":
         out = np.pad(x._array, pad_width, mode, **ends)
         return gather(x, out, np.pad(grid(x._array.shape), pad_width, mode, **ends))
-    widths = _widths(pad_width, x._array.ndim)
-    if of_ends is None and mode not in _STATISTICS and mode != "empty":
-        return _reflected(x, widths, mode)
     if mode in ("constant", "empty") and not is_recorded(ends.get(of_ends)):
         out = np.pad(x._array, pad_width, mode, **ends)
+        widths = _widths(pad_width, x._array.ndim)
         inside = [slice(a, a + n) for (a, _), n in zip(widths, x._array.shape, strict=True)]
         return link(out, [(x, out[(*inside, ...)])])
+    _check(x, pad_width, mode, ends, of_ends)
+    if not x._array.size and mode != "constant":
+        return wrap(np.pad(x._array, pad_width, mode, **{k: value_of(v) for k, v in ends.items()}))
+    widths = _widths(pad_width, x._array.ndim)
+    if of_ends is None and mode not in _STATISTICS:
+        return _reflected(x, widths, mode)
     return _axis_by_axis(x, widths, mode, ends)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.trace import named, of_each
+from .ranked import at_ranks
 
 #: Of the continuous methods the constants α and β: the place of q among n elements, from 0, is
 #: n·q + α + q·(1 − α − β) − 1.
@@ -77,7 +78,6 @@ def positions(values, q, method, skips_nan):
 
 
 def _positions_along(values, q, method, skips_nan, axis):
-    order = np.argsort(values, axis, kind="stable")
     nan = np.isnan(values)
     n = len(values) if axis == 0 else values.shape[axis]
     if skips_nan:
@@ -88,6 +88,10 @@ def _positions_along(values, q, method, skips_nan, axis):
     shape = list(values.shape)
     shape[axis] = found.shape[found.ndim - values.ndim + axis]
     found = np.broadcast_to(found.astype(np.int64), shape)
+    if values.ndim == 1:
+        whole = not skips_nan and nan.any()
+        return at_ranks(values, np.full(shape, n - 1) if whole else found)
+    order = np.argsort(values, axis, kind="stable")
     found = np.take_along_axis(order, found, axis)
     if skips_nan:
         return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.registry import function
 from ..tensor.trace import fixed
-from ..tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
+from ..tensor.values import differentiates, is_recorded, is_tensor, shape_of, value_of, wrap
 
 
 @function("kaiser")
@@ -18,6 +16,11 @@ def kaiser(M, beta):
 
     I₀(beta √(1 − t²)) / I₀(beta) with t from −1 to 1.
     """
+    if differentiates(M):
+        raise TypeError(
+            "tapegrad.kaiser: the number of points is recorded; it must be an integer, such as "
+            "len(x)"
+        )
     count = fixed(M, "the length of kaiser()")
     if not is_recorded(beta):
         made = np.kaiser(count, value_of(beta))
@@ -27,9 +30,8 @@ def kaiser(M, beta):
             f"tapegrad.kaiser: beta has shape {shape_of(beta)}; it must be one number: for several "
             "windows call it for each"
         )
-    count = operator.index(count)
-    if count <= 1:
-        return np.kaiser(count, 0.0)
-    t = (np.arange(count) - (count - 1) / 2) / ((count - 1) / 2)
+    if count == 1:
+        return np.ones(1)
+    t = (np.arange(0, count) - (count - 1) / 2) / ((count - 1) / 2)
     top = apply("i0", apply("multiply", beta, np.sqrt(1 - t**2)))
     return apply("divide", top, apply("i0", beta))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ..tensor.copies import copy_tensor, in_dtype, unlisted
 from ..tensor.out_arguments import into
 from ..tensor.values import FLOATS, differentiates, dtype_of, is_tensor, value_of
+from .shapes import expand_dims, moveaxis
 
 
 def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order="K", **kwargs):
@@ -16,6 +19,8 @@ def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order
     """
     name = ufunc.__name__
     kwargs.pop("subok", None)
+    if ufunc.signature is not None and not kwargs.keys().isdisjoint(("axis", "axes", "keepdims")):
+        inputs, call = _along_axes(call, ufunc, inputs, kwargs)
     signature = _signature(ufunc, kwargs.pop("dtype", None), kwargs)
     if kwargs:
         raise TypeError(
@@ -41,6 +46,38 @@ def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order
         ]
     )
     return written if isinstance(made, tuple) else written[0]
+
+
+def _along_axes(call, ufunc, inputs, kwargs):
+    """Operands whose core axes are the last, and a call that moves those of the result back.
+
+    `axis`, `axes` and `keepdims` are taken out of the keywords; see NumPy's generalized ufuncs.
+    """
+    counts = [len(core.split(",")) if core else 0 for core in _CORES.findall(ufunc.signature)]
+    axes, keepdims = kwargs.pop("axes", None), kwargs.pop("keepdims", False)
+    if "axis" in kwargs:
+        axes = [(kwargs.pop("axis"),)] * ufunc.nin
+    if axes is None:
+        axes = [tuple(range(-count, 0)) for count in counts]
+    axes = [one if isinstance(one, tuple) else (one,) for one in axes]
+    kept = keepdims and not counts[-1]
+    axes += [axes[0] if kept else ()] * (len(counts) - len(axes))
+    if [len(one) for one in axes] != counts[:-1] + [len(axes[-1]) if kept else counts[-1]]:
+        raise ValueError(f"tapegrad.{ufunc.__name__}: axes is {axes}; the core has {counts} axes")
+    if keepdims and not kept:
+        raise TypeError(f"tapegrad.{ufunc.__name__}: keepdims= is for results without core axes")
+    *ins, out = axes
+    inputs = [moveaxis(x, one, range(-len(one), 0)) for x, one in zip(inputs, ins, strict=True)]
+
+    def moved(ufunc, inputs):
+        made = call(ufunc, inputs)
+        made = expand_dims(made, -1) if kept else made
+        return moveaxis(made, range(-len(out), 0), out) if out else made
+
+    return inputs, moved
+
+
+_CORES = re.compile(r"\(([^)]*)\)")
 
 
 def _signature(ufunc, dtype, kwargs):

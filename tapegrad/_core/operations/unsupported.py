@@ -10,7 +10,6 @@ from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 
 _DECOMPOSITION = "its derivative is not implemented"
 _COMPLEX = "complex numbers are not differentiated"
-_INTEGERS = "it is of integers"
 #: Name → why it is refused, and what to use where there is something.
 REASONS = {
     "inv": f"{_DECOMPOSITION}; np.linalg.solve(a, b) gives inv(a) @ b",
@@ -18,27 +17,21 @@ REASONS = {
     "tensorsolve": f"{_DECOMPOSITION}; np.linalg.solve takes matrices",
     "pinv": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank",
     "lstsq": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives it for full rank",
-    "polyfit": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ y) with a = np.vander(x, n)",
     "det": f"{_DECOMPOSITION}; of a positive definite matrix it is "
     "np.prod(np.diagonal(np.linalg.cholesky(a))) ** 2",
     "slogdet": f"{_DECOMPOSITION}; of a positive definite matrix it is "
     "2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
     **dict.fromkeys("eig eigh eigvals eigvalsh svd svdvals qr cond".split(), _DECOMPOSITION),
-    "matrix_rank": "it is an integer of a decomposition; use t.detach().numpy()",
     "matrix_power": "use products with @",
     "multi_dot": "use products with @",
     "roots": f"the roots may be complex, and {_COMPLEX}",
-    "poly": f"the coefficients of a matrix may be complex, and {_COMPLEX}",
-    **dict.fromkeys("angle iscomplex real_if_close sort_complex".split(), _COMPLEX),
+    "sort_complex": _COMPLEX,
+    **dict.fromkeys("packbits unpackbits".split(), "it is of integers"),
     **dict.fromkeys(
-        "gcd lcm left_shift right_shift bitwise_count ldexp packbits unpackbits "
-        "bitwise_and bitwise_or bitwise_xor invert".split(),
-        _INTEGERS,
+        "busday_count busday_offset datetime_as_string is_busday isnat".split(), "it is of dates"
     ),
-    **dict.fromkeys("datetime_as_string is_busday busday_offset isnat".split(), "it is of dates"),
-    "frexp": "its mantissa has a derivative, which is not implemented; use np.log2",
-    "spacing": "it is a distance of floats, which jumps",
-    "nextafter": "it is a distance of floats, which jumps",
+    **dict.fromkeys("bartlett blackman hamming hanning".split(), "its points are counted"),
+    **dict.fromkeys("tri tril_indices triu_indices".split(), "rows and diagonals are counted"),
 }
 #: Functions that write to their first argument.
 _WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())

@@ -13,7 +13,7 @@ from ..tensor.values import differentiates, shape_of
 from .einsum import as_tensor
 from .joining import checked_axis, stack
 from .linear_algebra import matmul, outer, trace
-from .norms import norm
+from .norms import check_order, norm
 from .reductions import axes_of, kept_shape
 from .shapes import diagonal, matrix_transpose, moveaxis, ravel, reshape, transpose
 from .unrecorded import unrecorded
@@ -170,6 +170,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     tensor(5.)
     """
     x = unlisted(x)
+    check_order("vector_norm", ord)
     if not differentiates(x):
         return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
     x, shape = as_tensor("vector_norm", x), shape_of(x)
@@ -189,6 +190,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """matrix_norm(x, keepdims, ord): `norm` of the matrices that the last two axes hold."""
     x = unlisted(x)
+    check_order("matrix_norm", ord)
     if not differentiates(x):
         return unrecorded(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
     return norm(x, ord, (-2, -1), keepdims)

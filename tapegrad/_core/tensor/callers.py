@@ -18,12 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from .. import PACKAGE
+from .values import CONTAINERS
 
-#: Code between a tensor and the user's line: this package, NumPy, SciPy and Python's own library.
+#: Code between a tensor and the user's line: this package, NumPy, SciPy, what holds arrays, and
+#: Python's own library.
 _PACKAGE = str(PACKAGE) + os.sep
 _STAND_INS = str(PACKAGE / "numpy") + os.sep
 _NUMPY = Path(np.__file__).resolve().parent
-_NUMERIC = (str(_NUMPY) + os.sep, str(_NUMPY.parent / "scipy") + os.sep)
+_NUMERIC = (
+    str(_NUMPY) + os.sep,
+    *[str(_NUMPY.parent / name) + os.sep for name in ("scipy", *sorted(CONTAINERS))],
+)
 _SHOWING = (_NUMERIC[0] + "testing" + os.sep, str(_NUMPY / "_core" / "arrayprint.py"))
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages"))
@@ -96,6 +101,26 @@ def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
             found = f"scipy.{parts[1]}", frame.f_code.co_name
         frame = frame.f_back
     return found
+
+
+#: Modules of containers, which make plain arrays of what they get, and what to use.
+_HOLDERS = {
+    "pandas": "pandas takes plain values: compute with the array, x.to_numpy()",
+    "xarray": "xarray takes plain values: compute with the array, x.values",
+    "polars": "polars takes plain values: compute with the array, x.to_numpy()",
+    "numpy.ma": "a masked array's mask would be ignored: use x.filled(value), or x.compressed()",
+}
+
+
+def container_advice(frame: types.FrameType | None) -> str | None:
+    """What to do in place of giving a recorded value to a container, if a frame does that."""
+    while frame is not None and _is_library(frame):
+        name = frame.f_globals.get("__name__", "")
+        for module, advice in _HOLDERS.items():
+            if name == module or name.startswith(module + "."):
+                return advice
+        frame = frame.f_back
+    return None
 
 
 def library_function(frame: types.FrameType) -> str | None:

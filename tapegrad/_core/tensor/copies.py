@@ -14,6 +14,7 @@ from .values import (
     FLOATS,
     array_of,
     current,
+    is_container,
     is_number,
     is_recorded,
     is_tensor,
@@ -249,10 +250,16 @@ def holds_tensor(sequence) -> bool:
 def unlisted(operand):
     """Lists that hold tensors as one tensor; other lists as arrays; everything else as it is.
 
-    An array of another class than NumPy's raises TypeError.
+    Series, frames and the like become arrays. An array of another class than NumPy's raises
+    TypeError.
     """
+    kind = type(operand)
+    if kind is rt.Scalar or kind is rt.Array or kind is float:
+        return operand
     if not isinstance(operand, (list, tuple)):
-        return plain_array(operand) if isinstance(operand, np.ndarray) else operand
+        if isinstance(operand, np.ndarray):
+            return plain_array(operand)
+        return np.asarray(operand) if is_container(operand) else operand
     for item in operand:
         if isinstance(item, np.ndarray):
             plain_array(item)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 import types
 
+import numpy as np
+
 from . import callers
 from .registry import PUBLIC
 
@@ -46,7 +48,7 @@ def as_array(frame: types.FrameType) -> TypeError:
     """The error where a frame asks for the array of a recorded tensor."""
     if callers.is_stand_in(frame):
         return DerivativeLost("tapegrad.numpy: a recorded tensor cannot become a plain array")
-    if callers.writes_item(frame):
+    if callers.writes_item(frame) and callers.container_advice(frame) is None:
         return written()
     line, user = callers.users_line(), callers.users_frame()
     scipy = callers.function_of_scipy(frame)
@@ -54,7 +56,16 @@ def as_array(frame: types.FrameType) -> TypeError:
         "tapegrad: a recorded tensor cannot become a plain NumPy array, its derivative would be "
         f"lost ({line}); "
     )
-    if scipy is not None:
+    holder = callers.container_advice(frame)
+    if holder is not None:
+        text += f"{holder}, or "
+    elif scipy is not None and "tapegrad.scipy" in sys.modules:
+        module, name = scipy
+        text += (
+            f"tapegrad.{module}.{name}() has no derivative yet: compute it with functions of "
+            "tapegrad, declare its derivative with tg.custom_vjp, or use "
+        )
+    elif scipy is not None:
         module, name = scipy
         text += (
             f"{name}() of {module} takes plain arrays: use `from tapegrad.scipy import "
@@ -99,7 +110,8 @@ def _advice(frame: types.FrameType) -> tuple[str, str]:
     """What takes the number at a frame, as far as can be seen, and what to use in its place."""
     name = callers.function_of_math(frame)
     if name is not None:
-        known = _RENAMED.get(name) or (f"np.{name}" if name in PUBLIC else None)
+        known = _RENAMED.get(name) or (f"np.{name}" if hasattr(np, name) else None)
+        known = known or (f"tg.{name}" if name in PUBLIC else None)
         door = "`import tapegrad.math as math`"
         return f"math.{name}()", f"{known} on the tensor, or {door}" if known else door
     function = callers.library_function(frame)

@@ -12,7 +12,7 @@ from .apply import apply
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
 from .trace import steering_tensor
-from .values import check_casting, dtype_of, is_number
+from .values import check_casting, dtype_of, is_container, is_number
 
 #: Exponents for which NumPy's `**` takes a shorter way.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
@@ -37,7 +37,7 @@ def _binary(name):
 
 def _understands(operand) -> bool:
     kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
-    return isinstance(operand, kinds) or _is_fraction(operand)
+    return isinstance(operand, kinds) or _is_fraction(operand) or is_container(operand)
 
 
 def _float_of(operand):

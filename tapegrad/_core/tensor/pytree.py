@@ -1,23 +1,95 @@
-"""Values in nested tuples, lists and dicts."""
+"""Values in nested tuples, lists, dicts, and instances of dataclasses and attrs classes."""
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+
+#: Types that are asked for first, since most values have them.
+LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
+#: Fields of instances with such values, or functions, are no leaves: they stay what they are.
+_FIXED = (str, bytes, bool, type(None))
+
+
+def fields_of(value) -> list[str] | None:
+    """The names of the fields of an instance of a dataclass or attrs class, None for others."""
+    kind = type(value)
+    if hasattr(kind, "__dataclass_fields__") and kind is not type:
+        return [one.name for one in dataclasses.fields(kind)]
+    found = getattr(kind, "__attrs_attrs__", None)
+    return None if found is None else [one.name for one in found]
+
+
+def is_fixed(value) -> bool:
+    """Whether a field's value is none to be differentiated: text, a truth, None, a function."""
+    return isinstance(value, _FIXED) or (callable(value) and fields_of(value) is None)
+
+
+def computed_field(tree) -> tuple[str, str] | None:
+    """The class and name of a field in a tree that its class computes from others, or None."""
+    kind = type(tree)
+    if kind in LEAVES:
+        return None
+    if isinstance(tree, (tuple, list, dict)):
+        items = tree.values() if isinstance(tree, dict) else tree
+        return next(filter(None, map(computed_field, items)), None)
+    fields = dataclasses.fields(kind) if hasattr(kind, "__dataclass_fields__") else ()
+    for one in (*fields, *getattr(kind, "__attrs_attrs__", ())):
+        value = getattr(tree, one.name)
+        if not one.init and not is_fixed(value):
+            return kind.__name__, one.name
+        if (found := computed_field(value)) is not None:
+            return found
+    return None
+
+
+def refuse_computed_fields(name: str, tree) -> None:
+    """Refuse an instance with a field that its class computes: it would be taken for an input."""
+    if (found := computed_field(tree)) is not None:
+        kind, field = found
+        raise TypeError(
+            f"tapegrad.{name}: the field {field!r} of {kind} has init=False: the class computes it "
+            "from others, which would not be differentiated; make it a property"
+        )
+
 
 def tree_leaves(tree, path="") -> list:
-    """Values in nested tuples, lists and dicts, each with its place."""
+    """Values in nested tuples, lists, dicts and fields, each with its place."""
+    kind = type(tree)
+    if kind in LEAVES:
+        return [(path, tree)]
     if isinstance(tree, dict):
         return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
     if isinstance(tree, (tuple, list)):
         return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
-    return [(path, tree)]
+    names = fields_of(tree)
+    if names is None:
+        return [(path, tree)]
+    pairs = [(name, getattr(tree, name)) for name in names]
+    return [x for k, v in pairs if not is_fixed(v) for x in tree_leaves(v, f"{path}.{k}")]
 
 
 def tree_build(tree, values):
-    """A tree of the same structure with values taken from an iterator."""
+    """A tree of the same structure with values taken from an iterator.
+
+    Instances are made without their `__init__`: what is not a field, such as something cached, is
+    not there.
+    """
+    if type(tree) in LEAVES:
+        return next(values)
     if isinstance(tree, dict):
         return {key: tree_build(item, values) for key, item in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
         return type(tree)(*[tree_build(item, values) for item in tree])
     if isinstance(tree, (tuple, list)):
         return type(tree)(tree_build(item, values) for item in tree)
-    return next(values)
+    names = fields_of(tree)
+    if names is None:
+        return next(values)
+    made = object.__new__(type(tree))
+    for name in names:
+        value = getattr(tree, name)
+        built = value if is_fixed(value) else tree_build(value, values)
+        object.__setattr__(made, name, built)
+    return made

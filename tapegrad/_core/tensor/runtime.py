@@ -26,6 +26,8 @@ class Tensor:
 
     #: Before ndarray in binary operations.
     __array_priority__ = 1000.0
+    #: The same for pandas, whose frames have 4000.
+    __pandas_priority__ = 5000
 
     def __new__(cls, *_, **__):
         raise TypeError("tapegrad.Tensor: tensors are made by tg.tensor(data)")

@@ -112,6 +112,15 @@ def plain_array(array: np.ndarray) -> np.ndarray:
     )
 
 
+#: Packages whose objects are taken for the arrays that they hold.
+CONTAINERS = frozenset(("pandas", "xarray", "polars"))
+
+
+def is_container(value) -> bool:
+    """Whether a value is a series, a frame or the like, which NumPy makes an array."""
+    return type(value).__module__.partition(".")[0] in CONTAINERS
+
+
 def value_of(operand):
     """What NumPy gets for an operand: an array, a number."""
     kind = type(operand)

@@ -10,8 +10,22 @@ from ..._core.codegen.layout import LEAF
 from ..._core.tape.memory_order import copied, copy_axes
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import copy_tensor
-from ..._core.tensor.pytree import tree_build, tree_leaves
-from ..._core.tensor.values import differentiates, is_recorded, is_tensor, plain_array, value_of
+from ..._core.tensor.pytree import (
+    LEAVES,
+    fields_of,
+    is_fixed,
+    refuse_computed_fields,
+    tree_build,
+    tree_leaves,
+)
+from ..._core.tensor.values import (
+    differentiates,
+    is_container,
+    is_recorded,
+    is_tensor,
+    plain_array,
+    value_of,
+)
 from ..replay.opaque_calls import LARGEST, are_doubles
 
 _FLOAT64 = np.dtype(np.float64)
@@ -35,11 +49,17 @@ def _own(value):
 
 def structure(tree):
     """The containers of an argument, to be compared."""
+    if type(tree) in LEAVES:
+        return None
     if isinstance(tree, dict):
         return dict, tuple((key, structure(tree[key])) for key in tree)
     if isinstance(tree, (tuple, list)):
         return type(tree), tuple(map(structure, tree))
-    return None
+    names = fields_of(tree)
+    if names is None:
+        return None
+    pairs = [(name, getattr(tree, name)) for name in names]
+    return type(tree), tuple([(k, v if is_fixed(v) else (structure(v),)) for k, v in pairs])
 
 
 class Arguments:
@@ -64,6 +84,8 @@ class Arguments:
         key = []
         for number, tree in enumerate(self.trees):
             leaves = tree_leaves(tree)
+            if number in self.wanted:
+                refuse_computed_fields("compile", tree)
             key.append(
                 (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
             )
@@ -83,6 +105,8 @@ class Arguments:
         if is_tensor(value):
             self.nested = self.nested or is_recorded(value)
             value = value_of(value)
+        if differentiated and is_container(value):
+            value = np.asarray(value)
         kind = type(value)
         if kind is float or (differentiated and kind is int) or kind is np.float64:
             return self._input(float(value), _FLOAT64, (), differentiated)
@@ -99,6 +123,8 @@ class Arguments:
             self.reason = f"an argument is of type {kind.__name__}"
             if isinstance(value, np.random.Generator):
                 self.reason += "; draw outside and pass the draws as arguments"
+            elif is_container(value):
+                self.reason += "; pass its array"
         self.static.append((True, value))
         return kind, value if self.reason is None else None
 

@@ -229,7 +229,7 @@ class Traced:
         converter = Converter(self.inputs, self._end, outputs, self.trace)
         made = converter.convert(outputs)
         code, account = optimised(made, *converter.counts(), self._without)
-        tree = tree_build(self.out, iter([None] * len(leaves)))
+        tree = tree_build(self.out, iter([0.0] * len(leaves)))
         guards = [dataclasses.replace(guard, tensor=None) for guard in self.trace.guards]
         return Variant(interpreted(code), guards, tree, leaves, account)  # which keep no rows alive
 

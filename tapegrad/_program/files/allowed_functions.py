@@ -23,10 +23,10 @@ _NUMPY = (
     "linalg.vector_norm logical_and.reduce logical_or.reduce mean median nan_to_num nanargmax "
     "nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile nanprod "
     "nanquantile nanstd nansum nanvar nonzero outer packbits partition percentile prod ptp "
-    "quantile ravel round searchsorted sort squeeze std sum take take_along_axis tensordot trace "
-    "unique unpackbits unravel_index unwrap var"
+    "quantile ravel round searchsorted sort squeeze std sum take take_along_axis tensordot "
+    "trace unique unpackbits unravel_index unwrap var"
 ).split()
-_OPERATORS = "and_ eq ge gt invert le lt ne or_ xor".split()
+_OPERATORS = "and_ eq ge gt invert le lshift lt ne or_ rshift xor".split()
 
 
 @functools.cache

@@ -1,0 +1,95 @@
+"""Arguments that are differentiated by their names: `argnames=` of transforms."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+class Names:
+    """The names of arguments of a function: one, or several in a tuple, as results come."""
+
+    def __init__(self, transform: str, f: Callable, argnums, argnames):
+        self.transform, self.f = transform, f
+        if argnums != 0 or isinstance(argnums, bool):
+            raise ValueError(
+                f"tapegrad.{transform}: argnums and argnames are given; give one of them, or make "
+                "all arguments positions, or all names"
+            )
+        self.single = isinstance(argnames, str)
+        self.names = (argnames,) if self.single else tuple(argnames)
+        if not all(isinstance(name, str) for name in self.names):
+            raise TypeError(
+                f"tapegrad.{transform}: argnames is {argnames!r}; it must be a name, or a tuple of "
+                "names"
+            )
+        self.argnums: Any = 0 if self.single else tuple(range(len(self.names)))
+        self._positions = _positions(f)
+
+    def places(self, args: tuple, kwargs: dict) -> tuple:
+        """Where each is in a call: a position, or a name."""
+        found: list = []
+        for name in self.names:
+            position = self._positions.get(name)
+            if name in kwargs:
+                found.append(name)
+            elif position is not None and position < len(args):
+                found.append(position)
+            else:
+                raise TypeError(
+                    f"tapegrad.{self.transform}: argnames has {name!r}, which is no argument of "
+                    f"this call; it got {len(args)} positional arguments, and {sorted(kwargs)}"
+                )
+        return tuple(found)
+
+    def split(self, args: tuple, kwargs: dict) -> tuple:
+        """The values of these arguments; places; the others, with None in their places."""
+        places = self.places(args, kwargs)
+        values = tuple([kwargs[k] if isinstance(k, str) else args[k] for k in places])
+        rest, others = joined((None,) * len(places), places, args, kwargs)
+        return values, places, tuple(rest), others
+
+    def of_values(self, args: tuple, kwargs: dict) -> tuple[Callable, tuple]:
+        """The function of these arguments alone, in a call; and their values."""
+        values, places, rest, others = self.split(args, kwargs)
+
+        def f(*values):
+            every, named = joined(values, places, rest, others)
+            return self.f(*every, **named)
+
+        return f, values
+
+
+def joined(values, places, args, kwargs) -> tuple[list, dict]:
+    """All arguments of a call, with values in their places."""
+    every, named = list(args), dict(kwargs)
+    for value, place in zip(values, places, strict=True):
+        if isinstance(place, str):
+            named[place] = value
+        else:
+            every[place] = value
+    return every, named
+
+
+def _positions(f: Callable) -> dict[str, int]:
+    """The positions of parameters by name; none where Python does not say."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return {one.name: k for k, one in enumerate(parameters) if one.kind in kinds}
+
+
+def by_names(transform: Callable, f: Callable, argnums, argnames, **options) -> Callable:
+    """What a transform gives for arguments that are named."""
+    names = Names(transform.__name__, f, argnums, argnames)
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        of_values, values = names.of_values(args, kwargs)
+        return transform(of_values, names.argnums, **options)(*values)
+
+    return evaluate

@@ -1,0 +1,137 @@
+"""Every function of NumPy's namespaces and of `math`: differentiable, answers, or refuses by name.
+
+The calls are found by trying, as in `test_every_function`, which does the same with plain NumPy.
+What always refuses has a stated reason.
+"""
+
+import inspect
+import math
+import re
+import warnings
+
+import every_call
+import numpy
+import pytest
+import test_every_function as every_function
+
+import tapegrad as tg
+import tapegrad.numpy as np
+from tapegrad._core.operations.unsupported import REASONS
+from tapegrad.numpy._refusals import REFUSED
+
+#: Names that are not called: they write files, print, or set what other tests use.
+NOT_CALLED = {*every_function.SILENT, "load", "get_include", "put_along_axis"}
+
+
+def functions(space, theirs):
+    """Functions of a namespace, with NumPy's of the same names: by them calls are found."""
+    for name in sorted(name for name in {*dir(theirs)} - NOT_CALLED if not name.startswith("_")):
+        found = getattr(space, name)
+        if callable(found) and not isinstance(found, type):
+            yield name, (found, getattr(theirs, name))
+
+
+SPACES = {
+    "numpy": (np, numpy),
+    "linalg": (np.linalg, numpy.linalg),
+    "fft": (np.fft, numpy.fft),
+}
+GROUPS = {
+    f"{space}.{first}": (space, group)
+    for space, pair in SPACES.items()
+    for first, group in every_function.groups(functions(*pair), 20).items()
+}
+
+
+def outcomes(ours, theirs):
+    """For each call and place of a recorded argument the error, None where there is none."""
+    for found in every_call.calls_of(theirs):
+        call = every_call.Call(ours, found.kinds, found.keyword)
+        for place in call.arguments()[2]:
+            args, kwargs, _ = call.arguments()
+            x = args[place] if isinstance(place, int) else kwargs[place]
+            try:
+                tg.grad(lambda t: every_function.weighed(call.at(place, t)))(x)  # noqa: B023
+            except Exception as error:
+                yield call, place, error
+            else:
+                yield call, place, None
+
+
+@pytest.mark.parametrize("first", GROUPS)
+def test_every_function_of_the_stand_in(first):
+    space, group = GROUPS[first]
+    with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name, (ours, theirs) in group:
+            refused = []
+            for call, place, error in outcomes(ours, theirs):
+                if error is None:
+                    if name != "interp":  # of points in no order, where NumPy gives what it gives
+                        every_function.check(call, place)
+                else:
+                    assert isinstance(error, (TypeError, ValueError, IndexError)), (call, error)
+                    assert str(error).startswith("tapegrad"), (call, place, error)
+                    named = re.match(r"tapegrad(\.|: NumPy's |: float\(\), called by)", str(error))
+                    assert named or theirs.__name__ in str(error), (call, error)
+                refused.append(error is not None)
+            if refused and all(refused):
+                known = name in REASONS or name in REFUSED or space == "fft"
+                assert known, f"{name} always refuses, without a reason in REASONS or REFUSED"
+
+
+def test_reasons_are_of_what_is_refused():
+    """A function that has got a derivative is no longer in the tables."""
+    known = {name for space in (numpy, numpy.linalg, numpy.fft) for name in dir(space)}
+    assert {*REASONS, *REFUSED} <= known
+
+
+def test_what_is_not_called_has_a_reason():
+    """Functions for which no call was found: of files, settings, texts, shapes."""
+    unknown = []
+    for name, (_, theirs) in functions(np, numpy):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if not every_call.calls_of(theirs):
+                unknown.append(name)
+    assert {*unknown} <= {*WITHOUT_CALLS.split()}
+
+
+#: Their arguments are shapes, functions, texts or dtypes; those of them that take arrays beside
+#: have tests of their own.
+WITHOUT_CALLS = """
+apply_along_axis apply_over_axes astype binary_repr broadcast_shapes can_cast cross
+datetime_as_string datetime_data digitize dsplit einsum einsum_path empty eye fromfunction fromiter
+frompyfunc fromregex get_printoptions getbufsize geterr geterrcall identity indices isdtype isnat
+issubdtype mask_indices moveaxis nested_iters ones packbits promote_types ravel_multi_index reshape
+rollaxis swapaxes typename unpackbits unravel_index zeros
+"""
+
+
+# --- math -----------------------------------------------------------------------------------------
+
+
+def numbers_for(function):
+    """Arguments that a function of `math` takes; floats first."""
+    for args in ((0.37,), (0.37, 0.81), (1.37,), (0.37, 0.81, 0.22), ([0.3, 0.4],), (5,), (5, 2)):
+        try:
+            function(*args)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        return args
+    return None
+
+
+@pytest.mark.parametrize("name", [n for n in dir(math) if inspect.isbuiltin(getattr(math, n))])
+def test_functions_of_math_refuse_recorded_numbers_and_name_the_import(name):
+    function = getattr(math, name)
+    args = numbers_for(function)
+    if args is None or isinstance(args[0], list) or not isinstance(args[0], float):
+        return
+    text = r"^tapegrad: math\..*import tapegrad.math as math|^tapegrad"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if name in ("ceil", "floor", "trunc"):  # whole numbers, by methods of their own
+            return
+        with pytest.raises(TypeError, match=text):
+            tg.grad(lambda t: function(t, *args[1:]) * t)(args[0])
