@@ -12,6 +12,7 @@ import numpy as np
 from fuzz_modes import EAGER, INTERPRETED, NATIVE, PREAMBLE, Mode
 from fuzz_oracle import RTOL, Rough, truth
 from fuzz_programs import generate, laid, point, point_texts, values_of
+from fuzz_wide import WIDE_NUMPY
 
 import tapegrad as tg
 
@@ -45,6 +46,7 @@ class Checked:
         self.program = program = generate(seed)
         self.texts = point_texts(program, 3)
         self.k = program.count
+        self.wide = program.functions(WIDE_NUMPY)
         self.functions = program.functions()
         self.counts = collections.Counter({"programs": 1})
         self.counts.update(program.kinds)
@@ -62,11 +64,11 @@ class Checked:
 
     def truth(self, text):
         directions = {name: point(one) for name, one in self.directions.items()}
-        f = self.functions["out" if self.program.is_array else "f"]
+        f = self.wide["out" if self.program.is_array else "f"]
         try:
             found = truth(f, point(text), self.k, directions)
             if self.program.is_array:
-                self.out, found = found, truth(self.functions["f"], point(text), self.k, directions)
+                self.out, found = found, truth(self.wide["f"], point(text), self.k, directions)
             given = point(text)
             with np.errstate(all="ignore"):
                 plain = self.functions["f"](*given)
@@ -106,6 +108,7 @@ class Checked:
             "tiny": size <= 4 and not program.kinds & {"loops", "nested loops", "loops of arrays"},
             "array": program.is_array,
             "no data": self.k == len(program.arguments),
+            "outside": "creators" not in program.kinds,
             "loops": bool(program.kinds & {"loops", "nested loops"}),
             "short": "nested loops" not in program.kinds or self.rows < 3000,
         }
@@ -307,7 +310,7 @@ def script_of(checked, mode, message, done) -> str:
 {said}
 import tempfile
 
-import numpy as np
+import {"tapegrad.numpy" if checked.program.has_stand_in else "numpy"} as np
 
 import tapegrad as tg
 

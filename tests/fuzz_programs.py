@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from fuzz_loops import LoopWriter
+from fuzz_wide import WIDE
 
-WIDE = np.longdouble
+import tapegrad.numpy
+
+#: Programs whose seeds are these, of so many, have `import tapegrad.numpy as np`.
+STAND_IN, OF = (1, 3), 5
 #: In programs that choose between elements.
 CHOOSES = re.compile(r"max|min|sort|median|ptp|where|abs|clip|if |[<>]|//|%")
 #: One program in so many has long loops.
@@ -46,6 +50,11 @@ class Program:
     small: bool = True  # few enough numbers for a matrix of second derivatives
 
     @property
+    def has_stand_in(self) -> bool:
+        """Whether `np` is `tapegrad.numpy`."""
+        return self.seed % OF in STAND_IN
+
+    @property
     def count(self) -> int:
         """How many arguments are differentiated; they come first."""
         return sum(one.differentiated for one in self.arguments)
@@ -62,8 +71,10 @@ class Program:
             lines += ["    return np.sum(made * weights.reshape(made.shape))"]
         return "\n".join(lines)
 
-    def functions(self) -> dict:
-        found = {"np": np}
+    def functions(self, numpy=None) -> dict:
+        """`f`, and `out` where it has one, with a given NumPy or its own."""
+        own = tapegrad.numpy if self.has_stand_in else np
+        found = {"np": own if numpy is None else numpy}
         exec(compile(self.text, f"<program {self.seed}>", "exec"), found)
         return found
 
@@ -111,7 +122,7 @@ def generate(seed: int) -> Program:
     values = {a.name: widened(values_of(a, numbers)) for a in arguments}
     tensors = {a.name for a in arguments if a.differentiated}
     writer = LoopWriter(seed, values, tensors)
-    writer.long = long
+    writer.long, writer.has_stand_in = long, seed % OF in STAND_IN
     use_data(writer, arguments)
     plan = rng.choice(["loops", "both"] if long else ["straight", "straight", "loops", "both"])
     if plan != "loops":
@@ -152,6 +163,8 @@ def finished(seed, writer, arguments, rng) -> Program:
     sizes = [int(np.prod(a.shape or ())) for a in arguments if a.differentiated]
     program.small = sum(sizes) <= 16
     program.kinds |= argument_kinds(arguments)
+    if program.has_stand_in:
+        program.kinds.add("stand-in")
     if is_array:
         program.kinds.add("results with axes")
     return program

@@ -10,6 +10,7 @@ import warnings
 
 import fuzz_expressions as text
 import numpy as np
+from fuzz_wide import WIDE_NUMPY
 
 LARGEST = 40.0
 REFUSED = (ArithmeticError, LookupError, NameError, TypeError, ValueError, Warning)
@@ -27,6 +28,8 @@ class Writer:
     views of an argument are `written` to.
     """
 
+    has_stand_in = False
+
     def __init__(self, seed: int, arguments: dict, tensors: set):
         self.random = random.Random(seed)
         self.lines: list[str] = []
@@ -41,7 +44,7 @@ class Writer:
     def run_again(self):
         self.values = {name: np.copy(value)[()] for name, value in self.arguments.items()}
         self.originals = [owner(value) for value in self.values.values()]
-        self.values["np"] = np
+        self.values["np"] = WIDE_NUMPY
         self.execute(self.lines)
 
     def execute(self, lines):
@@ -222,6 +225,23 @@ class Writer:
         line = f"{function}({name}, {indices.format(name)}, {value})"
         return self.attempt(line, kind="ufunc.at")
 
+    def write_by_function(self):
+        name = self.pick(self.names(written=True))
+        line = self.fill(self.pick(text.WRITERS), name, self.number())
+        return self.attempt(line, kind="functions that write")
+
+    def create(self):
+        """An array that is no function of one array; it can be written."""
+        if not self.has_stand_in:
+            raise Rejected
+        numbers = self.number(), self.number()
+        name, vector = self.new_name(), self.pick(self.names(1))
+        line = f"{name} = {self.fill(self.pick(text.CREATORS), *numbers, vector)}"
+        if not self.attempt(line, kind="creators"):
+            return False
+        self.tensors.add(name)
+        return True
+
     def change_number(self):
         """A number changed in place, which NumPy does not do to what it was read from."""
         source, name = self.pick(self.names(1, tensors=True)), self.new_name()
@@ -265,7 +285,8 @@ class Writer:
         finally:
             self.run_again()
 
-    STATEMENTS = [compute, view, write] * 4 + [make, reduce, branch] * 2 + [add_at, change_number]
+    STATEMENTS = [compute, view, write] * 4 + [make, reduce, branch] * 2 + [make, create]
+    STATEMENTS += [add_at, change_number, write_by_function, create]
 
     def write_statements(self, count: int):
         """So many statements, as far as tries go."""
