@@ -13,6 +13,7 @@ from benchmarks import (
     peer_forms,
     peers,
     programs,
+    stand_in,
     workload_definitions,
 )
 
@@ -26,6 +27,13 @@ def test_numbers_keep_three_digits():
         "123",
         "98765",
     ]
+
+
+@pytest.mark.parametrize("name", stand_in.FUNCTIONS)
+def test_functions_of_the_stand_in_are_numpys(name):
+    data = np.linspace(0.5, 2.0, 50), np.linspace(0.1, 3.0, 50)
+    found, wanted = (stand_in.FUNCTIONS[name](module, *data) for module in (tg.numpy, np))
+    assert found == wanted and type(found) is type(wanted)
 
 
 def test_a_wrong_gradient_is_seen():
