@@ -7,6 +7,7 @@ import numpy as np
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
+from ..tensor.lost_derivatives import written
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_recorded, is_tensor, shape_of, value_of
@@ -22,11 +23,7 @@ def _plain(name: str, target, *values):
             "tensor, which is written in place"
         )
     if any([differentiates(x) for x in values]):
-        raise TypeError(
-            f"tapegrad.{name}: the first argument is a plain NumPy array, into which nothing "
-            "recorded can be written; make it with tg.zeros_like, or give detach() of what is "
-            "written"
-        )
+        raise written(f".{name}")
     return [fixed(x, f"{name}() of a plain array") for x in values]
 
 
