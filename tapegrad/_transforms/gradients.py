@@ -30,11 +30,10 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None):
     """A function that returns `f`'s value and its gradient.
 
     `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
-    tuple of gradients), which may be nested tuples, lists,
-    dicts, dataclasses and attrs classes of floats and arrays. With
-    `has_aux`, `f` returns (value, anything), and the result is ((value, anything), gradient), with
-    plain arrays in place of tensors. Raises TypeError for other dtypes, ValueError for a result
-    that is not a scalar.
+    tuple of gradients), which may be nested tuples, lists, dicts, dataclasses and attrs classes of
+    floats and arrays. With `has_aux`, `f` returns (value, anything), and the result is ((value,
+    anything), gradient), with plain arrays in place of tensors. Raises TypeError for other dtypes,
+    ValueError for a result that is not a scalar.
 
     `argnames` names the arguments in place of `argnums`: a name, or a tuple of names for a tuple of
     gradients. Keyword arguments that are not named are not differentiated.
