@@ -135,6 +135,15 @@ def library_function(frame: types.FrameType) -> str | None:
     return frame.f_code.co_name if _is_library(frame) else None
 
 
+def compares(frame: types.FrameType | None) -> bool:
+    """Whether NumPy asks whether arrays are equal: an error would be taken for a no."""
+    while frame is not None and _is_numpy(frame):
+        if frame.f_code.co_name in ("array_equal", "array_equiv"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool:
     """Whether values that a frame asks for are compared by `np.testing`, written out, or drawn.
 

@@ -56,6 +56,9 @@ def as_numpy_array(self, dtype=None, copy=None):
     """What `np.asarray(t)` asks for."""
     if is_recorded(self):
         frame = sys._getframe(1)
+        if callers.compares(frame):
+            learned(self, "np.array_equal()")
+            return np.array(array_of(self), dtype=dtype)
         if callers.is_stand_in(frame):
             raise lost_derivatives.as_array(frame)
         if callers.shows(frame, lambda: is_differentiated(self)):
@@ -137,12 +140,13 @@ def _lossy(kind):
             )
         frame = sys._getframe(1)
         recorded = is_recorded(self) and rt.is_recording() and not is_steering(self)
-        if recorded and kind is float and callers.asks_for_stand_in(frame):
+        compared = recorded and callers.compares(frame)
+        if recorded and kind is float and not compared and callers.asks_for_stand_in(frame):
             raise lost_derivatives.as_float(frame)
         formatted = callers.formats(frame) or (
             recorded and callers.shows(frame, lambda: is_differentiated(self))
         )
-        if recorded and not formatted:
+        if recorded and not compared and not formatted:
             _lose(self, kind, frame)
         whole = rt.trace() is not None and kind in _ROUNDING and value.dtype.kind == "f"
         seen = steered(_ROUNDING[kind], self) if whole else self
