@@ -15,7 +15,7 @@ import pytest
 from tapegrad._core.codegen import factory, numba_pipeline
 from tapegrad._core.codegen.intrinsics import apart, helper, load_i64, store_i64
 
-ROOT = Path(factory.__file__).parents[2]
+ROOT = Path(factory.__file__).parents[3]
 WORD = "int64(int64)"
 TWO = """
 from test_factory import largest

@@ -100,7 +100,10 @@ def polysub(a1, a2):
 
 def _without_leading_zeros(p):
     p = trim_zeros(atleast_1d(p), "f")
-    return p if shape_of(p)[0] else np.zeros(1, dtype_of(p))
+    if shape_of(p)[0]:
+        return p
+    zero = np.zeros(1, dtype_of(p))
+    return wrap(zero) if is_tensor(p) else zero
 
 
 @function("polymul")

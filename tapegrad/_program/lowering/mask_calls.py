@@ -88,8 +88,10 @@ def _count_where(lower: Lowering, where: Given, shape, axes) -> Result:
     return Result(lower.total(mask, axes, True), (0, size_along(mask.shape, axes)))
 
 
-def _divisor(lower: Lowering, count: Given, ddof, axes) -> Result:
+def _divisor(lower: Lowering, count: Given, ddof, axes, dtype) -> Result | None:
     """What a mean or a variance is divided by."""
+    if dtype != np.float64:
+        return None
     left = lower.apply("subtract", count.slots(lower.writer), float(ddof))
     return Result(slots_of(lower.apply("maximum", left, 0.0)).reshape(lower.out.shape))
 
