@@ -89,10 +89,12 @@ def users_frame() -> types.FrameType | None:
     return frame or first
 
 
-def imports(frame: types.FrameType | None, module: str) -> bool:
-    """Whether the code of a frame has a module under a global name."""
-    found = sys.modules.get(module)
-    return found is not None and any(value is found for value in frame_globals(frame))
+def imports(frame: types.FrameType | None, package: str) -> bool:
+    """Whether the code of a frame has a package, or a module of it, under a global name."""
+    found = [
+        value.__name__ for value in frame_globals(frame) if isinstance(value, types.ModuleType)
+    ]
+    return any(f"{name}.".startswith(f"{package}.") for name in found)
 
 
 def frame_globals(frame: types.FrameType | None) -> list:

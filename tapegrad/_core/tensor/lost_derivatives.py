@@ -6,7 +6,6 @@ Each names the user's line and what to change: most often the import of NumPy, w
 
 from __future__ import annotations
 
-import sys
 import types
 
 import numpy as np
@@ -65,7 +64,7 @@ def as_array(frame: types.FrameType) -> TypeError:
     holder = callers.container_advice(frame)
     if holder is not None:
         text += f"{holder}, or "
-    elif scipy is not None and "tapegrad.scipy" in sys.modules:
+    elif scipy is not None and callers.imports(user, "tapegrad.scipy"):
         module, name = scipy
         text += (
             f"tapegrad.{module}.{name}() has no derivative yet: compute it with functions of "
@@ -127,7 +126,7 @@ def _advice(frame: types.FrameType) -> tuple[str, str]:
     if function is not None:
         scipy = callers.function_of_scipy(frame)
         taken = f"float(), called by {function}(),"
-        if scipy is not None and "tapegrad.scipy" not in sys.modules:
+        if scipy is not None and not callers.imports(callers.users_frame(), "tapegrad.scipy"):
             module = scipy[0].removeprefix("scipy.")
             return taken, f"`from tapegrad.scipy import {module}`, NumPy's functions on the tensor"
         return taken, "the tensor itself, or NumPy's functions on it"
