@@ -193,7 +193,7 @@ class Replayed:
 
         def adjoints(noise):
             wanted = [m for m, (_, _, is_one) in zip(noise, arguments.kinds, strict=True) if is_one]
-            built = arguments.gradients(wanted, self._argnums, self._single)
+            built = arguments.in_structure(wanted, self._argnums, self._single)
             return [m for _, m in tree_leaves(built)]
 
         noises = variant.noises(arguments.values, again, adjoints if gradient else None)

@@ -176,7 +176,12 @@ class Arguments:
         inputs = zip(self.kinds, self.orders, strict=True)
         orders = [order for (_, _, differentiated), order in inputs if differentiated]
         pairs = zip(values, orders, strict=True)
-        given = iter([x if order is None else copied(x, order) for x, order in pairs])
+        laid = [x if order is None else copied(x, order) for x, order in pairs]
+        return self.in_structure(laid, argnums, single)
+
+    def in_structure(self, values: list, argnums: tuple[int, ...], single: bool):
+        """Something for each differentiated input, in the structure of the arguments."""
+        given = iter(values)
         built = {
             k: tree_build(tree, given) for k, tree in enumerate(self.trees) if k in self.wanted
         }
