@@ -253,3 +253,26 @@ def test_scipy_calls_gradients():
     assert abs(root - 1.5) < 1e-9
     area, _ = scipy.integrate.quad(tg.grad(lambda s: s**3), 0.0, 2.0)
     assert abs(area - 8.0) < 1e-12
+
+
+def test_what_outlives_its_transform_is_a_plain_value():
+    """Nothing can be differentiated by its inputs any more; by a leaf that it depends on it can."""
+    kept, p = [], tg.tensor([1.0, 2.0], requires_grad=True)
+
+    def f(x):
+        y = np.sin(x)
+        kept.extend([y, y[0], x * p])
+        with pytest.raises(TypeError, match="cannot become a plain NumPy array"):
+            np.asarray(y)
+        return np.sum(y)
+
+    x, a = np.array([0.5, 1.5]), np.zeros(2)
+    tg.grad(f)(x)
+    np.testing.assert_array_equal(np.asarray(kept[0]), np.sin(x))
+    assert float(kept[1]) == np.sin(0.5)
+    a[0], a[1:] = kept[1], kept[0][1:]
+    np.testing.assert_array_equal(a, np.sin(x))
+    with pytest.raises(TypeError, match="cannot become a plain NumPy array"):
+        np.asarray(kept[2])
+    with pytest.raises(TypeError, match="cannot become a plain NumPy array"):
+        tg.grad(lambda z: np.sum(np.asarray(kept[0]) * z))(x)  # asked inside another

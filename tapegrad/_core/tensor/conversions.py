@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 
+from ..tape import store
 from ..tape.dependence import dependence_of
 from ..tape.tape import Reader, needed
 from . import callers, lost_derivatives
@@ -64,7 +65,7 @@ def as_numpy_array(self, dtype=None, copy=None):
         if callers.shows(frame, lambda: is_differentiated(self)):
             refuse("np.testing or Matplotlib reads values")
             return np.array(array_of(self), dtype=dtype)
-        if not is_steering(self):
+        if not is_steering(self) and not has_outlived(self):
             raise lost_derivatives.as_array(frame)
         learned(self, "np.asarray()")
     return np.array(array_of(self).view(), dtype=dtype, copy=copy)
@@ -128,6 +129,18 @@ def is_differentiated(tensor) -> bool:
 _ROUNDING = {int: np.trunc, math.trunc: np.trunc, math.floor: np.floor, math.ceil: np.ceil}
 
 
+def has_outlived(tensor) -> bool:
+    """Whether the transforms are over whose inputs a tensor depends on, and it on nothing else.
+
+    Then it stands for its value. Where a transform is under way, in any thread, it is not asked.
+    """
+    if rt.transforming:
+        return False
+    inputs = list(store.input_slots)
+    found, _ = dependence_of([tensor._id])
+    return not any(map(found.has, inputs))
+
+
 def _lossy(kind):
     """`float()`, `int()` or another of a tensor, which leave the derivative behind."""
 
@@ -146,7 +159,7 @@ def _lossy(kind):
         formatted = callers.formats(frame) or (
             recorded and callers.shows(frame, lambda: is_differentiated(self))
         )
-        if recorded and not compared and not formatted:
+        if recorded and not compared and not formatted and not has_outlived(self):
             _lose(self, kind, frame)
         whole = rt.trace() is not None and kind in _ROUNDING and value.dtype.kind == "f"
         seen = steered(_ROUNDING[kind], self) if whole else self
