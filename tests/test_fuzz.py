@@ -7,7 +7,7 @@ import pytest
 from fuzz import spread
 from fuzz_checks import check_program
 
-PROGRAMS, NATIVE, AT_ONCE = 300, 20, 10
+PROGRAMS, NATIVE, AT_ONCE = 120, 8, 10
 NATIVELY = spread(0, PROGRAMS, NATIVE)
 
 
