@@ -306,3 +306,20 @@ def test_a_mask_and_an_index_changed_afterwards(rng):
 
     found = tg.grad(f)(rng.normal(size=3))
     close(found, [1 + 1 + 3 + 0 + 7, 0 + 0 + 0 + 1 + 8, 1 + 1 + 3 + 0 + 9])
+
+
+def test_results_that_are_written_in_another_chunk_than_they_are_made():
+    """Rows lie in chunks of 4096: wherever one ends, writes are found that a result depends on."""
+
+    def f(x):
+        y = x * 1.0
+        y[...] = -0.6
+        picked = y[np.array([0])]
+        picked -= x[0] * x[1]
+        y[np.array([0])] = picked
+        return y
+
+    x, g = np.array([-0.16, -0.367, -0.87, 0.43]), np.arange(1.0, 5.0)
+    wanted = [0.367, 0.16, 0.0, 0.0]
+    for _ in range(2500):
+        np.testing.assert_allclose(tg.vjp(f, x)[1](g)[0], wanted)

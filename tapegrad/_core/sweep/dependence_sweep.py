@@ -44,9 +44,14 @@ def next_marked(frame, order):
 
 @helper
 def mark_reached(frame):
-    """Mark what the marked rows and those with an adjoint depend on; returns the oldest chunk."""
+    """Mark what the marked rows and those with an adjoint depend on; returns the oldest chunk.
+
+    All that have an adjoint are marked first: a newer chunk may hold writes to their buffers.
+    """
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
     order, oldest = load_i64(frame, FRAME_START_ORDER), load_i64(frame, FRAME_FIRST)
+    for touched in range(oldest, order + 1):
+        mark_touched(frame, load_i64(load_i64(frame, FRAME_SEQUENCE), touched * 8), marks)
     while True:
         if order < oldest:
             older = next_marked(frame, order)
@@ -54,7 +59,6 @@ def mark_reached(frame):
                 return oldest
             oldest = older
         slot = load_i64(load_i64(frame, FRAME_SEQUENCE), order * 8)
-        mark_touched(frame, slot, marks)
         chunk = load_i64(load_i64(frame, FRAME_CHUNKS), slot * 8)
         mark_below(chunk, slot << ROWS_BITS, marks, used)
         order -= 1
