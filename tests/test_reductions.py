@@ -388,3 +388,12 @@ def test_errors(number):
     function, kind, text = ERRORS[number]
     with pytest.raises(kind, match=text):
         function(tg.tensor(np.ones((2, 3)), requires_grad=True))
+
+
+@pytest.mark.parametrize("name", ["var", "std", "nanvar", "nanstd"])
+def test_a_recorded_ddof_is_refused_by_name(name):
+    """Of plain data too: its derivative would be lost."""
+    function = getattr(tg, name)
+    for x in (np.ones(3), tg.tensor([1.0, 2.0, 4.0])):
+        with pytest.raises(TypeError, match=f"^tapegrad.{name}: ddof is recorded"):
+            tg.grad(lambda d, x=x: function(x, ddof=d))(0.5)

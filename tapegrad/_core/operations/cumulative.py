@@ -21,7 +21,7 @@ from ..tape.memory_order import dense, memory_axes
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import into
+from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of, value_of, wrap
 from .joining import checked_axis, concatenate
@@ -45,7 +45,7 @@ def same_shape(op, out: np.ndarray, x, axes):
 
 def _running(op, x, axis, dtype, out):
     if out is not None:
-        return into(op.name, out, _running(op, x, axis, wide_enough(x, dtype, out), None))
+        return written_to(op.name, _running(op, x, axis, wide_enough(x, dtype, out), None), out)
     x = operand(op.name, x, dtype)
     if not differentiates(x):
         return plain(getattr(np, op.name), x, axis=axis, dtype=dtype)

@@ -287,7 +287,7 @@ def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe
     made = _einsum(subscripts, operands, optimize)
     if order in ("C", "F") and is_tensor(made) and len(shape_of(made)) > 1:
         made = made.copy(order)
-    return written_to("einsum", made, out, casting)
+    return written_to("einsum", made, out, casting=casting)
 
 
 def _cast(operand, dtype, casting):

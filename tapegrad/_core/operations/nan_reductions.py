@@ -16,14 +16,14 @@ from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
-from ..tensor.trace import fixed, named, of_each, steered
+from ..tensor.trace import named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from .cumulative import cumprod, cumsum
 from .extremes import max as max_of
 from .extremes import min as min_of
 from .extremes import take_along_axis
 from .products import prod
-from .reductions import axes_of, kept_shape
+from .reductions import axes_of, fixed_ddof, kept_shape
 from .reductions import sum as sum_of
 from .shapes import reshape, transpose
 from .unrecorded import unrecorded
@@ -189,11 +189,7 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, options):
     x, mean = unlisted(a), unlisted(options.get("mean"))
     for key in sorted({*options} - {"mean", "correction"}):
         raise TypeError(f"tapegrad.{name}: the argument {key} is not supported on tensors")
-    for key, given in (("ddof", ddof), ("correction", options.get("correction"))):
-        if differentiates(given):
-            raise TypeError(
-                f"tapegrad.{name}: {key} is recorded, its derivative would be lost; detach() it"
-            )
+    ddof = fixed_ddof(name, ddof, options.pop("correction", None))
     if not differentiates(x, mean):
         return _plain(
             "nanvar",
@@ -206,11 +202,6 @@ def _variance(name, a, axis, dtype, ddof, keepdims, where, options):
             keepdims=keepdims,
             **options,
         )
-    if "correction" in options:
-        if ddof != 0:
-            raise ValueError(f"tapegrad.{name}: give ddof or correction, not both")
-        ddof = options["correction"]
-    ddof = fixed(ddof, f"ddof of {name}()")
     _check_dtype(name, dtype)
     x = x if dtype is None else x.astype(dtype)
     axes = axes_of(name, axis, len(shape_of(x)))

@@ -16,7 +16,7 @@ from ..ops.axis_groups import (
     read_group,
 )
 from ..ops.table import structural
-from ..tensor.out_arguments import begun, into
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import function
 from ..tensor.trace import fixed
 from ..tensor.values import differentiates
@@ -106,7 +106,7 @@ def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     """
     if out is not None:
         dtype = wide_enough(x, dtype, out)
-        return into("prod", out, prod(x, axis, dtype, None, keepdims, initial, where))
+        return written_to("prod", prod(x, axis, dtype, None, keepdims, initial, where), out)
     x = operand("prod", x, dtype)
     if initial is not None and differentiates(x, initial):
         return begun("multiply", prod(x, axis, dtype, None, keepdims, where=where), initial)

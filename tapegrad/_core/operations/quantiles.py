@@ -135,19 +135,30 @@ def _is_empty(values):
     return np.all(np.isnan(values), axis=0)
 
 
-@function("quantile")
-def quantile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input=False,
-    method="linear",
-    keepdims=False,
-    *,
-    weights=None,
-):
-    """quantile(a, q, axis, out, overwrite_input, method, keepdims, weights): of elements in order.
+def _function(name: str, doc: str):
+    """One of the four, which differ in how `q` is counted and whether NaN is left out."""
+
+    def of_order(
+        a,
+        q,
+        axis=None,
+        out=None,
+        overwrite_input=False,
+        method="linear",
+        keepdims=False,
+        *,
+        weights=None,
+    ):
+        return _quantile(name, a, q, axis, out, method, keepdims, weights)
+
+    of_order.__name__ = name
+    of_order.__doc__ = f"{name}(a, q, axis, out, overwrite_input, method, keepdims, weights): {doc}"
+    return function(name)(of_order)
+
+
+quantile = _function(
+    "quantile",
+    """of elements in order.
 
     `q`, a number or several in [0, 1], may be recorded: in the methods that interpolate ("linear",
     "hazen", "weibull", …) its derivative is the slope between two elements, in the others 0. So is
@@ -158,59 +169,17 @@ def quantile(
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.quantile(x, 0.25))(np.array([3.0, 1.0, 2.0]))
     array([0. , 0.5, 0.5])
-    """
-    return _quantile("quantile", a, q, axis, out, method, keepdims, weights)
-
-
-@function("percentile")
-def percentile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input=False,
-    method="linear",
-    keepdims=False,
-    *,
-    weights=None,
-):
-    """percentile(a, q, axis, out, overwrite_input, method, keepdims, weights): q in percent."""
-    return _quantile("percentile", a, q, axis, out, method, keepdims, weights)
-
-
-@function("nanquantile")
-def nanquantile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input=False,
-    method="linear",
-    keepdims=False,
-    *,
-    weights=None,
-):
-    """nanquantile(a, q, axis, out, overwrite_input, method, keepdims, weights): without NaN.
+    """,
+)
+percentile = _function("percentile", "q in percent.")
+nanquantile = _function(
+    "nanquantile",
+    """without NaN.
 
     As `quantile` of the elements that are not NaN; NaN, with NumPy's RuntimeWarning, of none.
-    """
-    return _quantile("nanquantile", a, q, axis, out, method, keepdims, weights)
-
-
-@function("nanpercentile")
-def nanpercentile(
-    a,
-    q,
-    axis=None,
-    out=None,
-    overwrite_input=False,
-    method="linear",
-    keepdims=False,
-    *,
-    weights=None,
-):
-    """nanpercentile(a, q, axis, out, overwrite_input, method, keepdims, weights): q in percent."""
-    return _quantile("nanpercentile", a, q, axis, out, method, keepdims, weights)
+    """,
+)
+nanpercentile = _function("nanpercentile", "q in percent.")
 
 
 @function("partition")

@@ -12,7 +12,7 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
-from ..tensor.out_arguments import begun, into, mask_of
+from ..tensor.out_arguments import begun, mask_of, written_to
 from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
 from ..tensor.values import (
@@ -182,7 +182,7 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
     """
     if out is not None:
         dtype = wide_enough(x, dtype, out)
-        return into("sum", out, sum(x, axis, dtype, None, keepdims, initial, where))
+        return written_to("sum", sum(x, axis, dtype, None, keepdims, initial, where), out)
     x = operand("sum", x, dtype)
     if initial is not None and differentiates(x, initial):
         return begun("add", sum(x, axis, dtype, None, keepdims, where=where), initial)
@@ -246,7 +246,7 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """
     if out is not None:
         dtype = wide_enough(x, dtype, out)
-        return into("mean", out, mean(x, axis, dtype, None, keepdims, where=where))
+        return written_to("mean", mean(x, axis, dtype, None, keepdims, where=where), out)
     x = operand("mean", x, dtype)
     if not differentiates(x):
         return plain(np.mean, x, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
@@ -255,16 +255,30 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     return _per_count(x, total, axes, keepdims, where)
 
 
+def fixed_ddof(name, ddof, correction):
+    """What is taken off the count of elements, by either of its names."""
+    for key, given in (("ddof", ddof), ("correction", correction)):
+        if differentiates(given):
+            raise TypeError(
+                f"tapegrad.{name}: {key} is recorded, its derivative would be lost; detach() it"
+            )
+    if correction is None:
+        return fixed(ddof, f"ddof of {name}()")
+    if ddof != 0:
+        raise ValueError(
+            f"tapegrad.{name}: ddof and correction are both given; give ddof or correction, "
+            "not both"
+        )
+    return fixed(correction, f"correction of {name}()")
+
+
 def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correction):
     """The variance, or the standard deviation."""
-    if correction is not None:
-        if ddof != 0:
-            raise ValueError(f"tapegrad.{name}: ddof and correction are both given; give one")
-        ddof = correction
+    ddof = fixed_ddof(name, ddof, correction)
     options = dict(where=where, mean=mean_given, ddof=ddof)
     if out is not None:
         dtype = wide_enough(x, dtype, out)
-        return into(name, out, PUBLIC[name](x, axis, dtype, keepdims=keepdims, **options))
+        return written_to(name, PUBLIC[name](x, axis, dtype, keepdims=keepdims, **options), out)
     if dtype is not None and np.dtype(dtype) not in FLOATS and differentiates(x):
         raise TypeError(f"tapegrad.{name}: dtype is {dtype}; give float64 or float32")
     x, mean_given = operand(name, x, dtype), unlisted(mean_given)
@@ -368,7 +382,8 @@ def _flags(name: str):
 
     def test(x, axis=None, out=None, keepdims=False, *, where=True):
         if out is not None:
-            return into(name, out, test(x, axis, None, keepdims, where=where), casting="unsafe")
+            made = test(x, axis, None, keepdims, where=where)
+            return written_to(name, made, out, casting="unsafe")
         return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims, where=where)
 
     test.__name__ = name

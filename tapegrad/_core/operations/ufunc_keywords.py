@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from ..tensor.copies import copy_tensor, in_dtype, unlisted
-from ..tensor.out_arguments import into
+from ..tensor.out_arguments import written_to
 from ..tensor.values import FLOATS, differentiates, dtype_of, is_tensor, value_of
 from .shapes import expand_dims, moveaxis
 
@@ -41,7 +41,7 @@ def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order
     options = dict(where=where, casting=casting, broadcast=ufunc.signature is None)
     written = tuple(
         [
-            result if target is None else into(name, target, result, **options)
+            written_to(name, result, target, **options)
             for result, target in zip(results, targets, strict=True)
         ]
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
-from ..tensor.out_arguments import begun, into
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import PUBLIC
 from ..tensor.trace import fixed, named, of_each, steered, steering_tensor
 from ..tensor.values import array_of, differentiates, dtype_of, is_tensor, shape_of, value_of, wrap
@@ -160,7 +160,7 @@ def reduce(ufunc, x, axis=0, dtype=None, out=None, keepdims=False, initial=None,
         made = without_derivative(
             ufunc, "reduce", x, axis=axis, keepdims=keepdims, where=where, **options
         )
-    return made if out is None else into(f"{name}.reduce", out, made)
+    return written_to(f"{name}.reduce", made, out)
 
 
 _WITHOUT_IDENTITY = ("maximum", "minimum", "fmax", "fmin")
@@ -251,7 +251,7 @@ def accumulate(ufunc, x, axis=0, dtype=None, out=None):
     else:
         options = {} if dtype is None else {"dtype": dtype}
         made = without_derivative(ufunc, "accumulate", x, axis=axis, **options)
-    return made if out is None else into(f"{name}.accumulate", out, made)
+    return written_to(f"{name}.accumulate", made, out)
 
 
 # --- reduceat ---------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def reduceat(ufunc, x, indices, axis=0, dtype=None, out=None):
     else:
         options = {} if dtype is None else {"dtype": dtype}
         made = without_derivative(ufunc, "reduceat", x, indices, axis=axis, **options)
-    return made if out is None else into(f"{name}.reduceat", out, made)
+    return written_to(f"{name}.reduceat", made, out)
 
 
 def stretches(name: str, x, starts: np.ndarray):

@@ -13,17 +13,14 @@ from .trace import fixed
 from .values import FLOATS, dtype_of, is_recorded, is_tensor, shape_of
 
 
-def written_to(name: str, result, out, casting="same_kind"):
-    """A result, in the tensor or array `out` where one is given; see `into`."""
-    return result if out is None else into(name, out, result, casting=casting)
-
-
-def into(name: str, out, result, where=True, casting="same_kind", broadcast=False):
-    """Write a result to `out`, a tensor or an array, and return that.
+def written_to(name: str, result, out, where=True, casting="same_kind", broadcast=False):
+    """A result; in `out`, a tensor or an array, where one is given.
 
     With a mask `where` the other elements stay. Raises TypeError for a recorded result in a plain
     array, or one of another kind, ValueError for a shape that does not fit; ufuncs `broadcast`.
     """
+    if out is None:
+        return result
     _check_shape(name, out, (result, where), broadcast)
     if not np.can_cast(dtype_of(result), dtype_of(out), casting):
         raise TypeError(
