@@ -23,6 +23,3 @@ def both(f, x=X, *others):
     v = numpy.cos(numpy.arange(x.size)).reshape(x.shape)
     numpy.testing.assert_allclose(compiled.hvp(x, v), tg.hvp(f)(x, v), rtol=1e-12)
     return gradient
-
-
-#: Functions of a vector of three positive numbers, by what they show.

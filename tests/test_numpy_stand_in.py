@@ -11,6 +11,7 @@ import tapegrad as tg
 import tapegrad.numpy as np
 from tapegrad._core.tensor.values import is_tensor
 
+#: Functions of a vector of three positive numbers, by what they show.
 FORMS = {
     "zeros then fill": lambda x: filled(np.zeros(3), x),
     "empty then fill": lambda x: filled(np.empty(3), x),

@@ -328,3 +328,17 @@ def test_compiled_calls_see_indices_and_masks_anew():
         value, gradient = compiled.value_and_grad(np.array(x))
         np.testing.assert_allclose(value, tg.value_and_grad(f)(np.array(x))[0], rtol=1e-12)
         np.testing.assert_allclose(gradient, tg.grad(f)(np.array(x)), rtol=1e-12)
+
+
+def test_extremes_that_are_the_infinity_put_for_nan():
+    """A NaN has no share in them."""
+    x = np.array([-np.inf, np.nan, -np.inf])
+    for f, sign in ((np.fmax.reduce, 1.0), (np.nanmax, 1.0), (np.fmin.reduce, -1.0)):
+        np.testing.assert_array_equal(tg.grad(f)(sign * x), [0.5, 0.0, 0.5])
+
+
+def test_extremes_of_nothing_are_the_initial_value():
+    empty = tg.tensor(np.zeros((0, 2)), requires_grad=True)
+    for f in (np.fmax.reduce, np.fmin.reduce):
+        assert f(empty, initial=-2.0).tolist() == f(np.zeros((0, 2)), initial=-2.0).tolist()
+        assert tg.grad(lambda t, f=f: np.sum(f(empty.detach(), initial=t)))(1.0) == 2.0

@@ -14,7 +14,7 @@ from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import unlisted
 from ..tensor.indexing import set_item
-from ..tensor.out_arguments import written_to
+from ..tensor.out_arguments import begun, written_to
 from ..tensor.registry import function
 from ..tensor.trace import named, of_each, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
@@ -230,26 +230,32 @@ def _all_left_out(holes, axes, keepdims):
     return np.all(holes, axis=axes, keepdims=keepdims)
 
 
-def _nan_extreme(name, of, a, axis, out, keepdims, initial, where):
-    """The largest or smallest; `of` takes it, of x with an infinity for what is left out."""
+def _nan_extreme(name, a, axis, out, keepdims, initial, where):
     x, initial = unlisted(a), unlisted(initial)
     if not differentiates(x, initial):
         return _plain(name, x, where, out, axis=axis, keepdims=keepdims, initial=initial)
     if where is not True and initial is None:
         raise ValueError(f"tapegrad.{name}: where= needs initial=, as in NumPy")
     axes = axes_of(name, axis, len(shape_of(x)))
+    made, empty = extreme_number(name == "nanmax", x, axes, keepdims, where, initial)
+    if initial is None and np.any(value_of(empty)):
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
+    return written_to(name, made, out)
+
+
+def extreme_number(largest: bool, x, axes, keepdims, where, initial):
+    """The largest or smallest that is not NaN, `initial` among them; and where there is none."""
     if initial is not None and 0 in [shape_of(x)[k] for k in axes]:
-        return written_to(name, apply("add", sum_of(x, axes, keepdims=keepdims), initial), out)
-    holes, worst = _holes(x, where), -np.inf if name == "nanmax" else np.inf
+        return begun("add", sum_of(x, axes, keepdims=keepdims), initial), False
+    holes = _holes(x, where)
+    of, worst = (max_of, -np.inf) if largest else (min_of, np.inf)
     made = of(apply("where", holes, worst, x), axes, keepdims=keepdims)
     made = _with_infinite(made, x, holes, worst, axes, keepdims)
     empty = steered(_all_left_out, holes, axes=axes, keepdims=keepdims)
     made = apply("where", empty, np.nan, made)
     if initial is not None:
-        made = apply("fmax" if name == "nanmax" else "fmin", made, initial)
-    elif np.any(value_of(empty)):
-        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=3)
-    return written_to(name, made, out)
+        made = begun("fmax" if largest else "fmin", made, initial)
+    return made, empty
 
 
 def _with_infinite(made, x, holes, worst, axes, keepdims):
@@ -284,13 +290,13 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True):
     >>> tg.grad(np.nanmax)(np.array([1.0, np.nan, 3.0]))
     array([0., 0., 1.])
     """
-    return _nan_extreme("nanmax", max_of, a, axis, out, keepdims, initial, where)
+    return _nan_extreme("nanmax", a, axis, out, keepdims, initial, where)
 
 
 @function("nanmin")
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=True):
     """nanmin(a, axis, out, keepdims, initial, where): the smallest element that is not NaN."""
-    return _nan_extreme("nanmin", min_of, a, axis, out, keepdims, initial, where)
+    return _nan_extreme("nanmin", a, axis, out, keepdims, initial, where)
 
 
 # --- medians ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from .cumulative import cumprod, cumsum
 from .extremes import take, take_along_axis
 from .joining import checked_axis, concatenate
 from .logsumexp import logsumexp
+from .nan_reductions import extreme_number
 from .reductions import axes_of, masked, sum
 from .shapes import array_tensor, moveaxis
 from .ufunc_keywords import called
@@ -49,17 +50,12 @@ def without_derivative(ufunc, method, *operands, where=True, **options):
 # --- reduce -----------------------------------------------------------------------------------
 
 
-def _without_nan(bottom, extreme):
+def _without_nan(name):
     """`fmax.reduce` or that of `fmin`: NaN only where all elements are."""
 
     def reduced(x, axis, keepdims, where, initial):
-        gone = steered(np.isnan, x)
-        filled = masked(where, apply("where", gone, bottom, x), bottom)
-        made = PUBLIC[extreme](filled, axis, keepdims=keepdims)
-        if initial is not None:
-            return begun("f" + extreme, made, initial)
-        none = steered(np.all, gone, axis=axis, keepdims=keepdims)
-        return apply("where", none, np.nan, made)
+        axes = axes_of(f"{name}.reduce", axis, len(shape_of(x)))
+        return extreme_number(name == "fmax", x, axes, keepdims, where, initial)[0]
 
     return reduced
 
@@ -134,8 +130,8 @@ _REDUCE = {
     "multiply": _public("prod"),
     "maximum": _public("max"),
     "minimum": _public("min"),
-    "fmax": _without_nan(-np.inf, "max"),
-    "fmin": _without_nan(np.inf, "min"),
+    "fmax": _without_nan("fmax"),
+    "fmin": _without_nan("fmin"),
     "logaddexp": _log_of_sum,
     "logaddexp2": _in_pairs("logaddexp2", -np.inf),
     "subtract": _difference,
