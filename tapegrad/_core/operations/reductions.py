@@ -300,45 +300,41 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correc
     return made if name == "var" else apply("sqrt", made)
 
 
-@function("var", method="var")
-def var(
-    x,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof=0,
-    keepdims=False,
-    *,
-    where=True,
-    mean=None,
-    correction=None,
-):
-    """var(x, axis, dtype, out, ddof, keepdims, where, mean): mean squared deviation.
+def _spread_function(name: str, doc: str):
+    def spread(
+        x,
+        axis=None,
+        dtype=None,
+        out=None,
+        ddof=0,
+        keepdims=False,
+        *,
+        where=True,
+        mean=None,
+        correction=None,
+    ):
+        return _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+    spread.__name__ = name
+    spread.__doc__ = f"{name}(x, axis, dtype, out, ddof, keepdims, where, mean): {doc}"
+    return function(name, method=name)(spread)
+
+
+var = _spread_function(
+    "var",
+    """mean squared deviation.
 
     The divisor is n − ddof; `correction` is another name of `ddof`. `mean` is the mean with
     keepdims, if it is known; it may be recorded.
-    """
-    return _spread("var", x, axis, dtype, out, ddof, keepdims, where, mean, correction)
-
-
-@function("std", method="std")
-def std(
-    x,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof=0,
-    keepdims=False,
-    *,
-    where=True,
-    mean=None,
-    correction=None,
-):
-    """std(x, axis, dtype, out, ddof, keepdims, where, mean): square root of `var`.
+    """,
+)
+std = _spread_function(
+    "std",
+    """square root of `var`.
 
     Its slope is infinite at 0. The arguments are those of `var`.
-    """
-    return _spread("std", x, axis, dtype, out, ddof, keepdims, where, mean, correction)
+    """,
+)
 
 
 @function("average")
