@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.operations.creation import tensor
 from .._core.tensor import runtime as rt
-from .._core.tensor.values import array_of, is_recorded, is_tensor, wrap
+from .._core.tensor.values import array_of, is_recorded, is_tensor, tensor_of
 from .._derivatives.inputs import Inputs
 from .._transforms.gradients import pulled, pushed, vjp
 from .._transforms.jacobians import columns_of, rows_of
@@ -123,10 +123,7 @@ class _Check:
         self.rng = np.random.default_rng(0)
         with rt.recording():
             self.inputs = Inputs("autograd.gradcheck", tuple(self.points), range(len(self.points)))
-            self.outs = [
-                out if is_tensor(out) else wrap(out)
-                for out in _as_tuple(func(*self.placed(self.inputs.args)))
-            ]
+            self.outs = [tensor_of(out) for out in _as_tuple(func(*self.placed(self.inputs.args)))]
 
     def placed(self, moving) -> list:
         """All arguments, with those that are checked replaced."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import all_finite
+from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import shape_of, value_of
 
-#: By name below `scipy`.
+#: By name below `scipy`: element-wise operations that stand for SciPy's, and those beside.
 OURS: dict = {
-    f"special.{name}": PUBLIC[name]
-    for name in (
-        *("expit", "erf", "erfc", "gamma", "gammaln", "digamma", "polygamma"),
-        *("softmax", "log_softmax"),
-    )
+    op.numpy.removeprefix("scipy."): PUBLIC[op.name]
+    for op in TABLE.values()
+    if isinstance(op, Pointwise) and op.numpy.startswith("scipy.")
 }
+OURS |= {f"special.{name}": PUBLIC[name] for name in ("softmax", "log_softmax")}
 OURS["special.psi"] = PUBLIC["digamma"]
 
 
@@ -90,8 +90,6 @@ def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
     return PUBLIC["norm"](a, ord=ord, axis=axis, keepdims=keepdims)
 
 
-if "trapezoid" in PUBLIC:
-
-    @_differentiable("integrate.trapezoid")
-    def trapezoid(y, x=None, dx=1.0, axis=-1):
-        return PUBLIC["trapezoid"](y, x=x, dx=dx, axis=axis)
+@_differentiable("integrate.trapezoid")
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    return PUBLIC["trapezoid"](y, x=x, dx=dx, axis=axis)

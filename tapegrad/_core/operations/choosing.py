@@ -15,6 +15,7 @@ from ..tensor.values import (
     is_recorded,
     is_tensor,
     shape_of,
+    tensor_of,
     value_of,
     wrap,
 )
@@ -37,7 +38,7 @@ def compress(condition, a, axis=None, out=None):
             f"tapegrad.compress: the condition has shape {shape_of(condition)}; it must have one "
             "axis"
         )
-    a = a if is_tensor(a) else wrap(np.asarray(a))
+    a = tensor_of(a)
     return written_to("compress", take(a, steered(np.flatnonzero, condition), axis), out)
 
 
@@ -47,7 +48,7 @@ def extract(condition, arr):
     condition, arr = unlisted(condition), unlisted(arr)
     if not is_tensor(arr) and not is_tensor(condition):
         return np.extract(condition, arr)
-    arr = arr if is_tensor(arr) else wrap(np.asarray(arr))
+    arr = tensor_of(arr)
     return take(ravel(arr), steered(np.flatnonzero, condition))
 
 
@@ -175,7 +176,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
             f"tapegrad.piecewise: with {count} conditions, {count} or {count + 1} functions are "
             f"expected, not {len(funclist)}"
         )
-    x = x if is_tensor(x) else wrap(np.asarray(x))
+    x = tensor_of(x)
     shape, x = shape_of(x), reshape(x, (-1,)) if not shape_of(x) else x
     made = wrap(np.zeros_like(value_of(x), subok=False)[...])
     for condition, each in zip(conditions, funclist, strict=True):

@@ -18,8 +18,8 @@ from ..tensor.values import (
     is_recorded,
     is_tensor,
     shape_of,
+    tensor_of,
     value_of,
-    wrap,
 )
 from .cumulative import diff
 from .extremes import max as largest_of
@@ -184,11 +184,7 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
     totals = _totals("histogram", [flat], [edges], weights)
     if density:
         totals = _density(totals, [edges])
-    return _tensor(totals), _tensor(edges)
-
-
-def _tensor(value):
-    return value if is_tensor(value) else wrap(value)
+    return tensor_of(totals), tensor_of(edges)
 
 
 @function("histogram_bin_edges")
@@ -200,7 +196,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
     a, bins = unlisted(a), unlisted(bins)
     if _none_recorded(a, bins, *_parts(range)):
         return np.histogram_bin_edges(a, bins, range, value_of(weights))
-    return _tensor(_edges("histogram_bin_edges", ravel(a), bins, range))
+    return tensor_of(_edges("histogram_bin_edges", ravel(a), bins, range))
 
 
 @function("histogramdd")
@@ -224,7 +220,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     totals = _totals("histogramdd", columns, edges, weights)
     totals = reshape(totals, [shape_of(one)[0] - 1 for one in edges])
     made = _density(totals, edges) if density else _in_float(totals)
-    return _tensor(made), tuple([_tensor(one) for one in edges])
+    return tensor_of(made), tuple([tensor_of(one) for one in edges])
 
 
 def _has_length(bins) -> bool:

@@ -10,7 +10,7 @@ from ..tensor.copies import unlisted
 from ..tensor.gathering import elements
 from ..tensor.registry import function
 from ..tensor.trace import named, of_own_shape, steered, tensor_like
-from ..tensor.values import differentiates, dtype_of, is_tensor, wrap
+from ..tensor.values import differentiates, dtype_of, is_tensor, tensor_of
 from .joining import concatenate
 from .shapes import array_tensor, ravel
 
@@ -165,7 +165,7 @@ def setdiff1d(ar1, ar2, assume_unique=False):
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):
         return np.setdiff1d(ar1, ar2, assume_unique)
-    return _tensor(_picked(ar1, steered(_other_places, ar1, ar2, assume_unique=assume_unique)))
+    return tensor_of(_picked(ar1, steered(_other_places, ar1, ar2, assume_unique=assume_unique)))
 
 
 @of_own_shape
@@ -191,9 +191,5 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
     from_second = differentiates(ar2) and not differentiates(ar1)
     made = _picked(ar2, second) if from_second else _picked(ar1, first)
     dtype = np.result_type(dtype_of(ar1), dtype_of(ar2))
-    made = _tensor(made).astype(dtype, copy=False)
-    return (made, _tensor(first), _tensor(second)) if return_indices else made
-
-
-def _tensor(value):
-    return value if is_tensor(value) else wrap(value)
+    made = tensor_of(made).astype(dtype, copy=False)
+    return (made, tensor_of(first), tensor_of(second)) if return_indices else made

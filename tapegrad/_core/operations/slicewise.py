@@ -6,7 +6,7 @@ import numpy as np
 
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, wrap
+from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, tensor_of
 from .joining import checked_axis, stack
 from .shapes import array_tensor, expand_dims, moveaxis, reshape
 
@@ -38,7 +38,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     _check_alike(found)
     inner = shape_of(found[0])
     made = stack(found).astype(dtype_of(found[0]), copy=False)
-    made = made if is_tensor(made) else wrap(made)
+    made = tensor_of(made)
     made = reshape(made, (*outer, *inner))
     places = [len(outer) + k for k in range(len(inner))]
     return moveaxis(made, places, [axis + k for k in range(len(inner))])

@@ -16,7 +16,7 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import opaque_call
 from . import runtime as rt
-from .values import is_recorded, is_tensor, value_of, wrap
+from .values import is_recorded, is_tensor, tensor_of, value_of, wrap
 
 COMPUTED = ARRAY + opaque_call.COMPUTED.code
 #: Functions of ours that `steered` is given, by the names that they have in files.
@@ -230,8 +230,8 @@ def steering_tensor(function, *operands, **keywords):
     """As `steered`, but a tensor in any case."""
     value = steered(function, *operands, **keywords)
     if isinstance(value, tuple):
-        return tuple(part if is_tensor(part) else wrap(part) for part in value)
-    return value if is_tensor(value) else wrap(value)
+        return tuple([tensor_of(part) for part in value])
+    return tensor_of(value)
 
 
 def tensor_like(value, *operands):

@@ -89,6 +89,11 @@ def is_tensor(value) -> bool:
     return isinstance(value, rt.Tensor)
 
 
+def tensor_of(value):
+    """A tensor as it is, an array or a number as one."""
+    return value if isinstance(value, rt.Tensor) else wrap(value)
+
+
 #: Classes of arrays that are taken for NumPy's own; `tapegrad.numpy` adds its `ndarray`.
 AS_PLAIN: set[type] = {np.memmap}
 
