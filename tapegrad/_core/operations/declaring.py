@@ -17,25 +17,46 @@ from ..tensor.values import current, differentiates, is_recorded, is_tensor, sca
 from .einsum import as_tensor, common_dtype
 
 
-def operation(*numpy_functions, vjp, jvp=None, method=None, **fields):
+def declared(*, vjp, jvp=None, **fields):
     """A decorator: the function computes the value of an operation with arrays.
 
     Its positional arguments are the operands, its keyword arguments static. It is declared under
-    its name with the rules and the other fields of `ops.table.Structural`, and becomes the public
-    function, which stands for `numpy_functions` as in `registry.function`.
+    its name with the rules and the other fields of `ops.table.Structural`. What stands for it then
+    takes tensors, and records one row.
     """
 
-    def declared(value):
-        doc = value.__doc__.partition("\n")[0].rstrip(".")
-        op = structural(value.__name__, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
+    def declare(value):
+        doc = (value.__doc__ or "").partition("\n")[0].rstrip(".")
+        name = value.__name__.lstrip("_")
+        op = structural(name, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
 
         @functools.wraps(value)
-        def public(*operands, **static):
+        def of_tensors(*operands, **static):
             return recorded(op, [unlisted(x) for x in operands], static)
 
-        return function(*numpy_functions, method=method)(public)
+        return of_tensors
 
-    return declared
+    return declare
+
+
+def operation(*numpy_functions, method=None, **fields):
+    """A decorator: `declared`, and public, for `numpy_functions` as in `registry.function`."""
+
+    def public(value):
+        return function(*numpy_functions, method=method)(declared(**fields)(value))
+
+    return public
+
+
+def transposed(np, x):
+    """Matrices with their last two axes exchanged."""
+    return np.swapaxes(x, -1, -2)
+
+
+def adjoint(np, x):
+    """The conjugate transposes of matrices: what rules of real and complex matrices multiply by."""
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if x.dtype.kind == "c" else turned
 
 
 def recorded(op, operands, static):

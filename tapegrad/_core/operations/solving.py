@@ -16,7 +16,7 @@ from ..codegen.intrinsics import (
     memset,
 )
 from ..codegen.layout import ARRAY_DATA, ARRAY_NDIM, REFERENCE_BYTES
-from .declaring import operation
+from .declaring import operation, transposed
 
 # --- values in programs ---------------------------------------------------------------------------
 
@@ -139,18 +139,14 @@ def cholesky_forward(frame, id, refs, task):
 # --- linear equations -----------------------------------------------------------------------------
 
 
-def _transposed(np, x):
-    return np.swapaxes(x, -1, -2)
-
-
 def solve_vjp(np, g, out, a, _b):
     """With x = a⁻¹ b: b̄ = a⁻ᵀ x̄ and ā = −b̄ xᵀ (Giles 2008, section 2.3.1)."""
     is_vector = _b.ndim == 1
     if is_vector:
         g, out = g[..., None], out[..., None]
-    back = np.linalg.solve(_transposed(np, a), g)
+    back = np.linalg.solve(transposed(np, a), g)
     right = back[..., 0] if is_vector else back
-    return (lambda: -np.matmul(back, _transposed(np, out)), right)
+    return (lambda: -np.matmul(back, transposed(np, out)), right)
 
 
 def solve_batched(np, t, _out, a, b):
@@ -205,20 +201,20 @@ def _lower_half(np, n: int):
 def cholesky_vjp(np, g, out, _a, upper=False):
     """With a = l lᵀ and P = Φ(lᵀ l̄): ā is the symmetric part of l⁻ᵀ P l⁻¹ (Murray 2016)."""
     if upper:
-        g, out = _transposed(np, g), _transposed(np, out)
-    p = np.matmul(_transposed(np, out), g) * _lower_half(np, out.shape[-1])
-    half = np.linalg.solve(_transposed(np, out), p)
-    s = _transposed(np, np.linalg.solve(_transposed(np, out), _transposed(np, half)))
-    return (0.5 * (s + _transposed(np, s)),)
+        g, out = transposed(np, g), transposed(np, out)
+    p = np.matmul(transposed(np, out), g) * _lower_half(np, out.shape[-1])
+    half = np.linalg.solve(transposed(np, out), p)
+    s = transposed(np, np.linalg.solve(transposed(np, out), transposed(np, half)))
+    return (0.5 * (s + transposed(np, s)),)
 
 
 def cholesky_jvp(np, t, out, _a, upper=False):
     """l̇ = l Φ(l⁻¹ ȧ l⁻ᵀ)."""
-    out = _transposed(np, out) if upper else out
-    half = np.linalg.solve(out, 0.5 * (t[0] + _transposed(np, t[0])))
-    p = np.linalg.solve(out, _transposed(np, half))
-    made = np.matmul(out, _transposed(np, p) * _lower_half(np, out.shape[-1]))
-    return _transposed(np, made) if upper else made
+    out = transposed(np, out) if upper else out
+    half = np.linalg.solve(out, 0.5 * (t[0] + transposed(np, t[0])))
+    p = np.linalg.solve(out, transposed(np, half))
+    made = np.matmul(out, transposed(np, p) * _lower_half(np, out.shape[-1]))
+    return transposed(np, made) if upper else made
 
 
 @operation(
