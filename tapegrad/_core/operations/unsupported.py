@@ -12,18 +12,9 @@ _DECOMPOSITION = "its derivative is not implemented"
 _COMPLEX = "complex numbers are not differentiated"
 #: Name → why it is refused, and what to use where there is something.
 REASONS = {
-    "inv": f"{_DECOMPOSITION}; np.linalg.solve(a, b) gives inv(a) @ b",
-    "tensorinv": f"{_DECOMPOSITION}; np.linalg.solve(a, b) gives inv(a) @ b",
-    "tensorsolve": f"{_DECOMPOSITION}; np.linalg.solve takes matrices",
     "pinv": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank",
     "lstsq": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives it for full rank",
-    "det": f"{_DECOMPOSITION}; of a positive definite matrix it is "
-    "np.prod(np.diagonal(np.linalg.cholesky(a))) ** 2",
-    "slogdet": f"{_DECOMPOSITION}; of a positive definite matrix it is "
-    "2 * np.sum(np.log(np.diagonal(np.linalg.cholesky(a))))",
     **dict.fromkeys("eig eigh eigvals eigvalsh svd svdvals qr cond".split(), _DECOMPOSITION),
-    "matrix_power": "use products with @",
-    "multi_dot": "use products with @",
     "roots": f"the roots may be complex, and {_COMPLEX}",
     "sort_complex": _COMPLEX,
     **dict.fromkeys("packbits unpackbits".split(), "it is of integers"),

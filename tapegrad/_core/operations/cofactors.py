@@ -1,0 +1,179 @@
+"""Cofactors of matrices and their derivatives, those of singular matrices too.
+
+The cofactors of a are det(a) a⁻ᵀ, the partial derivatives of the determinant. Where a is far from
+singular they are computed so. Elsewhere a = u s vᴴ, and the cofactors of the diagonal matrix s are
+products of all elements but one; their derivatives are products of all but two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .declaring import adjoint, declared, transposed
+from .inverses import inverse_jvp, inverse_vjp
+
+#: Matrices of greater condition than this power of the precision are taken for singular: the error
+#: of the inverse grows with the condition, that of a difference of its products with the square.
+OF_COFACTORS, OF_TANGENTS, OF_THIRD = -0.4, -0.2, -0.5
+
+
+def conjugate(np, x):
+    """The complex conjugate; of real numbers themselves."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
+def _one_norm(a):
+    return np.max(np.sum(np.abs(a), axis=-2), axis=-1, initial=0.0)
+
+
+def inverse_unless_singular(a, power: float):
+    """The inverses of matrices, and which of them are too close to singular for use."""
+    finite = np.all(np.isfinite(a), axis=(-2, -1))
+    sign, _ = np.linalg.slogdet(a)
+    zero = sign == 0
+    with np.errstate(all="ignore"):
+        regular = np.where(zero[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
+        made = np.linalg.inv(regular)
+        condition = _one_norm(regular) * _one_norm(made)
+    return made, zero | (finite & ~(condition <= np.finfo(a.dtype).eps ** power))
+
+
+def _products_but_one(s):
+    """For each element the product of the others."""
+    one = np.ones_like(s[..., :1])
+    before = np.cumprod(np.concatenate([one, s[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([one, s[..., :0:-1]], axis=-1), axis=-1)
+    return before * after[..., ::-1]
+
+
+def _products_but_two(s):
+    """For each pair of elements the product of the others; 0 for an element with itself."""
+    n = s.shape[-1]
+    found = np.zeros((*s.shape, n), s.dtype)
+    for k in range(n):
+        others = np.delete(np.arange(n), k)
+        found[..., k, others] = _products_but_one(s[..., others])
+    return found
+
+
+def _decomposed(a):
+    """u, s, vᴴ, and the determinant of u vᴴ."""
+    u, s, v = np.linalg.svd(a)
+    return u, s, v, (np.linalg.det(u) * np.linalg.det(v))[..., None, None]
+
+
+def _singular_cofactors(a):
+    u, s, v, sign = _decomposed(a)
+    return sign * np.matmul(np.conj(u) * _products_but_one(s)[..., None, :], np.conj(v))
+
+
+def _singular_tangent(a, h):
+    u, s, v, sign = _decomposed(a)
+    along = np.matmul(np.matmul(adjoint(np, u), h), adjoint(np, v))
+    others = _products_but_two(s)
+    diagonal = np.matmul(others, np.diagonal(along, axis1=-2, axis2=-1)[..., None])
+    inner = diagonal * np.eye(a.shape[-1]) - others * transposed(np, along)
+    return sign * np.matmul(np.matmul(np.conj(u), inner), np.conj(v))
+
+
+def _chosen(singular, regular, of_singular, a, *rest):
+    """The regular results; for singular matrices what the function gives."""
+    if not np.any(singular):
+        return regular
+    whole = np.broadcast_shapes(singular.shape, *[x.shape[:-2] for x in rest])
+    where = np.broadcast_to(singular, whole)
+    parts = [np.broadcast_to(x, (*whole, *x.shape[-2:]))[where] for x in (a, *rest)]
+    regular[where] = of_singular(*parts)
+    return regular
+
+
+# --- cofactors ------------------------------------------------------------------------------------
+
+
+def cofactors_vjp(np, g, _out, a):
+    """The derivative of the cofactors is symmetric: a second derivative."""
+    return (conjugate(np, cofactor_tangent(a, conjugate(np, g))),)
+
+
+def cofactors_jvp(np, t, _out, a):
+    return cofactor_tangent(a, t[0])
+
+
+@declared(
+    vjp=cofactors_vjp,
+    jvp=cofactors_jvp,
+    example="tg.grad(np.linalg.det)(np.diag(x * x + 1.0))",
+    examples=("tg.grad(np.linalg.det)(x @ x.T + np.eye(len(x)))",),
+)
+def cofactors(a):
+    """The cofactors of matrices: det(a) a⁻ᵀ where they are regular."""
+    inverse, singular = inverse_unless_singular(a, OF_COFACTORS)
+    with np.errstate(all="ignore"):
+        made = np.linalg.det(a)[..., None, None] * transposed(np, inverse)
+    return _chosen(singular, made, _singular_cofactors, a)
+
+
+# --- their derivative -----------------------------------------------------------------------------
+
+
+def _trace(np, x):
+    return np.trace(x, axis1=-2, axis2=-1)[..., None, None]
+
+
+def third_derivative(np, a, h, k):
+    """The derivative of `cofactor_tangent(a, h)` along k, which is symmetric in h and k."""
+    y = regular_inverse(a)
+    one, two = np.matmul(y, h), np.matmul(y, k)
+    both = np.matmul(one, two)
+    scale = _trace(np, one) * _trace(np, two) - _trace(np, both)
+    inner = both + np.matmul(two, one) - _trace(np, two) * one - _trace(np, one) * two
+    turned = scale * y + np.matmul(inner, y)
+    return np.linalg.det(a)[..., None, None] * transposed(np, turned)
+
+
+def tangent_vjp(np, g, _out, a, h):
+    turned = conjugate(np, g)
+    return (
+        lambda: conjugate(np, third_derivative(np, a, h, turned)),
+        lambda: conjugate(np, cofactor_tangent(a, turned)),
+    )
+
+
+def tangent_jvp(np, t, _out, a, h):
+    found = None if t[1] is None else cofactor_tangent(a, t[1])
+    if t[0] is None:
+        return found
+    other = third_derivative(np, a, h, t[0])
+    return other if found is None else found + other
+
+
+@declared(
+    vjp=tangent_vjp,
+    jvp=tangent_jvp,
+    example="tg.hvp(np.linalg.det)(np.diag(x * x + 1.0), np.ones((len(x), len(x))))",
+    examples=("tg.hvp(np.linalg.det)(x @ x.T + np.eye(len(x)), np.ones((len(x), len(x))))",),
+)
+def cofactor_tangent(a, h):
+    """The derivative of the cofactors of matrices along h: det(a) (tr(y h) yᵀ − (y h y)ᵀ)."""
+    y, singular = inverse_unless_singular(a, OF_TANGENTS)
+    with np.errstate(all="ignore"):
+        along = np.matmul(y, h)
+        turned = _trace(np, along) * y - np.matmul(along, y)
+        made = np.linalg.det(a)[..., None, None] * transposed(np, turned)
+    return _chosen(singular, made, _singular_tangent, a, h)
+
+
+@declared(
+    vjp=inverse_vjp,
+    jvp=inverse_jvp,
+    example="tg.jvp(tg.hessian(np.linalg.det), (np.diag(x * x + 1.0),), (np.diag(x),))[1]",
+)
+def regular_inverse(a):
+    """The inverses of matrices for third derivatives of determinants, which singular ones lack."""
+    made, singular = inverse_unless_singular(a, OF_THIRD)
+    if np.any(singular):
+        raise np.linalg.LinAlgError(
+            "tapegrad.det: the third derivative at a singular matrix is not implemented; only "
+            "values, first and second derivatives are"
+        )
+    return made
