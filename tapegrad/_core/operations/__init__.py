@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     einsum,
     elementwise_functions,
     extremes,
+    factors,
     filling,
     float_parts,
     grids,
@@ -43,6 +44,7 @@ from . import (  # noqa: F401
     spacing,
     tapers,
     triangles,
+    triangular_equations,
     vector_products,
 )
 
