@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 
 import numpy as np
 
@@ -157,11 +158,10 @@ def _solve_real(a, b, trans, lower, unit_diagonal):
 
 def _solve_complex(a, b, trans, lower, unit_diagonal):
     """The same of complex numbers, by LAPACK through SciPy."""
-    import scipy.linalg
-
+    solve = importlib.import_module("scipy.linalg").solve_triangular
     out = np.array(b, np.complex128, order="C")
     for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
-        out[at] = scipy.linalg.solve_triangular(
+        out[at] = solve(
             a[at],
             out[at],
             trans=trans,
