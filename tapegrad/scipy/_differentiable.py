@@ -19,7 +19,7 @@ OURS |= {f"special.{name}": PUBLIC[name] for name in ("softmax", "log_softmax")}
 OURS["special.psi"] = PUBLIC["digamma"]
 
 
-def _differentiable(name: str):
+def differentiable(name: str):
     def enter(function):
         OURS[name] = function
         return function
@@ -27,7 +27,7 @@ def _differentiable(name: str):
     return enter
 
 
-def _checked(name: str, x):
+def finite(name: str, x):
     """An operand, refused if it is not finite, by programs too."""
     x = unlisted(x)
     finite = steered(all_finite, x)
@@ -37,21 +37,21 @@ def _checked(name: str, x):
     return x
 
 
-def _unsupported(name: str, argument: str, value):
+def unsupported(name: str, argument: str, value):
     return TypeError(
         f"tapegrad.scipy.{name}: {argument}={value!r} has no derivative yet; leave it at its "
         "default, or compute with NumPy's functions on the tensor"
     )
 
 
-@_differentiable("special.logsumexp")
+@differentiable("special.logsumexp")
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     if return_sign:
-        raise _unsupported("special.logsumexp", "return_sign", return_sign)
+        raise unsupported("special.logsumexp", "return_sign", return_sign)
     return PUBLIC["logsumexp"](a, axis=axis, b=b, keepdims=keepdims)
 
 
-@_differentiable("linalg.solve")
+@differentiable("linalg.solve")
 def solve(
     a,
     b,
@@ -64,11 +64,11 @@ def solve(
 ):
     for argument, value in (("lower", lower), ("transposed", transposed)):
         if value:
-            raise _unsupported("linalg.solve", argument, value)
+            raise unsupported("linalg.solve", argument, value)
     if assume_a not in (None, "gen", "general"):
-        raise _unsupported("linalg.solve", "assume_a", assume_a)
+        raise unsupported("linalg.solve", "assume_a", assume_a)
     if check_finite:
-        a, b = _checked("linalg.solve", a), _checked("linalg.solve", b)
+        a, b = finite("linalg.solve", a), finite("linalg.solve", b)
     if len(shape_of(unlisted(a))) != 2 or len(shape_of(unlisted(b))) not in (1, 2):
         raise TypeError(
             f"tapegrad.scipy.linalg.solve: the arguments have shapes {shape_of(unlisted(a))} and "
@@ -78,18 +78,18 @@ def solve(
     return PUBLIC["solve"](a, b)
 
 
-@_differentiable("linalg.cholesky")
+@differentiable("linalg.cholesky")
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
-    a = _checked("linalg.cholesky", a) if check_finite else a
+    a = finite("linalg.cholesky", a) if check_finite else a
     return PUBLIC["cholesky"](a, upper=not lower)
 
 
-@_differentiable("linalg.norm")
+@differentiable("linalg.norm")
 def norm(a, ord=None, axis=None, keepdims=False, check_finite=True):
-    a = _checked("linalg.norm", a) if check_finite else a
+    a = finite("linalg.norm", a) if check_finite else a
     return PUBLIC["norm"](a, ord=ord, axis=axis, keepdims=keepdims)
 
 
-@_differentiable("integrate.trapezoid")
+@differentiable("integrate.trapezoid")
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     return PUBLIC["trapezoid"](y, x=x, dx=dx, axis=axis)

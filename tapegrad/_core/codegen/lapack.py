@@ -14,6 +14,7 @@ from .intrinsics import (
     load_f64,
     load_i32,
     load_i64,
+    memcpy,
     store_f64,
     store_i32,
     store_i64,
@@ -111,6 +112,21 @@ def copy_turned(to, source, array, own):
         line = f64s(to + j * rows * 8)
         for i in range(rows):
             line[i] = load_f64(source, i * row_stride + j * column_stride)
+
+
+@helper
+def copy_matrix(to, source, array):
+    """Copy a matrix of an array to C order."""
+    rows, columns = size_along(array, 2), size_along(array, 1)
+    row_stride, column_stride = stride_along(array, 2), stride_along(array, 1)
+    if column_stride == 8:
+        for i in range(rows):
+            memcpy(to + i * columns * 8, source + i * row_stride, columns * 8)
+        return
+    for i in range(rows):
+        line = f64s(to + i * columns * 8)
+        for j in range(columns):
+            line[j] = load_f64(source, i * row_stride + j * column_stride)
 
 
 @helper

@@ -19,7 +19,10 @@ GROUPS = {
     "adjoint_memory": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
     "strided_sums": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
     "matmul_tiles": {"product_by_tiles": ("void", 13)},
+    "triangular_blocks": {"solve_triangle": ("int64", 9), "cholesky_reverse": ("void", 3)},
 }
+#: What a group calls of others: the words in its text that have loaders.
+_CALLED = {"triangular_blocks": "blas_dgemm, blas_dtrsm, blas_dtrsv"}
 
 
 def _symbols(module: str) -> list[Callable]:
@@ -32,11 +35,14 @@ def _symbols(module: str) -> list[Callable]:
 cell, mirror_memory, forget = _symbols("adjoint_memory")
 strided_add, block_of, add_block = _symbols("strided_sums")
 (product_by_tiles,) = _symbols("matmul_tiles")
+solve_triangle, cholesky_reverse = _symbols("triangular_blocks")
 
 
 def _source(module: str) -> str:
     """The text of a module with one C function for each of a group."""
     lines = [f"from tapegrad._core.codegen import {module}"]
+    if module in _CALLED:
+        lines.append(f"from tapegrad._core.codegen.blas import {_CALLED[module]}")
     for name, (_, arity) in GROUPS[module].items():
         arguments = ", ".join(string.ascii_lowercase[:arity])
         lines += ["", "", f"def {name}({arguments}):", f"    return {module}.{name}({arguments})"]
@@ -58,6 +64,6 @@ def compile_group(module: str) -> dict[str, int]:
 
 for _module in ("codegen.sweep_frame", "codegen.shared_kernels"):  # they call cells
     LOADERS[_module] = functools.partial(compile_group, "adjoint_memory")
-for _group in ("strided_sums", "matmul_tiles"):
+for _group in ("strided_sums", "matmul_tiles", "triangular_blocks"):
     for _name in GROUPS[_group]:
         LOADERS[f" {_name}("] = functools.partial(compile_group, _group)

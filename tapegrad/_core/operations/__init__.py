@@ -16,6 +16,7 @@ from . import (  # noqa: F401
     einsum,
     elementwise_functions,
     extremes,
+    factors,
     filling,
     float_parts,
     grids,
@@ -46,6 +47,7 @@ from . import (  # noqa: F401
     spacing,
     tapers,
     triangles,
+    triangular_equations,
     vector_products,
 )
 

@@ -1,4 +1,4 @@
-"""Linear equations and factors of matrices, under NumPy's names."""
+"""Linear equations, under NumPy's names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import numpy as np
 
 from ..codegen import lapack
 from ..codegen.intrinsics import (
-    f64s,
     free,
     helper,
     load_f64,
     load_i32,
     load_i64,
     malloc,
-    memset,
 )
 from ..codegen.layout import ARRAY_DATA, ARRAY_NDIM, REFERENCE_BYTES
 from .declaring import operation, transposed
@@ -94,48 +92,6 @@ def solve_forward(frame, id, refs, task):
     free(matrix)
 
 
-def _factor_shape(a, upper=False):
-    """The shape of a factor; raises ValueError where NumPy does."""
-    if len(a) < 2 or a[-1] != a[-2]:
-        raise ValueError(f"cholesky takes no operand of shape {a}")
-    return a
-
-
-def _not_definite(answer):
-    return np.linalg.LinAlgError("Matrix is not positive definite")
-
-
-@helper
-def copy_triangle(to, source, row_stride, column_stride, n, upper):
-    """Copy one triangle of a matrix to C order, with zeros in the other."""
-    memset(to, 0, n * n * 8)
-    for i in range(n):
-        line = f64s(to + i * n * 8)
-        for j in range(i if upper else 0, n if upper else i + 1):
-            line[j] = load_f64(source, i * row_stride + j * column_stride)
-
-
-def cholesky_forward(frame, id, refs, task):
-    """References: `upper`, the matrices, the output.
-
-    To LAPACK a factor in C order is the other triangle.
-    """
-    upper = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
-    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
-    n = lapack.size_along(out, 1)
-    call = malloc(lapack.CALL_BYTES)
-    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
-        to, at = load_i64(out, ARRAY_DATA) + k * n * n * 8, lapack.batch_item(a, 2, out, 2, k)
-        copy_triangle(to, at, lapack.stride_along(a, 2), lapack.stride_along(a, 1), n, upper)
-        lapack.enter_call(call, lapack.LOWER if upper else lapack.UPPER, n, n)
-        rows = call + lapack.ROWS
-        lapack.dpotrf(call + lapack.LETTER, rows, to, rows, call + lapack.ANSWER)
-        if load_i32(call, lapack.ANSWER) != 0:
-            lapack.refuse(frame, 1)
-            break
-    free(call)
-
-
 # --- linear equations -----------------------------------------------------------------------------
 
 
@@ -188,62 +144,3 @@ def solve(a, b):
     array([0.5 , 0.25])
     """
     return np.linalg.solve(a, b)
-
-
-# --- factors --------------------------------------------------------------------------------------
-
-
-def _lower_half(np, n: int):
-    """What takes the lower triangle of a matrix, with half its diagonal."""
-    return np.tri(n) - 0.5 * np.eye(n)
-
-
-def cholesky_vjp(np, g, out, _a, upper=False):
-    """With a = l lᵀ and P = Φ(lᵀ l̄): ā is the symmetric part of l⁻ᵀ P l⁻¹ (Murray 2016)."""
-    if upper:
-        g, out = transposed(np, g), transposed(np, out)
-    p = np.matmul(transposed(np, out), g) * _lower_half(np, out.shape[-1])
-    half = np.linalg.solve(transposed(np, out), p)
-    s = transposed(np, np.linalg.solve(transposed(np, out), transposed(np, half)))
-    return (0.5 * (s + transposed(np, s)),)
-
-
-def cholesky_jvp(np, t, out, _a, upper=False):
-    """l̇ = l Φ(l⁻¹ ȧ l⁻ᵀ)."""
-    out = transposed(np, out) if upper else out
-    half = np.linalg.solve(out, 0.5 * (t[0] + transposed(np, t[0])))
-    p = np.linalg.solve(out, transposed(np, half))
-    made = np.matmul(out, transposed(np, p) * _lower_half(np, out.shape[-1]))
-    return transposed(np, made) if upper else made
-
-
-@operation(
-    "linalg.cholesky",
-    vjp=cholesky_vjp,
-    jvp=cholesky_jvp,
-    shape=_factor_shape,
-    value_kernel=cholesky_forward,
-    helpers=(copy_triangle,),
-    refusal=_not_definite,
-    example="np.linalg.cholesky(np.diag(x * x + 1.0))",
-    examples=(
-        "np.linalg.cholesky(x @ x.T + 3.0 * np.eye(len(x)))",
-        "np.linalg.cholesky(x.T @ x + 3.0 * np.eye(len(x.T)), upper=True)",
-        "np.linalg.cholesky(x[:, None, :] * x[:, :, None] + np.eye(len(x.T)))",
-    ),
-    awkward="the operand is taken for symmetric: its gradient is",
-)
-def cholesky(a, *, upper=False):
-    """cholesky(a, upper): the lower triangular factor l of positive definite matrices, a = l @ lᵀ.
-
-    `a` has shape (…, M, M), and so has the result; with `upper` it is lᵀ. The derivative takes `a`
-    for symmetric, as NumPy does, which reads one triangle. Raises numpy.linalg.LinAlgError for a
-    matrix that is not positive definite.
-
-    >>> import numpy as np
-    >>> import tapegrad as tg
-    >>> tg.grad(lambda a: np.sum(np.linalg.cholesky(a)))(np.array([[4.0, 2.0], [2.0, 5.0]]))
-    array([[0.1875, 0.125 ],
-           [0.125 , 0.25  ]])
-    """
-    return np.linalg.cholesky(a, upper=upper)

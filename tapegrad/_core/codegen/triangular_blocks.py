@@ -1,0 +1,234 @@
+"""Triangular matrices by blocks, with BLAS: equations, and the reverse of a Cholesky factor.
+
+All arrays are in C order, which is to BLAS the transpose.
+"""
+
+from .blas import blas_dgemm, blas_dtrsm, blas_dtrsv
+from .intrinsics import (
+    f64s,
+    free,
+    helper,
+    load_f64,
+    malloc,
+    store_f64,
+    store_i64,
+    store_u8,
+)
+
+#: Rows of a diagonal block of the reverse, and of a square that is turned at once.
+_ROWS, _SQUARE = 48, 16
+#: Arguments of a call of BLAS: letters, three sizes, up to three leading dimensions, a factor, 1.
+_SIDE, _TRIANGLE, _TRANSPOSED, _DIAGONAL = range(0, 32, 8)
+_FIRST, _SECOND, _THIRD, _LEADING_A, _LEADING_B, _LEADING_C, _FACTOR, _ONE = range(32, 96, 8)
+_CALL_BYTES = 96
+
+
+# --- equations ------------------------------------------------------------------------------------
+
+
+@helper
+def zero_on_diagonal(a, row_stride, column_stride, n):
+    """The first place where a diagonal is 0, counted from 1; 0 if there is none."""
+    for i in range(n):
+        if load_f64(a, i * (row_stride + column_stride)) == 0.0:
+            return i + 1
+    return 0
+
+
+@helper
+def is_in_lines(stride, across, n):
+    """Whether lines of n doubles that lie side by side are so far apart as BLAS takes them."""
+    return across == 8 and stride >= 8 * n and stride % 8 == 0
+
+
+@helper
+def solve_in_lines(a, stride, turned, n, trans, lower, unit, x, columns):
+    """Solve with a triangular matrix of which columns, if `turned`, or rows lie side by side.
+
+    To BLAS the other triangle of a matrix in rows is given, and the transpose of `x`.
+    """
+    call = malloc(_CALL_BYTES)
+    store_u8(call, _SIDE, 82)  # "R"
+    store_u8(call, _TRIANGLE, 76 if lower == turned else 85)  # "L", "U"
+    store_u8(call, _DIAGONAL, 85 if unit else 78)  # "U", "N"
+    store_i64(call, _FIRST, columns)
+    store_i64(call, _SECOND, n)
+    store_i64(call, _LEADING_A, stride // 8)
+    store_i64(call, _LEADING_B, columns)
+    store_i64(call, _THIRD, 1)
+    store_f64(call, _FACTOR, 1.0)
+    is_transposed = (trans == 0) == turned
+    if columns == 1:
+        is_transposed = not is_transposed
+    store_u8(call, _TRANSPOSED, 84 if is_transposed else 78)  # "T", "N"
+    triangle, transposed, diagonal = call + _TRIANGLE, call + _TRANSPOSED, call + _DIAGONAL
+    size, leading = call + _SECOND, call + _LEADING_A
+    if columns == 1:
+        blas_dtrsv(triangle, transposed, diagonal, size, a, leading, x, call + _THIRD)
+    else:
+        blas_dtrsm(
+            call + _SIDE,
+            triangle,
+            transposed,
+            diagonal,
+            call + _FIRST,
+            size,
+            call + _FACTOR,
+            a,
+            leading,
+            x,
+            call + _LEADING_B,
+        )
+    free(call)
+
+
+@helper
+def solve_triangle(a, row_stride, column_stride, n, trans, lower, unit, x, columns):
+    """Solve for right-hand sides `x` in place, with a matrix or, if `trans`, its transpose.
+
+    Strides are in bytes. Returns the first place of a 0 on the diagonal, which leaves `x` as it
+    is, counted from 1; else 0.
+    """
+    singular = 0 if unit != 0 else zero_on_diagonal(a, row_stride, column_stride, n)
+    if singular != 0 or n == 0 or columns == 0:
+        return singular
+    if is_in_lines(row_stride, column_stride, n):
+        solve_in_lines(a, row_stride, False, n, trans, lower != 0, unit != 0, x, columns)
+    elif is_in_lines(column_stride, row_stride, n):
+        solve_in_lines(a, column_stride, True, n, trans, lower != 0, unit != 0, x, columns)
+    else:
+        copied = malloc(n * n * 8)
+        for i in range(n):
+            for j in range(n):
+                store_f64(copied, (i * n + j) * 8, load_f64(a, i * row_stride + j * column_stride))
+        solve_in_lines(copied, n * 8, False, n, trans, lower != 0, unit != 0, x, columns)
+        free(copied)
+    return 0
+
+
+# --- the reverse of a Cholesky factor -------------------------------------------------------------
+
+
+@helper
+def subtract_product(x, y, y_is_turned, z, m, n, k, leading, leading_y, call):
+    """z −= x y of matrices as BLAS sees them, or x yᵀ."""
+    store_u8(call, _SIDE, 78)
+    store_u8(call, _TRANSPOSED, 84 if y_is_turned else 78)
+    store_i64(call, _FIRST, m)
+    store_i64(call, _SECOND, n)
+    store_i64(call, _THIRD, k)
+    store_i64(call, _LEADING_A, leading)
+    store_i64(call, _LEADING_B, leading_y)
+    store_f64(call, _FACTOR, -1.0)
+    store_f64(call, _ONE, 1.0)
+    blas_dgemm(
+        call + _SIDE,
+        call + _TRANSPOSED,
+        call + _FIRST,
+        call + _SECOND,
+        call + _THIRD,
+        call + _FACTOR,
+        x,
+        call + _LEADING_A,
+        y,
+        call + _LEADING_B,
+        call + _ONE,
+        z,
+        call + _LEADING_A,
+    )
+
+
+@helper
+def reverse_small(factor, g, n, size):
+    """The reverse of a factor of so many rows, which are n doubles apart; in place of g's triangle.
+
+    Murray 2016, "chol_unblocked_rev".
+    """
+    for j in range(size - 1, -1, -1):
+        row, own = f64s(factor + j * n * 8), f64s(g + j * n * 8)
+        diagonal = row[j]
+        total = 0.0
+        for i in range(j + 1, size):
+            total += load_f64(factor, (i * n + j) * 8) * load_f64(g, (i * n + j) * 8)
+        slope = (own[j] - total / diagonal) / diagonal
+        own[j] = 0.5 * slope
+        for p in range(j):
+            own[p] -= slope * row[p]
+        for i in range(j + 1, size):
+            below, line = f64s(factor + i * n * 8), f64s(g + i * n * 8)
+            slope = line[j] / diagonal
+            line[j] = slope
+            for p in range(j):
+                own[p] -= slope * below[p]
+                line[p] -= slope * row[p]
+
+
+@helper
+def mirrored(g, n, size, whole):
+    """The sum of a lower triangle and its transpose, in `whole` in C order."""
+    for i in range(size):
+        for j in range(i + 1):
+            x = load_f64(g, (i * n + j) * 8)
+            store_f64(whole, (i * size + j) * 8, x + x if i == j else x)
+            store_f64(whole, (j * size + i) * 8, x + x if i == j else x)
+
+
+@helper
+def make_symmetric(g, n):
+    """A lower triangle, halved below its diagonal and mirrored; squares stay in the cache."""
+    for low in range(0, n, _SQUARE):
+        for left in range(0, low + 1, _SQUARE):
+            for i in range(low, min(low + _SQUARE, n)):
+                for j in range(left, min(left + _SQUARE, i)):
+                    x = 0.5 * load_f64(g, (i * n + j) * 8)
+                    store_f64(g, (i * n + j) * 8, x)
+                    store_f64(g, (j * n + i) * 8, x)
+
+
+@helper
+def divide_by_block(block, below, n, size, count, call):
+    """Multiply rows below a diagonal block of a factor by its inverse, from the right, in place."""
+    store_u8(call, _SIDE, 76)  # "L"
+    store_u8(call, _TRIANGLE, 85)  # "U"
+    store_u8(call, _DIAGONAL, 78)  # "N"
+    store_i64(call, _FIRST, size)
+    store_i64(call, _SECOND, count)
+    store_i64(call, _LEADING_A, n)
+    store_f64(call, _ONE, 1.0)
+    plain, leading = call + _DIAGONAL, call + _LEADING_A
+    first, second, one = call + _FIRST, call + _SECOND, call + _ONE
+    side, triangle = call + _SIDE, call + _TRIANGLE
+    blas_dtrsm(side, triangle, plain, plain, first, second, one, block, leading, below, leading)
+
+
+@helper
+def cholesky_reverse(factor, g, n):
+    """The symmetric adjoint of a matrix from that of its factor, in place of the latter in `g`.
+
+    Of both the lower triangles are read. Blocks of rows are taken from the last on (Murray 2016,
+    arXiv 1602.07527, "chol_blocked_rev"): about twice the operations of the factorization.
+    """
+    call = malloc(_CALL_BYTES + _ROWS * _ROWS * 8)
+    whole, high = call + _CALL_BYTES, n
+    while high > 0:
+        low = max(high - _ROWS, 0)
+        size, count = high - low, n - high
+        row, block = low * n * 8, (low * n + low) * 8
+        under, below = high * n * 8, (high * n + low) * 8
+        if count > 0:
+            divide_by_block(factor + block, g + below, n, size, count, call)
+            subtract_product(
+                factor + below, g + below, True, g + block, size, size, count, n, n, call
+            )
+        if count > 0 and low > 0:
+            subtract_product(
+                factor + row, g + below, False, g + under, low, count, size, n, n, call
+            )
+            subtract_product(factor + under, g + below, True, g + row, low, size, count, n, n, call)
+        reverse_small(factor + block, g + block, n, size)
+        if low > 0:
+            mirrored(g + block, n, size, whole)
+            subtract_product(factor + row, whole, False, g + row, low, size, size, n, size, call)
+        high = low
+    make_symmetric(g, n)
+    free(call)

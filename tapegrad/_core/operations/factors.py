@@ -1,0 +1,191 @@
+"""Factors of positive definite matrices, under NumPy's names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen import lapack
+from ..codegen.intrinsics import (
+    f64s,
+    free,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+)
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.shared_kernels import cholesky_reverse
+from .declaring import declared, operation, transposed
+from .triangular_equations import compiled, solve_triangular
+
+# --- values in programs ---------------------------------------------------------------------------
+
+
+def _factor_shape(a, upper=False):
+    """The shape of a factor; raises ValueError where NumPy does."""
+    if len(a) < 2 or a[-1] != a[-2]:
+        raise ValueError(f"cholesky takes no operand of shape {a}")
+    return a
+
+
+def _not_definite(answer):
+    return np.linalg.LinAlgError("Matrix is not positive definite")
+
+
+@helper
+def copy_triangle(to, source, row_stride, column_stride, n, upper):
+    """Copy one triangle of a matrix to C order, with zeros in the other."""
+    memset(to, 0, n * n * 8)
+    for i in range(n):
+        line = f64s(to + i * n * 8)
+        for j in range(i if upper else 0, n if upper else i + 1):
+            line[j] = load_f64(source, i * row_stride + j * column_stride)
+
+
+def cholesky_forward(frame, id, refs, task):
+    """References: `upper`, the matrices, the output.
+
+    To LAPACK a factor in C order is the other triangle.
+    """
+    upper = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
+    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    n = lapack.size_along(out, 1)
+    call = malloc(lapack.CALL_BYTES)
+    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
+        to, at = load_i64(out, ARRAY_DATA) + k * n * n * 8, lapack.batch_item(a, 2, out, 2, k)
+        copy_triangle(to, at, lapack.stride_along(a, 2), lapack.stride_along(a, 1), n, upper)
+        lapack.enter_call(call, lapack.LOWER if upper else lapack.UPPER, n, n)
+        rows = call + lapack.ROWS
+        lapack.dpotrf(call + lapack.LETTER, rows, to, rows, call + lapack.ANSWER)
+        if load_i32(call, lapack.ANSWER) != 0:
+            lapack.refuse(frame, 1)
+            break
+    free(call)
+
+
+def cholesky_adjoint_forward(frame, id, refs, task):
+    """References: no parameters, the adjoints of factors, the factors, the output."""
+    g, factors = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n = lapack.size_along(out, 1)
+    factor = malloc(n * n * 8)
+    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
+        to = load_i64(out, ARRAY_DATA) + k * n * n * 8
+        lapack.copy_matrix(factor, lapack.batch_item(factors, 2, out, 2, k), factors)
+        lapack.copy_matrix(to, lapack.batch_item(g, 2, out, 2, k), g)
+        cholesky_reverse(factor, to, n)
+    free(factor)
+
+
+# --- the adjoint, an operation itself -------------------------------------------------------------
+
+
+def _lower_half(np, n: int):
+    """What takes the lower triangle of a matrix, with half its diagonal."""
+    return np.tri(n) - 0.5 * np.eye(n)
+
+
+def _between(np, factor, a):
+    """l⁻¹ a l⁻ᵀ for symmetric matrices a."""
+    half = solve_triangular(factor, a, lower=True)
+    return solve_triangular(factor, transposed(np, half), lower=True)
+
+
+def cholesky_adjoint_vjp(np, w, _out, g, factor):
+    """For a factor l, m = l⁻¹ w l⁻ᵀ with w made symmetric, p = Φ(lᵀ g): ⟨w, out⟩ = ⟨m, p⟩.
+
+    So g gets l Φ(m), and l the lower triangle of g Φ(m)ᵀ − l⁻ᵀ (p + pᵀ) m.
+    """
+    half = _lower_half(np, factor.shape[-1])
+    m = _between(np, factor, 0.5 * (w + transposed(np, w)))
+
+    def into_factor():
+        p = np.matmul(transposed(np, factor), g) * half
+        inner = np.matmul(p + transposed(np, p), m)
+        moved = solve_triangular(factor, inner, trans=1, lower=True)
+        return np.tril(np.matmul(g, transposed(np, m * half)) - moved)
+
+    return (lambda: np.matmul(factor, m * half)), into_factor
+
+
+def _adjoint_shape(g, factor):
+    """The shape of an adjoint; raises ValueError where the value does."""
+    if len(factor) < 2 or len(g) < 2 or not g[-2:] == factor[-2:] == (factor[-1], factor[-1]):
+        raise ValueError(f"cholesky_adjoint takes no operands of shapes {g} and {factor}")
+    return np.broadcast_shapes(g, factor)
+
+
+@declared(
+    vjp=cholesky_adjoint_vjp,
+    shape=_adjoint_shape,
+    value_kernel=cholesky_adjoint_forward,
+    example="tg.grad(lambda y: np.sum(np.linalg.cholesky(y)))(np.diag(x * x + 1.0))",
+    awkward="of the adjoint and of the factor the lower triangles are read",
+)
+def _cholesky_adjoint(g, factor):
+    """cholesky_adjoint(g, factor): the symmetric adjoint of a matrix from that of its factor.
+
+    Both have shape (…, M, M): the rule of `cholesky`, by blocks (Murray 2016, arXiv 1602.07527).
+    """
+    shape = _adjoint_shape(g.shape, factor.shape)
+    factors = np.broadcast_to(np.ascontiguousarray(factor, np.float64), shape)
+    out = np.array(np.broadcast_to(g, shape), np.float64, order="C")
+    reverse = compiled("cholesky_reverse", 3)
+    for at in np.ndindex(shape[:-2] if out.size else (0,)):
+        reverse(factors[at].ctypes.data, out[at].ctypes.data, shape[-1])
+    return out.astype(np.result_type(g, factor), copy=False)
+
+
+cholesky_adjoint = _cholesky_adjoint
+
+
+# --- the factor -----------------------------------------------------------------------------------
+
+
+def cholesky_vjp(np, g, out, _a, upper=False):
+    """With a = l lᵀ and p = Φ(lᵀ l̄): ā is the symmetric part of l⁻ᵀ p l⁻¹ (Murray 2016)."""
+    if upper:
+        g, out = transposed(np, g), transposed(np, out)
+    return (cholesky_adjoint(g, out),)
+
+
+def cholesky_jvp(np, t, out, _a, upper=False):
+    """l̇ = l Φ(l⁻¹ ȧ l⁻ᵀ)."""
+    out = transposed(np, out) if upper else out
+    p = _between(np, out, 0.5 * (t[0] + transposed(np, t[0])))
+    made = np.matmul(out, p * _lower_half(np, out.shape[-1]))
+    return transposed(np, made) if upper else made
+
+
+@operation(
+    "linalg.cholesky",
+    vjp=cholesky_vjp,
+    jvp=cholesky_jvp,
+    shape=_factor_shape,
+    value_kernel=cholesky_forward,
+    helpers=(copy_triangle,),
+    refusal=_not_definite,
+    example="np.linalg.cholesky(np.diag(x * x + 1.0))",
+    examples=(
+        "np.linalg.cholesky(x @ x.T + 3.0 * np.eye(len(x)))",
+        "np.linalg.cholesky(x.T @ x + 3.0 * np.eye(len(x.T)), upper=True)",
+        "np.linalg.cholesky(x[:, None, :] * x[:, :, None] + np.eye(len(x.T)))",
+    ),
+    awkward="the operand is taken for symmetric: its gradient is",
+)
+def cholesky(a, *, upper=False):
+    """cholesky(a, upper): the lower triangular factor l of positive definite matrices, a = l @ lᵀ.
+
+    `a` has shape (…, M, M), and so has the result; with `upper` it is lᵀ. The derivative takes `a`
+    for symmetric, as NumPy does, which reads one triangle. Raises numpy.linalg.LinAlgError for a
+    matrix that is not positive definite.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda a: np.sum(np.linalg.cholesky(a)))(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    array([[0.1875, 0.125 ],
+           [0.125 , 0.25  ]])
+    """
+    return np.linalg.cholesky(a, upper=upper)

@@ -1,0 +1,175 @@
+"""Equations with triangular matrices, for the rules of factors and under SciPy's names."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+
+import numpy as np
+
+from ..codegen import lapack
+from ..codegen.intrinsics import load_i64
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.shared_kernels import compile_group, solve_triangle
+from .declaring import adjoint, declared, transposed
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+@functools.cache
+def compiled(name: str, arguments: int):
+    """A function of `codegen.triangular_blocks`, callable from Python; arguments are words."""
+    words = [ctypes.c_int64] * arguments
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group("triangular_blocks")[name])
+
+
+def _solution_shape(a, b, trans=0, lower=False, unit_diagonal=False):
+    """The shape of a solution; raises ValueError where the value does."""
+    if len(a) < 2 or len(b) < 2 or not a[-2] == a[-1] == b[-2]:
+        raise ValueError(f"solve_triangular takes no operands of shapes {a} and {b}")
+    return (*np.broadcast_shapes(a[:-2], b[:-2]), *b[-2:])
+
+
+def _singular(answer):
+    return np.linalg.LinAlgError(
+        f"singular matrix: resolution failed at diagonal {answer - 1}",
+    )
+
+
+def solve_triangular_forward(frame, id, refs, task):
+    """References: `trans`, `lower` and `unit_diagonal`, the matrices, right-hand sides, output."""
+    words = load_i64(load_i64(refs, 0), ARRAY_DATA)
+    a, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n, columns = lapack.size_along(out, 2), lapack.size_along(out, 1)
+    row_stride, column_stride = lapack.stride_along(a, 2), lapack.stride_along(a, 1)
+    for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
+        to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
+        lapack.copy_matrix(to, lapack.batch_item(b, 2, out, 2, k), b)
+        singular = solve_triangle(
+            lapack.batch_item(a, 2, out, 2, k),
+            row_stride,
+            column_stride,
+            n,
+            load_i64(words, 0),
+            load_i64(words, 8),
+            load_i64(words, 16),
+            to,
+            columns,
+        )
+        if singular != 0:
+            lapack.refuse(frame, singular)
+            break
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+
+def triangle_kept(np, x, lower, unit_diagonal=False):
+    """The part of matrices that a triangular matrix is read from."""
+    if lower:
+        return np.tril(x, -1 if unit_diagonal else 0)
+    return np.triu(x, 1 if unit_diagonal else 0)
+
+
+def solve_triangular_vjp(np, g, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+    """With op(a) x = b: b̄ solves op(a)ᴴ b̄ = x̄, and the adjoint of op(a) is −b̄ xᴴ."""
+    is_complex_transpose = trans == 1 and a.dtype.kind == "c"
+    back = solve_triangular(
+        np.conj(a) if is_complex_transpose else a,
+        g,
+        trans=0 if trans else 2,
+        lower=lower,
+        unit_diagonal=unit_diagonal,
+    )
+
+    def into_a():
+        product = np.matmul(back, adjoint(np, out))
+        if trans:
+            product = transposed(np, product) if trans == 1 else adjoint(np, product)
+        return -triangle_kept(np, product, lower, unit_diagonal)
+
+    return into_a, back
+
+
+def solve_triangular_jvp(np, t, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+    """op(a) ẋ = ḃ − op(ȧ) x."""
+    right = t[1]
+    if t[0] is not None:
+        moved = triangle_kept(np, t[0], lower, unit_diagonal)
+        if trans:
+            moved = transposed(np, moved) if trans == 1 else adjoint(np, moved)
+        product = np.matmul(moved, out)
+        right = -product if right is None else right - product
+    return solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+
+_EXAMPLE = "tg.scipy.linalg.solve_triangular"
+
+
+@declared(
+    vjp=solve_triangular_vjp,
+    jvp=solve_triangular_jvp,
+    shape=_solution_shape,
+    value_kernel=solve_triangular_forward,
+    refusal=_singular,
+    example=f"{_EXAMPLE}(np.diag(x * x + 3.0), x)",
+    examples=(
+        f"{_EXAMPLE}(x @ x.T + 3.0 * np.eye(len(x)), x, lower=True)",
+        f"{_EXAMPLE}(x.T @ x + 3.0 * np.eye(len(x.T)), x.T, trans=1, unit_diagonal=True)",
+        f"{_EXAMPLE}(x[:, :2, None] * x[:, None, :2] + 2.0 * np.eye(len(x[0, :2])), x[0, :2],"
+        " trans='C', lower=True) if len(x) else x @ x.T",
+    ),
+    awkward="of the matrix the triangle that is read has a gradient",
+)
+def _solve_triangular(a, b, *, trans=0, lower=False, unit_diagonal=False):
+    """solve_triangular(a, b, trans, lower, unit_diagonal): x of a @ x = b for triangular matrices.
+
+    `a` has shape (…, M, M) and `b` (…, M, K), with as many axes. Of `a` a triangle is read, with
+    ones on the diagonal if `unit_diagonal`; `trans` is 1 for its transpose, 2 for the conjugate.
+    Raises numpy.linalg.LinAlgError for a 0 on the diagonal.
+    """
+    shape = _solution_shape(a.shape, b.shape)
+    dtype = np.result_type(a, b)
+    solve = _solve_complex if dtype.kind == "c" else _solve_real
+    out = solve(
+        np.broadcast_to(a, (*shape[:-2], *a.shape[-2:])),
+        np.broadcast_to(b, shape),
+        trans,
+        lower,
+        unit_diagonal,
+    )
+    return out.astype(dtype if dtype.kind in "fc" else np.float64, copy=False)
+
+
+def _solve_real(a, b, trans, lower, unit_diagonal):
+    """Solutions in double precision, in C order."""
+    matrices, out = np.asarray(a, np.float64), np.array(b, np.float64, order="C")
+    n, columns = out.shape[-2:]
+    solve = compiled("solve_triangle", 9)
+    words = (*matrices.strides[-2:], n, int(trans), int(lower), int(unit_diagonal))
+    for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
+        singular = solve(matrices[at].ctypes.data, *words, out[at].ctypes.data, columns)
+        if singular:
+            raise _singular(singular)
+    return out
+
+
+def _solve_complex(a, b, trans, lower, unit_diagonal):
+    """The same of complex numbers, by LAPACK through SciPy."""
+    solve = importlib.import_module("scipy.linalg").solve_triangular
+    out = np.array(b, np.complex128, order="C")
+    for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
+        out[at] = solve(
+            a[at],
+            out[at],
+            trans=trans,
+            lower=lower,
+            unit_diagonal=unit_diagonal,
+            check_finite=False,
+        )
+    return out
+
+
+solve_triangular = _solve_triangular
