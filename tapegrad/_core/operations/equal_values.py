@@ -1,0 +1,90 @@
+"""Equal eigenvalues and singular values: what rules divide by, and losses that they do not allow.
+
+The vectors that belong to equal values are a basis of their space, any one. Derivatives divide by
+differences of values; where these vanish they take 0 instead. That is right for what does not
+depend on the basis and whose derivative with respect to the matrix is, inside of such a space, a
+multiple of the identity: functions of the values alone that treat equal ones alike, and projectors.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.values import array_of
+from .declaring import adjoint
+
+#: Values are equal whose difference is so many times n times the rounding of the largest.
+CLOSE = 8.0
+
+
+def largest(np, w):
+    """The largest size of values in order, with an axis of length 1 (0 if there are none)."""
+    return np.maximum(np.abs(w[..., :1]), np.abs(w[..., -1:]))
+
+
+def tolerance(np, w, count):
+    """What differences of values, or values, that are 0 but for rounding do not exceed."""
+    return largest(np, w) * (CLOSE * count * float(np.finfo(w.dtype).eps))
+
+
+def inverse_or_zero(np, x, vanishing):
+    """1 / x, and 0 where x is taken for 0."""
+    return np.where(vanishing, 0.0, 1.0 / np.where(vanishing, 1.0, x))
+
+
+def inverse_gaps(np, w, count):
+    """1 / (wⱼ − wᵢ), 0 where the values are equal, and where they are."""
+    gap = w[..., None, :] - w[..., :, None]
+    equal = np.abs(gap) <= tolerance(np, w, count)[..., None]
+    return inverse_or_zero(np, gap, equal), equal
+
+
+def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
+    """Warn where a derivative depends on which basis LAPACK has taken for equal values.
+
+    `turn` is what a turn of the basis changes the loss by, `derivatives` are those by which to
+    judge its size, `values` the derivatives with respect to the values, None not to compare them.
+    A program that is traced asks nothing.
+    """
+    if rt.trace() is not None:
+        return
+    equal = array_of(equal)
+    if np.count_nonzero(equal) <= equal.size // max(equal.shape[-1], 1):
+        return  # each value is equal to itself alone
+    if _differ(equal, array_of(turn), array_of(derivatives)):
+        _warn(name, "values are equal, and the derivative depends on the arbitrary basis of theirs")
+    elif values is not None:
+        values = array_of(values)
+        if _differ(equal, values[..., None, :] - values[..., :, None], values):
+            _warn(name, "values are equal, and the derivative treats them in different ways")
+
+
+def warn_of_others(name, vectors, derivatives) -> None:
+    """The same of columns that only complete a basis, given the adjoint of these columns."""
+    if rt.trace() is not None or vectors.shape[-1] < 2:
+        return
+    vectors, derivatives = array_of(vectors), array_of(derivatives)
+    if np.any(derivatives):
+        inner = np.matmul(adjoint(np, vectors), derivatives)
+        if _differ(np.True_, inner - adjoint(np, inner), inner):
+            _warn(name, "the derivative depends on the arbitrary columns that complete a basis")
+
+
+def _differ(where, differences, derivatives) -> bool:
+    size = np.max(np.abs(derivatives), initial=0.0)
+    slack = float(np.sqrt(np.finfo(derivatives.dtype).eps))
+    return bool(np.any(where & (np.abs(differences) > slack * size)))
+
+
+def _warn(name: str, what: str) -> None:
+    warnings.warn(
+        f"tapegrad.{name}: {what}; what is given leaves that part out. Use eigvalsh or svdvals for "
+        "functions of the values alone, scipy.linalg's expm, logm or sqrtm for functions of a "
+        "matrix, vectors only in forms that no change of their basis changes, or a matrix whose "
+        "values differ",
+        RuntimeWarning,
+        stacklevel=3,
+    )

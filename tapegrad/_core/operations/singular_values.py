@@ -1,0 +1,204 @@
+"""Singular values and vectors of matrices, under NumPy's names."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.trace import steered
+from ..tensor.values import is_tensor, shape_of
+from .choosing import take_along_axis
+from .declaring import adjoint, declared
+from .equal_values import inverse_gaps, inverse_or_zero, tolerance, warn_of_basis, warn_of_others
+from .packing import packed, parts_of, size_of
+from .spectral_kernels import solve_singular, svd_forward, wanted_words, write_identity
+from .symmetric_eigenvalues import diagonal_matrix, eigh, eigvalsh
+
+
+def _shapes(a, full):
+    """The shapes of u, the singular values and vᵀ of one matrix."""
+    m, n = a[-2:]
+    few = min(m, n)
+    return ((m, m), (few,), (n, n)) if full else ((m, few), (few,), (few, n))
+
+
+def _shape(a, full=False, vectors=True):
+    """The shape of all parts side by side; raises ValueError where NumPy does."""
+    if len(a) < 2:
+        raise ValueError(f"svd takes no operand of shape {a}")
+    return (*a[:-2], size_of(*_shapes(a, full)))
+
+
+def _not_converged(answer):
+    return np.linalg.LinAlgError("SVD did not converge")
+
+
+def _factors(np, s, count):
+    """1 / (sⱼ − sᵢ) and 1 / (sⱼ + sᵢ), 0 where that is not defined, where the first is 0; 1 / s."""
+    inverse, equal = inverse_gaps(np, s, count)
+    total, least = s[..., None, :] + s[..., :, None], tolerance(np, s, count)
+    return inverse, inverse_or_zero(np, total, total <= least[..., None]), equal, least
+
+
+def svd_vjp(np, g, out, _a, full=False, vectors=True):
+    """The turns of u and v are D + E and D − E, D = F₋ ∘ sym(uᵀ ȧ v), E = F₊ ∘ skew(uᵀ ȧ v).
+
+    F₋ and F₊ hold 1 / (sⱼ ∓ sᵢ): apart, since the latter stays where values are equal. What u and
+    v have outside of each other's space adds to that (Townsend 2016).
+    """
+    shapes = _shapes(_a.shape, full)
+    (u, s, vh), (gu, gs, gvh) = parts_of(out, *shapes), parts_of(g, *shapes)
+    k, (m, n) = s.shape[-1], _a.shape[-2:]
+    minus, plus, equal, least = _factors(np, s, max(m, n))
+    vt, gvt = vh[..., :k, :], gvh[..., :k, :]
+    u1, gu1 = u[..., :, :k], gu[..., :, :k]
+    left, right = np.matmul(adjoint(np, u1), gu1), np.matmul(vt, adjoint(np, gvt))
+    both, apart = left + right, left - right
+    turn = both - adjoint(np, both)
+    warn_of_basis("svd", equal, turn, both, gs if vectors else None)
+    inner = minus * turn + plus * (apart - adjoint(np, apart))
+    inner = 0.5 * inner + diagonal_matrix(np, gs)
+    inverse = inverse_or_zero(np, s, s <= least)
+    if m == n:
+        return (np.matmul(np.matmul(u1, inner), vt),)
+    if m > n:
+        outside = _outside(np, u1, gu1, left, u[..., :, k:], gu[..., :, k:])
+        return (np.matmul(np.matmul(u1, inner) + outside * inverse[..., None, :], vt),)
+    v, gv = adjoint(np, vh), adjoint(np, gvh)
+    outside = _outside(np, v[..., :, :k], gv[..., :, :k], right, v[..., :, k:], gv[..., :, k:])
+    return (np.matmul(u1, np.matmul(inner, vt) + inverse[..., :, None] * adjoint(np, outside)),)
+
+
+def _outside(np, u, gu, inner, rest, g_rest):
+    """What an adjoint has outside of the space of u, and what that of the other columns adds."""
+    found = gu - np.matmul(u, inner)
+    if rest.shape[-1]:
+        warn_of_others("svd", rest, g_rest)
+        found = found - np.matmul(rest, np.matmul(adjoint(np, g_rest), u))
+    return found
+
+
+def svd_jvp(np, t, out, _a, full=False, vectors=True):
+    u, s, vh = parts_of(out, *_shapes(_a.shape, full))
+    k, (m, n) = s.shape[-1], _a.shape[-2:]
+    minus, plus, _, least = _factors(np, s, max(m, n))
+    u1, v = u[..., :, :k], adjoint(np, vh)
+    inverse = inverse_or_zero(np, s, s <= least)
+    along, across = np.matmul(t[0], v[..., :, :k]), np.matmul(adjoint(np, t[0]), u1)
+    p = np.matmul(adjoint(np, u1), along)
+    both, apart = 0.5 * minus * (p + adjoint(np, p)), 0.5 * plus * (p - adjoint(np, p))
+    du, dv = np.matmul(u1, both + apart), np.matmul(v[..., :, :k], both - apart)
+    if m > n:
+        du = du + (along - np.matmul(u1, p)) * inverse[..., None, :]
+    if m < n:
+        dv = dv + (across - np.matmul(v[..., :, :k], adjoint(np, p))) * inverse[..., None, :]
+    du, dv = _completed(np, du, u, k), _completed(np, dv, v, k)
+    ds = np.diagonal(p, axis1=-2, axis2=-1)
+    return packed(np, du, ds, adjoint(np, dv), own=(2, 1, 2))
+
+
+def _completed(np, du, u, k):
+    """The tangents of all columns from those of the first k; the others turn with them."""
+    if u.shape[-1] == k:
+        return du
+    rest = u[..., :, k:]
+    moved = -np.matmul(u[..., :, :k], np.matmul(adjoint(np, du), rest))
+    return np.concatenate([du, moved], axis=-1)
+
+
+@declared(
+    vjp=svd_vjp,
+    jvp=svd_jvp,
+    shape=_shape,
+    value_kernel=svd_forward,
+    helpers=(wanted_words, write_identity, solve_singular),
+    refusal=_not_converged,
+    example="np.linalg.svd(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)[2] ** 2",
+    examples=(
+        "np.linalg.svdvals(0.1 * x + np.diag(np.arange(5.0) + 1.0)[:len(x), :len(x.T)])",
+        "np.linalg.svd(0.1 * x + np.diag(np.arange(5.0) + 1.0)[:len(x), :len(x.T)], False).U ** 2",
+        "np.linalg.svd(0.1 * x.T + np.eye(5)[:len(x.T), :len(x)] * (np.arange(len(x)) + 1.0))"
+        ".U[:, :len(x)] ** 2",
+        "np.linalg.svd(0.1 * np.stack([x, np.sin(x)])[..., :2]"
+        " + np.eye(5)[:len(x), :2] * np.array([1.0, 2.0])[:len(x.T)], False)[2] ** 2",
+    ),
+    awkward="equal singular values: right for what does not depend on the basis of their spaces",
+)
+def _svd(a, *, full=False, vectors=True):
+    """The left singular vectors of matrices, the values, and the right vectors, side by side."""
+    return packed(np, *np.linalg.svd(a, full_matrices=full), own=(2, 1, 2))
+
+
+@functools.cache
+def _result():
+    """NumPy's class of results."""
+    return type(np.linalg.svd(np.ones((1, 1))))
+
+
+@function("linalg.svd")
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """svd(a, full_matrices, compute_uv, hermitian): singular values and vectors, a = U @ (S · Vh).
+
+    `a` has shape (…, M, N); with K = min(M, N) the singular values `S`, in descending order, have
+    shape (…, K), `U` (…, M, M) and `Vh` (…, N, N), or without `full_matrices` (…, M, K) and
+    (…, K, N). Returns `S` alone without `compute_uv`. With `hermitian` the matrix is taken for
+    symmetric.
+
+    The signs of the vectors, and for equal singular values their basis, are LAPACK's, and so is
+    that of the vectors beyond the K-th. What depends on neither has its derivative where values are
+    equal, as in `eigh`. Raises numpy.linalg.LinAlgError if it does not converge.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> a = np.array([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> tg.grad(lambda a: np.sum(np.linalg.svd(a, full_matrices=False).S ** 2))(a)
+    array([[6., 0.],
+           [0., 4.],
+           [0., 0.]])
+    """
+    a = unlisted(a)
+    if not is_tensor(a):
+        return np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+    if hermitian:
+        return _of_symmetric(a, compute_uv)
+    if not compute_uv:
+        return svdvals(a)
+    full = bool(full_matrices)
+    made = _svd(a, full=full, vectors=True)
+    return _result()(*parts_of(made, *_shapes(shape_of(a), full)))
+
+
+@function("linalg.svdvals")
+def svdvals(x):
+    """svdvals(x): the singular values of matrices, in descending order.
+
+    Where they are equal the derivative is that of every function that treats them alike, and a
+    subgradient of the largest one.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: np.linalg.svdvals(x)[0])(np.diag([2.0, 1.0]))
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    x = unlisted(x)
+    if not is_tensor(x):
+        return np.linalg.svd(x, compute_uv=False)
+    made = _svd(x, full=False, vectors=False)
+    return parts_of(made, *_shapes(shape_of(x), False))[1]
+
+
+def _of_symmetric(a, compute_uv):
+    """From eigenvalues: their sizes in descending order, and the signs on one side."""
+    w, v = eigh(a) if compute_uv else (eigvalsh(a), None)
+    s = np.absolute(w)
+    order = steered(np.flip, steered(np.argsort, s, axis=-1), axis=-1)
+    s = take_along_axis(s, order, axis=-1)
+    if v is None:
+        return s
+    signs = take_along_axis(np.sign(w), order, axis=-1)
+    u = take_along_axis(v, steered(np.expand_dims, order, axis=-2), axis=-1)
+    return _result()(u, s, adjoint(np, u * signs[..., None, :]))

@@ -1,0 +1,141 @@
+"""Eigenvalues and eigenvectors of symmetric matrices, under NumPy's names."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.values import is_tensor, shape_of
+from .declaring import adjoint, declared
+from .equal_values import inverse_gaps, warn_of_basis
+from .packing import packed, parts_of
+from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words
+
+
+def _shape(a, lower=True, vectors=True):
+    """The shape of eigenvalues and vectors side by side; raises ValueError where NumPy does."""
+    if len(a) < 2 or a[-1] != a[-2]:
+        raise ValueError(f"eigh takes no operand of shape {a}")
+    return (*a[:-2], a[-1] + a[-1] * a[-1])
+
+
+def _not_converged(answer):
+    return np.linalg.LinAlgError("Eigenvalues did not converge")
+
+
+def _parts(x, a):
+    n = a.shape[-1]
+    return parts_of(x, (n,), (n, n))
+
+
+def diagonal_matrix(np, x):
+    """Matrices with these diagonals."""
+    return x[..., None] * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def eigh_vjp(np, g, out, _a, lower=True, vectors=True):
+    """With F = 1 / (wⱼ − wᵢ): ā = v (w̄ + F ∘ (vᵀ v̄ − v̄ᵀ v) / 2) vᵀ (Giles 2008, section 3.1)."""
+    (w, v), (gw, gv) = _parts(out, _a), _parts(g, _a)
+    inverse, equal = inverse_gaps(np, w, _a.shape[-1])
+    turned = adjoint(np, v)
+    m = np.matmul(turned, gv)
+    turn = m - adjoint(np, m)
+    warn_of_basis("eigh", equal, turn, m, gw if vectors else None)
+    inner = diagonal_matrix(np, gw) + 0.5 * inverse * turn
+    return (np.matmul(np.matmul(v, inner), turned),)
+
+
+def eigh_jvp(np, t, out, _a, lower=True, vectors=True):
+    """With P = vᵀ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P)."""
+    w, v = _parts(out, _a)
+    p = np.matmul(np.matmul(adjoint(np, v), 0.5 * (t[0] + adjoint(np, t[0]))), v)
+    inverse, _ = inverse_gaps(np, w, _a.shape[-1])
+    moved = np.matmul(v, inverse * p)
+    return packed(np, np.diagonal(p, axis1=-2, axis2=-1), moved, own=(1, 2))
+
+
+@declared(
+    vjp=eigh_vjp,
+    jvp=eigh_jvp,
+    shape=_shape,
+    value_kernel=eigh_forward,
+    helpers=(wanted_words, solve_symmetric),
+    refusal=_not_converged,
+    example="np.linalg.eigh(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * x[:, None])[1] ** 2",
+    examples=(
+        "np.linalg.eigvalsh(x @ x.T)",
+        "np.linalg.eigh(x @ x.T + np.diag(np.arange(len(x)) + 1.0))[0]",
+        "np.linalg.eigh(x @ x.T + np.diag(np.arange(len(x)) + 1.0), 'U')[1] ** 2",
+        "np.linalg.eigh(x[:, None, :] * x[:, :, None] + np.diag(np.arange(len(x.T)) + 1.0))[1]**2",
+    ),
+    awkward="equal eigenvalues: right for what does not depend on the basis of their space",
+)
+def _eigh(a, *, lower=True, vectors=True):
+    """The eigenvalues of symmetric matrices and their eigenvectors, side by side."""
+    w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
+    return packed(np, w, v, own=(1, 2))
+
+
+@functools.cache
+def _result():
+    """NumPy's class of results."""
+    return type(np.linalg.eigh(np.ones((1, 1))))
+
+
+def _is_lower(UPLO) -> bool:
+    letter = UPLO.upper()
+    if letter not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return letter == "L"
+
+
+@function("linalg.eigh")
+def eigh(a, UPLO="L"):
+    """eigh(a, UPLO): the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
+
+    `a` has shape (…, M, M); only its lower triangle is read, with UPLO="U" the upper one. Returns
+    `eigenvalues` of shape (…, M) and `eigenvectors`, columns of a matrix, of shape (…, M, M). The
+    derivative takes `a` for symmetric: its gradient is.
+
+    The sign of an eigenvector, and for equal eigenvalues the basis of their space, is LAPACK's. A
+    result that depends on neither has its derivative where eigenvalues are equal too, if it treats
+    them alike; where it does not, reverse mode warns, and what it gives leaves out how the matrix
+    mixes them. Raises numpy.linalg.LinAlgError for what is not square or does not converge.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> a = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> tg.grad(lambda a: np.linalg.eigh(a).eigenvalues[0])(a)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    a, lower = unlisted(a), _is_lower(UPLO)
+    if not is_tensor(a):
+        return np.linalg.eigh(a, UPLO=UPLO)
+    n = shape_of(a)[-1:]
+    return _result()(*parts_of(_eigh(a, lower=lower, vectors=True), n, 2 * n))
+
+
+@function("linalg.eigvalsh")
+def eigvalsh(a, UPLO="L"):
+    """eigvalsh(a, UPLO): the eigenvalues of symmetric matrices, in ascending order.
+
+    As `eigh`; the derivative is v diag(w̄) vᵀ with the eigenvectors v. Where eigenvalues are equal
+    that is the derivative of every function that treats them alike, and a subgradient of the
+    largest one.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.diag([1.0, 1.0, 2.0]))
+    array([[2., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 4.]])
+    """
+    a, lower = unlisted(a), _is_lower(UPLO)
+    if not is_tensor(a):
+        return np.linalg.eigvalsh(a, UPLO=UPLO)
+    n = shape_of(a)[-1:]
+    return parts_of(_eigh(a, lower=lower, vectors=False), n, 2 * n)[0]
