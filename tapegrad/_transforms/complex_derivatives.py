@@ -1,4 +1,4 @@
-"""Derivatives of functions of complex arguments: those that are holomorphic, and what is refused."""
+"""Functions of complex arguments: derivatives of holomorphic ones, and what is refused."""
 
 from __future__ import annotations
 

@@ -336,5 +336,3 @@ def arctan(z):
     x, y = parts(z)
     re, im = _arctanh(apply("negative", y), x)
     return combined(im, apply("negative", re))
-
-

@@ -10,6 +10,7 @@ import numpy as np
 from ..tensor import callers, lost_derivatives
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
+from ..tensor.complex_functions import conjugate_of, real_dtype
 from ..tensor.complex_tensors import (
     OF_PARTS,
     PARTS_OF,
@@ -20,7 +21,6 @@ from ..tensor.complex_tensors import (
     real_part,
     value_of_complex,
 )
-from ..tensor.complex_functions import conjugate_of, real_dtype
 from ..tensor.conversions import has_outlived, is_differentiated
 from ..tensor.copies import copy_tensor, unlisted
 from ..tensor.registry import PUBLIC
@@ -211,7 +211,9 @@ def _formatted(self, layout):
 def _astype(self, dtype, order="K", *, copy=True):
     """The tensor in another complex dtype."""
     part = real_dtype("astype", dtype)
-    return combined(self._re.astype(part, order, copy=copy), self._im.astype(part, order, copy=copy))
+    return combined(
+        self._re.astype(part, order, copy=copy), self._im.astype(part, order, copy=copy)
+    )
 
 
 def _by_parts(name: str):
@@ -323,4 +325,3 @@ for _name, _function in _BINARY.items():
     METHODS[f"__i{_name}__"] = _in_place(_function)
 for _name, _method in METHODS.items():
     setattr(ComplexTensor, _name, _method)
-

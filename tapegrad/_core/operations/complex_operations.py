@@ -130,9 +130,7 @@ def sinc(ours, x):
 def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
     """By pairs: no element is divided by, so zeros are no special case."""
     if dtype is not None or out is not None or initial is not None or where is not True:
-        raise TypeError(
-            "tapegrad.prod: of complex numbers only axis= and keepdims= are supported"
-        )
+        raise TypeError("tapegrad.prod: of complex numbers only axis= and keepdims= are supported")
     ndim = np.ndim(x)
     axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     axes = sorted(k % ndim for k in axes)
@@ -218,8 +216,6 @@ def compared(name: str, z, w):
     strict = getattr(np, name.removesuffix("_equal"))
     tied = steered(np.logical_and, same, steered(getattr(np, name), b, d))
     return tensor_of(steered(np.logical_or, steered(strict, a, c), tied))
-
-
 
 
 for _name in "less less_equal greater greater_equal equal not_equal".split():

@@ -98,5 +98,3 @@ def _as_tensor(made):
 def is_complex_call(args, kwargs) -> bool:
     """Whether an argument is complex."""
     return seems_complex(args) or bool(kwargs) and seems_complex(kwargs.values())
-
-

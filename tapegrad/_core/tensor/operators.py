@@ -156,6 +156,8 @@ def _in_place(name, function):
         changed = function(self, other)
         if changed is NotImplemented or is_number(self):
             return changed
+        if type(changed) is ComplexTensor:
+            check_casting(name, changed.dtype, self)
         if type(changed) is not rt.Array or not native_types.write_whole()(WRITE, self, changed):
             if function is not operator.floordiv:  # of whole numbers in any dtype
                 check_casting(name, dtype_of(changed), self)

@@ -17,9 +17,7 @@ STAND_INS: dict = {}
 SPACES: list[dict] = [PUBLIC]
 
 
-def function(
-    *numpy_functions, method: str | None = None, public: str | None = None, complex=None
-):
+def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):
     """Register a function of tensors.
 
     `numpy_functions` are those it stands for (names in `numpy`, or function objects); with
