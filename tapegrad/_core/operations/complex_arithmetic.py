@@ -14,8 +14,8 @@ import numpy as np
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
 from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import unlisted
-from ..tensor.trace import is_recorded, steered
-from ..tensor.values import dtype_of, value_of
+from ..tensor.trace import named, steered
+from ..tensor.values import dtype_of, is_recorded, value_of
 
 
 def elementwise(*names: str):
@@ -149,7 +149,8 @@ def log10(z):
 
 @elementwise("log1p")
 def log1p(z):
-    return log(add(z, 1.0))
+    x, y = parts(z)
+    return combined(*_of("log", apply("add", x, 1.0), y))
 
 
 @elementwise("sqrt")
@@ -179,10 +180,12 @@ def where(condition, x, y):
     return combined(*[apply("where", condition, *pair) for pair in pairs])
 
 
+@named("complex_arithmetic.zeros")
 def _zeros(x, y):
     return (np.asarray(x) == 0.0) & (np.asarray(y) == 0.0)
 
 
+@named("complex_arithmetic.power_at_zero")
 def _power_at_zero(x, y):
     """0 to a power: 1 for 0, 0 for positive numbers, else NaN."""
     return np.where(_zeros(x, y), 1.0, np.where(np.asarray(x) > 0.0, 0.0, np.nan))
@@ -318,11 +321,24 @@ def arccosh(z):
 
 
 def _arctanh(x, y):
-    far = apply("add", apply("square", apply("subtract", 1.0, x)), apply("square", y))
-    re = apply("log1p", apply("divide", apply("multiply", x, 4.0), far))
+    """Kahan's, where 2x is large beside 1 + |z|²; elsewhere by the real function."""
+    squares = apply("add", apply("square", x), apply("square", y))
+    ratio = apply("divide", apply("multiply", x, 2.0), apply("add", squares, 1.0))
+    near = steered(_is_large, ratio)
+    far = apply("arctanh", apply("where", near, 0.0, ratio))
+    size = apply("absolute", apply("where", near, x, 0.5))
+    below = apply("add", apply("square", apply("subtract", 1.0, size)), apply("square", y))
+    close = apply("log1p", apply("divide", apply("multiply", size, 4.0), below))
+    close = apply("copysign", apply("multiply", close, 0.5), x)
     across = apply("multiply", apply("subtract", 1.0, x), apply("add", 1.0, x))
     im = apply("arctan2", apply("multiply", y, 2.0), apply("subtract", across, apply("square", y)))
-    return apply("multiply", re, 0.25), apply("multiply", im, 0.5)
+    re = apply("where", near, close, far)
+    return apply("multiply", re, 0.5), apply("multiply", im, 0.5)
+
+
+@named("complex_arithmetic.is_large")
+def _is_large(ratio):
+    return np.abs(ratio) > 0.5
 
 
 @elementwise("arctanh")

@@ -177,6 +177,9 @@ def astype(self, dtype, order="K", *, copy=True):
     `order` is the memory order of the result: "C", "F", or "A" and "K", which follow the tensor.
     """
     dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        part = real_dtype("astype", dtype)
+        return combined(astype(self, part, order), np.zeros(self.shape, part))
     value = array_of(self)
     if value.dtype == dtype and (type(self) is rt.Scalar or not copy and has_order(value, order)):
         return self

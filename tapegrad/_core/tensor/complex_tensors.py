@@ -11,7 +11,7 @@ import numpy as np
 
 from . import runtime as rt
 from .complex_values import complex_of
-from .values import dtype_of, is_recorded, shape_of, value_of, wrap
+from .values import dtype_of, is_recorded, shape_of, value_of, wrap, wrap_complex
 
 
 class ComplexTensor:
@@ -95,6 +95,12 @@ def combined(re, im):
     made = object.__new__(ComplexTensor)
     made._re, made._im = _as_part(re, shape, dtype), _as_part(im, shape, dtype)
     return made
+
+
+@wrap_complex.append
+def _wrapped(array: np.ndarray):
+    """A complex tensor on a complex array, which is copied."""
+    return combined(wrap(np.array(array.real)), wrap(np.array(array.imag)))
 
 
 def _as_part(part, shape, dtype):
