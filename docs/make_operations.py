@@ -25,7 +25,8 @@ edit it: change the declaration and run the command.
 condition holds, else `b`. There is one slope per input, in order. A row's adjoint times the slope
 is added to the input's adjoint. An adjoint that is exactly 0 adds 0 whatever the slope is, also
 where the slope is infinite or NaN. The domain is where the tests compare; the operation takes any
-number.
+number. Rows of complex numbers, `complex_exp_real` and the like, are in
+`tapegrad/_core/ops/complex_elementwise.py`.
 """
 
 STRUCTURAL = """
@@ -67,7 +68,7 @@ def interval(op: Pointwise) -> str:
 
 def pointwise_rows():
     for op in TABLE.values():
-        if isinstance(op, Pointwise):
+        if isinstance(op, Pointwise) and not op.name.startswith("complex_"):
             slopes = "; ".join(code(slope) for slope in op.slopes)
             name = f"{op.name}({', '.join(op.inputs)})"
             yield code(name), cell(op.doc), slopes, interval(op), cell(op.awkward)

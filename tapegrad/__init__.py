@@ -7,6 +7,7 @@ from . import autograd
 from ._core.later import later as _later
 from ._core.operations import PUBLIC as _public
 from ._core.tape.tape import Tape
+from ._core.tensor.complex_tensors import ComplexTensor
 from ._core.tensor.runtime import Tensor
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
@@ -33,6 +34,7 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ComplexTensor",
     "Tape",
     "Tensor",
     "autograd",

@@ -10,7 +10,7 @@ from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._transforms import gradients
 
 #: Element-wise operations of the table.
-OPS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+OPS = [op for op in TABLE.values() if isinstance(op, Pointwise) and "complex_" not in op.name]
 names = [op.name for op in OPS]
 
 

@@ -15,7 +15,11 @@ import tapegrad as tg
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
 
-POINTWISE = {name: op for name, op in TABLE.items() if isinstance(op, Pointwise)}
+POINTWISE = {
+    name: op
+    for name, op in TABLE.items()
+    if isinstance(op, Pointwise) and not name.startswith("complex_")
+}
 
 
 def joined(parts):

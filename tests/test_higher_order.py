@@ -6,7 +6,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE, Pointwise
 
-ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
+ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise) and "complex_" not in op.name]
 NAMES = [op.name for op in ROWS]
 STEP = 1e-5
 

@@ -197,8 +197,9 @@ def test_a_loop_around_a_derivative(rng):
 
 def test_dtypes_that_are_not_recorded(rng):
     x = rng.normal(size=(4, 2)) + 1j
-    with pytest.warns(RuntimeWarning, match="an argument has dtype complex128"):
-        same(tg.vmap(lambda x: np.abs(x))(x), np.abs(x))
+    same(tg.vmap(lambda x: np.abs(x))(x), np.abs(x))
+    with pytest.warns(RuntimeWarning, match="an argument has dtype float16"):
+        same(tg.vmap(lambda x: np.abs(x))(x.real.astype("f2")), np.abs(x.real.astype("f2")))
 
 
 def test_terms_that_cancel_are_no_difference(rng):

@@ -9,6 +9,7 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import buffer_pool
 from .._core.tensor import runtime as rt
 from .._core.tensor.apply import apply
+from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import refuse_computed_fields, tree_build, tree_leaves
 from .._core.tensor.values import FLOATS, is_recorded, value_of
@@ -82,7 +83,7 @@ class Inputs(InputTensors):
         return named
 
     def _record(self, name, tree):
-        if isinstance(tree, (np.ndarray, float)):
+        if isinstance(tree, (np.ndarray, float)) and not is_complex_number(tree):
             return [self._input(name, "", tree)]
         refuse_computed_fields(name, tree)
         return [self._input(name, place, value) for place, value in tree_leaves(tree)]
@@ -135,6 +136,11 @@ def plain(value):
 
 def scalar_output(name, out) -> np.ndarray:
     """The value of an output that must be one number."""
+    if type(out) is ComplexTensor or is_complex_number(out):
+        raise TypeError(
+            f"tapegrad.{name}: the function returned a complex result; a gradient is of a real "
+            "number: return its real part or abs(…), or give holomorphic=True"
+        )
     value = np.asarray(value_of(out))
     if value.size != 1 or value.dtype.kind not in "fiub":
         kind = f"shape {value.shape}" if value.dtype.kind != "O" else type(out).__name__

@@ -23,10 +23,11 @@ from .._derivatives.recorded_reverse import (
 )
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.second_order import product_with_hessian
+from .complex_derivatives import holomorphic_value_and_grad, refuse_complex
 from .named_arguments import by_names
 
 
-def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None):
+def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
     """A function that returns `f`'s value and its gradient.
 
     `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
@@ -34,6 +35,9 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None):
     floats and arrays. With `has_aux`, `f` returns (value, anything), and the result is ((value,
     anything), gradient), with plain arrays in place of tensors. Raises TypeError for other dtypes,
     ValueError for a result that is not a scalar.
+
+    Of complex z = x + iy the gradient is ∂f/∂x + i ∂f/∂y. A complex result raises TypeError, but
+    with `holomorphic`, for complex functions that are, the derivative f′ is given.
 
     `argnames` names the arguments in place of `argnums`: a name, or a tuple of names for a tuple of
     gradients. Keyword arguments that are not named are not differentiated.
@@ -47,7 +51,10 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None):
     2.0
     """
     if argnames is not None:
-        return by_names(value_and_grad, f, argnums, argnames, has_aux=has_aux)
+        options = dict(has_aux=has_aux, holomorphic=holomorphic)
+        return by_names(value_and_grad, f, argnums, argnames, **options)
+    if holomorphic:
+        return holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
@@ -121,7 +128,7 @@ def must_record(outs, inputs) -> bool:
     return inputs.nested or depends_on_others(recorded, inputs.tensors)
 
 
-def grad(f, argnums=0, has_aux=False, *, argnames=None):
+def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
     """A function that returns the gradient of `f`, shaped like the argument; see `value_and_grad`.
 
     >>> import numpy as np
@@ -130,15 +137,15 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None):
     1.0
     """
     if argnames is not None:
-        return by_names(grad, f, argnums, argnames, has_aux=has_aux)
-    both = value_and_grad(f, argnums, has_aux)
+        return by_names(grad, f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
+    both = value_and_grad(f, argnums, has_aux, holomorphic=holomorphic)
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    if not has_aux:
+    if not has_aux and not holomorphic:
         _note_transform(evaluate, "grad", f, argnums)
     return evaluate
 
@@ -317,6 +324,7 @@ def hvp(f, has_aux=False):
 
     @functools.wraps(f)
     def evaluate(x, v, *others):
+        refuse_complex("hvp", (x, v))
         leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
         nested = rt.trace() is not None or records(*leaves)
         try:

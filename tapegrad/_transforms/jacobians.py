@@ -16,6 +16,7 @@ from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
+from .complex_derivatives import refuse_complex, refuse_two_complex
 from .gradients import grad, must_record, pushed, with_aux
 from .named_arguments import by_names
 
@@ -66,6 +67,7 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
+        refuse_complex("hessian", [*args, *kwargs.values()])
         gradient = grad(f, argnums, has_aux)
         return _matrices("hessian", lambda *a: gradient(*a, **kwargs), args, argnums, has_aux)
 
@@ -80,6 +82,7 @@ def _matrices(name, f, args, argnums, has_aux):
         out, aux = with_aux(name, out, inputs) if has_aux else (out, None)
         if name == "jacobian" and isinstance(out, list):
             out = unlisted(out)
+        refuse_two_complex(name, args, argnums, out)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
         blocks = [rows_of(one, inputs, nested) for one in outs]

@@ -6,6 +6,7 @@ from . import (  # noqa: F401
     answers,
     array_methods,
     choosing,
+    complex_methods,
     convolving,
     counting,
     covariance,

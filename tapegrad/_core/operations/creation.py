@@ -12,6 +12,8 @@ from ..tape import store
 from ..tape.memory_order import dense, has_order
 from ..tensor import runtime as rt
 from ..tensor.aliases import Origin, tell_each_other, told_of
+from ..tensor.complex_functions import OF_COMPLEX, alike, real_dtype
+from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
 from ..tensor.copies import convert, copy_tensor, pack, unlisted
 from ..tensor.registry import function
 from ..tensor.trace import fixed, is_steering, named, refuse, steering_tensor
@@ -88,6 +90,8 @@ def asarray(data, dtype=None, requires_grad=False):
 def _new(name, data, dtype, requires_grad, copy_data):
     rt.start()
     data = unlisted(data)
+    if is_complex(data) or (dtype is not None and np.dtype(dtype).kind == "c"):
+        return _new_complex(name, data, dtype, requires_grad, copy_data)
     if is_recorded(data):
         if requires_grad:
             refuse("an input is made of a tensor (requires_grad=True)")
@@ -112,6 +116,15 @@ def _new(name, data, dtype, requires_grad, copy_data):
     if is_tensor(data):
         tell_each_other(made, storage_of(data))
     return made
+
+
+def _new_complex(name, data, dtype, requires_grad, copy_data):
+    """A complex tensor: a tensor of each part."""
+    dtype = None if dtype is None else real_dtype(name, dtype)
+    parts = real_part(data), imag_part(data)
+    if not is_tensor(parts[0]) and dtype is None:
+        dtype = np.float32 if np.result_type(data) == np.complex64 else np.float64
+    return combined(*[_new(name, part, dtype, requires_grad, copy_data) for part in parts])
 
 
 def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
@@ -164,6 +177,9 @@ def astype(self, dtype, order="K", *, copy=True):
     `order` is the memory order of the result: "C", "F", or "A" and "K", which follow the tensor.
     """
     dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        part = real_dtype("astype", dtype)
+        return combined(astype(self, part, order), np.zeros(self.shape, part))
     value = array_of(self)
     if value.dtype == dtype and (type(self) is rt.Scalar or not copy and has_order(value, order)):
         return self
@@ -301,3 +317,6 @@ def _copied(self, order="C"):
 
 for _name, _method in {"copy": _copied, "clone": copy}.items():
     setattr(rt.Tensor, _name, _method)
+for _name in ("tensor", "asarray"):
+    OF_COMPLEX[_name] = alike
+OF_COMPLEX["astype"] = alike

@@ -41,6 +41,8 @@ def _make(op: Pointwise):
 for _op in list(TABLE.values()):
     if not isinstance(_op, Pointwise) or _op.name in ("where", "clip", "power"):
         continue
+    if _op.name.startswith("complex_"):  # parts of complex functions
+        continue
     _function = _make(_op)
     PUBLIC[_op.name] = _function
     _module, _, _name = _op.numpy.rpartition(".")

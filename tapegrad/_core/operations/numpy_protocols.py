@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..tensor import runtime as rt
+from ..tensor.complex_functions import refused
+from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import OF_NUMPY
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
@@ -21,6 +23,12 @@ from ..tensor.values import (
     plain_array,
     value_of,
     wrap,
+)
+from .complex_protocols import (
+    answer_of_complex,
+    is_complex_call,
+    ufunc_method_of_complex,
+    ufunc_of_complex,
 )
 from .ufunc_at import change_at
 from .ufunc_keywords import called
@@ -74,9 +82,11 @@ def array_ufunc(self, ufunc, method, *inputs, out=None, **kwargs):
             plain_array(operand)
         elif not is_tensor(operand) and is_container(operand):
             inputs = tuple([unlisted(one) if is_container(one) else one for one in inputs])
+    if method == "__call__" and out is None and not kwargs:
+        return _call(ufunc, inputs)
+    if is_complex_call(inputs, {"out": out}):
+        return ufunc_method_of_complex(_call, ufunc, method, inputs, out, kwargs)
     if method == "__call__":
-        if out is None and not kwargs:
-            return _call(ufunc, inputs)
         return called(_call, ufunc, inputs, out, **kwargs)
     if method == "at":
         change_at(_call, ufunc, *inputs)
@@ -95,6 +105,8 @@ def _call(ufunc, inputs):
     found, name = _find(ufunc), ufunc.__name__
     if found is not None:
         return found(*inputs)
+    if is_complex_call(inputs, {}):
+        return ufunc_of_complex(ufunc, inputs, found)
     if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
         is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
@@ -126,12 +138,21 @@ def array_function(self, function, types, args, kwargs):
         except TypeError as error:
             renamed = _renamed(function, found, args, kwargs, error)
         return array_function(self, function, types, args, renamed)
+    if is_complex_call(args, kwargs):
+        return _of_complex(function, args, kwargs)
     if function in _PLAIN:
         result = _steered(function, args, kwargs)
         if isinstance(result, tuple) and function is not np.shape:
             return tuple([_as_tensor(part) for part in result])
         return _as_tensor(result)
     return answered(function, args, kwargs)
+
+
+def _of_complex(function, args, kwargs):
+    """A function without ours, where an argument is complex."""
+    if function in _PLAIN:
+        return answer_of_complex(function, args, kwargs)
+    raise refused(function.__name__)
 
 
 def _as_tensor(result):
@@ -208,3 +229,4 @@ def _fixed(argument, function):
 PROTOCOLS = {"__array_ufunc__": array_ufunc, "__array_function__": array_function}
 for _name, _method in PROTOCOLS.items():
     setattr(rt.Tensor, _name, _method)
+    setattr(ComplexTensor, _name, _method)

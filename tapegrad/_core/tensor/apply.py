@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 
 import numpy as np
 
 from ..codegen.layout import ARRAY, BLOCK
+from ..ops import complex_elementwise as _of_complex
 from ..ops import elementwise as _declarations
 from ..ops.table import TABLE, USERS, Pointwise, find
 from ..sweep import kernels
 from . import buffer_pool
 from . import runtime as rt
+from .complex_functions import refused
+from .complex_tensors import holds_tensors, is_complex
 from .copies import as_number, in_dtype, unlisted
 from .memory_layouts import backwards, in_order, order_of, transposed
 from .trace import steering_tensor
@@ -27,7 +31,7 @@ from .values import (
     wrap,
 )
 
-assert _declarations
+assert _declarations and _of_complex
 
 
 @functools.cache
@@ -145,6 +149,8 @@ def apply(name: str, *operands):
     for operand in items:
         if is_tensor(operand):
             plain = False
+        elif is_complex(operand):
+            return _of_complex_operands(name, items)
         else:
             check_operand(name, operand)
     if plain:
@@ -162,6 +168,20 @@ def apply(name: str, *operands):
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out), items))
+
+
+#: What an element-wise operation does with complex operands, by its name.
+ELEMENTWISE_OF_COMPLEX: dict[str, Callable] = {}
+
+
+def _of_complex_operands(name: str, operands):
+    """An element-wise operation where an operand is complex; among constants it is NumPy's."""
+    if not any(map(holds_tensors, operands)):
+        return compute(name, operands)
+    how = ELEMENTWISE_OF_COMPLEX.get(name)
+    if how is None:
+        raise refused(name)
+    return how(*operands)
 
 
 def _unrecorded(name, operands):

@@ -8,6 +8,7 @@ from ..codegen.layout import ARRAY, ROWS
 from ..ops import copy_add as kernels
 from ..ops.table import structural
 from . import runtime as rt
+from .complex_tensors import ComplexTensor, combined, imag_part, is_complex, real_part
 from .memory_layouts import in_order, row_on
 from .trace import named, of_each, steered
 from .values import (
@@ -242,7 +243,8 @@ def copied_number(tensor):
 
 def holds_tensor(sequence) -> bool:
     return any(
-        is_tensor(item) or (isinstance(item, (list, tuple)) and holds_tensor(item))
+        isinstance(item, (rt.Tensor, ComplexTensor))
+        or (isinstance(item, (list, tuple)) and holds_tensor(item))
         for item in sequence
     )
 
@@ -271,6 +273,9 @@ def unlisted(operand):
 
 def stack_equal(items):
     """Tensors, arrays and numbers of one shape, one after the other along a new first axis."""
+    if any(map(is_complex, items)):
+        parts = [stack_equal([part(item) for item in items]) for part in (real_part, imag_part)]
+        return combined(*parts)
     shapes = {np.shape(value_of(item)) for item in items}
     if len(shapes) > 1:
         raise ValueError(

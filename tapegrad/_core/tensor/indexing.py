@@ -15,6 +15,7 @@ from ..tape.memory_order import covering, dense, memory_axes
 from . import runtime as rt
 from .aliases import before_write, is_relied_on, renew
 from .apply import apply
+from .complex_tensors import is_complex
 from .copies import copied_number, copy_tensor, in_dtype, pack, unlisted, view_like
 from .gathering import GATHER
 from .memory_layouts import transposed
@@ -205,6 +206,11 @@ def set_item(tensor, key, value) -> None:
         if rt.same_place(value._array, part):
             return  # `t[i] += x` ends with t[i] = t[i]
     given, key, value = key, _plain_key(key), unlisted(value)
+    if is_complex(value):
+        raise TypeError(
+            "tapegrad.setitem: a complex value is written to a real tensor; write its real part "
+            "z.real, or make the tensor complex with astype(complex)"
+        )
     tensor = current(tensor)
     array = tensor._array
     if rt.trace() is not None and tensor._id in rt.trace().detached:

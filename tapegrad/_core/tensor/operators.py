@@ -8,7 +8,8 @@ import numpy as np
 
 from ..tape import native_types
 from . import runtime as rt
-from .apply import apply
+from .apply import ELEMENTWISE_OF_COMPLEX, apply
+from .complex_tensors import ComplexTensor, is_complex
 from .copies import unlisted
 from .indexing import WRITE, get_item, set_item
 from .trace import steering_tensor
@@ -36,7 +37,7 @@ def _binary(name):
 
 
 def _understands(operand) -> bool:
-    kinds = (rt.Tensor, np.ndarray, np.generic, int, float, list, tuple)
+    kinds = (rt.Tensor, np.ndarray, np.generic, int, float, complex, list, tuple, ComplexTensor)
     return isinstance(operand, kinds) or _is_fraction(operand) or is_container(operand)
 
 
@@ -54,6 +55,8 @@ def _is_fraction(operand) -> bool:
 def _power_method(x, y):
     if not _understands(y) or not _understands(x):
         return NotImplemented
+    if is_complex(x) or is_complex(y):
+        return ELEMENTWISE_OF_COMPLEX["power"](x, y)
     return power(_float_of(x), _float_of(y))
 
 
@@ -83,12 +86,22 @@ def _reflected(function):
     return lambda self, other: function(other, self)
 
 
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+
+
 def _compare(name):
     function = getattr(operator, name)
 
     def method(x, y):
-        if type(y) is complex and y.imag == 0:
-            y = y.real
+        if is_complex(y):
+            return ELEMENTWISE_OF_COMPLEX[_COMPARISONS[name]](x, y)
         if not _understands(y):
             return NotImplemented
         return steering_tensor(function, x, _float_of(unlisted(y)))
@@ -143,6 +156,8 @@ def _in_place(name, function):
         changed = function(self, other)
         if changed is NotImplemented or is_number(self):
             return changed
+        if type(changed) is ComplexTensor:
+            check_casting(name, changed.dtype, self)
         if type(changed) is not rt.Array or not native_types.write_whole()(WRITE, self, changed):
             if function is not operator.floordiv:  # of whole numbers in any dtype
                 check_casting(name, dtype_of(changed), self)

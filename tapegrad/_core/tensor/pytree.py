@@ -6,6 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from .complex_tensors import ComplexTensor, imag_part, joined_parts, real_part
+
 #: Types that are asked for first, since most values have them.
 LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
 #: Fields of instances with such values, or functions, are no leaves: they stay what they are.
@@ -54,20 +56,39 @@ def refuse_computed_fields(name: str, tree) -> None:
         )
 
 
+def _is_complex(tree) -> bool:
+    """Whether a leaf is a complex number, array or tensor."""
+    if isinstance(tree, (np.ndarray, np.generic)):
+        return tree.dtype.kind == "c"
+    return isinstance(tree, (complex, ComplexTensor))
+
+
 def tree_leaves(tree, path="") -> list:
-    """Values in nested tuples, lists, dicts and fields, each with its place."""
+    """Values in nested tuples, lists, dicts and fields, each with its place.
+
+    A complex value is two: its real and its imaginary part.
+    """
     kind = type(tree)
     if kind in LEAVES:
-        return [(path, tree)]
+        if kind is not np.ndarray or tree.dtype.kind != "c":
+            return [(path, tree)]
+        return [(f"{path}.real", _owned(tree.real)), (f"{path}.imag", _owned(tree.imag))]
     if isinstance(tree, dict):
         return [x for key in tree for x in tree_leaves(tree[key], f"{path}[{key!r}]")]
     if isinstance(tree, (tuple, list)):
         return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
     names = fields_of(tree)
     if names is None:
+        if _is_complex(tree):
+            return [(f"{path}.real", real_part(tree)), (f"{path}.imag", imag_part(tree))]
         return [(path, tree)]
     pairs = [(name, getattr(tree, name)) for name in names]
     return [x for k, v in pairs if not is_fixed(v) for x in tree_leaves(v, f"{path}.{k}")]
+
+
+def _owned(part: np.ndarray) -> np.ndarray:
+    """A part of a complex array side by side in memory."""
+    return np.array(part, order="K")
 
 
 def tree_build(tree, values):
@@ -77,7 +98,8 @@ def tree_build(tree, values):
     not there.
     """
     if type(tree) in LEAVES:
-        return next(values)
+        is_complex = type(tree) is np.ndarray and tree.dtype.kind == "c"
+        return joined_parts(next(values), next(values)) if is_complex else next(values)
     if isinstance(tree, dict):
         return {key: tree_build(item, values) for key, item in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
@@ -86,7 +108,7 @@ def tree_build(tree, values):
         return type(tree)(tree_build(item, values) for item in tree)
     names = fields_of(tree)
     if names is None:
-        return next(values)
+        return joined_parts(next(values), next(values)) if _is_complex(tree) else next(values)
     made = object.__new__(type(tree))
     for name in names:
         value = getattr(tree, name)

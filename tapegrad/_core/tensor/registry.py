@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import runtime as rt
+from .complex_functions import OF_COMPLEX, taking_complex
 
 #: NumPy's (or SciPy's) function → ours, for `__array_function__` and `__array_ufunc__`.
 OF_NUMPY: dict = {}
@@ -16,25 +17,30 @@ STAND_INS: dict = {}
 SPACES: list[dict] = [PUBLIC]
 
 
-def function(*numpy_functions, method: str | None = None, public: str | None = None):
+def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):
     """Register a function of tensors.
 
     `numpy_functions` are those it stands for (names in `numpy`, or function objects); with
-    `method` it is a method of that name; its public name is its own unless given.
+    `method` it is a method of that name; its public name is its own unless given. `complex` says
+    what it does with complex operands (see `complex_functions`); without it, they are refused.
     """
 
     def register(ours):
-        for name in numpy_functions:
-            theirs = name
-            if isinstance(name, str):
+        name = public or ours.__name__
+        if complex is not None:
+            OF_COMPLEX[name] = complex
+        ours = taking_complex(name, ours)
+        for wanted in numpy_functions:
+            theirs = wanted
+            if isinstance(wanted, str):
                 theirs = np
-                for part in name.split("."):
+                for part in wanted.split("."):
                     theirs = getattr(theirs, part, None)
             if theirs is not None:
                 OF_NUMPY[theirs] = ours
         if method:
             setattr(rt.Tensor, method, ours)
-        PUBLIC[public or ours.__name__] = ours
+        PUBLIC[name] = ours
         return ours
 
     return register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -188,10 +189,16 @@ def check_casting(name: str, dtype: np.dtype, target) -> None:
         )
 
 
+#: Makes a tensor on a complex array; `complex_tensors` sets it.
+wrap_complex: list[Callable] = []
+
+
 def wrap(value):
     """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
     rt.start()
     array = np.asarray(value)
+    if array.dtype.kind == "c":
+        return wrap_complex[0](array)
     if isinstance(value, np.generic) and value.dtype != np.float64:
         array.flags.writeable = False
     return rt.wrap(array)

@@ -1,0 +1,354 @@
+"""Arithmetic and elementary functions of complex tensors, by their real and imaginary parts.
+
+Of z = x + iy each is a few real rows of x and y. Values and branch cuts are NumPy's; a real operand
+has the imaginary part +0, as it has there.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
+from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
+from ..tensor.copies import unlisted
+from ..tensor.trace import named, steered
+from ..tensor.values import dtype_of, is_recorded, value_of
+
+
+def elementwise(*names: str):
+    """A decorator: the element-wise operations of these names on complex operands."""
+
+    def enter(how):
+        ELEMENTWISE_OF_COMPLEX.update(dict.fromkeys(names, how))
+        return how
+
+    return enter
+
+
+def parts(z):
+    """The real and the imaginary part."""
+    return real_part(z), imag_part(z)
+
+
+def _of(name: str, x, y):
+    """The parts of a function that is declared in `ops.complex_elementwise`."""
+    return apply(f"complex_{name}_real", x, y), apply(f"complex_{name}_imag", x, y)
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+@elementwise("add")
+def add(z, w):
+    return combined(*[apply("add", *pair) for pair in zip(parts(z), parts(w), strict=True)])
+
+
+@elementwise("subtract")
+def subtract(z, w):
+    return combined(*[apply("subtract", *pair) for pair in zip(parts(z), parts(w), strict=True)])
+
+
+@elementwise("multiply")
+def multiply(z, w):
+    """Of a real operand there is no imaginary part, and two products."""
+    (a, b), (c, d) = parts(z), parts(w)
+    if not is_complex(z):
+        return combined(apply("multiply", a, c), apply("multiply", a, d))
+    if not is_complex(w):
+        return combined(apply("multiply", a, c), apply("multiply", b, c))
+    re = apply("subtract", apply("multiply", a, c), apply("multiply", b, d))
+    return combined(re, apply("add", apply("multiply", a, d), apply("multiply", b, c)))
+
+
+@elementwise("divide")
+def divide(z, w):
+    if not is_complex(w):
+        return combined(*[apply("divide", x, w) for x in parts(z)])
+    return multiply(z, reciprocal(w))
+
+
+@elementwise("reciprocal")
+def reciprocal(z):
+    """Smith's way: no part is squared."""
+    return combined(*_of("inverse", *parts(z)))
+
+
+@elementwise("negative")
+def negative(z):
+    return combined(*[apply("negative", x) for x in parts(z)])
+
+
+@elementwise("square")
+def square(z):
+    x, y = parts(z)
+    product = apply("multiply", x, y)
+    re = apply("subtract", apply("multiply", x, x), apply("multiply", y, y))
+    return combined(re, apply("add", product, product))
+
+
+@elementwise("absolute")
+def absolute(z):
+    """A real tensor; its derivative at 0 is 0."""
+    return apply("hypot", *parts(z))
+
+
+def angle_of(z):
+    """A real tensor; its derivative at 0 is 0."""
+    return apply("complex_phase", *parts(z))
+
+
+@elementwise("sign")
+def sign(z):
+    """z / |z|, with derivative 0 at 0, where it is 0."""
+    size = absolute(z)
+    is_zero = steered(operator.eq, size, 0.0)
+    size = apply("where", is_zero, 1.0, size)
+    return combined(*[apply("where", is_zero, 0.0, apply("divide", x, size)) for x in parts(z)])
+
+
+# --- exponentials and logarithms ------------------------------------------------------------------
+
+
+@elementwise("exp")
+def exp(z):
+    return combined(*_of("exp", *parts(z)))
+
+
+@elementwise("exp2")
+def exp2(z):
+    return exp(multiply(z, math.log(2.0)))
+
+
+@elementwise("expm1")
+def expm1(z):
+    """Without cancellation near 0, as NumPy's."""
+    x, y = parts(z)
+    half = apply("sin", apply("multiply", y, 0.5))
+    near = apply("multiply", apply("square", half), 2.0)
+    re = apply("subtract", apply("multiply", apply("expm1", x), apply("cos", y)), near)
+    return combined(re, apply("complex_exp_imag", x, y))
+
+
+@elementwise("log")
+def log(z):
+    return combined(*_of("log", *parts(z)))
+
+
+@elementwise("log2")
+def log2(z):
+    return multiply(log(z), 1.0 / math.log(2.0))
+
+
+@elementwise("log10")
+def log10(z):
+    return multiply(log(z), 1.0 / math.log(10.0))
+
+
+@elementwise("log1p")
+def log1p(z):
+    x, y = parts(z)
+    return combined(*_of("log", apply("add", x, 1.0), y))
+
+
+@elementwise("sqrt")
+def sqrt(z):
+    return combined(*_of("sqrt", *parts(z)))
+
+
+@elementwise("power")
+def power_of(z, w):
+    """z to the power w: by products where w is one whole number below 100, else exp(w log z).
+
+    0 to a power with a positive real part is 0; its derivative there is 0 too.
+    """
+    whole = _whole_exponent(w)
+    if whole is not None:
+        return _whole_power(z, whole)
+    is_zero = steered(_zeros, *parts(z))
+    base = where(is_zero, 1.0, z)
+    made = exp(multiply(w, log(base if is_complex(base) else combined(base, 0.0 * base))))
+    at_zero = steered(_power_at_zero, *parts(w))
+    return where(is_zero, at_zero, made)
+
+
+def where(condition, x, y):
+    """Elements of x where the condition holds, else of y, for parts of each."""
+    pairs = zip(parts(x), parts(y), strict=True)
+    return combined(*[apply("where", condition, *pair) for pair in pairs])
+
+
+@named("complex_arithmetic.zeros")
+def _zeros(x, y):
+    return (np.asarray(x) == 0.0) & (np.asarray(y) == 0.0)
+
+
+@named("complex_arithmetic.power_at_zero")
+def _power_at_zero(x, y):
+    """0 to a power: 1 for 0, 0 for positive numbers, else NaN."""
+    return np.where(_zeros(x, y), 1.0, np.where(np.asarray(x) > 0.0, 0.0, np.nan))
+
+
+def _whole_exponent(w):
+    """The whole number that an exponent is, a constant, or None."""
+    if is_recorded(w) or is_complex(w) and not isinstance(w, (complex, np.complexfloating)):
+        return None
+    value = np.asarray(value_of(w))
+    if value.ndim or value.imag != 0 or not abs(value.real) < 100 or value.real % 1:
+        return None
+    return int(value.real)
+
+
+def _whole_power(z, n: int):
+    """By squaring, in the order of NumPy's."""
+    made, base, k = None, z, abs(n)
+    while k:
+        if k & 1:
+            made = base if made is None else multiply(made, base)
+        k >>= 1
+        base = square(base) if k else base
+    if made is None:
+        one = np.ones(np.shape(z), dtype_of(real_part(z)))
+        return combined(add_zero(one), 0.0 * one)
+    return reciprocal(made) if n < 0 else made
+
+
+def add_zero(x):
+    """A constant as a tensor."""
+    return unlisted([x])[0] if not isinstance(x, np.ndarray) else x
+
+
+# --- trigonometric and hyperbolic -----------------------------------------------------------------
+
+
+@elementwise("sinh")
+def sinh(z):
+    return combined(*_of("sinh", *parts(z)))
+
+
+@elementwise("cosh")
+def cosh(z):
+    return combined(*_of("cosh", *parts(z)))
+
+
+@elementwise("tanh")
+def tanh(z):
+    return combined(*_of("tanh", *parts(z)))
+
+
+def _turned(name: str, z):
+    """The parts of a function of iz."""
+    x, y = parts(z)
+    return _of(name, apply("negative", y), x)
+
+
+@elementwise("sin")
+def sin(z):
+    """−i sinh(iz)."""
+    re, im = _turned("sinh", z)
+    return combined(im, apply("negative", re))
+
+
+@elementwise("cos")
+def cos(z):
+    return combined(*_turned("cosh", z))
+
+
+@elementwise("tan")
+def tan(z):
+    """−i tanh(iz)."""
+    re, im = _turned("tanh", z)
+    return combined(im, apply("negative", re))
+
+
+def _roots(z):
+    """The square roots of 1 − z and 1 + z; −0 stays a side of the cut."""
+    x, y = parts(z)
+    below = _of("sqrt", apply("subtract", 1.0, x), apply("negative", y))
+    return below, _of("sqrt", apply("add", 1.0, x), y)
+
+
+def _cross(a, b):
+    """The imaginary part of conj(a) b."""
+    first, second = apply("multiply", a[0], b[1]), apply("multiply", a[1], b[0])
+    return apply("subtract", first, second)
+
+
+def _dot(a, b):
+    """The real part of conj(a) b."""
+    return apply("add", apply("multiply", a[0], b[0]), apply("multiply", a[1], b[1]))
+
+
+def _arcsin(x, y):
+    """Kahan, Branch cuts for complex elementary functions (1987)."""
+    below, above = _roots(combined(x, y))
+    along = apply("subtract", apply("multiply", below[0], above[0]), _both(below[1], above[1]))
+    return apply("arctan2", x, along), apply("arcsinh", _cross(below, above))
+
+
+def _both(x, y):
+    return apply("multiply", x, y)
+
+
+@elementwise("arcsin")
+def arcsin(z):
+    return combined(*_arcsin(*parts(z)))
+
+
+@elementwise("arcsinh")
+def arcsinh(z):
+    """−i arcsin(iz)."""
+    x, y = parts(z)
+    re, im = _arcsin(apply("negative", y), x)
+    return combined(im, apply("negative", re))
+
+
+@elementwise("arccos")
+def arccos(z):
+    below, above = _roots(z)
+    re = apply("multiply", apply("arctan2", below[0], above[0]), 2.0)
+    return combined(re, apply("arcsinh", _cross(above, below)))
+
+
+@elementwise("arccosh")
+def arccosh(z):
+    x, y = parts(z)
+    below, above = _of("sqrt", apply("subtract", x, 1.0), y), _of("sqrt", apply("add", x, 1.0), y)
+    im = apply("multiply", apply("arctan2", below[1], above[0]), 2.0)
+    return combined(apply("arcsinh", _dot(below, above)), im)
+
+
+def _arctanh(x, y):
+    """Kahan's, where 2x is large beside 1 + |z|²; elsewhere by the real function."""
+    squares = apply("add", apply("square", x), apply("square", y))
+    ratio = apply("divide", apply("multiply", x, 2.0), apply("add", squares, 1.0))
+    near = steered(_is_large, ratio)
+    far = apply("arctanh", apply("where", near, 0.0, ratio))
+    size = apply("absolute", apply("where", near, x, 0.5))
+    below = apply("add", apply("square", apply("subtract", 1.0, size)), apply("square", y))
+    close = apply("log1p", apply("divide", apply("multiply", size, 4.0), below))
+    close = apply("copysign", apply("multiply", close, 0.5), x)
+    across = apply("multiply", apply("subtract", 1.0, x), apply("add", 1.0, x))
+    im = apply("arctan2", apply("multiply", y, 2.0), apply("subtract", across, apply("square", y)))
+    re = apply("where", near, close, far)
+    return apply("multiply", re, 0.5), apply("multiply", im, 0.5)
+
+
+@named("complex_arithmetic.is_large")
+def _is_large(ratio):
+    return np.abs(ratio) > 0.5
+
+
+@elementwise("arctanh")
+def arctanh(z):
+    return combined(*_arctanh(*parts(z)))
+
+
+@elementwise("arctan")
+def arctan(z):
+    """−i arctanh(iz)."""
+    x, y = parts(z)
+    re, im = _arctanh(apply("negative", y), x)
+    return combined(im, apply("negative", re))

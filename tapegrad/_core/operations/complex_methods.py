@@ -1,0 +1,327 @@
+"""Operators, methods and attributes of complex tensors."""
+
+from __future__ import annotations
+
+import copy
+import sys
+
+import numpy as np
+
+from ..tensor import callers, lost_derivatives
+from ..tensor import runtime as rt
+from ..tensor.apply import apply
+from ..tensor.complex_functions import conjugate_of, real_dtype
+from ..tensor.complex_tensors import (
+    OF_PARTS,
+    PARTS_OF,
+    ComplexTensor,
+    combined,
+    imag_part,
+    is_recorded_complex,
+    real_part,
+    value_of_complex,
+)
+from ..tensor.conversions import has_outlived, is_differentiated
+from ..tensor.copies import copy_tensor, unlisted
+from ..tensor.registry import PUBLIC
+from ..tensor.trace import refuse
+from ..tensor.values import array_of, dtype_of, is_container, is_recorded, shape_of
+from .complex_operations import compared, power
+from .creation import _namespace
+
+# --- operators ------------------------------------------------------------------------------------
+
+_OPERANDS = (rt.Tensor, ComplexTensor, np.ndarray, np.generic, int, float, complex, list, tuple)
+
+
+def _understands(other) -> bool:
+    return isinstance(other, _OPERANDS) or is_container(other)
+
+
+def _binary(function):
+    def method(self, other):
+        return function(self, unlisted(other)) if _understands(other) else NotImplemented
+
+    def reflected(self, other):
+        return function(unlisted(other), self) if _understands(other) else NotImplemented
+
+    return method, reflected
+
+
+def _elementwise(name: str):
+    return lambda x, y: apply(name, x, y)
+
+
+_BINARY = {
+    "add": _elementwise("add"),
+    "sub": _elementwise("subtract"),
+    "mul": _elementwise("multiply"),
+    "truediv": _elementwise("divide"),
+    "pow": lambda x, y: power(None, x, y),
+    "matmul": lambda x, y: PUBLIC["matmul"](x, y),
+}
+
+
+def _in_place(function):
+    def method(self, other):
+        if not _understands(other):
+            return NotImplemented
+        made = function(self, unlisted(other))
+        if not self.ndim:  # a number
+            return made
+        self[...] = made
+        return self
+
+    return method
+
+
+def _compare(name: str):
+    def method(self, other):
+        return compared(name, self, other) if _understands(other) else NotImplemented
+
+    return method
+
+
+_COMPARISONS = dict(
+    lt="less", le="less_equal", gt="greater", ge="greater_equal", eq="equal", ne="not_equal"
+)
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def _get_item(self, key):
+    return combined(self._re[key], self._im[key])
+
+
+def _set_item(self, key, value):
+    """Both parts are written; what is written is read before."""
+    value = unlisted(value)
+    re, im = real_part(value), imag_part(value)
+    if isinstance(im, rt.Tensor) and np.may_share_memory(array_of(im), array_of(self._re)):
+        im = copy_tensor(im)
+    self._re[key] = re
+    self._im[key] = im
+
+
+def _length(self):
+    return len(self._re)
+
+
+def _iterate(self):
+    return (combined(re, im) for re, im in zip(self._re, self._im, strict=True))
+
+
+# --- leaving --------------------------------------------------------------------------------------
+
+
+def _as_array(self, dtype=None, copy=None):
+    """What `np.asarray(z)` asks for."""
+    frame = sys._getframe(1)
+    recorded = [part for part in (self._re, self._im) if is_recorded(part)]
+    shown = callers.compares(frame) or callers.shows(
+        frame, lambda: any(map(is_differentiated, recorded))
+    )
+    if recorded and not shown and not all(map(has_outlived, recorded)):
+        raise lost_derivatives.as_array(frame)
+    if recorded:
+        refuse("np.asarray() reads complex numbers")
+    return np.asarray(value_of_complex(self), dtype)
+
+
+def _numpy(self):
+    """The value as a NumPy array; raises RuntimeError if it is recorded."""
+    if is_recorded_complex(self):
+        raise RuntimeError(
+            "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
+            "detach().numpy()"
+        )
+    return np.asarray(value_of_complex(self))
+
+
+def _item(self, *index):
+    """The one element as a Python complex; the derivative is left behind silently."""
+    return complex(real_part(self).item(*index), imag_part(self).item(*index))
+
+
+def _tolist(self):
+    """The value as nested lists of Python complex numbers."""
+    if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
+        raise TypeError(
+            "tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
+            f"lost ({callers.users_line()}); use list(z), whose elements keep it, or "
+            "z.detach().tolist() for plain numbers"
+        )
+    refuse("tolist() reads complex numbers")
+    return np.asarray(value_of_complex(self)).tolist()
+
+
+def _complex(self):
+    if self.size != 1:
+        raise TypeError(
+            f"tapegrad: complex() of a tensor of shape {self.shape}; only one element can become a "
+            "number"
+        )
+    if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
+        raise lost_derivatives.as_float(sys._getframe(1), "complex")
+    return complex(self._re.item(), self._im.item())
+
+
+def _real_only(kind):
+    def method(self):
+        raise TypeError(
+            f"tapegrad: {kind}() of a complex tensor; take z.real or abs(z), or use complex()"
+        )
+
+    return method
+
+
+def _truth(self):
+    if self.size != 1:
+        raise ValueError(
+            f"tapegrad: the truth of a tensor of shape {self.shape} is ambiguous; use any() or "
+            "all()"
+        )
+    return bool(self != 0)
+
+
+def _text(self):
+    value = np.asarray(value_of_complex(self))
+    refuse("a format reads complex numbers")
+    body = np.array2string(value, separator=", ", prefix="tensor(")
+    dtype = "" if value.dtype == np.complex128 else f", dtype={value.dtype}"
+    grad = ", requires_grad=True" if is_recorded_complex(self) else ""
+    return f"tensor({body}{dtype}{grad})"
+
+
+def _formatted(self, layout):
+    if not layout:
+        return str(self)
+    if self.ndim:
+        raise TypeError(
+            f"tapegrad: the format {layout!r} is for numbers, the tensor has shape {self.shape}; "
+            "use np.array2string(z.detach().numpy(), precision=…)"
+        )
+    refuse("a format reads complex numbers")
+    return format(complex(np.asarray(value_of_complex(self)).item()), layout)
+
+
+# --- attributes and methods -----------------------------------------------------------------------
+
+
+def _astype(self, dtype, order="K", *, copy=True):
+    """The tensor in another complex dtype."""
+    part = real_dtype("astype", dtype)
+    return combined(
+        self._re.astype(part, order, copy=copy), self._im.astype(part, order, copy=copy)
+    )
+
+
+def _by_parts(name: str):
+    def method(self, *args, **kwargs):
+        re, im = (getattr(part, name)(*args, **kwargs) for part in (self._re, self._im))
+        return combined(re, im)
+
+    method.__name__ = name
+    method.__doc__ = f"{name}(…): as of an array; see tapegrad.Tensor."
+    return method
+
+
+def _public(name: str):
+    def method(self, *args, **kwargs):
+        return PUBLIC[name](self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"{name}(…): see tapegrad.{name}."
+    return method
+
+
+def _grad(self):
+    """What `backward()` has added: ∂L/∂x + i ∂L/∂y; None before."""
+    parts = [part.grad for part in (self._re, self._im)]
+    if parts == [None, None]:
+        return None
+    zeros = np.zeros(self.shape, PARTS_OF[self.dtype])
+    return combined(*[zeros if part is None else part for part in parts])
+
+
+def _set_grad(self, value):
+    self._re.grad = None if value is None else real_part(value)
+    self._im.grad = None if value is None else imag_part(value)
+
+
+def _requires_grad_(self, requires_grad=True):
+    for part in (self._re, self._im):
+        part.requires_grad_(requires_grad)
+    return self
+
+
+def _backward(self, gradient=None, *args, **kwargs):
+    raise RuntimeError(
+        "tapegrad.backward: the tensor is complex; a gradient is of a real number: use z.real, "
+        "z.imag or abs(z)"
+    )
+
+
+def _set_real(self, value):
+    self._re[...] = value
+
+
+def _set_imag(self, value):
+    self._im[...] = value
+
+
+METHODS = {
+    "__getitem__": _get_item,
+    "__setitem__": _set_item,
+    "__len__": _length,
+    "__iter__": _iterate,
+    "__neg__": lambda self: apply("negative", self),
+    "__pos__": lambda self: combined(+self._re, +self._im),
+    "__abs__": lambda self: apply("absolute", self),
+    "__hash__": object.__hash__,
+    "__bool__": _truth,
+    "__complex__": _complex,
+    "__float__": _real_only("float"),
+    "__int__": _real_only("int"),
+    "__array__": _as_array,
+    "__array_namespace__": _namespace,
+    "__repr__": _text,
+    "__format__": _formatted,
+    "__reduce__": lambda self: (combined, (self._re, self._im)),
+    "__copy__": lambda self: combined(copy.copy(self._re), copy.copy(self._im)),
+    "__deepcopy__": lambda self, memo: combined(
+        copy.deepcopy(self._re, memo), copy.deepcopy(self._im, memo)
+    ),
+    "shape": property(lambda self: shape_of(self._re)),
+    "ndim": property(lambda self: len(shape_of(self._re))),
+    "size": property(lambda self: array_of(self._re).size),
+    "dtype": property(lambda self: OF_PARTS[dtype_of(self._re)]),
+    "itemsize": property(lambda self: self.dtype.itemsize),
+    "nbytes": property(lambda self: self.dtype.itemsize * self.size),
+    "device": property(lambda self: "cpu"),
+    "real": property(lambda self: self._re, _set_real),
+    "imag": property(lambda self: self._im, _set_imag),
+    "T": property(lambda self: combined(self._re.T, self._im.T)),
+    "mT": property(lambda self: combined(self._re.mT, self._im.mT)),
+    "grad": property(_grad, _set_grad),
+    "requires_grad": property(is_recorded_complex, _requires_grad_),
+    "requires_grad_": _requires_grad_,
+    "is_leaf": property(lambda self: self._re.is_leaf and self._im.is_leaf),
+    "backward": _backward,
+    "conj": conjugate_of,
+    "conjugate": conjugate_of,
+    "astype": _astype,
+    "numpy": _numpy,
+    "item": _item,
+    "tolist": _tolist,
+}
+_PARTWISE = "reshape ravel flatten transpose squeeze swapaxes copy clone detach view"
+METHODS |= {name: _by_parts(name) for name in _PARTWISE.split()}
+_PUBLIC = "sum mean prod cumsum take repeat diagonal trace dot round all any std var choose"
+METHODS |= {name: _public(name) for name in _PUBLIC.split()}
+METHODS |= {f"__{short}__": _compare(name) for short, name in _COMPARISONS.items()}
+for _name, _function in _BINARY.items():
+    METHODS[f"__{_name}__"], METHODS[f"__r{_name}__"] = _binary(_function)
+    METHODS[f"__i{_name}__"] = _in_place(_function)
+for _name, _method in METHODS.items():
+    setattr(ComplexTensor, _name, _method)

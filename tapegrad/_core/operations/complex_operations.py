@@ -1,0 +1,222 @@
+"""What public functions do with complex operands: the parts of each, products of parts, or more."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
+from ..tensor.complex_functions import (
+    alike,
+    by_parts,
+    by_products,
+    complex_function,
+    conjugate_of,
+    refused,
+    writing_parts,
+)
+from ..tensor.complex_tensors import (
+    imag_part,
+    real_part,
+    steered_complex,
+)
+from ..tensor.copies import unlisted
+from ..tensor.registry import PUBLIC
+from ..tensor.trace import steered
+from ..tensor.values import tensor_of
+from .complex_arithmetic import absolute, angle_of, multiply, parts, power_of
+
+#: Functions that move elements, or are linear in their first argument.
+_LINEAR = (
+    "reshape ravel transpose permute_dims matrix_transpose swapaxes moveaxis rollaxis squeeze "
+    "expand_dims broadcast_to broadcast_arrays atleast_1d atleast_2d atleast_3d flip fliplr flipud "
+    "rot90 roll repeat tile resize take take_along_axis compress extract delete copy diag diagflat "
+    "diagonal trace tril triu split array_split hsplit vsplit dsplit unstack mean cumsum "
+    "cumulative_sum concatenate concat stack hstack vstack dstack column_stack block meshgrid "
+    "sliding_window_view gradient ediff1d"
+)
+for _name in _LINEAR.split():
+    complex_function(_name)(by_parts())
+for _names, _data in {
+    "sum": ("x", "initial"),
+    "where": ("x", "y"),
+    "select": ("choicelist", "default"),
+    "choose": ("choices",),
+    "append": ("arr", "x", "values"),
+    "insert": ("arr", "x", "values"),
+    "diff": ("a", "x", "prepend", "append"),
+    "round": ("x",),
+    "trapezoid": ("y",),
+}.items():
+    complex_function(*_names.split())(by_parts(*_data))
+for _names, _data in {
+    "copyto": ("dst", "src"),
+    "put": ("a", "x", "v", "values"),
+    "place": ("arr", "x", "vals"),
+    "putmask": ("a", "x", "values"),
+    "put_along_axis": ("arr", "x", "values"),
+    "fill_diagonal": ("a", "x", "val"),
+}.items():
+    complex_function(*_names.split())(writing_parts(*_data))
+complex_function("matmul", "dot", "inner", "outer", "kron", "tensordot", "convolve", "matvec")(
+    by_products()
+)
+complex_function("cross")(by_products())
+complex_function("vdot", "vecdot", "vecmat")(by_products(conjugated=True))
+complex_function("einsum")(by_products(-1, first=1))
+complex_function("apply_along_axis", "apply_over_axes", "piecewise", "average")(alike)
+
+
+@complex_function("correlate")
+def correlate(ours, a, v, mode="valid"):
+    """The second operand is conjugated."""
+    return by_products()(ours, a, conjugate_of(v), mode)
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+@complex_function("real")
+def real(ours, z):
+    return real_part(unlisted(z))
+
+
+@complex_function("imag")
+def imag(ours, z):
+    return imag_part(unlisted(z))
+
+
+@complex_function("conj", "conjugate")
+def conjugate(ours, z):
+    return conjugate_of(unlisted(z))
+
+
+@complex_function("angle")
+def angle(ours, z, deg=False):
+    made = angle_of(unlisted(z))
+    return apply("degrees", made) if deg else made
+
+
+@complex_function("real_if_close")
+def real_if_close(ours, a, tol=100):
+    """Whether the imaginary parts are close to 0 is a choice by values."""
+    z = unlisted(a)
+    return real_part(z) if np.isrealobj(steered_complex(np.real_if_close, z, tol=tol)) else z
+
+
+@complex_function("power", "pow")
+def power(ours, x, y):
+    z, w = unlisted(x), unlisted(y)
+    if isinstance(w, float) and w == 0.5:
+        return ELEMENTWISE_OF_COMPLEX["sqrt"](z)
+    return power_of(z, w)
+
+
+@complex_function("float_power")
+def float_power(ours, x1, x2):
+    return power(ours, x1, x2)
+
+
+@complex_function("sinc")
+def sinc(ours, x):
+    raise refused("sinc")
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+@complex_function("prod")
+def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
+    """By pairs: no element is divided by, so zeros are no special case."""
+    if dtype is not None or out is not None or initial is not None or where is not True:
+        raise TypeError("tapegrad.prod: of complex numbers only axis= and keepdims= are supported")
+    ndim = np.ndim(x)
+    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = sorted(k % ndim for k in axes)
+    z = PUBLIC["moveaxis"](x, axes, range(len(axes)))
+    rest = z.shape[len(axes) :]
+    z = PUBLIC["reshape"](z, (int(np.prod(z.shape[: len(axes)], dtype=np.int64)), *rest))
+    while len(z) > 1:
+        half = len(z) // 2
+        product = multiply(z[:half], z[half : 2 * half])
+        z = PUBLIC["concatenate"]([product, z[2 * half :]]) if len(z) % 2 else product
+    made = z[0] if len(z) else np.ones(rest, np.complex128)
+    shape = tuple(1 if k in axes else n for k, n in enumerate(np.shape(x)))
+    return PUBLIC["reshape"](made, shape) if keepdims else made
+
+
+@complex_function("var", "std")
+def spread(ours, x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **options):
+    """The mean of squared distances from the mean: a real tensor."""
+    center = PUBLIC["mean"](x, axis=axis, keepdims=True)
+    away = PUBLIC["subtract"](x, center)
+    squares = [apply("square", part) for part in parts(away)]
+    total = apply("add", *squares)
+    if dtype is not None or out is not None or options:
+        raise TypeError(
+            f"tapegrad.{ours.__name__}: of complex numbers only axis=, ddof= and keepdims= are "
+            "supported"
+        )
+    count = total.size // max(center.size, 1)
+    sums = PUBLIC["sum"](total, axis=axis, keepdims=keepdims)
+    made = apply("divide", sums, float(max(count - ddof, 0)))
+    return apply("sqrt", made) if ours.__name__ == "std" else made
+
+
+@complex_function("norm", "vector_norm", "matrix_norm")
+def norm(ours, x, *args, **kwargs):
+    """Norms of the absolute values; those by singular values need more."""
+    order = args[0] if args and ours.__name__ == "norm" else kwargs.get("ord")
+    is_matrix = ours.__name__ == "matrix_norm" or len(np.shape(x)) == 2
+    if order == "nuc" or is_matrix and order in (2, -2) and ours.__name__ != "vector_norm":
+        raise refused(f"{ours.__name__} of order {order}")
+    return ours(absolute(unlisted(x)), *args, **kwargs)
+
+
+@complex_function("einsum_path")
+def einsum_path(ours, *args, **kwargs):
+    return ours(*map(real_part, args), **kwargs)
+
+
+# --- tests of values ------------------------------------------------------------------------------
+
+
+def _by_flags(name: str, both: str):
+    """A test of numbers that holds where it does for both parts, or for either."""
+    test, joined = getattr(np, name), getattr(np, both)
+
+    def how(ours, z):
+        found = [steered(test, part) for part in parts(unlisted(z))]
+        return tensor_of(steered(joined, *found))
+
+    complex_function(name)(how)
+    return how
+
+
+FLAGS = {
+    name: _by_flags(name, f"logical_{both}")
+    for name, both in dict(isnan="or", isinf="or", isfinite="and", logical_not="and").items()
+}
+
+
+@complex_function("any", "all")
+def holds(ours, x, *args, **kwargs):
+    re, im = [steered(np.not_equal, part, 0.0) for part in parts(unlisted(x))]
+    return ours(tensor_of(steered(np.logical_or, re, im)), *args, **kwargs)
+
+
+def compared(name: str, z, w):
+    """A comparison: of complex numbers by their real parts, then by their imaginary parts."""
+    (a, b), (c, d) = parts(unlisted(z)), parts(unlisted(w))
+    same = steered(np.equal, a, c)
+    if name in ("equal", "not_equal"):
+        both = steered(np.logical_and, same, steered(np.equal, b, d))
+        return tensor_of(both if name == "equal" else steered(np.logical_not, both))
+    strict = getattr(np, name.removesuffix("_equal"))
+    tied = steered(np.logical_and, same, steered(getattr(np, name), b, d))
+    return tensor_of(steered(np.logical_or, steered(strict, a, c), tied))
+
+
+for _name in "less less_equal greater greater_equal equal not_equal".split():
+    ELEMENTWISE_OF_COMPLEX[_name] = functools.partial(compared, _name)

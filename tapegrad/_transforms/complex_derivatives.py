@@ -1,0 +1,84 @@
+"""Functions of complex arguments: derivatives of holomorphic ones, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
+from .._core.tensor.pytree import tree_leaves
+
+
+def is_complex_tree(tree) -> bool:
+    """Whether a tree holds a complex value: then some of its leaves are parts."""
+    return any(place.endswith((".real", ".imag")) for place, _ in tree_leaves(tree))
+
+
+def refuse_complex(name: str, trees) -> None:
+    """Refuse complex arguments of a transform that gives derivatives of second order."""
+    if is_complex_tree(list(trees)):
+        raise TypeError(
+            f"tapegrad.{name}: an argument is complex; second derivatives are of real numbers: "
+            "write the function in the real and the imaginary part"
+        )
+
+
+def refuse_two_complex(name: str, args, argnums, out) -> None:
+    """Refuse the matrix of a complex result by complex arguments: it would be four real ones."""
+    numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
+    if is_complex_tree(out) and any(is_complex_tree(args[number]) for number in numbers):
+        raise TypeError(
+            f"tapegrad.{name}: the result and an argument are complex; take the Jacobian of the "
+            "real and of the imaginary part of the result, or vjp and jvp"
+        )
+
+
+def conjugated(tree):
+    """A tree of derivatives with the conjugate of each."""
+    if isinstance(tree, dict):
+        return {key: conjugated(one) for key, one in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)([conjugated(one) for one in tree])
+    if isinstance(tree, complex) and not isinstance(tree, np.generic):
+        return tree.conjugate()
+    return PUBLIC["conj"](tree) if type(tree) is ComplexTensor else np.conj(tree)
+
+
+def _check_result(name: str, out) -> None:
+    if type(out) is not ComplexTensor and not is_complex_number(out):
+        raise TypeError(
+            f"tapegrad.{name}: with holomorphic=True the function must return a complex result; "
+            f"it returned {type(out).__name__}"
+        )
+
+
+def _check_arguments(name: str, args, argnums) -> None:
+    numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
+    for number in numbers:
+        if -len(args) <= number < len(args) and not is_complex_tree(args[number]):
+            raise TypeError(
+                f"tapegrad.{name}: with holomorphic=True the arguments must be complex; argument "
+                f"{number} is real: convert it with z = x + 0j"
+            )
+
+
+def holomorphic_value_and_grad(value_and_grad, f, argnums, has_aux):
+    """The value and f′ of a holomorphic f: the conjugate of the gradient of its real part."""
+
+    def split(*args, **kwargs):
+        out = f(*args, **kwargs)
+        out, *aux = out if has_aux else (out,)
+        _check_result("grad", out)
+        return PUBLIC["real"](out), (out, *aux)
+
+    both = value_and_grad(split, argnums, True)
+
+    @functools.wraps(f)
+    def evaluate(*args, **kwargs):
+        _check_arguments("grad", args, argnums)
+        (_, (value, *aux)), gradient = both(*args, **kwargs)
+        return ((value, *aux) if has_aux else value), conjugated(gradient)
+
+    return evaluate
