@@ -1,0 +1,244 @@
+"""Functions of matrices: exponential, logarithm, square root, sign, powers, sines and cosines.
+
+The derivative L(a, e) of a function f at a along e is the upper right block of f of the block
+matrix [[a, e], [0, a]] (Higham, Functions of Matrices, 2008, theorem 3.6); its adjoint is
+L(aᴴ, ·). Equal eigenvalues, and matrices without a basis of eigenvectors, are nothing special.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tensor.copies import unlisted
+from ..tensor.values import shape_of
+from .declaring import adjoint, declared
+from .einsum import as_tensor
+from .sylvester import by_matrix, check_square, inexact, of_scipy, solve_sylvester
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+def block_of(np, a, e):
+    """[[a, e], [0, a]]; one of the two may have more axes in front."""
+    shape = np.broadcast_shapes(a.shape, e.shape)
+    a, e = np.broadcast_to(a, shape), np.broadcast_to(e, shape)
+    lower = np.concatenate([np.zeros(shape, a.dtype), a], -1)
+    return np.concatenate([np.concatenate([a, e], -1), lower], -2)
+
+
+def upper_right(x):
+    """The block of a block matrix of two by two."""
+    half = x.shape[-1] // 2
+    return x[..., :half, half:]
+
+
+def _along_both(np, frechet, a, e, t, s):
+    """How L(a, e) changes as a changes along t and e along s."""
+    return upper_right(frechet(block_of(np, a, e), block_of(np, t, s)))
+
+
+def rules_of(frechet):
+    """The rules of a function whose derivative at a along e is `frechet()(a, e)`."""
+
+    def vjp(np, g, _out, a):
+        return (frechet()(adjoint(np, a), g),)
+
+    def jvp(np, t, _out, a):
+        return frechet()(a, t[0])
+
+    return {"vjp": vjp, "jvp": jvp}
+
+
+def rules_of_frechet(frechet):
+    """The rules of that derivative."""
+
+    def vjp(np, g, _out, a, e):
+        zero = np.zeros(g.shape, g.dtype)
+        back = adjoint(np, a)
+        return (
+            lambda: _along_both(np, frechet(), back, adjoint(np, e), g, zero),
+            lambda: frechet()(back, g),
+        )
+
+    def jvp(np, t, _out, a, e):
+        if t[0] is None:
+            return frechet()(a, t[1])
+        along = np.zeros(t[0].shape, t[0].dtype) if t[1] is None else t[1]
+        return _along_both(np, frechet(), a, e, t[0], along)
+
+    return {"vjp": vjp, "jvp": jvp}
+
+
+# --- exponential ----------------------------------------------------------------------------------
+
+_SQUARES = ("0.2 * x @ x.T", "x[:, None, :] * np.cos(x)[:, :, None] - np.eye(len(x.T))")
+
+
+@declared(
+    **rules_of(lambda: expm_frechet),
+    example="tg.scipy.linalg.expm(x[:, None] * (x - 1.0))",
+    examples=tuple(f"tg.scipy.linalg.expm({one})" for one in _SQUARES),
+)
+def expm(a):
+    """The exponentials of matrices."""
+    return of_scipy("expm")(a)
+
+
+def _expm_frechet(a, e):
+    check_square("expm_frechet", A=a, E=e)
+    if a.shape != e.shape:
+        raise ValueError(
+            f"tapegrad.scipy.linalg.expm_frechet: A has shape {a.shape} and E {e.shape}; they "
+            "must be equal"
+        )
+    dtype = np.result_type(a, e, np.float64)
+    if not np.all(np.isfinite(a)) or not a.size:
+        return np.full(a.shape, np.nan, dtype)
+    found = of_scipy("expm_frechet")(a, e, compute_expm=False, check_finite=False)
+    return np.asarray(found, dtype)
+
+
+@declared(
+    **rules_of_frechet(lambda: expm_frechet),
+    example="tg.scipy.linalg.expm_frechet(x[:, None] * (x - 1.0), np.diag(x))[1]",
+    examples=(
+        "tg.scipy.linalg.expm_frechet(0.2 * x @ x.T, np.cos(x @ x.T), compute_expm=False)",
+        "tg.scipy.linalg.expm_frechet(np.eye(len(x)), np.stack([x @ x.T, np.cos(x @ x.T)]),"
+        " compute_expm=False) if x.size else"
+        " tg.scipy.linalg.expm_frechet(x @ x.T, x @ x.T, compute_expm=False)",
+    ),
+)
+def expm_frechet(a, e):
+    """The derivatives of the exponentials of matrices a along e."""
+    return by_matrix(_expm_frechet, a, e)
+
+
+# --- square root, sign ----------------------------------------------------------------------------
+
+
+def real_result(name: str, a, found):
+    """What SciPy has found; for real matrices it must be real."""
+    if np.iscomplexobj(found) and not np.iscomplexobj(a):
+        raise ValueError(
+            f"tapegrad.scipy.linalg.{name}: the result for a real matrix is complex, since an "
+            "eigenvalue is negative or 0; give a complex matrix"
+        )
+    return found
+
+
+def root_of(a, name="sqrtm"):
+    """The square root of one matrix."""
+    check_square("sqrtm", A=a)
+    if not a.size:
+        return np.zeros(a.shape, inexact(a))
+    return real_result(name, a, of_scipy("sqrtm")(a))
+
+
+def sqrtm_vjp(np, g, out, _a):
+    """With s² = a: ā of sᴴ ā + ā sᴴ = s̄."""
+    back = adjoint(np, out)
+    return (solve_sylvester(back, back, g),)
+
+
+def sqrtm_jvp(np, t, out, _a):
+    """s ṡ + ṡ s = ȧ."""
+    return solve_sylvester(out, out, t[0])
+
+
+@declared(
+    vjp=sqrtm_vjp,
+    jvp=sqrtm_jvp,
+    example="tg.scipy.linalg.sqrtm(np.diag(x * x + 0.5) + 0.1)",
+    examples=(
+        "tg.scipy.linalg.sqrtm(x @ x.T + np.eye(len(x)))",
+        "tg.scipy.linalg.sqrtm(x[:, None, :] * x[:, :, None] + np.eye(len(x.T)))",
+    ),
+    awkward="of a singular matrix the derivative raises LinAlgError",
+)
+def sqrtm(a):
+    """The principal square roots of matrices."""
+    return by_matrix(root_of, a)
+
+
+def _signm(a):
+    check_square("signm", A=a)
+    if not a.size:
+        return np.zeros(a.shape, inexact(a))
+    return real_result("signm", a, of_scipy("signm")(np.asarray_chkfinite(a)))
+
+
+def signm_vjp(np, g, out, a):
+    """With n = a s: y of nᴴ y + y nᴴ = s̄, ā = y − sᴴ y sᴴ (Higham 2008, theorem 5.3)."""
+    root, back = adjoint(np, np.matmul(a, out)), adjoint(np, out)
+    y = solve_sylvester(root, root, g)
+    return (y - np.matmul(np.matmul(back, y), back),)
+
+
+def signm_jvp(np, t, out, a):
+    """n ṡ + ṡ n = ȧ − s ȧ s."""
+    root = np.matmul(a, out)
+    return solve_sylvester(root, root, t[0] - np.matmul(np.matmul(out, t[0]), out))
+
+
+@declared(
+    vjp=signm_vjp,
+    jvp=signm_jvp,
+    example="tg.scipy.linalg.signm("
+    "np.diag(np.resize([2.0, -3.0], len(x))) + 0.1 * x[:, None] * np.cos(x))",
+    awkward="of a singular matrix the derivative raises LinAlgError",
+)
+def signm(a):
+    """The signs of matrices: of the real parts of their eigenvalues."""
+    return by_matrix(_signm, a)
+
+
+# --- by the exponential ---------------------------------------------------------------------------
+
+
+def square_tensor(name: str, a):
+    a = as_tensor(name, unlisted(a))
+    check_square(name, A=a)
+    return a
+
+
+def _turned(name, a):
+    """cos(a) and sin(a), which are blocks of the exponential of [[0, −a], [a, 0]]."""
+    a = square_tensor(name, a)
+    n, zero = shape_of(a)[-1], np.zeros(shape_of(a), a.dtype)
+    upper = np.concatenate([zero, -a], -1)
+    found = expm(np.concatenate([upper, np.concatenate([a, zero], -1)], -2))
+    return found[..., :n, :n], found[..., n:, :n]
+
+
+def cosm(a):
+    """The cosines of matrices."""
+    return _turned("cosm", a)[0]
+
+
+def sinm(a):
+    """The sines of matrices."""
+    return _turned("sinm", a)[1]
+
+
+def tanm(a):
+    """The tangents of matrices: cosm(a)⁻¹ sinm(a)."""
+    return np.linalg.solve(*_turned("tanm", a))
+
+
+def coshm(a):
+    """The hyperbolic cosines of matrices."""
+    a = square_tensor("coshm", a)
+    return 0.5 * (expm(a) + expm(-a))
+
+
+def sinhm(a):
+    """The hyperbolic sines of matrices."""
+    a = square_tensor("sinhm", a)
+    return 0.5 * (expm(a) - expm(-a))
+
+
+def tanhm(a):
+    """The hyperbolic tangents of matrices: coshm(a)⁻¹ sinhm(a)."""
+    a = square_tensor("tanhm", a)
+    up, down = expm(a), expm(-a)
+    return np.linalg.solve(up + down, up - down)

@@ -1,0 +1,230 @@
+"""Linear equations of matrices: of Sylvester, of Lyapunov."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import numpy as np
+
+from .declaring import adjoint, declared
+
+
+@functools.cache
+def of_scipy(name: str):
+    """A function of scipy.linalg, which is imported when one is first needed."""
+    return getattr(importlib.import_module("scipy.linalg"), name)
+
+
+def by_matrix(function, *operands):
+    """What a function gives for each matrix of a batch; the axes before the last two broadcast.
+
+    A batch of none has the shape and dtype of the last operand.
+    """
+    operands = tuple([np.asarray(x) for x in operands])
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in operands])
+    if not batch:
+        return function(*operands)
+    wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in operands]
+    made = [function(*[x[at] for x in wide]) for at in np.ndindex(batch)]
+    if not made:
+        return np.zeros(wide[-1].shape, inexact(*operands))
+    return np.stack(made).reshape(*batch, *made[0].shape)
+
+
+def inexact(*operands):
+    """The dtype of a result of floats or complex numbers."""
+    return np.result_type(np.float32, *operands)
+
+
+def check_square(name: str, **matrices) -> None:
+    """Raise ValueError for a matrix that is not square."""
+    for argument, x in matrices.items():
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(
+                f"tapegrad.scipy.linalg.{name}: {argument} has shape {x.shape}; it must be a "
+                "square matrix"
+            )
+
+
+# --- Sylvester ------------------------------------------------------------------------------------
+
+
+def _solved_by_factors(name, r, s, f):
+    """y of r @ y + y @ sᴴ = f, for Schur factors."""
+    (trsyl,) = of_scipy("get_lapack_funcs")(("trsyl",), (r, s, f))
+    y, scale, answer = trsyl(r, s, f, tranb="C")
+    if answer:
+        raise np.linalg.LinAlgError(
+            f"tapegrad.scipy.linalg.{name}: the equation is singular: an eigenvalue of the one "
+            "side is minus one of the other, or nearly so"
+        )
+    return scale * y
+
+
+def _sylvester(a, b, q):
+    """The algorithm of Bartels and Stewart, which SciPy has too; all in one dtype."""
+    check_square("solve_sylvester", a=a, b=b)
+    if q.shape != (len(a), len(b)):
+        raise ValueError(
+            f"tapegrad.scipy.linalg.solve_sylvester: q has shape {q.shape}; with a of {a.shape} "
+            f"and b of {b.shape} it must be {(len(a), len(b))}"
+        )
+    a, b, q = (np.asarray(x, inexact(a, b, q)) for x in (a, b, q))
+    if not q.size:
+        return np.zeros_like(q)
+    (r, u), (s, v) = of_scipy("schur")(a), of_scipy("schur")(np.conj(b.T))
+    y = _solved_by_factors("solve_sylvester", r, s, np.conj(u.T) @ q @ v)
+    return u @ y @ np.conj(v.T)
+
+
+def solve_sylvester_vjp(np, g, out, a, b, _q):
+    """y of aᴴ y + y bᴴ = x̄ is q̄; ā = −y xᴴ, b̄ = −xᴴ y."""
+    y = solve_sylvester(adjoint(np, a), adjoint(np, b), g)
+    return (
+        lambda: -np.matmul(y, adjoint(np, out)),
+        lambda: -np.matmul(adjoint(np, out), y),
+        y,
+    )
+
+
+def solve_sylvester_jvp(np, t, out, a, b, _q):
+    """The same equation, with q̇ − ȧ x − x ḃ."""
+    right = [
+        t[2],
+        None if t[0] is None else -np.matmul(t[0], out),
+        None if t[1] is None else -np.matmul(out, t[1]),
+    ]
+    first, *others = [x for x in right if x is not None]
+    return solve_sylvester(a, b, sum(others, first))
+
+
+@declared(
+    vjp=solve_sylvester_vjp,
+    jvp=solve_sylvester_jvp,
+    example="tg.scipy.linalg.solve_sylvester("
+    "np.diag(x * x + 1.0), np.diag(x * x), np.cos(x[:, None] * x))",
+    examples=(
+        "tg.scipy.linalg.solve_sylvester(x @ x.T + np.eye(len(x)), x.T @ x + np.eye(len(x.T)), x)",
+        "tg.scipy.linalg.solve_sylvester(4.0 * np.eye(len(x)), np.diag(np.arange(len(x.T))), x)"
+        " if x.size else tg.scipy.linalg.solve_sylvester(x @ x.T, x.T @ x, x)",
+        "tg.scipy.linalg.solve_sylvester(np.stack([x @ x.T, 0.5 * x @ x.T]), np.eye(2), x[:, :2])"
+        " if x.size else tg.scipy.linalg.solve_sylvester(x @ x.T, x.T @ x, x)",
+    ),
+    awkward="an equation without a unique solution raises LinAlgError",
+)
+def solve_sylvester(a, b, q):
+    """The solution x of a @ x + x @ b = q."""
+    return by_matrix(_sylvester, a, b, q)
+
+
+# --- Lyapunov -------------------------------------------------------------------------------------
+
+
+def _check_alike(name, a, q) -> None:
+    check_square(name, a=a, q=q)
+    if a.shape != q.shape:
+        raise ValueError(
+            f"tapegrad.scipy.linalg.{name}: a has shape {a.shape} and q {q.shape}; they must be "
+            "equal"
+        )
+
+
+def _continuous(a, q):
+    """One Schur factor serves both sides."""
+    _check_alike("solve_continuous_lyapunov", a, q)
+    a, q = (np.asarray(x, inexact(a, q)) for x in (a, q))
+    if not q.size:
+        return np.zeros_like(q)
+    r, u = of_scipy("schur")(a)
+    y = _solved_by_factors("solve_continuous_lyapunov", r, r, np.conj(u.T) @ q @ u)
+    return u @ y @ np.conj(u.T)
+
+
+def solve_continuous_lyapunov_vjp(np, g, out, a, _q):
+    """y of aᴴ y + y a = x̄ is q̄; ā = −y xᴴ − yᴴ x."""
+    y = solve_continuous_lyapunov(adjoint(np, a), g)
+    return (
+        lambda: -np.matmul(y, adjoint(np, out)) - np.matmul(adjoint(np, y), out),
+        y,
+    )
+
+
+def solve_continuous_lyapunov_jvp(np, t, out, a, _q):
+    """The same equation, with q̇ − ȧ x − x ȧᴴ."""
+    if t[0] is None:
+        return solve_continuous_lyapunov(a, t[1])
+    moved = np.matmul(t[0], out) + np.matmul(out, adjoint(np, t[0]))
+    return solve_continuous_lyapunov(a, -moved if t[1] is None else t[1] - moved)
+
+
+@declared(
+    vjp=solve_continuous_lyapunov_vjp,
+    jvp=solve_continuous_lyapunov_jvp,
+    example="tg.scipy.linalg.solve_continuous_lyapunov("
+    "np.diag(x * x + 1.0), x[:, None] * (x - 1.0))",
+    examples=(
+        "tg.scipy.linalg.solve_continuous_lyapunov(x @ x.T + np.eye(len(x)), np.cos(x @ x.T))",
+        "tg.scipy.linalg.solve_continuous_lyapunov("
+        "x[:, None, :] * x[:, :, None] + np.triu(np.ones((len(x.T),) * 2)), np.cos(x.T @ x))",
+    ),
+    awkward="an equation without a unique solution raises LinAlgError",
+)
+def solve_continuous_lyapunov(a, q):
+    """The solution x of a @ x + x @ aᴴ = q."""
+    return by_matrix(_continuous, a, q)
+
+
+def _discrete(a, q, bilinear):
+    """By one system of all elements, or by the bilinear transformation to `_continuous`."""
+    _check_alike("solve_discrete_lyapunov", a, q)
+    a, q = (np.asarray(x, inexact(a, q)) for x in (a, q))
+    if not q.size:
+        return np.zeros_like(q)
+    if not bilinear:
+        system = np.eye(a.size, dtype=a.dtype) - np.kron(a, np.conj(a))
+        return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)
+    one = np.eye(len(a), dtype=a.dtype)
+    half = np.linalg.inv(a + one)
+    c = 2.0 * half @ q @ np.conj(half.T)
+    return _continuous(half @ (a - one), -c)
+
+
+def solve_discrete_lyapunov_vjp(np, g, out, a, _q, bilinear):
+    """y of aᴴ y a − y + x̄ = 0 is q̄; ā = y a xᴴ + yᴴ a x."""
+    y = solve_discrete_lyapunov(adjoint(np, a), g, bilinear=bilinear)
+    return (
+        lambda: (
+            np.matmul(np.matmul(y, a), adjoint(np, out))
+            + np.matmul(np.matmul(adjoint(np, y), a), out)
+        ),
+        y,
+    )
+
+
+def solve_discrete_lyapunov_jvp(np, t, out, a, _q, bilinear):
+    """The same equation, with q̇ + ȧ x aᴴ + a x ȧᴴ."""
+    right = t[1]
+    if t[0] is not None:
+        moved = np.matmul(np.matmul(t[0], out), adjoint(np, a))
+        moved = moved + np.matmul(np.matmul(a, out), adjoint(np, t[0]))
+        right = moved if right is None else right + moved
+    return solve_discrete_lyapunov(a, right, bilinear=bilinear)
+
+
+@declared(
+    vjp=solve_discrete_lyapunov_vjp,
+    jvp=solve_discrete_lyapunov_jvp,
+    example="tg.scipy.linalg.solve_discrete_lyapunov(0.3 * x[:, None] * np.cos(x), np.diag(x))",
+    examples=(
+        "tg.scipy.linalg.solve_discrete_lyapunov("
+        "0.05 * x @ x.T + np.eye(len(x), k=1), np.cos(x @ x.T), 'bilinear')",
+        "tg.scipy.linalg.solve_discrete_lyapunov("
+        "np.stack([0.2 * np.cos(x @ x.T), 0.1 * x @ x.T]), np.cos(x @ x.T))"
+        " if x.size else tg.scipy.linalg.solve_discrete_lyapunov(x @ x.T, x @ x.T)",
+    ),
+    awkward="an equation without a unique solution raises LinAlgError",
+)
+def solve_discrete_lyapunov(a, q, *, bilinear):
+    """The solution x of a @ x @ aᴴ − x + q = 0."""
+    return by_matrix(lambda a, q: _discrete(a, q, bilinear), a, q)

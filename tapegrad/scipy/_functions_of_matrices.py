@@ -1,0 +1,92 @@
+"""SciPy's functions of matrices, and equations of matrices, for recorded values."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._core.operations import matrix_functions as functions
+from .._core.operations import matrix_logarithm as logarithm
+from .._core.operations import sylvester as equations
+from .._core.tensor.copies import unlisted
+from .._core.tensor.values import shape_of
+from ._differentiable import differentiable, finite, unsupported
+
+
+@differentiable("linalg.expm")
+def expm(A):
+    return functions.expm(A)
+
+
+@differentiable("linalg.expm_frechet")
+def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise ValueError(f"Unknown implementation {method}")
+    if check_finite:
+        A, E = finite("linalg.expm_frechet", A), finite("linalg.expm_frechet", E)
+    along = functions.expm_frechet(A, E)
+    return (functions.expm(A), along) if compute_expm else along
+
+
+def _without_report(name: str, function):
+    """A function of a matrix whose estimate of its error is not given."""
+
+    def of_matrix(A, disp=True):
+        if not isinstance(disp, (bool, np.bool_)) or not disp:
+            raise unsupported(name, "disp", disp)
+        return function(A)
+
+    differentiable(name)(of_matrix)
+
+
+_without_report("linalg.logm", logarithm.logm)
+_without_report("linalg.signm", functions.signm)
+
+
+@differentiable("linalg.sqrtm")
+def sqrtm(A, disp=True, blocksize=64):
+    if not isinstance(disp, (bool, np.bool_)) or not disp:
+        raise unsupported("linalg.sqrtm", "disp", disp)
+    return functions.sqrtm(A)
+
+
+def _of_matrix(function):
+    def of_matrix(A):
+        return function(A)
+
+    return of_matrix
+
+
+for _name in ("cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm"):
+    differentiable(f"linalg.{_name}")(_of_matrix(getattr(functions, _name)))
+
+
+@differentiable("linalg.fractional_matrix_power")
+def fractional_matrix_power(A, t):
+    return logarithm.fractional_matrix_power(A, t)
+
+
+# --- equations ------------------------------------------------------------------------------------
+
+
+@differentiable("linalg.solve_sylvester")
+def solve_sylvester(a, b, q):
+    return equations.solve_sylvester(a, b, q)
+
+
+@differentiable("linalg.solve_continuous_lyapunov")
+def solve_continuous_lyapunov(a, q):
+    return equations.solve_continuous_lyapunov(a, q)
+
+
+@differentiable("linalg.solve_lyapunov")
+def solve_lyapunov(a, q):
+    return equations.solve_continuous_lyapunov(a, q)
+
+
+@differentiable("linalg.solve_discrete_lyapunov")
+def solve_discrete_lyapunov(a, q, method=None):
+    n = (shape_of(unlisted(a)) or (0,))[-1]
+    method = ("bilinear" if n >= 10 else "direct") if method is None else method.lower()
+    if method not in ("direct", "bilinear"):
+        raise ValueError(f"Unknown solver {method}")
+    return equations.solve_discrete_lyapunov(a, q, bilinear=method == "bilinear")

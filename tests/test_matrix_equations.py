@@ -1,0 +1,143 @@
+"""Equations of Sylvester and Lyapunov against SciPy, differences, and a system of all elements."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from expressions import CHECKS, Expression, check_native, parametrized
+
+import tapegrad as tg
+from tapegrad.scipy import linalg
+
+
+def expression(text, shape=(3, 3), **fields):
+    return Expression(text, None, shape, names={"linalg": linalg}, **fields)
+
+
+TABLE = [
+    expression("linalg.solve_sylvester(x + 2.0 * np.eye(3), x.T, np.cos(x))"),
+    expression("linalg.solve_sylvester(x[:1, :1], np.diag(x[0]), x[1:2])"),
+    expression("linalg.solve_sylvester(np.diag([1.0, 2.0, 3.0]), x @ x.T, x)"),
+    expression("linalg.solve_sylvester(x @ x.T, np.eye(3), np.eye(3))"),
+    expression("linalg.solve_sylvester(np.stack([x @ x.T, 2.0 * x @ x.T]), np.eye(3), x)"),
+    expression("linalg.solve_continuous_lyapunov(x - 4.0 * np.eye(3), -np.eye(3))"),
+    expression("linalg.solve_continuous_lyapunov(np.diag([-1.0, -2.0, -3.0]), x)"),
+    expression("linalg.solve_lyapunov(np.tril(x) + np.eye(3), x @ x.T)"),
+    expression("linalg.solve_discrete_lyapunov(0.2 * x, x @ x.T)"),
+    expression("linalg.solve_discrete_lyapunov(0.2 * x, x, 'bilinear')"),
+    expression("linalg.solve_discrete_lyapunov(0.1 * x.T, np.eye(3), method='direct')"),
+    expression("linalg.solve_discrete_lyapunov(0.2 * x, np.stack([x, x.T]))"),
+]
+
+
+@parametrized(TABLE)
+def test_derivatives(expression):
+    CHECKS["derivatives"](expression)
+
+
+def test_programs_of_all():
+    check_native(TABLE[::3])
+
+
+# --- references -----------------------------------------------------------------------------------
+
+
+def naive_sylvester(a, b, q):
+    """The same by one system of all elements."""
+    one, other = np.eye(a.shape[0]), np.eye(b.shape[0])
+    system = np.kron(a, other) + np.kron(one, b.T)
+    return np.linalg.solve(system, q.reshape(-1)).reshape(a.shape[0], b.shape[0])
+
+
+def naive_discrete(a, q):
+    return np.linalg.solve(np.eye(a.size) - np.kron(a, a), q.reshape(-1)).reshape(q.shape[0], -1)
+
+
+CASES = {
+    "sylvester": (linalg.solve_sylvester, naive_sylvester, [(4, 4), (2, 2), (4, 2)]),
+    "continuous": (
+        linalg.solve_continuous_lyapunov,
+        lambda a, q: naive_sylvester(a, a.T, q),
+        [(4, 4), (4, 4)],
+    ),
+    "discrete": (linalg.solve_discrete_lyapunov, naive_discrete, [(4, 4), (4, 4)]),
+    "bilinear": (
+        lambda a, q: linalg.solve_discrete_lyapunov(a, q, "bilinear"),
+        naive_discrete,
+        [(4, 4), (4, 4)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_argument_to_the_second_order(case):
+    ours, naive, shapes = CASES[case]
+    rng = np.random.default_rng(7)
+    args = [0.4 * rng.normal(size=shape) for shape in shapes]
+    args[0] += np.eye(4) * (0.0 if case in ("discrete", "bilinear") else 2.0)
+    weights = rng.normal(size=ours(*args).shape)
+    every = tuple(range(len(args)))
+    np.testing.assert_allclose(ours(*args), naive(*args), rtol=1e-10, atol=1e-12)
+    found, wanted = (
+        tg.grad(lambda *x, f=f: np.sum(np.sin(f(*x)) * weights), every) for f in (ours, naive)
+    )
+    for one, two in zip(found(*args), wanted(*args), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-11)
+    for k in every:
+        second = [
+            tg.grad(lambda x, g=g, k=k: np.sum(g(*args[:k], x, *args[k + 1 :])[0] ** 2))(args[k])
+            for g in (found, wanted)
+        ]
+        np.testing.assert_allclose(*second, rtol=1e-8, atol=1e-9)
+
+
+def test_values_are_scipys():
+    rng = np.random.default_rng(2)
+    for n in (3, 12):
+        a, q = rng.normal(size=(2, n, n)) / n
+        for name in ("solve_continuous_lyapunov", "solve_discrete_lyapunov"):
+            theirs = getattr(scipy.linalg, name)(a, q)
+            np.testing.assert_allclose(tg.vjp(getattr(linalg, name), a, q)[0], theirs, rtol=1e-9)
+        value = tg.vjp(lambda a, q=q: linalg.solve_sylvester(a, a + np.eye(n), q), a)[0]  # noqa: B023
+        np.testing.assert_allclose(value, scipy.linalg.solve_sylvester(a, a + np.eye(n), q))
+
+
+def test_matrices_without_elements():
+    for f in (linalg.solve_continuous_lyapunov, linalg.solve_discrete_lyapunov):
+        x = tg.tensor(np.zeros((0, 0)), requires_grad=True)
+        np.sum(f(x, x)).backward()
+        assert x.grad.shape == (0, 0)
+    q = tg.tensor(np.zeros((0, 2)), requires_grad=True)
+    np.sum(linalg.solve_sylvester(np.zeros((0, 0)), np.eye(2), q)).backward()
+    assert q.grad.shape == (0, 2)
+
+
+def test_singular_equations():
+    a = np.diag([1.0, -1.0])
+    for f in (
+        lambda a: linalg.solve_sylvester(a, a, np.eye(2)),
+        lambda a: linalg.solve_continuous_lyapunov(a, np.eye(2)),
+        lambda a: linalg.solve_discrete_lyapunov(a, np.eye(2)),
+        lambda a: linalg.solve_discrete_lyapunov(a, np.eye(2), "bilinear"),
+    ):
+        with pytest.raises(np.linalg.LinAlgError, match="[Ss]ingular"):
+            tg.grad(lambda a, f=f: np.sum(f(a)))(a)
+    c = tg.compile(lambda a: np.sum(linalg.solve_continuous_lyapunov(a, np.eye(2))))
+    assert np.allclose([c.grad(k * np.eye(2))[0, 0] for k in (1.0, 2.0)], [-0.5, -0.125])
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        c.grad(a)
+
+
+def test_bad_shapes():
+    a = tg.tensor(np.eye(3), requires_grad=True)
+    for call in (
+        lambda: linalg.solve_sylvester(a[:2], a, a),
+        lambda: linalg.solve_sylvester(a, a, a[:2]),
+        lambda: linalg.solve_continuous_lyapunov(a, a[:2, :2]),
+        lambda: linalg.solve_discrete_lyapunov(a[0], a),
+        lambda: linalg.solve_discrete_lyapunov(a, a, "fast"),
+    ):
+        with pytest.raises(ValueError, match="has shape|Unknown solver"):
+            call()
+    bad = np.full((2, 2), np.nan)
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        tg.grad(lambda a: np.sum(linalg.solve_sylvester(a, a, a)))(bad)
