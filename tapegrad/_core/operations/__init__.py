@@ -5,6 +5,7 @@ from ..tensor.registry import PUBLIC
 from . import (  # noqa: F401
     answers,
     array_methods,
+    banded_equations,
     choosing,
     convolving,
     counting,
