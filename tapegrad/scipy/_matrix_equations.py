@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .._core.operations.named_values import any_zero
 from .._core.operations.triangular_equations import solve_triangular as solve_columns
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import dtype_of, shape_of, value_of
+from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._differentiable import differentiable, finite
 
 #: What `trans=` says, as a number.
@@ -20,7 +21,12 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
     """Operands, refused if they are not finite and that is to be checked."""
-    return [finite(name, x) if check_finite else unlisted(x) for x in arrays]
+    return [plain_array(finite(name, x) if check_finite else unlisted(x)) for x in arrays]
+
+
+def plain_array(x):
+    """What is no tensor as an array."""
+    return x if is_tensor(x) else np.asarray(x)
 
 
 def aligned(x, ndim: int):
@@ -130,7 +136,7 @@ def _of_triangle(is_lower):
 
 
 #: By what `assume_a` says: functions of matrices and right-hand sides, lower, transposed.
-_STRUCTURES = {
+_STRUCTURES: dict[str | None, Any] = {
     **dict.fromkeys((None, "gen", "general", "banded"), _general),
     **dict.fromkeys(("sym", "symmetric", "her", "hermitian"), _symmetric),
     **dict.fromkeys(("pos", "positive definite"), _positive),
@@ -139,6 +145,14 @@ _STRUCTURES = {
     "upper triangular": _of_triangle(False),
     "lower triangular": _of_triangle(True),
 }
+
+
+def _check_square(a) -> None:
+    shape = shape_of(a)
+    if len(shape) < 2:
+        raise ValueError(f"Expected at least ndim=2, got a1.ndim={len(shape)}")
+    if shape[-1] != shape[-2]:
+        raise ValueError(f"Expected square matrix, got a1.shape={shape}")
 
 
 @differentiable("linalg.solve")
@@ -157,8 +171,7 @@ def solve(
     a, b = operands("linalg.solve", check_finite, a, b)
     a, b = aligned(a, 2), aligned(b, 1)
     m, n = shape_of(a), shape_of(b)
-    if m[-1] != m[-2]:
-        raise ValueError(f"Expected square matrix, got a1.shape={m}")
+    _check_square(a)
     if dtype_of(a).kind == "c" and transposed:
         raise NotImplementedError(
             "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex "
@@ -170,3 +183,23 @@ def solve(
     if m[-2:] == (1, 1):
         found = _diagonal
     return of_columns(lambda a, b: found(a, b, lower, transposed), a, b)
+
+
+@differentiable("linalg.inv")
+def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
+    (a,) = operands("linalg.inv", check_finite, a)
+    _check_square(a)
+    if assume_a in (None, "gen", "general"):
+        return PUBLIC["inv"](a)
+    return _STRUCTURES[assume_a](a, np.eye(shape_of(a)[-1], dtype=dtype_of(a)), lower, False)
+
+
+@differentiable("linalg.det")
+def det(a, overwrite_a=False, check_finite=True):
+    (a,) = operands("linalg.det", check_finite, a)
+    m = shape_of(a)
+    if len(m) < 2:
+        raise ValueError("The input array must be at least two-dimensional.")
+    if m[-1] != m[-2]:
+        raise ValueError(f"Last 2 dimensions of the array must be square but received shape {m}.")
+    return PUBLIC["det"](a.astype(np.result_type(dtype_of(a), np.float64)))

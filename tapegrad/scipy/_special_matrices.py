@@ -12,6 +12,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import shape_of, value_of
 from ._differentiable import differentiable
+from ._matrix_equations import plain_array
 
 
 def _theirs(name: str):
@@ -20,7 +21,7 @@ def _theirs(name: str):
 
 def _vector(x):
     """An operand with one axis at least."""
-    x = unlisted(x)
+    x = plain_array(unlisted(x))
     return x if len(shape_of(x)) else x[None]
 
 
@@ -30,16 +31,16 @@ def moved(name: str, *operands, **keywords):
     SciPy's function is given their places, from 1 on, in place of elements, and so makes a matrix
     of places. What it refuses is refused.
     """
-    operands = [unlisted(x) for x in operands]
-    sizes = [int(np.prod(shape_of(x))) for x in operands]
+    arrays = [unlisted(x) for x in operands]
+    sizes = [int(np.prod(shape_of(x))) for x in arrays]
     starts = 1 + np.cumsum([0, *sizes])
     places = [
         np.arange(start, start + size).reshape(shape_of(x))
-        for x, start, size in zip(operands, starts, sizes, strict=False)
+        for x, start, size in zip(arrays, starts, sizes, strict=False)
     ]
     at = np.asarray(_theirs(name)(*places, **keywords)).astype(np.intp)
-    flat = [PUBLIC["reshape"](x, (size,)) for x, size in zip(operands, sizes, strict=True)]
-    zero = np.zeros(1, np.result_type(*[value_of(x) for x in operands]))
+    flat = [PUBLIC["reshape"](x, (size,)) for x, size in zip(arrays, sizes, strict=True)]
+    zero = np.zeros(1, np.result_type(*[value_of(x) for x in arrays]))
     return PUBLIC["concatenate"]([zero, *flat])[at]
 
 
@@ -131,7 +132,7 @@ def fiedler(a):
 
 @differentiable("linalg.khatri_rao")
 def khatri_rao(a, b):
-    a, b = unlisted(a), unlisted(b)
+    a, b = plain_array(unlisted(a)), plain_array(unlisted(b))
     m, n = shape_of(a), shape_of(b)
     if len(m) < 2 or len(n) < 2:
         raise ValueError("The both arrays should be 2-dimensional.")
