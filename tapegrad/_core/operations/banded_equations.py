@@ -1,4 +1,4 @@
-"""Equations with banded and Toeplitz matrices, of which only the elements in question are kept."""
+"""Equations with banded matrices, of which the diagonals are kept."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from .declaring import declared, transposed
 
 
-def _in_scipy(name: str):
+def in_scipy(name: str):
     return getattr(importlib.import_module("scipy.linalg"), name)
 
 
-def _each(solve, ab, b, own: int = 2):
-    """The solutions for all of a batch, in double precision; then in the dtype of the operands."""
+def each(solve, ab, b, own: int = 2):
+    """The solutions for all of a batch, for matrices by so many axes of arrays."""
     front = np.broadcast_shapes(ab[0].shape[:-own], b.shape[:-2])
     ab = [np.broadcast_to(x, (*front, *x.shape[x.ndim - own :])) for x in ab]
     b = np.broadcast_to(b, (*front, *b.shape[-2:]))
@@ -100,7 +100,7 @@ def solve_banded_forward(frame, id, refs, task):
     free(band)
 
 
-def _padded(np, x):
+def padded(np, x):
     """An array with a zero after the last element along the last axis."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], 1), x.dtype)], axis=-1)
 
@@ -121,15 +121,15 @@ def transposed_band(namespace, ab, lower, upper):
     below, at = _diagonals(n, lower, upper)
     rows = np.broadcast_to((below + upper), (lower + upper + 1, n))
     places = _places(np, n, at - below)
-    return _padded(namespace, ab)[..., rows, places][..., ::-1, :]
+    return padded(namespace, ab)[..., rows, places][..., ::-1, :]
 
 
 def _from_rows(namespace, x, lower, upper):
     """For each element of a band what a vector has in its row, along a new axis; 0 outside."""
     n = x.shape[-2]
     below, at = _diagonals(n, lower, upper)
-    padded = _padded(namespace, transposed(namespace, x))
-    return padded[..., _places(np, n, at + below)]
+    columns = padded(namespace, transposed(namespace, x))
+    return columns[..., _places(np, n, at + below)]
 
 
 def band_of_product(np, x, y, lower, upper):
@@ -185,8 +185,125 @@ def _solve_banded(ab, b, *, lower, upper):
     numpy.linalg.LinAlgError for a singular matrix.
     """
     _banded_shape(ab.shape, b.shape, lower, upper)
-    solve = _in_scipy("solve_banded")
-    return _each(lambda ab, b: solve((lower, upper), ab, b, check_finite=False), [ab], b)
+    solve = in_scipy("solve_banded")
+    return each(lambda ab, b: solve((lower, upper), ab, b, check_finite=False), [ab], b)
 
 
 solve_banded = _solve_banded
+
+
+# --- bands of symmetric matrices ------------------------------------------------------------------
+
+
+def _definite_shape(ab, b, lower=False):
+    """The shape of a solution; raises ValueError where the value does."""
+    if len(ab) < 2 or len(b) < 2 or ab[-1] != b[-2]:
+        raise ValueError(f"solveh_banded takes no operands of shapes {ab} and {b}")
+    return (*np.broadcast_shapes(ab[:-2], b[:-2]), *b[-2:])
+
+
+def _not_definite(answer):
+    return np.linalg.LinAlgError(f"{answer}th leading minor not positive definite")
+
+
+def solveh_banded_forward(frame, id, refs, task):
+    """References: `lower`, the bands, the right-hand sides, the output."""
+    is_lower = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
+    ab, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n, columns, leading = (
+        lapack.size_along(out, 2),
+        lapack.size_along(out, 1),
+        lapack.size_along(ab, 2),
+    )
+    band = malloc((leading * n + n * columns) * 8 + lapack.CALL_BYTES + 16)
+    x = band + leading * n * 8
+    call = x + n * columns * 8
+    rows, width, high = call + lapack.ROWS, call + lapack.CALL_BYTES, call + lapack.CALL_BYTES + 8
+    for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
+        lapack.copy_turned(band, lapack.batch_item(ab, 2, out, 2, k), ab, 2)
+        lapack.copy_turned(x, lapack.batch_item(b, 2, out, 2, k), b, 2)
+        lapack.enter_call(call, lapack.LOWER if is_lower else lapack.UPPER, n, columns)
+        store_i32(width, 0, leading - 1)
+        store_i32(high, 0, leading)
+        lapack.dpbsv(
+            call + lapack.LETTER,
+            rows,
+            width,
+            call + lapack.COLUMNS,
+            band,
+            high,
+            x,
+            rows,
+            call + lapack.ANSWER,
+        )
+        if load_i32(call, lapack.ANSWER) != 0:
+            lapack.refuse(frame, load_i32(call, lapack.ANSWER))
+            break
+        lapack.write_turned(load_i64(out, ARRAY_DATA) + k * n * columns * 8, x, n, columns)
+    free(band)
+
+
+def general_band(np, ab, lower):
+    """All diagonals of Hermitian matrices of which those of one triangle are given."""
+    width = ab.shape[-2] - 1
+    if lower:
+        above = np.conj(transposed_band(np, ab, width, 0)) if width else ab
+        return np.concatenate([above[..., :width, :], ab], axis=-2)
+    below = np.conj(transposed_band(np, ab, 0, width)) if width else ab
+    return np.concatenate([ab, below[..., 1:, :]], axis=-2)
+
+
+def _folded(np, band, lower):
+    """The adjoint of one triangle's diagonals from that of all."""
+    width = band.shape[-2] // 2
+    turned = np.conj(transposed_band(np, band, width, width))
+    both = band + turned
+    middle = band[..., width : width + 1, :]
+    if lower:
+        return np.concatenate([middle, both[..., width + 1 :, :]], axis=-2)
+    return np.concatenate([both[..., :width, :], middle], axis=-2)
+
+
+def solveh_banded_vjp(np, g, out, ab, _b, lower=False):
+    """With a x = b: b̄ = a⁻¹ x̄, and the band of −b̄ xᵀ, both triangles of it."""
+    back, width = solveh_banded(ab, g, lower=lower), ab.shape[-2] - 1
+    return (lambda: -_folded(np, band_of_product(np, back, out, width, width), lower)), back
+
+
+def solveh_banded_jvp(np, t, out, ab, _b, lower=False):
+    """a ẋ = ḃ − ȧ x."""
+    right, width = t[1], ab.shape[-2] - 1
+    if t[0] is not None:
+        product = band_times(np, general_band(np, t[0], lower), out, width, width)
+        right = -product if right is None else right - product
+    return solveh_banded(ab, right, lower=lower)
+
+
+_DEFINITE = "tg.scipy.linalg.solveh_banded"
+
+
+@declared(
+    vjp=solveh_banded_vjp,
+    jvp=solveh_banded_jvp,
+    shape=_definite_shape,
+    value_kernel=solveh_banded_forward,
+    refusal=_not_definite,
+    example=f"{_DEFINITE}(np.stack([x, x * x + 5.0]), x)",
+    examples=(
+        f"{_DEFINITE}(x + np.array([[9.0], [0.0], [0.0]]), x.T, lower=True) if len(x) == 3 else x",
+        f"{_DEFINITE}(x + np.array([[0.0], [0.0], [9.0]]), x[0]) if len(x) == 3 else x",
+    ),
+)
+def _solveh_banded(ab, b, *, lower=False):
+    """solveh_banded(ab, b, lower): x of a @ x = b for positive definite matrices of few diagonals.
+
+    `ab` has shape (…, U + 1, M): the diagonals of one triangle, from the highest on. Raises
+    numpy.linalg.LinAlgError for a matrix that is not positive definite.
+    """
+    _definite_shape(ab.shape, b.shape)
+    solve = in_scipy("solveh_banded")
+    return each(lambda ab, b: solve(ab, b, lower=lower, check_finite=False), [ab], b)
+
+
+solveh_banded = _solveh_banded
