@@ -14,7 +14,7 @@ SPD = "(x.T @ x + np.diag([3.0, 4.0, 5.0, 6.0]))"
 FULL = "(x.T @ x + np.diag([3.0, 4.0, 5.0, 6.0]) + np.triu(x.T[:, :1] * x[:1] * 0.3, 1))"
 TORCH_SPD = "(x.T @ x + torch.diag(torch.tensor([3.0, 4, 5, 6], dtype=x.dtype)))"
 TORCH_FULL = f"({TORCH_SPD[1:-1]} + torch.triu(x.T[:, :1] * x[:1] * 0.3, 1))"
-BAND = "np.stack([x[0], x[1] + 4.0, x[2]])"
+BANDED = "np.stack([x[0], x[1] + 4.0, x[2]])"
 STACK = f"np.stack([{SPD}, 2.0 * {FULL}])"
 
 
@@ -80,13 +80,29 @@ STRUCTURES = [
 ]
 BANDS = [
     expression(
-        f"linalg.solve_banded((1, 1), {BAND}, x[0])",
+        f"linalg.solve_banded((1, 1), {BANDED}, x[0])",
         "torch.linalg.solve(torch.diag(x[1] + 4.0) + torch.diag(x[0, 1:], 1)"
         " + torch.diag(x[2, :-1], -1), x[0])",
     ),
     expression("linalg.solve_banded((2, 0), x + np.array([[4.0], [0.0], [0.0]]), x.T)"),
     expression("linalg.solve_banded((0, 2), x + np.array([[0.0], [0.0], [4.0]]), x[0])"),
     expression("linalg.solve_banded((0, 0), x[:1] ** 2 + 1.0, x.T)"),
+]
+BANDS += [
+    expression("linalg.solveh_banded(np.stack([x[0], x[1] + 5.0]), x.T)"),
+    expression("linalg.solveh_banded(x + np.array([[9.0], [0.0], [0.0]]), x[0], lower=True)"),
+    expression("linalg.cho_solve_banded((np.stack([x[0], x[1] + 5.0]), False), x.T)"),
+    expression("linalg.cho_solve_banded((np.stack([x[1] + 5.0, x[0]]), True), x[2])"),
+    expression("linalg.cholesky_banded(np.stack([x[0], x[1] + 5.0]))"),
+    expression("linalg.cholesky_banded(x + np.array([[9.0], [0.0], [0.0]]), lower=True)"),
+    expression("linalg.solve_toeplitz(x[0] + np.array([9.0, 0.0, 0.0, 0.0]), x[1])"),
+    expression("linalg.solve_toeplitz((x[0] + np.array([9.0, 0.0, 0.0, 0.0]), x[1]), x.T)"),
+    expression("linalg.matmul_toeplitz(x[0], x[1])"),
+    expression("linalg.matmul_toeplitz((x[0], x[:, 0]), x)"),
+    expression("linalg.matmul_toeplitz((x[:, 1], x[0]), x[2])"),
+    expression("linalg.solve_circulant(x[0] + np.array([9.0, 0.0, 0.0, 0.0]), x[1])"),
+    expression("linalg.solve_circulant(x + np.array([9.0, 0.0, 0.0, 0.0]), x.T, baxis=0)[..., 1]"),
+    expression("linalg.solve_circulant(x[0] - np.mean(x[0]), x[1], singular='lstsq')"),
 ]
 SPECIAL = [
     expression("linalg.toeplitz(x[0])"),
@@ -150,7 +166,8 @@ A = np.array([[5.0, 1.0, 0.5], [0.3, 6.0, -1.0], [0.2, 0.7, 4.0]])
 DEFINITE = A @ A.T
 JUNK = np.where(np.tri(3, k=-1) > 0, 99.0, DEFINITE)
 B = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.25]])
-AXES = {"a": A, "junk": JUNK, "b": B, "v": B[:, 0], "u": B[:2, 1]}
+BAND = np.array([[5.0, 6.0, 7.0], [1.0, -0.5, 99.0]])
+AXES = {"band": BAND, "a": A, "junk": JUNK, "b": B, "v": B[:, 0], "u": B[:2, 1]}
 CALLS = [
     *[f"linalg.solve(a, b, assume_a={one!r})" for one in (None, "gen", "general", "banded")],
     *[f"linalg.solve(junk, v, assume_a={one!r})" for one in ("sym", "symmetric", "her")],
@@ -177,6 +194,21 @@ CALLS = [
     "linalg.solve_banded((1, 1), a, v)",
     "linalg.solve_banded((2, 0), a, b)",
     "linalg.solve_banded((0, 0), a[:1, :1], v[:1])",
+    "linalg.solveh_banded(band, b, lower=True)",
+    "linalg.solveh_banded(a[:1], v)",
+    "linalg.cholesky_banded(band, lower=True)",
+    "linalg.cholesky_banded(band[::-1, ::-1])",
+    "linalg.cho_solve_banded((a, False), b)",
+    "linalg.cho_solve_banded((a, True), v)",
+    "linalg.solve_toeplitz(a[0], b)",
+    "linalg.solve_toeplitz((a[0], v), v)",
+    "linalg.solve_toeplitz(a[0].astype(np.float32), v.astype(np.float32))",
+    "linalg.matmul_toeplitz(a[0], b)",
+    "linalg.matmul_toeplitz((u, a[0]), v)",
+    "linalg.solve_circulant(a[0], b)",
+    "linalg.solve_circulant(a, a, caxis=0, baxis=0, outaxis=-1)",
+    "linalg.solve_circulant(a, a, baxis=1)[0]",
+    "linalg.solve_circulant(a[0] * 0.0 + 1.0, v, singular='lstsq')",
     "linalg.inv(a)",
     "linalg.inv(junk, assume_a='pos')",
     "linalg.det(a)",
@@ -225,6 +257,15 @@ ERRORS = [
     "linalg.solve_banded((1, 0), a, v)",
     "linalg.solve_banded((1, 1), a, v[:2])",
     "linalg.solve_banded((1, 1), 0.0 * a, v)",
+    "linalg.solveh_banded(-a, v)",
+    "linalg.solveh_banded(a, v[:2])",
+    "linalg.cholesky_banded(-a)",
+    "linalg.cho_solve_banded((a, True), v[:2])",
+    "linalg.solve_toeplitz(0.0 * a[0], v)",
+    "linalg.solve_toeplitz((v, v[:2]), v)",
+    "linalg.matmul_toeplitz(v, b[:2])",
+    "linalg.solve_circulant(v, v[:2])",
+    "linalg.solve_circulant(0.0 * v + 1.0, v)",
     "linalg.inv(0.0 * a)",
     "linalg.inv(a[:2])",
     "linalg.inv(v)",
@@ -273,6 +314,9 @@ REFUSED = {
     "linalg.solve(a, b, assume_a='pos')": (A, -A),
     "linalg.solve(a, b, assume_a='diagonal')": (A, A - 5.0 * np.eye(3)),
     "linalg.solve_banded((1, 1), a, b)": (A, 0.0 * A),
+    "linalg.solveh_banded(a[:1], b)": (A, -A),
+    "linalg.solve_toeplitz(a[0], b)": (A, 0.0 * A),
+    "linalg.solve_circulant(a[0], b)": (A, 0.0 * A + 1.0),
     "linalg.companion(a[0])": (A, A - 5.0),
     "linalg.cho_solve(linalg.cho_factor(a), b)": (A, -A),
 }

@@ -10,7 +10,7 @@ from .._core.operations.banded_equations import solveh_banded as solve_definite
 from .._core.operations.banded_equations import transposed_band
 from .._core.tensor.values import shape_of
 from ._differentiable import differentiable
-from ._matrix_equations import of_columns, operands, rows_of
+from ._matrix_equations import mirrored, of_columns, operands, rows_of
 
 
 def _check_rows(what: str, ab, b) -> None:
@@ -67,7 +67,7 @@ def cholesky_banded(ab, overwrite_ab=False, lower=False, check_finite=True):
     kept = (near >= 0) & (near <= width)
     at = np.where(kept, near if lower else width - near, 0)
     full = PUBLIC["where"](kept, ab[..., at, np.broadcast_to(column, (n, n))], 0.0)
-    factor = PUBLIC["cholesky"](full, upper=not lower)
+    factor = PUBLIC["cholesky"](mirrored(full, lower), upper=not lower)
     level = np.arange(width + 1)[:, None]
     places = column + level if lower else column - width + level
     inside = (places >= 0) & (places < n)

@@ -50,6 +50,7 @@ from . import (  # noqa: F401
     spacing,
     symmetric_eigenvalues,
     tapers,
+    toeplitz_equations,
     triangles,
     triangular_equations,
     vector_products,

@@ -26,10 +26,10 @@ def in_scipy(name: str):
     return getattr(importlib.import_module("scipy.linalg"), name)
 
 
-def each(solve, ab, b, own: int = 2):
-    """The solutions for all of a batch, for matrices by so many axes of arrays."""
-    front = np.broadcast_shapes(ab[0].shape[:-own], b.shape[:-2])
-    ab = [np.broadcast_to(x, (*front, *x.shape[x.ndim - own :])) for x in ab]
+def each(solve, ab, b):
+    """The solutions for all of a batch, of equations told by several arrays."""
+    front = np.broadcast_shapes(*[x.shape[:-2] for x in (*ab, b)])
+    ab = [np.broadcast_to(x, (*front, *x.shape[-2:])) for x in ab]
     b = np.broadcast_to(b, (*front, *b.shape[-2:]))
     dtype = np.result_type(*ab, b)
     out = np.empty(b.shape, dtype if dtype.kind in "fc" else np.float64)
