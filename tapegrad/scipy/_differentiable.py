@@ -7,7 +7,7 @@ from .._core.operations.named_values import all_finite
 from .._core.ops.table import TABLE, Pointwise
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import shape_of, value_of
+from .._core.tensor.values import value_of
 
 #: By name below `scipy`: element-wise operations that stand for SciPy's, and those beside.
 OURS: dict = {
@@ -49,39 +49,6 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     if return_sign:
         raise unsupported("special.logsumexp", "return_sign", return_sign)
     return PUBLIC["logsumexp"](a, axis=axis, b=b, keepdims=keepdims)
-
-
-@differentiable("linalg.solve")
-def solve(
-    a,
-    b,
-    lower=False,
-    overwrite_a=False,
-    overwrite_b=False,
-    check_finite=True,
-    assume_a=None,
-    transposed=False,
-):
-    for argument, value in (("lower", lower), ("transposed", transposed)):
-        if value:
-            raise unsupported("linalg.solve", argument, value)
-    if assume_a not in (None, "gen", "general"):
-        raise unsupported("linalg.solve", "assume_a", assume_a)
-    if check_finite:
-        a, b = finite("linalg.solve", a), finite("linalg.solve", b)
-    if len(shape_of(unlisted(a))) != 2 or len(shape_of(unlisted(b))) not in (1, 2):
-        raise TypeError(
-            f"tapegrad.scipy.linalg.solve: the arguments have shapes {shape_of(unlisted(a))} and "
-            f"{shape_of(unlisted(b))}; give one matrix and a vector or matrix, or use "
-            "np.linalg.solve"
-        )
-    return PUBLIC["solve"](a, b)
-
-
-@differentiable("linalg.cholesky")
-def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
-    a = finite("linalg.cholesky", a) if check_finite else a
-    return PUBLIC["cholesky"](a, upper=not lower)
 
 
 @differentiable("linalg.norm")

@@ -11,7 +11,14 @@ import types
 import numpy as np
 
 from .._core.tensor.recorded_arguments import none_recorded
-from . import _functions_of_matrices, _matrix_equations  # noqa: F401
+from . import (  # noqa: F401
+    _banded_matrices,
+    _functions_of_matrices,
+    _matrix_equations,
+    _matrix_factors,
+    _special_matrices,
+    _toeplitz_matrices,
+)
 from ._differentiable import OURS
 
 SUBMODULES = (

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.named_values import any_zero
 from .._core.operations.triangular_equations import solve_triangular as solve_columns
 from .._core.tensor.copies import unlisted
-from .._core.tensor.values import shape_of
+from .._core.tensor.trace import learned, steered
+from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._differentiable import differentiable, finite
 
 #: What `trans=` says, as a number.
@@ -13,7 +21,17 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
     """Operands, refused if they are not finite and that is to be checked."""
-    return [finite(name, x) if check_finite else unlisted(x) for x in arrays]
+    return [plain_array(finite(name, x) if check_finite else unlisted(x)) for x in arrays]
+
+
+def plain_array(x):
+    """What is no tensor as an array."""
+    return x if is_tensor(x) else np.asarray(x)
+
+
+def aligned(x, ndim: int):
+    """An operand with axes of length 1 in front."""
+    return x[(None,) * (ndim - len(shape_of(x)))]
 
 
 def of_columns(equation, a, b):
@@ -21,9 +39,21 @@ def of_columns(equation, a, b):
     is_vector = len(shape_of(b)) == 1
     b = b[..., None] if is_vector else b
     ndim = max(len(shape_of(a)), len(shape_of(b)))
-    a, b = (x[(None,) * (ndim - len(shape_of(x)))] for x in (a, b))
-    x = equation(a, b)
+    x = equation(aligned(a, ndim), aligned(b, ndim))
     return x[..., 0] if is_vector else x
+
+
+def rows_of(b) -> int:
+    """How many equations a right-hand side is for."""
+    shape = shape_of(b)
+    return shape[-1 if len(shape) == 1 else -2]
+
+
+def transposed(a):
+    return PUBLIC["swapaxes"](a, -1, -2)
+
+
+# --- triangles ------------------------------------------------------------------------------------
 
 
 @differentiable("linalg.solve_triangular")
@@ -34,8 +64,142 @@ def solve_triangular(
     m, n = shape_of(a), shape_of(b)
     if len(m) < 2 or m[-1] != m[-2]:
         raise ValueError("expected square matrix")
-    if not n or n[-1 if len(n) == 1 else -2] != m[-1]:
+    if not n or rows_of(b) != m[-1]:
         raise ValueError(f"shapes of a {m} and b {n} are incompatible")
     trans = _TRANSPOSES.get(trans, trans)
+    return of_columns(_triangular(trans, lower, unit_diagonal), a, b)
+
+
+def _triangular(trans, lower, unit_diagonal=False):
+    """What solves with a triangular matrix."""
     static = {"trans": int(trans), "lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
-    return of_columns(lambda a, b: solve_columns(a, b, **static), a, b)
+    return functools.partial(solve_columns, **static)
+
+
+def solve_factored(c, lower, b):
+    """The solution for matrices `b`, by the Cholesky factor of the matrix."""
+    half = _triangular(0 if lower else 2, lower)(c, b)
+    return _triangular(2 if lower else 0, lower)(c, half)
+
+
+@differentiable("linalg.cho_solve")
+def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+    c, lower = c_and_lower
+    c, b = operands("linalg.cho_solve", check_finite, c, b)
+    m = shape_of(c)
+    if len(m) < 2 or m[-1] != m[-2]:
+        raise ValueError("The factored matrix c is not square.")
+    if not shape_of(b) or rows_of(b) != m[-1]:
+        raise ValueError(f"incompatible dimensions ({m} and {shape_of(b)})")
+    is_lower = bool(np.all(lower))
+    return of_columns(lambda c, b: solve_factored(c, is_lower, b), c, b)
+
+
+# --- matrices of any structure --------------------------------------------------------------------
+
+
+def mirrored(a, lower):
+    """The symmetric, or Hermitian, matrices of which one triangle is given."""
+    triangle = PUBLIC["tril"](a) if lower else PUBLIC["triu"](a)
+    rest = PUBLIC["tril"](a, -1) if lower else PUBLIC["triu"](a, 1)
+    return triangle + PUBLIC["conjugate"](transposed(rest))
+
+
+def _general(a, b, lower, transpose):
+    return PUBLIC["solve"](transposed(a) if transpose else a, b)
+
+
+def _symmetric(a, b, lower, transpose):
+    return PUBLIC["solve"](mirrored(a, lower), b)
+
+
+def _positive(a, b, lower, transpose):
+    factor = PUBLIC["cholesky"](mirrored(a, lower), upper=False)
+    return solve_factored(factor, True, b)
+
+
+def _diagonal(a, b, lower, transpose):
+    diagonal = PUBLIC["diagonal"](a, axis1=-2, axis2=-1)
+    zero = steered(any_zero, diagonal)
+    learned(zero, "tapegrad.scipy.linalg.solve()")
+    if value_of(zero):
+        raise np.linalg.LinAlgError("A singular matrix detected.")
+    return b / diagonal[..., None]
+
+
+def _tridiagonal(a, b, lower, transpose):
+    return _general(PUBLIC["tril"](PUBLIC["triu"](a, -1), 1), b, lower, transpose)
+
+
+def _of_triangle(is_lower):
+    return lambda a, b, lower, transpose: _triangular(int(transpose), is_lower)(a, b)
+
+
+#: By what `assume_a` says: functions of matrices and right-hand sides, lower, transposed.
+_STRUCTURES: dict[str | None, Any] = {
+    **dict.fromkeys((None, "gen", "general", "banded"), _general),
+    **dict.fromkeys(("sym", "symmetric", "her", "hermitian"), _symmetric),
+    **dict.fromkeys(("pos", "positive definite"), _positive),
+    "diagonal": _diagonal,
+    "tridiagonal": _tridiagonal,
+    "upper triangular": _of_triangle(False),
+    "lower triangular": _of_triangle(True),
+}
+
+
+def _check_square(a) -> None:
+    shape = shape_of(a)
+    if len(shape) < 2:
+        raise ValueError(f"Expected at least ndim=2, got a1.ndim={len(shape)}")
+    if shape[-1] != shape[-2]:
+        raise ValueError(f"Expected square matrix, got a1.shape={shape}")
+
+
+@differentiable("linalg.solve")
+def solve(
+    a,
+    b,
+    lower=False,
+    overwrite_a=False,
+    overwrite_b=False,
+    check_finite=True,
+    assume_a=None,
+    transposed=False,
+):
+    if assume_a not in _STRUCTURES:
+        raise ValueError(f"{assume_a} is not a recognized matrix structure")
+    a, b = operands("linalg.solve", check_finite, a, b)
+    a, b = aligned(a, 2), aligned(b, 1)
+    m, n = shape_of(a), shape_of(b)
+    _check_square(a)
+    if dtype_of(a).kind == "c" and transposed:
+        raise NotImplementedError(
+            "scipy.linalg.solve can currently not solve a^T x = b or a^H x = b for complex "
+            "matrices."
+        )
+    if rows_of(b) != m[-1] and m[-2:] != (1, 1):
+        raise ValueError(f"incompatible shapes: a1.shape={m} and b1.shape={n}")
+    found = _STRUCTURES[assume_a]
+    if m[-2:] == (1, 1):
+        found = _diagonal
+    return of_columns(lambda a, b: found(a, b, lower, transposed), a, b)
+
+
+@differentiable("linalg.inv")
+def inv(a, overwrite_a=False, check_finite=True, *, assume_a=None, lower=False):
+    (a,) = operands("linalg.inv", check_finite, a)
+    _check_square(a)
+    if assume_a in (None, "gen", "general"):
+        return PUBLIC["inv"](a)
+    return _STRUCTURES[assume_a](a, np.eye(shape_of(a)[-1], dtype=dtype_of(a)), lower, False)
+
+
+@differentiable("linalg.det")
+def det(a, overwrite_a=False, check_finite=True):
+    (a,) = operands("linalg.det", check_finite, a)
+    m = shape_of(a)
+    if len(m) < 2:
+        raise ValueError("The input array must be at least two-dimensional.")
+    if m[-1] != m[-2]:
+        raise ValueError(f"Last 2 dimensions of the array must be square but received shape {m}.")
+    return PUBLIC["det"](a.astype(np.result_type(dtype_of(a), np.float64)))

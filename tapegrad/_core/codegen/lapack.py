@@ -44,6 +44,8 @@ dgetrs, dtrtrs = _named("dgetrs", 9), _named("dtrtrs", 10)
 #: Eigenvalues of symmetric matrices, singular values; an orthogonal factor, and it as a matrix.
 dsyevd, dgesdd = _named("dsyevd", 11), _named("dgesdd", 14)
 dgeqrf, dorgqr = _named("dgeqrf", 8), _named("dorgqr", 9)
+#: Solutions with a matrix of few diagonals.
+dgbsv, dpbsv = _named("dgbsv", 10), _named("dpbsv", 9)
 
 #: Arguments of a call: letters, rows, columns, and what LAPACK answers; byte offsets.
 LETTER, NOT_TRANSPOSED, ROWS, COLUMNS, ANSWER = range(0, 40, 8)

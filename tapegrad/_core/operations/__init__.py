@@ -5,6 +5,7 @@ from ..tensor.registry import PUBLIC
 from . import (  # noqa: F401
     answers,
     array_methods,
+    banded_equations,
     choosing,
     complex_methods,
     convolving,
@@ -53,6 +54,7 @@ from . import (  # noqa: F401
     sylvester,
     symmetric_eigenvalues,
     tapers,
+    toeplitz_equations,
     triangles,
     triangular_equations,
     vector_products,

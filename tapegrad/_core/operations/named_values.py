@@ -5,6 +5,7 @@ They have names in files, so they are here, where every process that loads a fil
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import numpy as np
@@ -49,6 +50,18 @@ def are_close(a, b, rel_tol, abs_tol):
 def all_finite(x):
     """Whether no element is infinite or NaN."""
     return np.isfinite(x).all()
+
+
+@named("scipy.any_zero")
+def any_zero(x):
+    """Whether an element is 0."""
+    return np.any(np.equal(x, 0.0))
+
+
+@named("scipy.asked_of_matrix")
+def asked_of_matrix(a, name, **keywords):
+    """What a function of `scipy.linalg` says of a matrix: whether it is symmetric, for instance."""
+    return np.asarray(getattr(importlib.import_module("scipy.linalg"), name)(a, **keywords))
 
 
 @named("random.accepted")

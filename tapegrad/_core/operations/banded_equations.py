@@ -1,0 +1,309 @@
+"""Equations with banded matrices, of which the diagonals are kept."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from ..codegen import lapack
+from ..codegen.intrinsics import (
+    free,
+    helper,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+    store_f64,
+    store_i32,
+)
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from .declaring import declared, transposed
+
+
+def in_scipy(name: str):
+    return getattr(importlib.import_module("scipy.linalg"), name)
+
+
+def each(solve, ab, b):
+    """The solutions for all of a batch, of equations told by several arrays."""
+    front = np.broadcast_shapes(*[x.shape[:-2] for x in (*ab, b)])
+    ab = [np.broadcast_to(x, (*front, *x.shape[-2:])) for x in ab]
+    b = np.broadcast_to(b, (*front, *b.shape[-2:]))
+    dtype = np.result_type(*ab, b)
+    out = np.empty(b.shape, dtype if dtype.kind in "fc" else np.float64)
+    for at in np.ndindex(front if b.size else (0,)):
+        out[at] = solve(*[x[at] for x in ab], b[at])
+    return out
+
+
+# --- bands ----------------------------------------------------------------------------------------
+
+
+def _banded_shape(ab, b, lower, upper):
+    """The shape of a solution; raises ValueError where the value does."""
+    if len(ab) < 2 or len(b) < 2 or ab[-1] != b[-2] or ab[-2] != lower + upper + 1:
+        raise ValueError(f"solve_banded takes no operands of shapes {ab} and {b}")
+    return (*np.broadcast_shapes(ab[:-2], b[:-2]), *b[-2:])
+
+
+def _singular(answer):
+    return np.linalg.LinAlgError("singular matrix")
+
+
+@helper
+def enter_band(call, n, lower, upper, columns, leading):
+    """Write the arguments of `dgbsv`: numbers, which stand 8 bytes apart, and the answer."""
+    store_i32(call, 0, n)
+    store_i32(call, 8, lower)
+    store_i32(call, 16, upper)
+    store_i32(call, 24, columns)
+    store_i32(call, 32, leading)
+    store_i32(call, 40, 0)
+
+
+def solve_banded_forward(frame, id, refs, task):
+    """References: the numbers of diagonals, the bands, the right-hand sides, the output.
+
+    LAPACK takes columns of a band, with room above them for what pivoting adds.
+    """
+    words = load_i64(load_i64(refs, 0), ARRAY_DATA)
+    lower, upper = load_i64(words, 0), load_i64(words, 8)
+    ab, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n, columns = lapack.size_along(out, 2), lapack.size_along(out, 1)
+    leading, down, along = (
+        2 * lower + upper + 1,
+        lapack.stride_along(ab, 2),
+        lapack.stride_along(ab, 1),
+    )
+    band = malloc((leading * n + n * columns) * 8 + n * 8 + 48)
+    x = band + leading * n * 8
+    pivots, call = x + n * columns * 8, x + n * columns * 8 + n * 8
+    for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
+        at = lapack.batch_item(ab, 2, out, 2, k)
+        memset(band, 0, leading * n * 8)
+        for j in range(n):
+            for i in range(max(upper - j, 0), min(upper + n - j, lower + upper + 1)):
+                value = load_f64(at, i * down + j * along)
+                store_f64(band, (j * leading + lower + i) * 8, value)
+        lapack.copy_turned(x, lapack.batch_item(b, 2, out, 2, k), b, 2)
+        enter_band(call, n, lower, upper, columns, leading)
+        lapack.dgbsv(
+            call, call + 8, call + 16, call + 24, band, call + 32, pivots, x, call, call + 40
+        )
+        if load_i32(call, 40) != 0:
+            lapack.refuse(frame, 1)
+            break
+        lapack.write_turned(load_i64(out, ARRAY_DATA) + k * n * columns * 8, x, n, columns)
+    free(band)
+
+
+def padded(np, x):
+    """An array with a zero after the last element along the last axis."""
+    return np.concatenate([x, np.zeros((*x.shape[:-1], 1), x.dtype)], axis=-1)
+
+
+def _places(numpy, n, places):
+    """Places along an axis of n elements; those outside are that of the zero after them."""
+    return numpy.where((places >= 0) & (places < n), places, n)
+
+
+def _diagonals(n, lower, upper):
+    """Of each diagonal in a band, from the highest on: how far its rows are below its columns."""
+    return np.arange(-upper, lower + 1)[:, None], np.arange(n)
+
+
+def transposed_band(namespace, ab, lower, upper):
+    """The bands of the transposes."""
+    n = ab.shape[-1]
+    below, at = _diagonals(n, lower, upper)
+    rows = np.broadcast_to((below + upper), (lower + upper + 1, n))
+    places = _places(np, n, at - below)
+    return padded(namespace, ab)[..., rows, places][..., ::-1, :]
+
+
+def _from_rows(namespace, x, lower, upper):
+    """For each element of a band what a vector has in its row, along a new axis; 0 outside."""
+    n = x.shape[-2]
+    below, at = _diagonals(n, lower, upper)
+    columns = padded(namespace, transposed(namespace, x))
+    return columns[..., _places(np, n, at + below)]
+
+
+def band_of_product(np, x, y, lower, upper):
+    """The band of x yᵀ."""
+    rows = _from_rows(np, x, lower, upper)
+    return np.sum(rows * transposed(np, y)[..., :, None, :], axis=-3)
+
+
+def band_times(np, ab, x, lower, upper):
+    """The products of banded matrices and others."""
+    turned = transposed_band(np, ab, lower, upper)
+    rows = _from_rows(np, x, upper, lower)
+    return transposed(np, np.sum(turned[..., None, :, :] * rows, axis=-2))
+
+
+def solve_banded_vjp(np, g, out, ab, _b, lower, upper):
+    """With a x = b: b̄ = a⁻ᵀ x̄, and the band of −b̄ xᵀ."""
+    back = solve_banded(transposed_band(np, ab, lower, upper), g, lower=upper, upper=lower)
+    return (lambda: -band_of_product(np, back, out, lower, upper)), back
+
+
+def solve_banded_jvp(np, t, out, ab, _b, lower, upper):
+    """a ẋ = ḃ − ȧ x."""
+    right = t[1]
+    if t[0] is not None:
+        product = band_times(np, t[0], out, lower, upper)
+        right = -product if right is None else right - product
+    return solve_banded(ab, right, lower=lower, upper=upper)
+
+
+_BANDED = "tg.scipy.linalg.solve_banded"
+
+
+@declared(
+    vjp=solve_banded_vjp,
+    jvp=solve_banded_jvp,
+    shape=_banded_shape,
+    value_kernel=solve_banded_forward,
+    helpers=(enter_band,),
+    refusal=_singular,
+    example=f"{_BANDED}((1, 1), np.stack([x, 0.0 * x + 5.0, x]), x)",
+    examples=(
+        f"{_BANDED}((2, 0), x + np.array([[4.0], [0.0], [0.0]]), x.T) if len(x) == 3 else x",
+        f"{_BANDED}((0, 2), x - np.array([[0.0], [0.0], [4.0]]), x[0]) if len(x) == 3 else x",
+        f"{_BANDED}((1, 1), x + np.array([[0.0], [6.0], [0.0]]), x.T) if len(x) == 3 else x",
+    ),
+)
+def _solve_banded(ab, b, *, lower, upper):
+    """solve_banded(ab, b, lower, upper): x of a @ x = b for matrices with few diagonals.
+
+    `ab` has shape (…, lower + upper + 1, M), the diagonals from the highest on, where element
+    (i, j) is ab[upper + i − j, j]; `b` has (…, M, K), with as many axes. Raises
+    numpy.linalg.LinAlgError for a singular matrix.
+    """
+    _banded_shape(ab.shape, b.shape, lower, upper)
+    solve = in_scipy("solve_banded")
+    return each(lambda ab, b: solve((lower, upper), ab, b, check_finite=False), [ab], b)
+
+
+solve_banded = _solve_banded
+
+
+# --- bands of symmetric matrices ------------------------------------------------------------------
+
+
+def _definite_shape(ab, b, lower=False):
+    """The shape of a solution; raises ValueError where the value does."""
+    if len(ab) < 2 or len(b) < 2 or ab[-1] != b[-2]:
+        raise ValueError(f"solveh_banded takes no operands of shapes {ab} and {b}")
+    return (*np.broadcast_shapes(ab[:-2], b[:-2]), *b[-2:])
+
+
+def _not_definite(answer):
+    return np.linalg.LinAlgError(f"{answer}th leading minor not positive definite")
+
+
+def solveh_banded_forward(frame, id, refs, task):
+    """References: `lower`, the bands, the right-hand sides, the output."""
+    is_lower = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
+    ab, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    n, columns, leading = (
+        lapack.size_along(out, 2),
+        lapack.size_along(out, 1),
+        lapack.size_along(ab, 2),
+    )
+    band = malloc((leading * n + n * columns) * 8 + lapack.CALL_BYTES + 16)
+    x = band + leading * n * 8
+    call = x + n * columns * 8
+    rows, width, high = call + lapack.ROWS, call + lapack.CALL_BYTES, call + lapack.CALL_BYTES + 8
+    for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
+        lapack.copy_turned(band, lapack.batch_item(ab, 2, out, 2, k), ab, 2)
+        lapack.copy_turned(x, lapack.batch_item(b, 2, out, 2, k), b, 2)
+        lapack.enter_call(call, lapack.LOWER if is_lower else lapack.UPPER, n, columns)
+        store_i32(width, 0, leading - 1)
+        store_i32(high, 0, leading)
+        lapack.dpbsv(
+            call + lapack.LETTER,
+            rows,
+            width,
+            call + lapack.COLUMNS,
+            band,
+            high,
+            x,
+            rows,
+            call + lapack.ANSWER,
+        )
+        if load_i32(call, lapack.ANSWER) != 0:
+            lapack.refuse(frame, load_i32(call, lapack.ANSWER))
+            break
+        lapack.write_turned(load_i64(out, ARRAY_DATA) + k * n * columns * 8, x, n, columns)
+    free(band)
+
+
+def general_band(np, ab, lower):
+    """All diagonals of Hermitian matrices of which those of one triangle are given."""
+    width = ab.shape[-2] - 1
+    if lower:
+        above = np.conj(transposed_band(np, ab, width, 0)) if width else ab
+        return np.concatenate([above[..., :width, :], ab], axis=-2)
+    below = np.conj(transposed_band(np, ab, 0, width)) if width else ab
+    return np.concatenate([ab, below[..., 1:, :]], axis=-2)
+
+
+def _folded(np, band, lower):
+    """The adjoint of one triangle's diagonals from that of all."""
+    width = band.shape[-2] // 2
+    turned = np.conj(transposed_band(np, band, width, width))
+    both = band + turned
+    middle = band[..., width : width + 1, :]
+    if lower:
+        return np.concatenate([middle, both[..., width + 1 :, :]], axis=-2)
+    return np.concatenate([both[..., :width, :], middle], axis=-2)
+
+
+def solveh_banded_vjp(np, g, out, ab, _b, lower=False):
+    """With a x = b: b̄ = a⁻¹ x̄, and the band of −b̄ xᵀ, both triangles of it."""
+    back, width = solveh_banded(ab, g, lower=lower), ab.shape[-2] - 1
+    return (lambda: -_folded(np, band_of_product(np, back, out, width, width), lower)), back
+
+
+def solveh_banded_jvp(np, t, out, ab, _b, lower=False):
+    """a ẋ = ḃ − ȧ x."""
+    right, width = t[1], ab.shape[-2] - 1
+    if t[0] is not None:
+        product = band_times(np, general_band(np, t[0], lower), out, width, width)
+        right = -product if right is None else right - product
+    return solveh_banded(ab, right, lower=lower)
+
+
+_DEFINITE = "tg.scipy.linalg.solveh_banded"
+
+
+@declared(
+    vjp=solveh_banded_vjp,
+    jvp=solveh_banded_jvp,
+    shape=_definite_shape,
+    value_kernel=solveh_banded_forward,
+    refusal=_not_definite,
+    example=f"{_DEFINITE}(np.stack([x, x * x + 5.0]), x)",
+    examples=(
+        f"{_DEFINITE}(x + np.array([[9.0], [0.0], [0.0]]), x.T, lower=True) if len(x) == 3 else x",
+        f"{_DEFINITE}(x + np.array([[0.0], [0.0], [9.0]]), x[0]) if len(x) == 3 else x",
+    ),
+)
+def _solveh_banded(ab, b, *, lower=False):
+    """solveh_banded(ab, b, lower): x of a @ x = b for positive definite matrices of few diagonals.
+
+    `ab` has shape (…, U + 1, M): the diagonals of one triangle, from the highest on. Raises
+    numpy.linalg.LinAlgError for a matrix that is not positive definite.
+    """
+    _definite_shape(ab.shape, b.shape)
+    solve = in_scipy("solveh_banded")
+    return each(lambda ab, b: solve(ab, b, lower=lower, check_finite=False), [ab], b)
+
+
+solveh_banded = _solveh_banded
