@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 from .._core.tensor.recorded_arguments import none_recorded
-from . import _matrix_equations  # noqa: F401
+from . import _fourier, _matrix_equations  # noqa: F401
 from ._differentiable import OURS
 
 SUBMODULES = (

@@ -67,8 +67,16 @@ def recorded(op, operands, static):
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
     out = _computed(op, op.value, *[value_of(x) for x in operands], **static)
-    made = rt.row(ARRAY + op.code, np.array(out, order="C"), Keywords(static), *operands)
+    made = rt.row(ARRAY + op.code, _buffer(out, operands), Keywords(static), *operands)
     return scalar_of(_required(op, made))
+
+
+def _buffer(out, operands) -> np.ndarray:
+    """A result as the buffer of a row: itself if it is a new array in C order, else a copy."""
+    is_new = type(out) is np.ndarray and out.flags.owndata and out.flags.c_contiguous
+    if is_new and not any([out is value_of(x) for x in operands]):
+        return out
+    return np.array(out, order="C")
 
 
 def _required(op, made):
