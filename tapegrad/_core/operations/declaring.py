@@ -72,9 +72,9 @@ def recorded(op, operands, static):
 
 
 def _buffer(out, operands) -> np.ndarray:
-    """A result as the buffer of a row: itself if it is a new array in C order, else a copy."""
-    is_new = type(out) is np.ndarray and out.flags.owndata and out.flags.c_contiguous
-    if is_new and not any([out is value_of(x) for x in operands]):
+    """A result as the buffer of a row: itself, if it is in C order and in memory of its own."""
+    is_whole = type(out) is np.ndarray and out.flags.c_contiguous and out.flags.writeable
+    if is_whole and not any([np.may_share_memory(out, value_of(x)) for x in operands]):
         return out
     return np.array(out, order="C")
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..codegen import pocketfft
+from ..tensor import buffer_pool
 from .declaring import declared
 from .fourier_kernels import (
     HELPERS,
@@ -108,7 +109,8 @@ _complex_shape = _shape("fft", 1, 1)
 )
 def complex_fourier(x, *, n, axis, kept, power=0, inverse=False):
     """The discrete Fourier transform of pairs."""
-    out = np.empty(_complex_shape(x.shape, n=n, axis=axis, kept=kept, power=power), x.dtype)
+    shape = _complex_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
     norm = (INVERSE_NORMS if inverse else FORWARD_NORMS)[power]
     transform = np.fft.ifft if inverse else np.fft.fft
     _computed(transform, as_complex(x), n, axis, norm, as_complex(out))
@@ -143,7 +145,8 @@ _real_shape = _shape("rfft", 0, 1)
 )
 def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
     """The frequencies of real signals, in pairs; with `doubled` those that stand for two, twice."""
-    out = np.empty(_real_shape(x.shape, n=n, axis=axis, kept=kept, power=power), x.dtype)
+    shape = _real_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
     made = as_complex(out)
     _computed(np.fft.rfft, x, n, axis, FORWARD_NORMS[power], made)
     if doubled:
@@ -179,10 +182,12 @@ _hermitian_shape = _shape("irfft", 1, 0)
 )
 def hermitian_fourier(x, *, n, axis, kept, power=0, halved=False):
     """Real signals of frequencies in pairs; with `halved` those that stand for two count half."""
-    out = np.empty(_hermitian_shape(x.shape, n=n, axis=axis, kept=kept, power=power), x.dtype)
+    shape = _hermitian_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
     frequencies = as_complex(x)
     if halved:
-        frequencies = frequencies.copy()
-        frequencies[_in_twos(axis, n)] *= 0.5
+        halves = buffer_pool.copy_of(frequencies)
+        halves[_in_twos(axis, n)] *= 0.5
+        frequencies = halves
     _computed(np.fft.irfft, frequencies, n, axis, INVERSE_NORMS[power], out)
     return out
