@@ -86,7 +86,7 @@ def numpy_name(function) -> str:
     """How NumPy or SciPy calls a function."""
     if isinstance(function, str):
         return function
-    for prefix, module in (("np.", np), ("np.linalg.", np.linalg)):
+    for prefix, module in (("np.", np), ("np.linalg.", np.linalg), ("np.fft.", np.fft)):
         if getattr(module, function.__name__, None) is function:
             return prefix + function.__name__
     return function.__name__

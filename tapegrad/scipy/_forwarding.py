@@ -13,6 +13,7 @@ import numpy as np
 from .._core.tensor.recorded_arguments import none_recorded
 from . import (  # noqa: F401
     _banded_matrices,
+    _fourier,
     _functions_of_matrices,
     _matrix_equations,
     _matrix_factors,

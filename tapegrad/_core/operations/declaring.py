@@ -67,8 +67,16 @@ def recorded(op, operands, static):
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
     out = _computed(op, op.value, *[value_of(x) for x in operands], **static)
-    made = rt.row(ARRAY + op.code, np.array(out, order="C"), Keywords(static), *operands)
+    made = rt.row(ARRAY + op.code, _buffer(out, operands), Keywords(static), *operands)
     return scalar_of(_required(op, made))
+
+
+def _buffer(out, operands) -> np.ndarray:
+    """A result as the buffer of a row: itself, if it is in C order and in memory of its own."""
+    is_whole = type(out) is np.ndarray and out.flags.c_contiguous and out.flags.writeable
+    if is_whole and not any([np.may_share_memory(out, value_of(x)) for x in operands]):
+        return out
+    return np.array(out, order="C")
 
 
 def _required(op, made):

@@ -28,9 +28,9 @@ REASONS = {
 _WRITING = frozenset("copyto put place putmask put_along_axis fill_diagonal".split())
 
 
-def unsupported(name: str, module: str = "") -> TypeError:
+def unsupported(name: str) -> TypeError:
     """The error where a function has no derivative here."""
-    reason = REASONS.get(name) or (_COMPLEX if module == "numpy.fft" else "")
+    reason = REASONS.get(name, "")
     reason = f": {reason}" if reason else ""
     return TypeError(
         f"tapegrad: NumPy's {name} is not supported on recorded tensors{reason}. Use "
@@ -44,17 +44,17 @@ def answered(function, args: tuple, kwargs: dict):
     Its arrays are tensors, as those of functions that have derivatives. What shares memory with an
     argument is refused: a write with a derivative to one of the two would not be seen in the other.
     """
-    name, module = name_of(function), getattr(function, "__module__", None) or ""
+    name = name_of(function)
     tensors = [leaf for leaf in _leaves((args, kwargs)) if is_tensor(leaf)]
     if name in _WRITING or any(map(is_recorded, tensors)):
-        raise unsupported(name, module)
+        raise unsupported(name)
     made = function(*_valued(args), **_valued(kwargs))
     for part in _leaves(made):
         shared = isinstance(part, np.ndarray) and any(
             np.may_share_memory(part, value_of(t)) for t in tensors if type(t) is rt.Array
         )
         if shared:
-            raise unsupported(name, module)
+            raise unsupported(name)
     return _wrapped(made)
 
 

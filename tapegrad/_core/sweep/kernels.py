@@ -97,7 +97,7 @@ def compile_value(op: Pointwise, width: int, uniform: int = 0) -> int:
 _STRUCTURAL_HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.blas import *
-from tapegrad._core.codegen import lapack
+from tapegrad._core.codegen import lapack, pocketfft
 from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.strided_sums import *
 from tapegrad._core.codegen.layout import *

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .complex_tensors import ComplexTensor
 from .runtime import Tensor
 from .trace import is_steering
 from .values import is_recorded
@@ -20,6 +21,8 @@ def none_recorded(arguments) -> bool:
         if isinstance(x, Tensor):
             if is_recorded(x) and not is_steering(x):
                 return False
+        elif kind is ComplexTensor and not none_recorded((x._re, x._im)):
+            return False
         elif (kind is list or kind is tuple) and not none_recorded(x):
             return False
         elif kind is dict and not none_recorded(x.values()):

@@ -1,0 +1,132 @@
+"""NumPy's Fourier transforms for structural kernels: inner loops of the ufuncs behind `numpy.fft`.
+
+They take `(addresses, sizes, steps, data)` as those of every generalised ufunc, call no Python and
+need no interpreter lock. Their addresses are fields of the ufunc objects. Where these do not lie
+where NumPy 2.0 to 2.4 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
+False, and programs call NumPy by Python.
+"""
+
+import ctypes
+import functools
+import importlib
+import math
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import types
+
+from .external_symbols import LOADERS
+from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
+
+_MODULE = "numpy.fft._pocketfft_umath"
+_LOOPS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")
+#: The number of each in the table of loops.
+FORWARD, BACKWARD, REAL_EVEN, REAL_ODD, HERMITIAN = range(5)
+#: Fields of NumPy's ufunc objects, byte offsets.
+_NIN, _NOUT, _NARGS, _FUNCTIONS, _DATA, _NTYPES, _TYPES = 16, 20, 24, 32, 40, 48, 64
+_SYMBOL = "tapegrad_pocketfft"
+_int, _word = ctypes.c_int.from_address, ctypes.c_int64.from_address
+_tables: list = []  # compiled code holds the address only
+
+
+def _loop_of(name: str) -> tuple[int, int]:
+    """The inner loop of a ufunc for doubles and its data, addresses; raises if it is not there."""
+    ufunc = getattr(importlib.import_module(_MODULE), name)
+    at, letters = id(ufunc), [text.replace("->", "") for text in ufunc.types]
+    fields = [_int(at + offset).value for offset in (_NIN, _NOUT, _NARGS, _NTYPES)]
+    if fields != [2, 1, 3, len(letters)] or (ufunc.nin, ufunc.nout) != (2, 1):
+        raise LookupError(f"{name} does not lie as in NumPy 2")
+    numbers = bytes(np.dtype(letter).num for text in letters for letter in text)
+    if ctypes.string_at(_word(at + _TYPES).value, len(numbers)) != numbers:
+        raise LookupError(f"{name} has loops for other types than it tells")
+    k = [text[1] for text in letters].index("d")
+    functions, data = (_word(at + offset).value for offset in (_FUNCTIONS, _DATA))
+    return _word(functions + 8 * k).value, _word(data + 8 * k).value if data else 0
+
+
+def _is_right(number: int, loop: int, data: int) -> bool:
+    """Whether a loop gives what `numpy.fft` does for a few lines."""
+    is_real = number in (REAL_EVEN, REAL_ODD)
+    n = 6 if number == REAL_EVEN else 5
+    count = n // 2 + 1 if number == HERMITIAN else n
+    x = np.cos(np.arange(2.0 * count)).reshape(2, count)
+    x = x if is_real else x + 1j * np.sin(3.0 * x)
+    wanted = (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.rfft, np.fft.irfft)[number](x, n)
+    scale = np.array(1.0 / n if number in (BACKWARD, HERMITIAN) else 1.0)
+    out = np.empty_like(wanted)
+    addresses = np.array([x.ctypes.data, scale.ctypes.data, out.ctypes.data])
+    sizes = np.array([2, count, out.shape[1]])
+    steps = np.array([x.strides[0], 0, out.strides[0], x.strides[1], out.strides[1]])
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)(loop)
+    call(*[array.ctypes.data for array in (addresses, sizes, steps)], data)
+    return np.array_equal(out, wanted)
+
+
+@functools.cache
+def _found() -> tuple[tuple[int, int], ...] | None:
+    """The loops and their data; None if there is one that is not as expected."""
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    try:
+        pairs = tuple(_loop_of(name) for name in _LOOPS)
+    except (ImportError, AttributeError, LookupError, ValueError):
+        return None
+    return pairs if all(_is_right(k, *pair) for k, pair in enumerate(pairs)) else None
+
+
+def is_available() -> bool:
+    """Whether kernels can call NumPy's loops."""
+    return _found() is not None
+
+
+def _load() -> None:
+    """Name the table of loops, two words each, for compiled code."""
+    found = _found()
+    if found is None:
+        raise ImportError(f"the loops of {_MODULE} are not where they are expected")
+    words = [word for pair in found for word in pair]
+    _tables.append((ctypes.c_int64 * len(words))(*words))
+    llvm.add_symbol(_SYMBOL, ctypes.addressof(_tables[-1]))
+
+
+LOADERS["pocketfft.lines"] = _load
+
+_table = global_address(_SYMBOL)
+_loop = call_address(types.none(*[types.int64] * 4))
+
+#: Arguments of a call: addresses of input, scale, output; count and sizes; steps; the scale.
+_ADDRESSES, _SIZES, _STEPS, _SCALE = 0, 24, 48, 88
+#: How many bytes they take.
+CALL_BYTES = 96
+
+
+@helper
+def lines(call, number, count, x, y, scale):
+    """Transform `count` lines by the loop of a number.
+
+    `x` and `y` are (address, size, step between elements, step between lines) of the input and the
+    output. An input of more elements than the transform has is cut off, one of fewer is continued
+    by zeros.
+    """
+    store_f64(call, _SCALE, scale)
+    store_i64(call, _ADDRESSES, x[0])
+    store_i64(call, _ADDRESSES + 8, call + _SCALE)
+    store_i64(call, _ADDRESSES + 16, y[0])
+    store_i64(call, _SIZES, count)
+    store_i64(call, _SIZES + 8, x[1])
+    store_i64(call, _SIZES + 16, y[1])
+    store_i64(call, _STEPS, x[3])
+    store_i64(call, _STEPS + 8, 0)
+    store_i64(call, _STEPS + 16, y[3])
+    store_i64(call, _STEPS + 24, x[2])
+    store_i64(call, _STEPS + 32, y[2])
+    entry = _table() + 16 * number
+    _loop(load_i64(entry, 0), call, call + _SIZES, call + _STEPS, load_i64(entry, 8))
+
+
+@helper
+def scale_of(n, power):
+    """n to the power of minus half of `power`, which is 0, 1 or 2, rounded as NumPy does."""
+    if power == 1:
+        return 1.0 / math.sqrt(float(n))
+    return 1.0 / n if power == 2 else 1.0

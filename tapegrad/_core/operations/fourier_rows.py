@@ -1,0 +1,193 @@
+"""Fourier transforms along one axis as operations on real arrays.
+
+A complex array is a real one whose last axis holds the real and imaginary parts: `pairs`. Axes are
+negative and count without it. The three are linear, and adjoint to each other: x of any length is
+cut off, or continued by zeros, to `n` points; of the transform the first `kept` elements are given,
+zeros after them. All are divided by n to the power of half of `power`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codegen import pocketfft
+from ..tensor import buffer_pool
+from .declaring import declared
+from .fourier_kernels import (
+    HELPERS,
+    complex_fourier_forward,
+    hermitian_fourier_forward,
+    real_fourier_forward,
+)
+
+#: NumPy's names for a power, of forward and of inverse transforms.
+FORWARD_NORMS = ("backward", "ortho", "forward")
+INVERSE_NORMS = FORWARD_NORMS[::-1]
+
+
+def as_complex(pairs: np.ndarray) -> np.ndarray:
+    """Pairs as complex numbers: a view where the parts lie side by side."""
+    if pairs.strides[-1] != pairs.itemsize or not pairs.dtype.isnative:
+        pairs = np.array(pairs, order="C")
+    return pairs.view(np.result_type(pairs.dtype, 1j))[..., 0]
+
+
+def _shape(name: str, ins: int, outs: int):
+    """What gives the shape of an output; `ins` and `outs` count the axes of parts."""
+
+    def shape(x, *, n, axis, kept, power=0, **_):
+        lines = x[: len(x) - ins]
+        fits = n >= 1 and -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
+        if not fits or x[len(lines) :] != (2,) * ins:
+            raise ValueError(f"{name} takes no operand of shape {x}")
+        place = len(lines) + axis
+        return (*lines[:place], kept, *lines[place + 1 :], *(2,) * outs)
+
+    return shape
+
+
+def along(axis: int, index) -> tuple[Any, ...]:
+    """An index along an axis, counted from the end."""
+    return (..., index, *(slice(None),) * (-axis - 1))
+
+
+def cut(x: np.ndarray, axis: int, n: int) -> np.ndarray:
+    """The first n elements along an axis, counted from the end, or zeros after all."""
+    if x.shape[axis] == n:
+        return x
+    if x.shape[axis] > n:
+        return x[along(axis, slice(n))]
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (0, n - x.shape[axis])
+    return np.pad(x, widths)
+
+
+def _computed(function, x, n, axis, norm, out) -> None:
+    """Write a transform of NumPy's, or the first elements of it and zeros, to `out`."""
+    if not out.size:
+        return
+    x = cut(x, axis, 1) if x.shape[axis] == 0 else x
+    kept = out.shape[axis]
+    if kept == (n // 2 + 1 if function is np.fft.rfft else n):
+        function(x, n, axis, norm, out=out)
+    else:
+        out[...] = cut(function(x, n, axis, norm), axis, kept)
+
+
+def _in_twos(axis: int, n: int) -> tuple[Any, ...]:
+    """The index of the frequencies along an axis that stand for two of n points."""
+    return along(axis, slice(1, (n + 1) // 2))
+
+
+# --- complex to complex ---------------------------------------------------------------------------
+
+
+def complex_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, inverse=False):
+    """The adjoint of F is Fᴴ, the transform of the other sign."""
+    size = _x.shape[axis - 1]
+    return (complex_fourier(g, n=n, axis=axis, kept=size, power=power, inverse=not inverse),)
+
+
+def complex_fourier_jvp(np, t, _out, _x, **static):
+    return complex_fourier(t[0], **static)
+
+
+_complex_shape = _shape("fft", 1, 1)
+
+
+@declared(
+    vjp=complex_fourier_vjp,
+    jvp=complex_fourier_jvp,
+    shape=_complex_shape,
+    value_kernel=complex_fourier_forward if pocketfft.is_available() else None,
+    helpers=HELPERS,
+    graph="FftC2CBackward0",
+    example="np.fft.fft(1j * x).real",
+    examples=("np.fft.ifft(x * (1 + 2j), 5, 0, 'ortho').imag",),
+)
+def complex_fourier(x, *, n, axis, kept, power=0, inverse=False):
+    """The discrete Fourier transform of pairs."""
+    shape = _complex_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
+    norm = (INVERSE_NORMS if inverse else FORWARD_NORMS)[power]
+    transform = np.fft.ifft if inverse else np.fft.fft
+    _computed(transform, as_complex(x), n, axis, norm, as_complex(out))
+    return out
+
+
+# --- real to complex ------------------------------------------------------------------------------
+
+
+def real_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, doubled=False):
+    """x̄ⱼ = Re Σₖ ḡₖ exp(2πi jk/n), k ≤ n/2: frequencies that stand for two count half."""
+    size = _x.shape[axis]
+    return (hermitian_fourier(g, n=n, axis=axis, kept=size, power=power, halved=not doubled),)
+
+
+def real_fourier_jvp(np, t, _out, _x, **static):
+    return real_fourier(t[0], **static)
+
+
+_real_shape = _shape("rfft", 0, 1)
+
+
+@declared(
+    vjp=real_fourier_vjp,
+    jvp=real_fourier_jvp,
+    shape=_real_shape,
+    value_kernel=real_fourier_forward if pocketfft.is_available() else None,
+    helpers=HELPERS,
+    graph="FftR2CBackward0",
+    example="np.fft.rfft(x).real",
+    examples=("np.fft.rfft(x, 5, 0, 'ortho').imag",),
+)
+def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
+    """The frequencies of real signals, in pairs; with `doubled` those that stand for two, twice."""
+    shape = _real_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
+    made = as_complex(out)
+    _computed(np.fft.rfft, x, n, axis, FORWARD_NORMS[power], made)
+    if doubled:
+        made[_in_twos(axis, n)] *= 2.0
+    return out
+
+
+# --- complex to real ------------------------------------------------------------------------------
+
+
+def hermitian_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, halved=False):
+    """The transposed: r2c, where frequencies that stand for two count twice."""
+    size = _x.shape[axis - 1]
+    return (real_fourier(g, n=n, axis=axis, kept=size, power=power, doubled=not halved),)
+
+
+def hermitian_fourier_jvp(np, t, _out, _x, **static):
+    return hermitian_fourier(t[0], **static)
+
+
+_hermitian_shape = _shape("irfft", 1, 0)
+
+
+@declared(
+    vjp=hermitian_fourier_vjp,
+    jvp=hermitian_fourier_jvp,
+    shape=_hermitian_shape,
+    value_kernel=hermitian_fourier_forward if pocketfft.is_available() else None,
+    helpers=HELPERS,
+    graph="FftC2RBackward0",
+    example="np.fft.irfft(x)",
+    examples=("np.fft.irfft(x, 5, 0, 'ortho')",),
+)
+def hermitian_fourier(x, *, n, axis, kept, power=0, halved=False):
+    """Real signals of frequencies in pairs; with `halved` those that stand for two count half."""
+    shape = _hermitian_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
+    out = buffer_pool.empty(shape, x.dtype)
+    frequencies = as_complex(x)
+    if halved:
+        halves = buffer_pool.copy_of(frequencies)
+        halves[_in_twos(axis, n)] *= 0.5
+        frequencies = halves
+    _computed(np.fft.irfft, frequencies, n, axis, INVERSE_NORMS[power], out)
+    return out

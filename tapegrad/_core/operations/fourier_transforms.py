@@ -1,0 +1,322 @@
+"""Fourier transforms under NumPy's names: `np.fft`, of real and complex tensors."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor, combined, is_complex, value_of_complex
+from ..tensor.copies import unlisted
+from ..tensor.lost_derivatives import written
+from ..tensor.out_arguments import written_to
+from ..tensor.registry import PUBLIC, function
+from ..tensor.values import is_recorded, is_tensor, records, shape_of, wrap
+from . import fourier_pairs as pairs
+from .fourier_rows import FORWARD_NORMS, INVERSE_NORMS
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _power(norm, inverse: bool) -> int:
+    """The number of a norm for rows; ValueError where NumPy raises it."""
+    norm = norm or "backward"
+    if norm not in FORWARD_NORMS:
+        raise ValueError(f"Invalid norm value {norm}; should be 'backward', 'ortho' or 'forward'")
+    return (INVERSE_NORMS if inverse else FORWARD_NORMS).index(norm)
+
+
+def _axis(axis, ndim: int) -> int:
+    """An axis, counted from the end."""
+    return np.lib.array_utils.normalize_axis_index(operator.index(axis), ndim) - ndim
+
+
+def _points(n, default: int) -> int:
+    """How many points a transform has."""
+    n = default if n is None else operator.index(n)
+    if n < 1:
+        raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
+    return n
+
+
+def _parts_of(x) -> tuple:
+    return (x._re, x._im) if type(x) is ComplexTensor else (x,)
+
+
+def _is_plain(x) -> bool:
+    """Whether nothing of an operand is recorded."""
+    return not records(*_parts_of(x))
+
+
+def _unrecorded(numpy_function, x, *arguments):
+    """What NumPy gives for a value, as a tensor if it was one."""
+    made = numpy_function(value_of_complex(x), *arguments)
+    if not is_tensor(x) and type(x) is not ComplexTensor:
+        return made
+    if made.dtype.kind != "c":
+        return wrap(made)
+    return combined(wrap(made.real.copy()), wrap(made.imag.copy()))
+
+
+def _written(name: str, made, out):
+    """A result; in `out` where that is given."""
+    if out is None:
+        return made
+    if shape_of(out) != shape_of(made) if not is_complex(made) else out.shape != made.shape:
+        raise ValueError(f"tapegrad.{name}: output array has wrong shape.")
+    if not is_complex(made):
+        return written_to(name, made, out)
+    if type(out) is ComplexTensor or not any(map(is_recorded, _parts_of(made))):
+        out[...] = made if type(out) is ComplexTensor else value_of_complex(made)
+        return out
+    raise written(f".{name}: out=")
+
+
+def _sizes(shape: tuple[int, ...], s, axes, halved: bool = False) -> tuple[list, list]:
+    """Sizes and axes of a transform along several, as NumPy reads them, with its warnings.
+
+    `halved`: frequencies are given up to half of all.
+    """
+    given = s is not None
+    if axes is None:
+        if given:
+            warnings.warn(_WITHOUT_AXES, DeprecationWarning, stacklevel=4)
+        count = len(s) if given else len(shape)
+        axes = range(-count, 0)
+    axes = list(axes)
+    sizes = list(s) if given else [shape[axis] for axis in axes]
+    if len(sizes) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    axes = [_axis(axis, len(shape)) for axis in axes]
+    own = [shape[axis] for axis in axes]
+    sizes = [size if n == -1 else n for n, size in zip(sizes, own, strict=True)]
+    own[-1:] = [_own_size(size, halved) for size in own[-1:]]
+    if not given:
+        sizes = own
+    elif None in sizes:
+        warnings.warn(_WITHOUT_SIZE, DeprecationWarning, stacklevel=4)
+    return [_points(n, size) for n, size in zip(sizes, own, strict=True)], axes
+
+
+_WITHOUT_AXES = (
+    "`axes` should not be `None` if `s` is not `None` (Deprecated in NumPy 2.0): pass a sequence "
+    "[0, ..., k-1] to `axes` for an array of dimension k."
+)
+_WITHOUT_SIZE = (
+    "Passing an array containing `None` values to `s` is deprecated in NumPy 2.0: use -1 for all "
+    "of an axis."
+)
+
+
+def _check_real(x) -> None:
+    if is_complex(x):
+        raise TypeError("the operand is complex, and must be real; use fft or ifft, or give z.real")
+
+
+def _named(name: str, error: Exception) -> Exception:
+    """An error of arguments under the name of a function."""
+    kinds = (np.exceptions.AxisError, ValueError, IndexError, TypeError)
+    kind = next(kind for kind in kinds if isinstance(error, kind))
+    return kind(f"tapegrad.{name}: {error}")
+
+
+# --- along one axis -------------------------------------------------------------------------------
+
+
+def _along(name: str, x, n, axis, norm, out):
+    """One of the six transforms along an axis, by its name."""
+    x = unlisted(x)
+    if _is_plain(x):
+        return _written(name, _unrecorded(getattr(np.fft, name), x, n, axis, norm), out)
+    try:
+        if name in ("rfft", "ihfft"):
+            _check_real(x)
+        if not x.shape:
+            raise IndexError("the operand has no axis")
+        axis, power = _axis(axis, x.ndim), _power(norm, name in ("ifft", "irfft", "ihfft"))
+        n = _points(n, _own_size(x.shape[axis], name in ("irfft", "hfft")))
+    except (ValueError, IndexError, TypeError) as error:
+        raise _named(name, error) from None
+    return _written(name, _ALONG[name](x, [n], [axis], power), out)
+
+
+def _own_size(size: int, halved: bool) -> int:
+    """How many points there are for so many elements."""
+    return 2 * (size - 1) if halved else size
+
+
+_ALONG: dict[str, Callable] = {
+    "fft": pairs.all_frequencies,
+    "ifft": functools.partial(pairs.all_frequencies, inverse=True),
+    "rfft": pairs.half_frequencies,
+    "irfft": pairs.real_signals,
+    "hfft": functools.partial(pairs.real_signals, conjugated=True),
+    "ihfft": functools.partial(pairs.half_frequencies, conjugated=True),
+}
+
+
+@function("fft.fft", complex=alike)
+def fft(a, n=None, axis=-1, norm=None, out=None):
+    """fft(a, n, axis, norm, out): the discrete Fourier transform along an axis, complex.
+
+    `a` is real or complex; it is cut off, or continued by zeros, to `n` elements. `norm` is
+    "backward" (the transform is not scaled, its inverse by 1/n), "ortho" (both by 1/√n) or
+    "forward". Float32 gives complex64. Raises ValueError for n < 1 and other norms.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(np.array([1.0, 2.0, 3.0]))
+    array([ 6., 12., 18.])
+    """
+    return _along("fft", a, n, axis, norm, out)
+
+
+@function("fft.ifft", complex=alike)
+def ifft(a, n=None, axis=-1, norm=None, out=None):
+    """ifft(a, n, axis, norm, out): the inverse of `fft` along an axis, with the same arguments."""
+    return _along("ifft", a, n, axis, norm, out)
+
+
+@function("fft.rfft", complex=alike)
+def rfft(a, n=None, axis=-1, norm=None, out=None):
+    """rfft(a, n, axis, norm, out): the frequencies 0, …, n // 2 of a real signal, as `fft` gives.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: np.fft.rfft(x)[1].imag)(np.zeros(4))
+    array([ 0., -1.,  0.,  1.])
+    """
+    return _along("rfft", a, n, axis, norm, out)
+
+
+@function("fft.irfft", complex=alike)
+def irfft(a, n=None, axis=-1, norm=None, out=None):
+    """irfft(a, n, axis, norm, out): the inverse of `rfft`, a real signal of `n` elements.
+
+    `n` is 2·(m − 1) by default, for m frequencies. The imaginary parts of the first and, for even
+    n, of the last frequency are taken for 0, as NumPy takes them, and have derivative 0.
+    """
+    return _along("irfft", a, n, axis, norm, out)
+
+
+@function("fft.hfft", complex=alike)
+def hfft(a, n=None, axis=-1, norm=None, out=None):
+    """hfft(a, n, axis, norm): the real frequencies of a signal with Hermitian symmetry.
+
+    `a` is its first half, real or complex; `n` is the number of frequencies, as of `irfft`.
+    """
+    return _along("hfft", a, n, axis, norm, out)
+
+
+@function("fft.ihfft", complex=alike)
+def ihfft(a, n=None, axis=-1, norm=None, out=None):
+    """ihfft(a, n, axis, norm, out): the inverse of `hfft`, the first half of a signal."""
+    return _along("ihfft", a, n, axis, norm, out)
+
+
+# --- along several axes ---------------------------------------------------------------------------
+
+
+def _several(name: str, x, s, axes, norm, out):
+    """One of the transforms along several axes, by its name."""
+    x, kind = unlisted(x), name.rstrip("2n")
+    if _is_plain(x):
+        return _written(name, _unrecorded(getattr(np.fft, name), x, s, axes, norm), out)
+    try:
+        if kind == "rfft":
+            _check_real(x)
+        sizes, axes = _sizes(x.shape, s, axes, kind == "irfft")
+        if not axes and kind in ("rfft", "irfft"):
+            raise IndexError("at least one axis must be transformed")
+        power = _power(norm, kind in ("ifft", "irfft"))
+    except (ValueError, IndexError, TypeError) as error:
+        raise _named(name, error) from None
+    return _written(name, _ALONG[kind](x, sizes, axes, power), out)
+
+
+@function("fft.fftn", complex=alike)
+def fftn(a, s=None, axes=None, norm=None, out=None):
+    """fftn(a, s, axes, norm, out): the discrete Fourier transform along several axes, all of them
+    by default.
+
+    `s` holds the size along each of `axes`, to which `a` is cut off or continued by zeros; −1
+    stands for the size that it has. `norm` is as of `fft`.
+    """
+    return _several("fftn", a, s, axes, norm, out)
+
+
+@function("fft.ifftn", complex=alike)
+def ifftn(a, s=None, axes=None, norm=None, out=None):
+    """ifftn(a, s, axes, norm, out): the inverse of `fftn`, with the same arguments."""
+    return _several("ifftn", a, s, axes, norm, out)
+
+
+@function("fft.rfftn", complex=alike)
+def rfftn(a, s=None, axes=None, norm=None, out=None):
+    """rfftn(a, s, axes, norm, out): `fftn` of real signals, up to half of the frequencies along the
+    last of `axes`."""
+    return _several("rfftn", a, s, axes, norm, out)
+
+
+@function("fft.irfftn", complex=alike)
+def irfftn(a, s=None, axes=None, norm=None, out=None):
+    """irfftn(a, s, axes, norm, out): the inverse of `rfftn`, real.
+
+    Without `s` there are 2·(m − 1) elements along the last axis, for m frequencies.
+    """
+    return _several("irfftn", a, s, axes, norm, out)
+
+
+@function("fft.fft2", complex=alike)
+def fft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+    """fft2(a, s, axes, norm, out): `fftn` along two axes."""
+    return _several("fft2", a, s, axes, norm, out)
+
+
+@function("fft.ifft2", complex=alike)
+def ifft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+    """ifft2(a, s, axes, norm, out): `ifftn` along two axes."""
+    return _several("ifft2", a, s, axes, norm, out)
+
+
+@function("fft.rfft2", complex=alike)
+def rfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+    """rfft2(a, s, axes, norm, out): `rfftn` along two axes."""
+    return _several("rfft2", a, s, axes, norm, out)
+
+
+@function("fft.irfft2", complex=alike)
+def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
+    """irfft2(a, s, axes, norm, out): `irfftn` along two axes."""
+    return _several("irfft2", a, s, axes, norm, out)
+
+
+# --- order of the frequencies ---------------------------------------------------------------------
+
+
+def _rolled(x, axes, sign: int):
+    x = unlisted(x)
+    shape = np.shape(value_of_complex(x))
+    if axes is None:
+        axes = tuple(range(len(shape)))
+    elif not isinstance(axes, (tuple, list)):
+        axes = (axes,)
+    axes = tuple(axes)
+    shift = [shape[axis] // 2 if sign > 0 else -(shape[axis] // 2) for axis in axes]
+    return PUBLIC["roll"](x, shift, axes)
+
+
+@function("fft.fftshift", complex=alike)
+def fftshift(x, axes=None):
+    """fftshift(x, axes): with frequency 0 in the middle of each axis."""
+    return _rolled(x, axes, 1)
+
+
+@function("fft.ifftshift", complex=alike)
+def ifftshift(x, axes=None):
+    """ifftshift(x, axes): the inverse of `fftshift`."""
+    return _rolled(x, axes, -1)
