@@ -39,6 +39,7 @@ from . import (  # noqa: F401
     orthogonal_factors,
     padding,
     pickling,
+    pivoted_factors,
     polynomials,
     product_chains,
     products,
