@@ -104,6 +104,22 @@ BANDS += [
     expression("linalg.solve_circulant(x + np.array([9.0, 0.0, 0.0, 0.0]), x.T, baxis=0)[..., 1]"),
     expression("linalg.solve_circulant(x[0] - np.mean(x[0]), x[1], singular='lstsq')"),
 ]
+PIVOTS = [
+    expression(f"linalg.lu({FULL}[::-1])[1]", f"torch.linalg.lu({TORCH_FULL}.flip(0))[1]"),
+    expression(f"linalg.lu({FULL}[::-1])[2]", f"torch.linalg.lu({TORCH_FULL}.flip(0))[2]"),
+    expression(f"linalg.lu({FULL}[::-1], p_indices=True)[2]"),
+    expression(f"linalg.lu({FULL}[::-1], permute_l=True)[0]"),
+    expression(f"linalg.lu({FULL}[:3])[1] + linalg.lu({FULL}[2::-1])[2][:, :3]"),
+    expression(f"linalg.lu({FULL}[::-1, :3])[1]"),
+    expression(f"linalg.lu({FULL}[::-1, :3])[2]"),
+    expression(
+        f"linalg.lu_factor({FULL}[::-1])[0]", f"torch.linalg.lu_factor({TORCH_FULL}.flip(0))[0]"
+    ),
+    expression(f"linalg.lu_solve(linalg.lu_factor({FULL}[::-1]), x.T)"),
+    expression(f"linalg.lu_solve(linalg.lu_factor({FULL}[::-1]), x[0], trans=1)"),
+    expression("linalg.lu_solve(linalg.lu_factor(np.diag([4.0, 5.0, 6.0])[::-1]), x, trans=2)"),
+    expression(f"linalg.lu_solve(({FULL}, [2, 2, 2, 3]), x.T)"),
+]
 SPECIAL = [
     expression("linalg.toeplitz(x[0])"),
     expression("linalg.toeplitz(x[0], x[:, 1] * x[:, 2])"),
@@ -133,6 +149,8 @@ BATCHES = [
     expression(f"linalg.solve({FULL}, x.T, assume_a='diagonal')"),
     expression(f"linalg.solve({FULL}, x.T, assume_a='upper triangular', transposed=True)"),
     expression(f"linalg.solve({FULL}, x.T, assume_a='lower triangular')"),
+    expression(f"linalg.lu({STACK})[2]"),
+    expression(f"linalg.lu_solve(linalg.lu_factor({STACK}[:, ::-1]), x.T)"),
     expression("linalg.toeplitz(x)"),
     expression("linalg.circulant(x)"),
     expression("linalg.companion(x ** 2 + 1.0)"),
@@ -141,7 +159,7 @@ BATCHES = [
 #: Batches are SciPy's own from 1.17 on.
 if [int(part) for part in scipy.__version__.split(".")[:2]] < [1, 17]:
     BATCHES = []
-TABLE = [*TRIANGLES, *STRUCTURES, *BANDS, *SPECIAL, *BATCHES]
+TABLE = [*TRIANGLES, *STRUCTURES, *BANDS, *PIVOTS, *SPECIAL, *BATCHES]
 
 
 @parametrized(TABLE)
@@ -209,6 +227,16 @@ CALLS = [
     "linalg.solve_circulant(a, a, caxis=0, baxis=0, outaxis=-1)",
     "linalg.solve_circulant(a, a, baxis=1)[0]",
     "linalg.solve_circulant(a[0] * 0.0 + 1.0, v, singular='lstsq')",
+    *[f"linalg.lu(a[::-1])[{k}]" for k in range(3)],
+    *[f"linalg.lu(a[::-1, :2])[{k}]" for k in range(3)],
+    *[f"linalg.lu(b.T, permute_l=True)[{k}]" for k in range(2)],
+    "linalg.lu(a[::-1], p_indices=True)[0]",
+    "linalg.lu(a.astype(np.float32))[0]",
+    "linalg.lu(a[:0])[1]",
+    "linalg.lu_factor(a[::-1])[0]",
+    "linalg.lu_factor(a[::-1])[1]",
+    *[f"linalg.lu_solve(linalg.lu_factor(a[::-1]), b, trans={k})" for k in range(3)],
+    "linalg.lu_solve((a, [1, 2, 2]), v)",
     "linalg.inv(a)",
     "linalg.inv(junk, assume_a='pos')",
     "linalg.det(a)",
@@ -266,6 +294,9 @@ ERRORS = [
     "linalg.matmul_toeplitz(v, b[:2])",
     "linalg.solve_circulant(v, v[:2])",
     "linalg.solve_circulant(0.0 * v + 1.0, v)",
+    "linalg.lu(v)",
+    "linalg.lu(a * np.nan)",
+    "linalg.lu_solve((a, [0, 1, 2]), b[:2])",
     "linalg.inv(0.0 * a)",
     "linalg.inv(a[:2])",
     "linalg.inv(v)",
@@ -333,6 +364,24 @@ def test_programs_refuse_what_scipy_refuses(text):
             call(bad)
         np.testing.assert_allclose(call(good + 0.1), call(good + 0.1))
     np.testing.assert_allclose(c.grad(good + 0.1), tg.grad(f)(good + 0.1), rtol=1e-10)
+
+
+def test_a_singular_matrix_has_factors_and_a_warning():
+    a = np.array([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.warns(scipy.linalg.LinAlgWarning, match="number 2 is exactly zero"):
+        both, _ = linalg.lu_factor(tg.tensor(a, requires_grad=True))
+    assert np.array_equal(both.detach(), [[2.0, 4.0], [0.5, 0.0]])
+    with pytest.raises(np.linalg.LinAlgError):
+        tg.grad(lambda a: np.sum(linalg.lu(a)[2]))(a)
+
+
+def test_programs_exchange_rows_anew():
+    f = lambda a: np.sum(np.sin(linalg.lu(a)[2]) * [[1.0, 2.0], [3.0, 4.0]])  # noqa: E731
+    c = tg.compile(f)
+    for a in ([[4.0, 1.0], [2.0, 3.0]], [[2.0, 3.0], [4.0, 1.0]], [[1.0, 2.0], [-3.0, 0.5]]):
+        np.testing.assert_allclose(c(a), f(np.array(a)), rtol=1e-12)
+        np.testing.assert_allclose(c.grad(a), tg.grad(f)(np.array(a)), rtol=1e-12)
+        np.testing.assert_allclose(c.hessian(a), tg.hessian(f)(np.array(a)), rtol=1e-12, atol=1e-12)
 
 
 def test_operands_are_not_written_to():

@@ -41,6 +41,7 @@ from . import (  # noqa: F401
     orthogonal_factors,
     padding,
     pickling,
+    pivoted_factors,
     polynomials,
     product_chains,
     products,
