@@ -20,7 +20,7 @@ from . import (  # noqa: F401
     _toeplitz_matrices,
 )
 from ._differentiable import OURS
-from ._refusals import REASONS
+from ._without_derivative import REASONS
 
 SUBMODULES = (
     *("cluster", "constants", "fft", "integrate", "interpolate", "io", "linalg", "ndimage"),
