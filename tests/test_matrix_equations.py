@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from declared import difference
 from expressions import CHECKS, Expression, check_native, parametrized
 
 import tapegrad as tg
@@ -141,3 +142,62 @@ def test_bad_shapes():
     bad = np.full((2, 2), np.nan)
     with pytest.raises(ValueError, match="infs or NaNs"):
         tg.grad(lambda a: np.sum(linalg.solve_sylvester(a, a, a)))(bad)
+
+
+# --- Riccati --------------------------------------------------------------------------------------
+
+
+def riccati_arguments(rng, n=3, m=2):
+    """a, b, q, r, e, s of an equation that has a solution, and directions for each."""
+    symmetric = lambda k: (lambda x: x @ x.T / k + np.eye(k))(rng.normal(size=(k, k)))  # noqa: E731
+    a, e, along_a, along_e = rng.normal(size=(4, n, n))
+    b, s, along_b, along_s = rng.normal(size=(4, n, m))
+    args = (0.5 * a, b, symmetric(n), symmetric(m), np.eye(n) + 0.1 * e, 0.1 * s)
+    return args, (along_a, along_b, symmetric(n), symmetric(m), along_e, along_s)
+
+
+@pytest.mark.parametrize("name", ["solve_continuous_are", "solve_discrete_are"])
+@pytest.mark.parametrize("count", [4, 6])
+def test_riccati(name, count, rng):
+    """Every argument, general and simple equations, to the second order and forwards."""
+    args, along = (part[:count] for part in riccati_arguments(rng))
+    weights = rng.normal(size=(3, 3))
+    f = lambda *args: np.sum(np.sin(getattr(linalg, name)(*args)) * weights)  # noqa: E731
+    every = tuple(range(count))
+    gradients = tg.grad(f, every)(*args)
+    for k in every:
+        line = lambda t, k=k: f(*args[:k], args[k] + t * along[k], *args[k + 1 :])  # noqa: E731
+        wanted = difference(line, 0.0, 0.1) / 0.1
+        np.testing.assert_allclose(np.sum(gradients[k] * along[k]), wanted, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(tg.jvp(line, (0.0,), (1.0,))[1], wanted, rtol=1e-7, atol=1e-8)
+        second = tg.grad(tg.grad(line))(0.0)
+        wanted = difference(tg.grad(line), 0.0, 0.1) / 0.1
+        np.testing.assert_allclose(second, wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_riccati_of_numbers():
+    """With b = q = r = 1 and numbers: x = a + √(a² + 1)."""
+    f = lambda a: linalg.solve_continuous_are(a, [[1.0]], [[1.0]], [[1.0]])[0, 0]  # noqa: E731
+    a = np.array([[0.7]])
+    np.testing.assert_allclose(tg.grad(f)(a), 1.0 + a / np.sqrt(a * a + 1.0), rtol=1e-12)
+    np.testing.assert_allclose(tg.hessian(f)(a).reshape(1, 1), (a * a + 1.0) ** -1.5, rtol=1e-11)
+
+
+def test_riccati_in_programs_and_bad_arguments(rng):
+    args, along = riccati_arguments(rng)
+    f = lambda a, q: np.sum(linalg.solve_continuous_are(a, args[1], q @ q.T, args[3]))  # noqa: E731
+    c = tg.compile(f, argnums=(0, 1))
+    q = np.diag([1.0, 2.0, 1.5])
+    for step in (0.0, 0.1, -0.2):
+        at = args[0] + step * along[0]
+        for one, two in zip(c.grad(at, q), tg.grad(f, (0, 1))(at, q), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-10)
+    with pytest.raises(ValueError, match="should be symmetric"):
+        tg.grad(lambda q: np.sum(linalg.solve_discrete_are(*args[:2], q, args[3])))(args[0])
+    with pytest.raises(ValueError, match="same number of rows"):
+        tg.grad(lambda b: np.sum(linalg.solve_continuous_are(args[0], b, *args[2:4])))(args[1][:2])
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        tg.grad(lambda a: np.sum(linalg.solve_continuous_are(a, *args[1:4])))(args[0] * np.nan)
+    with pytest.raises(np.linalg.LinAlgError, match="finite solution|symplectic"):
+        solve = lambda b: np.sum(linalg.solve_continuous_are(np.eye(3), b, *args[2:4]))  # noqa: E731
+        tg.grad(solve)(0.0 * args[1])

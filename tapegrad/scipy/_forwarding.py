@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     _toeplitz_matrices,
 )
 from ._differentiable import OURS
+from ._without_derivative import REASONS
 
 SUBMODULES = (
     *("cluster", "constants", "fft", "integrate", "interpolate", "io", "linalg", "ndimage"),
@@ -96,7 +97,8 @@ def stand_in(place: str, theirs):
             return theirs(*args, **kwargs)
         if ours is None:
             raise TypeError(
-                f"{place} has no derivative yet, and an argument is recorded; compute it with "
+                f"{place} has no derivative yet, and an argument is recorded"
+                f"{': ' + REASONS[name] if name in REASONS else ''}; compute it with "
                 "functions of tapegrad, declare its derivative with tg.custom_vjp, or give "
                 "x.detach().numpy() where no derivative is wanted"
             )

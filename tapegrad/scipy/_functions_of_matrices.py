@@ -6,7 +6,10 @@ import numpy as np
 
 from .._core.operations import matrix_functions as functions
 from .._core.operations import matrix_logarithm as logarithm
+from .._core.operations import polar_factors as polars
+from .._core.operations import riccati
 from .._core.operations import sylvester as equations
+from .._core.operations.einsum import as_tensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, finite, unsupported
@@ -90,3 +93,52 @@ def solve_discrete_lyapunov(a, q, method=None):
     if method not in ("direct", "bilinear"):
         raise ValueError(f"Unknown solver {method}")
     return equations.solve_discrete_lyapunov(a, q, bilinear=method == "bilinear")
+
+
+def _riccati(name, solve, a, b, q, r, e, s, balanced):
+    """The equation with its optional matrices; SciPy checks the others."""
+    a, b, q, r, e, s = (unlisted(x) for x in (a, b, q, r, e, s))
+    generalized = e is not None or s is not None
+    n, shape = (shape_of(a) or (1,))[-1], (shape_of(b) or (1, 1))[-2:]
+    e = np.eye(n, dtype=np.float32) if e is None else e
+    s = np.zeros(shape, np.float32) if s is None else s
+    operands = [x if len(shape_of(x)) > 1 else np.atleast_2d(x) for x in (a, b, q, r, e, s)]
+    operands = [finite(f"linalg.{name}", x) for x in operands]
+    return solve(*operands, generalized=generalized, balanced=bool(balanced))
+
+
+@differentiable("linalg.solve_continuous_are")
+def solve_continuous_are(a, b, q, r, e=None, s=None, balanced=True):
+    solve = riccati.solve_continuous_are
+    return _riccati("solve_continuous_are", solve, a, b, q, r, e, s, balanced)
+
+
+@differentiable("linalg.solve_discrete_are")
+def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
+    solve = riccati.solve_discrete_are
+    return _riccati("solve_discrete_are", solve, a, b, q, r, e, s, balanced)
+
+
+# --- orthogonal factors ---------------------------------------------------------------------------
+
+
+@differentiable("linalg.polar")
+def polar(a, side="right"):
+    if side not in ("right", "left"):
+        raise ValueError("`side` must be either 'right' or 'left'")
+    a = finite("linalg.polar", as_tensor("polar", unlisted(a)))
+    if len(shape_of(a)) < 2:
+        raise ValueError("`a` must be a 2-D array.")
+    return polars.polar(a, side)
+
+
+@differentiable("linalg.orthogonal_procrustes")
+def orthogonal_procrustes(A, B, check_finite=True):
+    A, B = (as_tensor("orthogonal_procrustes", unlisted(x)) for x in (A, B))
+    if check_finite:
+        A, B = finite("linalg.orthogonal_procrustes", A), finite("linalg.orthogonal_procrustes", B)
+    if len(shape_of(A)) < 2 or len(shape_of(B)) < 2:
+        raise ValueError("expected A and B to be arrays of at least two axes")
+    if shape_of(A)[-2:] != shape_of(B)[-2:]:
+        raise ValueError(f"the shapes of A and B differ ({shape_of(A)} vs {shape_of(B)})")
+    return polars.orthogonal_procrustes(A, B)

@@ -13,6 +13,7 @@ from ..tensor.copies import unlisted
 from ..tensor.values import shape_of
 from .declaring import adjoint, declared
 from .einsum import as_tensor
+from .exponential_kernels import HELPERS, expm_forward, expm_frechet_forward
 from .sylvester import by_matrix, check_square, inexact, of_scipy, solve_sylvester
 
 # --- derivatives ----------------------------------------------------------------------------------
@@ -74,8 +75,23 @@ def rules_of_frechet(frechet):
 _SQUARES = ("0.2 * x @ x.T", "x[:, None, :] * np.cos(x)[:, :, None] - np.eye(len(x.T))")
 
 
+def _shape(a):
+    if len(a) < 2 or a[-1] != a[-2]:
+        raise ValueError(f"expm takes no operand of shape {a}")
+    return a
+
+
+def _shape_of_both(a, e):
+    if _shape(a)[-2:] != _shape(e)[-2:]:
+        raise ValueError(f"expm_frechet takes no operands of shapes {a} and {e}")
+    return np.broadcast_shapes(a, e)
+
+
 @declared(
     **rules_of(lambda: expm_frechet),
+    shape=_shape,
+    value_kernel=expm_forward,
+    helpers=HELPERS,
     example="tg.scipy.linalg.expm(x[:, None] * (x - 1.0))",
     examples=tuple(f"tg.scipy.linalg.expm({one})" for one in _SQUARES),
 )
@@ -100,6 +116,9 @@ def _expm_frechet(a, e):
 
 @declared(
     **rules_of_frechet(lambda: expm_frechet),
+    shape=_shape_of_both,
+    value_kernel=expm_frechet_forward,
+    helpers=HELPERS,
     example="tg.scipy.linalg.expm_frechet(x[:, None] * (x - 1.0), np.diag(x))[1]",
     examples=(
         "tg.scipy.linalg.expm_frechet(0.2 * x @ x.T, np.cos(x @ x.T), compute_expm=False)",

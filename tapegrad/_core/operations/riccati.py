@@ -1,0 +1,132 @@
+"""Algebraic Riccati equations, SciPy's `solve_continuous_are` and `solve_discrete_are`.
+
+With the gain k the left side is that of a Lyapunov equation of a − b k, and k makes it stationary:
+so its derivatives are those at fixed k, and the adjoint y of the left side solves one Lyapunov
+equation of (a − b k)ᴴ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .declaring import adjoint, declared
+from .sylvester import (
+    by_matrix,
+    inexact,
+    of_scipy,
+    solve_continuous_lyapunov,
+    solve_discrete_lyapunov,
+)
+
+
+def _product(np, *factors):
+    """The product of several matrices."""
+    found, *others = factors
+    for one in others:
+        found = np.matmul(found, one)
+    return found
+
+
+def _half_sum(np, g):
+    """The part of an adjoint that a symmetric solution has; Hermitian for complex numbers."""
+    return 0.5 * (g + adjoint(np, g))
+
+
+def _divided(np, e, x):
+    """e⁻¹ x e⁻ᴴ"""
+    half = np.linalg.solve(e, x)
+    return adjoint(np, np.linalg.solve(e, adjoint(np, half)))
+
+
+def _of_arguments(np, y, x, k, closed, other):
+    """Adjoints of a, b, q, r, e, s, given that of the left side; `other` enters that of e."""
+    back = adjoint(np, k)
+    along = lambda: 2.0 * _product(np, x, closed[0], y)  # noqa: E731
+    return (
+        along,
+        lambda: -np.matmul(along(), back),
+        y,
+        lambda: _product(np, k, y, back),
+        lambda: 2.0 * _product(np, x, other, y),
+        lambda: -2.0 * np.matmul(y, back),
+    )
+
+
+def _solved(name, generalized, balanced, *operands):
+    """SciPy's solution; what the simple equation does not have is left out."""
+
+    def solve(a, b, q, r, e, s):
+        if not a.size:
+            return np.zeros(a.shape, inexact(a, b, q, r))
+        more = {"e": e, "s": s} if generalized else {}
+        return of_scipy(name)(a, b, q, r, balanced=balanced, **more)
+
+    a, b, q, r, e, s = operands
+    batch = np.broadcast_shapes(*[x.shape[:-2] for x in operands])
+    wide = np.broadcast_to(q, (*batch, *q.shape[-2:]))
+    if not batch or not wide.size:
+        return np.zeros(wide.shape, inexact(*operands)) if batch else solve(*operands)
+    return by_matrix(lambda q, a, b, r, e, s: solve(a, b, q, r, e, s), wide, a, b, r, e, s)
+
+
+# --- continuous -----------------------------------------------------------------------------------
+
+
+def _continuous_gain(np, x, b, r, e, s):
+    """r⁻¹ (bᴴ x e + sᴴ)"""
+    right = _product(np, adjoint(np, b), x, e) + adjoint(np, s)
+    return np.linalg.solve(r, right)
+
+
+def solve_continuous_are_vjp(np, g, out, a, b, q, r, e, s, generalized, balanced):
+    """y of c y eᴴ + e y cᴴ = −x̄, c = a − b k; then ā = 2 x e y and ē = 2 x c y."""
+    k = _continuous_gain(np, out, b, r, e, s)
+    c = a - np.matmul(b, k)
+    y = solve_continuous_lyapunov(np.linalg.solve(e, c), -_divided(np, e, _half_sum(np, g)))
+    return _of_arguments(np, y, out, k, (e, c), c)
+
+
+_SMALL = (
+    "0.1 * x[:, None] * np.cos(x) - 0.5 * np.eye(len(x)), np.eye(len(x)), "
+    "np.diag(x * x), np.eye(len(x)), 0.1 * x[:, None] * np.sin(x) + np.eye(len(x))"
+)
+_SYSTEM = (
+    "0.2 * np.cos(x @ x.T) - 0.7 * np.eye(len(x)), x, "
+    "x[:, :1] * x[:, 0] + np.eye(len(x)), x[:1].T * x[0] + np.eye(len(x.T))) if x.size else (x"
+)
+
+
+@declared(
+    vjp=solve_continuous_are_vjp,
+    example=f"tg.scipy.linalg.solve_continuous_are({_SMALL})",
+    examples=(f"tg.scipy.linalg.solve_continuous_are({_SYSTEM})",),
+    awkward="q and r are taken for symmetric: their adjoints are, and that of the solution",
+)
+def solve_continuous_are(a, b, q, r, e, s, *, generalized, balanced):
+    """The solution x of aᴴ x e + eᴴ x a − (eᴴ x b + s) r⁻¹ (bᴴ x e + sᴴ) + q = 0."""
+    return _solved("solve_continuous_are", generalized, balanced, a, b, q, r, e, s)
+
+
+# --- discrete -------------------------------------------------------------------------------------
+
+
+def solve_discrete_are_vjp(np, g, out, a, b, q, r, e, s, generalized, balanced):
+    """y of c y cᴴ − e y eᴴ = −x̄, c = a − b k; then ā = 2 x c y and ē = −2 x e y."""
+    xb = np.matmul(adjoint(np, b), out)
+    k = np.linalg.solve(r + np.matmul(xb, b), np.matmul(xb, a) + adjoint(np, s))
+    c = a - np.matmul(b, k)
+    right = _divided(np, e, _half_sum(np, g))
+    bilinear = a.shape[-1] >= 10
+    y = solve_discrete_lyapunov(np.linalg.solve(e, c), right, bilinear=bilinear)
+    return _of_arguments(np, y, out, k, (c, c), -e)
+
+
+@declared(
+    vjp=solve_discrete_are_vjp,
+    example=f"tg.scipy.linalg.solve_discrete_are({_SMALL})",
+    examples=(f"tg.scipy.linalg.solve_discrete_are({_SYSTEM})",),
+    awkward="q and r are taken for symmetric: their adjoints are, and that of the solution",
+)
+def solve_discrete_are(a, b, q, r, e, s, *, generalized, balanced):
+    """The solution x of aᴴ x a − eᴴ x e − (aᴴ x b + s) (r + bᴴ x b)⁻¹ (bᴴ x a + sᴴ) + q = 0."""
+    return _solved("solve_discrete_are", generalized, balanced, a, b, q, r, e, s)
