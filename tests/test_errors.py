@@ -113,7 +113,7 @@ CASES = {
         "tapegrad.requires_grad_: only inputs can stop requiring grad; detach()",
     ),
     "unsupported function": (
-        lambda: np.linalg.matrix_rank(m()),
+        lambda: np.is_busday(m()),
         TypeError,
         None,
     ),
@@ -291,13 +291,13 @@ def test_text_names_the_library_or_the_operands(name):
         attempt()
 
 
-def test_unsupported_functions_say_why_and_what_does_instead():
+def test_unsupported_functions_say_why():
     end = r"Use detach\(\).numpy\(\) where no derivative is wanted$"
     with pytest.raises(
-        TypeError, match=f"^tapegrad: NumPy's pinv is not supported on .*{end}"
+        TypeError, match=f"^tapegrad: NumPy's is_busday is not supported on .*{end}"
     ) as one:
-        np.linalg.pinv(m())
-    assert "np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank" in str(one.value)
+        np.is_busday(m())
+    assert "it is of dates" in str(one.value)
 
 
 def test_an_operand_of_a_foreign_type_may_answer_itself():

@@ -41,8 +41,9 @@ def _named(name: str, arity: int):
 #: A Cholesky factor; a factorization with pivots; solutions by it, or by a triangular matrix.
 dpotrf, dgetrf = _named("dpotrf", 5), _named("dgetrf", 6)
 dgetrs, dtrtrs = _named("dgetrs", 9), _named("dtrtrs", 10)
-#: Eigenvalues of symmetric matrices, singular values; an orthogonal factor, and it as a matrix.
-dsyevd, dgesdd = _named("dsyevd", 11), _named("dgesdd", 14)
+#: Eigenvalues of symmetric matrices; singular values, and least squares by them; an orthogonal
+#: factor, and it as a matrix.
+dsyevd, dgesdd, dgelsd = _named("dsyevd", 11), _named("dgesdd", 14), _named("dgelsd", 14)
 dgeqrf, dorgqr = _named("dgeqrf", 8), _named("dorgqr", 9)
 #: Solutions with a matrix of few diagonals.
 dgbsv, dpbsv = _named("dgbsv", 10), _named("dpbsv", 9)

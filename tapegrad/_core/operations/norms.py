@@ -15,6 +15,8 @@ from ..tensor.values import differentiates, scalar_of, shape_of, value_of
 from .einsum import as_tensor
 from .reductions import axes_of, plain
 from .reductions import sum as sum_of
+from .shapes import moveaxis, reshape
+from .singular_values import svdvals
 
 
 @function("linalg.norm", public="norm")
@@ -22,8 +24,9 @@ def norm(x, ord=None, axis=None, keepdims=False):
     """norm(x, ord, axis, keepdims): the norm of vectors or matrices, NumPy's `linalg.norm`.
 
     Vectors: `ord` None or 2 (Euclidean), 1, inf, -inf, 0 or any number p. Matrices (`axis` with two
-    axes, or an `ord` with a matrix): None or 'fro', 1, -1, inf, -inf. The derivative is 0 where the
-    norm is 0; equal largest (or smallest) elements share it. Raises ValueError for other orders.
+    axes, or an `ord` with a matrix): None or 'fro', 1, -1, inf, -inf, and of singular values 2, -2
+    and 'nuc'. The derivative is 0 where the norm is 0; equal largest (or smallest) elements share
+    it. Raises ValueError for other orders.
 
     >>> import tapegrad as tg
     >>> tg.norm(tg.tensor([3.0, 4.0]))
@@ -124,11 +127,10 @@ def _count(chosen, axes, keepdims, dtype):
 
 def _matrix_norm(x, ord, axes, keepdims):
     rows, columns = axes
+    if ord in (2, -2, "nuc"):
+        return _spectral_norm(x, ord, axes, keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
-        raise ValueError(
-            f"tapegrad.norm: ord={ord!r} of matrices has no derivative here; use None, 'fro', 1, "
-            "-1, inf or -inf, or linalg.svd for the others"
-        )
+        raise ValueError(f"tapegrad.norm: ord={ord!r} is not a norm of matrices")
     summed, rest = (rows, columns) if abs(ord) == 1 else (columns, rows)
     lines = sum_of(apply("absolute", x), axis=summed, keepdims=True)
     largest = _extreme(lines, (rest,), True, ord > 0)
@@ -136,3 +138,16 @@ def _matrix_norm(x, ord, axes, keepdims):
         return largest
     kept = [n for k, n in enumerate(largest.shape) if k not in axes]
     return scalar_of(view_like(largest, value_of(largest).reshape(kept)))
+
+
+def _spectral_norm(x, ord, axes, keepdims):
+    """A norm of the singular values."""
+    s = svdvals(moveaxis(x, axes, (-2, -1)))
+    if ord == "nuc":
+        found = sum_of(s, axis=-1)
+    else:
+        found = _extreme(s, (len(shape_of(s)) - 1,), False, ord > 0)
+    found = apply("where", steered(operator.eq, found, 0), 0.0, found)
+    if not keepdims:
+        return found
+    return reshape(found, [1 if k in axes else n for k, n in enumerate(shape_of(x))])

@@ -12,9 +12,7 @@ _DECOMPOSITION = "its derivative is not implemented"
 _COMPLEX = "complex numbers are not differentiated"
 #: Name → why it is refused, and what to use where there is something.
 REASONS = {
-    "pinv": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives pinv(a) @ b of full rank",
-    "lstsq": f"{_DECOMPOSITION}; np.linalg.solve(a.T @ a, a.T @ b) gives it for full rank",
-    **dict.fromkeys("eig eigh eigvals eigvalsh svd svdvals qr cond".split(), _DECOMPOSITION),
+    **dict.fromkeys("eig eigvals".split(), _DECOMPOSITION),
     "roots": f"the roots may be complex, and {_COMPLEX}",
     "sort_complex": _COMPLEX,
     **dict.fromkeys("packbits unpackbits".split(), "it is of integers"),

@@ -1,0 +1,79 @@
+"""Condition numbers and ranks of matrices, under NumPy's names."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ..tensor.apply import apply
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.trace import named, steered, tensor_like
+from ..tensor.values import differentiates, is_tensor, shape_of
+from .inverses import inv
+from .norms import check_order, norm
+from .singular_values import svdvals
+
+
+@function("linalg.cond")
+def cond(x, p=None):
+    """cond(x, p): the condition numbers of matrices, of shape (…, M, N), in a norm.
+
+    `p` None or 2: the largest singular value by the smallest, -2 the reverse; other orders of
+    `norm`: that of the matrix times that of its inverse. Where a smallest singular value is 0 the
+    condition is inf, and its derivative 0. Raises numpy.linalg.LinAlgError for matrices without
+    elements and, with these other orders, for recorded ones that are singular.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(np.linalg.cond)(np.diag([4.0, 2.0]))
+    array([[ 0.5,  0. ],
+           [ 0. , -1. ]])
+    """
+    x = unlisted(x)
+    check_order("cond", p)
+    if not differentiates(x) or 0 in shape_of(x)[-2:]:
+        return tensor_like(steered(np.linalg.cond, x, p=p), x)
+    if p is None or p in (2, -2):
+        s = svdvals(x)
+        largest, smallest = s[..., 0], s[..., -1]
+        return _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
+    try:
+        inverse = inv(x)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            f"tapegrad.cond: {error}; its condition for p={p!r} is inf and has no derivative, take "
+            "detach() for the value"
+        ) from error
+    return apply("multiply", norm(x, p, axis=(-2, -1)), norm(inverse, p, axis=(-2, -1)))
+
+
+def _ratio(x, y):
+    """x / y, inf where y is 0 without a derivative there, as NumPy has 0 / 0 too."""
+    zero = steered(operator.eq, y, 0)
+    return apply("where", zero, np.inf, apply("divide", x, apply("where", zero, 1.0, y)))
+
+
+@named("conditions.rank")
+def _rank(a, *limits, names, hermitian):
+    chosen = dict(zip(names, limits, strict=True))
+    return np.asarray(np.linalg.matrix_rank(a, hermitian=hermitian, **chosen))
+
+
+@function("linalg.matrix_rank")
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+    """matrix_rank(A, tol, hermitian, rtol): how many singular values are not 0 but for rounding.
+
+    Those above `tol`, or `rtol` times the largest. The result has no derivative.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> int(np.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]])))
+    1
+    """
+    A = unlisted(A)
+    limits = {name: x for name, x in (("tol", tol), ("rtol", rtol)) if x is not None}
+    if not any(map(is_tensor, (A, *limits.values()))):
+        return np.linalg.matrix_rank(A, tol, hermitian, rtol=rtol)
+    return steered(_rank, A, *limits.values(), names=tuple(limits), hermitian=hermitian)

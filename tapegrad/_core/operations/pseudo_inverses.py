@@ -1,0 +1,182 @@
+"""Pseudo-inverses of matrices under NumPy's name.
+
+The derivative is that among matrices of the same rank (Golub and Pereyra 1973): singular values
+that are cut off count as zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..codegen import lapack
+from ..codegen.intrinsics import (
+    f64s,
+    free,
+    load_f64,
+    load_i32,
+    load_i64,
+    malloc,
+    memset,
+)
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
+from .declaring import adjoint, declared
+from .spectral_kernels import solve_singular, wanted_words
+
+# --- values in programs ---------------------------------------------------------------------------
+
+
+def pinv_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, the least singular values, the output."""
+    a, least = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    out = load_i64(refs, 3 * REFERENCE_BYTES)
+    m, n = lapack.size_along(a, 2), lapack.size_along(a, 1)
+    few = min(m, n)
+    count = lapack.batch_size(out, 2) if few > 0 else 0
+    matrix = malloc((m * n + (m + n + 1) * few + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
+    u, v = matrix + m * n * 8, matrix + (m * n + m * few) * 8
+    s = v + n * few * 8
+    call = s + (few + 1) * 8
+    counts, words = call + lapack.CALL_BYTES + 24, 4 * few * few + 7 * few + m + n
+    if few > 0:
+        lapack.enter_call(call, ord("S"), m, n)
+        solve_singular(call, matrix, u, m, s, v, few, s, -1, counts)
+        words = wanted_words(s, words)
+    work = malloc(words * 8 + 8)
+    for k in range(count):
+        to = load_i64(out, ARRAY_DATA) + k * m * n * 8
+        lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 2, k), a, 2)
+        lapack.enter_call(call, ord("S"), m, n)
+        solve_singular(call, matrix, u, m, s, v, few, work, words, counts)
+        if load_i32(call, lapack.ANSWER) != 0:
+            lapack.refuse(frame, 1)
+            break
+        cutoff = load_f64(lapack.batch_item(least, 0, out, 2, k), 0) * load_f64(s, 0)
+        memset(to, 0, m * n * 8)
+        for j in range(n):
+            line = f64s(to + j * m * 8)
+            for c in range(few):
+                size, column = load_f64(s, c * 8), f64s(u + c * m * 8)
+                if size > cutoff:
+                    part = load_f64(v, (j * few + c) * 8) / size
+                    for i in range(m):
+                        line[i] += part * column[i]
+    free(work)
+    free(matrix)
+
+
+# --- the pseudo-inverse ---------------------------------------------------------------------------
+
+
+def _turned_shape(a, rcond, hermitian=False):
+    """The shape of a pseudo-inverse; raises ValueError where NumPy does."""
+    if len(a) < 2 or (hermitian and a[-1] != a[-2]):
+        raise ValueError(f"pinv takes no operand of shape {a}")
+    return (*a[:-2], a[-1], a[-2])
+
+
+def _not_converged(answer):
+    return np.linalg.LinAlgError("SVD did not converge")
+
+
+def whole(np, a):
+    """Symmetric matrices from their lower triangles."""
+    return np.tril(a) + adjoint(np, np.tril(a, -1))
+
+
+def symmetric(np, a):
+    """The symmetric part of matrices."""
+    return 0.5 * (a + adjoint(np, a))
+
+
+def pinv_vjp(np, g, out, a, _rcond, hermitian=False):
+    """With p = a⁺: ā = −pᵀ p̄ pᵀ + (1 − a p) p̄ᵀ p pᵀ + pᵀ p p̄ᵀ (1 − p a)."""
+    if hermitian:
+        return symmetric(np, _pinv_adjoint(np, g, out, whole(np, a))), None
+    if a.shape[-2] >= a.shape[-1]:
+        return _pinv_adjoint(np, g, out, a), None
+    return adjoint(np, _pinv_adjoint(np, *[adjoint(np, x) for x in (g, out, a)])), None
+
+
+def _pinv_adjoint(np, g, p, a):
+    """Of tall matrices: no product here is larger than `a`, but for (M, N) with (N, N)."""
+    turned, back = adjoint(np, p), adjoint(np, g)
+    outside = back - np.matmul(a, np.matmul(p, back))
+    inside = back - np.matmul(back, np.matmul(p, a))
+    both = np.matmul(p, inside) - np.matmul(g, turned)
+    return np.matmul(outside, np.matmul(p, turned)) + np.matmul(turned, both)
+
+
+def pinv_jvp(np, t, out, a, _rcond, hermitian=False):
+    """ṗ = −p ȧ p + p pᵀ ȧᵀ (1 − a p) + (1 − p a) ȧᵀ pᵀ p."""
+    moved, p, turned = t[0], out, adjoint(np, out)
+    if hermitian:
+        a, moved = whole(np, a), symmetric(np, moved)
+    back = adjoint(np, moved)
+    first, last = np.matmul(turned, back), np.matmul(back, turned)
+    right = first - np.matmul(np.matmul(first, a), p)
+    left = last - np.matmul(p, np.matmul(a, last))
+    return np.matmul(p, right) + np.matmul(left, p) - np.matmul(p, np.matmul(moved, p))
+
+
+@declared(
+    vjp=pinv_vjp,
+    jvp=pinv_jvp,
+    shape=_turned_shape,
+    value_kernel=pinv_forward,
+    helpers=(wanted_words, solve_singular),
+    refusal=_not_converged,
+    example="np.linalg.pinv(np.diag(x * x + 1.0) + x[:, None])",
+    examples=(
+        "np.linalg.pinv(x + 2.0 * np.eye(*x.shape))",
+        "np.linalg.pinv(x[:, :2] + 2.0 * np.eye(*x[:, :2].shape))",
+        "np.linalg.pinv(x @ x.T + np.eye(len(x)), hermitian=True)",
+        "np.linalg.pinv(x[:, None, :] * x[:, :, None], 1e-5)",
+    ),
+    domain=(0.6, 1.4),
+    awkward="the derivative among matrices of the same rank",
+)
+def _pinv(a, rcond, *, hermitian=False):
+    """The pseudo-inverse of matrices."""
+    rcond = rcond if a.ndim > 2 else rcond.reshape(())
+    return np.linalg.pinv(a, rcond, hermitian)
+
+
+pseudo_inverse = _pinv
+
+
+@function("linalg.pinv")
+def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
+    """pinv(a, rcond, hermitian, rtol): the pseudo-inverses of matrices.
+
+    `a` has shape (…, M, N), the result (…, N, M). Singular values of at most `rcond` (or `rtol`,
+    its other name) times the largest count as zero. The derivative is that among matrices of the
+    same rank, as if they were zero; where a matrix has less than full rank, others near it have
+    far larger pseudo-inverses. With `hermitian` the lower triangle is taken for a symmetric matrix.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda a: np.sum(np.linalg.pinv(a)))(np.array([[2.0, 0.0], [0.0, 0.0]]))
+    array([[-0.25,  0.25],
+           [ 0.25,  0.  ]])
+    """
+    a = unlisted(a)
+    chosen = {} if rtol is np._NoValue else {"rtol": rtol}
+    if not is_tensor(a):
+        return np.linalg.pinv(a, rcond, hermitian, **chosen)
+    if differentiates(rcond) or differentiates(rtol):
+        raise TypeError(
+            "tapegrad.pinv: rcond is recorded; the result does not change with it, so detach() it"
+        )
+    if rcond is not None and chosen:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    return _pinv(a, _cutoff(a, rcond, rtol), hermitian=bool(hermitian))
+
+
+def _cutoff(a, rcond, rtol):
+    """The least singular value beside the largest, as NumPy finds it: an array with an axis."""
+    if rcond is None and rtol is not np._NoValue:
+        rcond = rtol if rtol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
+    return np.atleast_1d(np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64))
