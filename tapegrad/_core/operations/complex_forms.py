@@ -48,7 +48,7 @@ def _value_of(op: Structural):
     def value(*operands, **static):
         return parted(op.value(*map(whole, operands), **static))
 
-    value.__signature__ = inspect.signature(op.value)
+    vars(value)["__signature__"] = inspect.signature(op.value)
     value.__doc__, value.__name__ = op.value.__doc__, op.value.__name__
     return value
 

@@ -167,7 +167,7 @@ def differentiates(*operands) -> bool:
 
 def dtype_of(operand) -> np.dtype:
     if type(operand) is rt.ComplexTensor:
-        return operand.dtype
+        return np.result_type(dtype_of(operand._re), np.complex64)
     return np.asarray(value_of(operand)).dtype
 
 
