@@ -158,8 +158,6 @@ REFUSED = {
     "r_ of matrices": (lambda x: np.r_["r", x], r"^tapegrad.numpy.r_: 'r' makes matrices"),
     "mgrid": (lambda x: np.mgrid[0 : x[0] : 5j], r"^tapegrad.numpy.mgrid: .*use np.meshgrid of"),
     "objects": (lambda x: np.array([x[0], 1], dtype=object), r"^tapegrad.numpy.array: .*object"),
-    "complex": (lambda x: np.asarray(x, dtype=complex), r"^tapegrad.numpy.asarray: .*complex128"),
-    "fromiter, complex": (lambda x: np.fromiter(x, complex), r"^tapegrad.numpy.fromiter: "),
     "plain out=": (lambda x: np.sin(x, out=X.copy()), r"^tapegrad.sin: out=: .*np.zeros"),
     "a callback": (
         lambda x: np.apply_along_axis(lambda _: numpy.array([x[0]]), 0, X),
@@ -172,7 +170,6 @@ REFUSED = {
     "nditer of two": (lambda x: list(np.nditer([X, x])), r"^tapegrad.numpy.nditer: "),
     "broadcast": (lambda x: np.broadcast(x, 1.0), r"^tapegrad.numpy.broadcast: .*broadcast_arrays"),
     "frombuffer": (lambda x: np.frombuffer(x), r"^tapegrad.numpy.frombuffer: .*use np.asarray"),
-    "a complex number": (lambda x: np.array([x[0], 1j]), "^tapegrad.numpy: .* of type complex"),
     "a fraction": (
         lambda x: np.log([x[0], Fraction(1, 2)]),
         "^tapegrad.numpy: .* Fraction",

@@ -10,6 +10,14 @@ from .._core.operations import PUBLIC
 from .._core.operations.shapes import array_tensor
 from .._core.tape.memory_order import has_order
 from .._core.tensor import runtime as rt
+from .._core.tensor.complex_functions import real_dtype
+from .._core.tensor.complex_tensors import (
+    PARTS_OF,
+    ComplexTensor,
+    combined,
+    imag_part,
+    real_part,
+)
 from .._core.tensor.copies import copy_tensor
 from .._core.tensor.lost_derivatives import DerivativeLost
 from .._core.tensor.values import (
@@ -41,7 +49,7 @@ _CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkf
 def fresh(made):
     """What was created inside a transform: arrays of floats as tensors."""
     if type(made) is numpy.ndarray:
-        return wrap(made) if made.dtype in FLOATS else made
+        return wrap(made) if made.dtype in FLOATS or made.dtype in PARTS_OF else made
     if type(made) in (tuple, list):
         return type(made)([fresh(part) for part in made])
     return made
@@ -159,6 +167,8 @@ def _conversion(name: str):
 def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ignored):
     """A tensor, or a list with recorded values, as NumPy's conversions give arrays."""
     made = as_tensor(source)
+    if type(made) is ComplexTensor or (dtype is not None and numpy.dtype(dtype) in PARTS_OF):
+        return _converted_complex(name, made, dtype, copy, order, ndmin)
     if not is_tensor(made):
         raise lost(name)
     dtype = made.dtype if dtype is None else numpy.dtype(dtype)
@@ -180,6 +190,17 @@ def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ig
     if copy is False and made is not source:
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     return made if made.ndim >= ndmin else made.reshape((1,) * (ndmin - made.ndim) + made.shape)
+
+
+def _converted_complex(name, made, dtype, copy, order, ndmin):
+    """A complex tensor: of both parts what `_converted` makes."""
+    if type(made) is not ComplexTensor and not is_tensor(made):
+        raise lost(name)
+    part = None if dtype is None else real_dtype(name, dtype)
+    options = dict(copy=copy, order=order, ndmin=ndmin)
+    im = imag_part(made)
+    im = im if is_tensor(im) else wrap(numpy.zeros(numpy.shape(made), part))
+    return combined(*[_converted(name, x, part, **options) for x in (real_part(made), im)])
 
 
 def require(a, dtype=None, requirements=None, **kwargs):

@@ -191,11 +191,14 @@ def _listed(items):
 def _part(item):
     if isinstance(item, (list, tuple, range)):
         return _listed(item)
-    if isinstance(item, (rt.Tensor, numpy.generic, str, bytes)):
+    if isinstance(item, (rt.Tensor, rt.ComplexTensor, numpy.generic, str, bytes)):
         return item
     if not isinstance(item, numpy.ndarray) and hasattr(item, "__array__"):
         return numpy.asarray(item)
     return as_tensor(item)
+
+
+_NUMBERS = (rt.Tensor, rt.ComplexTensor, int, float, complex, numpy.ndarray, numpy.generic)
 
 
 def _of_numbers(items):
@@ -203,11 +206,11 @@ def _of_numbers(items):
     for item in items:
         if isinstance(item, list):
             _of_numbers(item)
-        elif not isinstance(item, (rt.Tensor, int, float, numpy.ndarray, numpy.generic)):
+        elif not isinstance(item, _NUMBERS):
             raise TypeError(
                 f"tapegrad.numpy: a list holds a recorded value and one of type "
-                f"{type(item).__name__}; an array keeps the derivative only if it is of real "
-                "numbers: convert the other with float()"
+                f"{type(item).__name__}; an array keeps the derivative only if it is of numbers: "
+                "convert the other with float() or complex()"
             )
     return items
 

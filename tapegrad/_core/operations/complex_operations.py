@@ -8,7 +8,6 @@ import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
 from ..tensor.complex_functions import (
-    alike,
     by_parts,
     by_products,
     complex_function,
@@ -65,7 +64,37 @@ complex_function("matmul", "dot", "inner", "outer", "kron", "tensordot", "convol
 complex_function("cross")(by_products())
 complex_function("vdot", "vecdot", "vecmat")(by_products(conjugated=True))
 complex_function("einsum")(by_products(-1, first=1))
-complex_function("apply_along_axis", "apply_over_axes", "piecewise", "average")(alike)
+_pad = by_parts("array", "x", "constant_values", "end_values")
+
+
+@complex_function("pad")
+def pad(ours, x, pad_width, mode="constant", **kwargs):
+    if mode in ("maximum", "minimum", "median") or callable(mode):
+        raise refused(f"pad with mode={mode!r}")
+    return _pad(ours, x, pad_width, mode, **kwargs)
+
+
+@complex_function("zeros_like", "ones_like", "empty_like", "full_like")
+def filled_like(ours, x, *args, **kwargs):
+    """A new tensor of the shape of x, real if another dtype says so."""
+    like = np.broadcast_to(np.zeros((), getattr(x, "dtype", np.complex128)), np.shape(x))
+    if ours.__name__ != "full_like":
+        return ours(like, *args, **kwargs)
+    made = ours(like, 0.0, *args[1:], **{k: v for k, v in kwargs.items() if k != "fill_value"})
+    made[...] = args[0] if args else kwargs["fill_value"]
+    return made
+
+
+@complex_function("average")
+def average(ours, x, axis=None, weights=None, returned=False, *, keepdims=False):
+    """The mean of products with the weights."""
+    if weights is None or returned:
+        raise refused("average without weights, or with returned=True,")
+    z, weights = unlisted(x), unlisted(weights)
+    if np.shape(weights) != np.shape(z):
+        raise refused("average with weights along an axis")
+    total = PUBLIC["sum"](multiply(z, weights), axis=axis, keepdims=keepdims)
+    return total / PUBLIC["sum"](weights, axis=axis, keepdims=keepdims)
 
 
 @complex_function("correlate")

@@ -10,25 +10,36 @@ from ..codegen.layout import ARRAY
 from ..ops.references import Keywords
 from ..ops.table import structural
 from ..tensor import runtime as rt
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.registry import function
 from ..tensor.trace import refuse, steered, tensor_like
 from ..tensor.values import current, differentiates, is_recorded, is_tensor, scalar_of, value_of
+from .complex_forms import declare_complex, recorded_complex
 from .einsum import as_tensor, common_dtype
 
 
-def declared(*, vjp, jvp=None, **fields):
+def declared(
+    *, vjp, jvp=None, takes_complex=None, complex_example="", complex_examples=(), **fields
+):
     """A decorator: the function computes the value of an operation with arrays.
 
     Its positional arguments are the operands, its keyword arguments static. It is declared under
     its name with the rules and the other fields of `ops.table.Structural`. What stands for it then
     takes tensors, and records one row.
+
+    It takes complex operands by its rules too (see `complex_forms`) if `takes_complex`, by default
+    where it has a `shape`. `complex_example` and `complex_examples` are examples of that, of a real
+    `x`, for tests.
     """
 
     def declare(value):
         doc = (value.__doc__ or "").partition("\n")[0].rstrip(".")
         name = value.__name__.lstrip("_")
         op = structural(name, value=value, vjp=vjp, jvp=jvp, doc=doc, **fields)
+        if op.shape is not None if takes_complex is None else takes_complex:
+            declare_complex(op, complex_example, complex_examples)
 
         @functools.wraps(value)
         def of_tensors(*operands, **static):
@@ -43,7 +54,7 @@ def operation(*numpy_functions, method=None, **fields):
     """A decorator: `declared`, and public, for `numpy_functions` as in `registry.function`."""
 
     def public(value):
-        return function(*numpy_functions, method=method)(declared(**fields)(value))
+        return function(*numpy_functions, method=method, complex=alike)(declared(**fields)(value))
 
     return public
 
@@ -61,6 +72,8 @@ def adjoint(np, x):
 
 def recorded(op, operands, static):
     """The value of an operation: a row if an operand is recorded."""
+    if any(map(is_complex, operands)):
+        return recorded_complex(recorded, op, operands, static)
     if not differentiates(*operands):
         made = _computed(op, steered, op.value, *operands, **static)
         return tensor_like(_required(op, made), *operands)

@@ -17,7 +17,7 @@ from ..codegen.intrinsics import (
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import cholesky_reverse
-from .declaring import declared, operation, transposed
+from .declaring import adjoint, declared, operation, transposed
 from .triangular_equations import compiled, solve_triangular
 
 # --- values in programs ---------------------------------------------------------------------------
@@ -88,9 +88,9 @@ def _lower_half(np, n: int):
 
 
 def _between(np, factor, a):
-    """l⁻¹ a l⁻ᵀ for symmetric matrices a."""
+    """l⁻¹ a l⁻ᴴ for Hermitian matrices a."""
     half = solve_triangular(factor, a, lower=True)
-    return solve_triangular(factor, transposed(np, half), lower=True)
+    return solve_triangular(factor, adjoint(np, half), lower=True)
 
 
 def cholesky_adjoint_vjp(np, w, _out, g, factor):
@@ -119,6 +119,7 @@ def _adjoint_shape(g, factor):
 
 @declared(
     vjp=cholesky_adjoint_vjp,
+    takes_complex=False,
     shape=_adjoint_shape,
     value_kernel=cholesky_adjoint_forward,
     example="tg.grad(lambda y: np.sum(np.linalg.cholesky(y)))(np.diag(x * x + 1.0))",
@@ -144,19 +145,29 @@ cholesky_adjoint = _cholesky_adjoint
 # --- the factor -----------------------------------------------------------------------------------
 
 
+def _hermitian_adjoint(np, g, factor):
+    """What `cholesky_adjoint` gives, of complex matrices."""
+    p = np.matmul(adjoint(np, factor), np.tril(g)) * _lower_half(np, factor.shape[-1])
+    half = solve_triangular(factor, p, trans=2, lower=True)
+    found = adjoint(np, solve_triangular(factor, adjoint(np, half), trans=2, lower=True))
+    return 0.5 * (found + adjoint(np, found))
+
+
 def cholesky_vjp(np, g, out, _a, upper=False):
-    """With a = l lᵀ and p = Φ(lᵀ l̄): ā is the symmetric part of l⁻ᵀ p l⁻¹ (Murray 2016)."""
+    """With a = l lᴴ and p = Φ(lᴴ l̄): ā is the Hermitian part of l⁻ᴴ p l⁻¹ (Murray 2016)."""
     if upper:
-        g, out = transposed(np, g), transposed(np, out)
+        g, out = adjoint(np, g), adjoint(np, out)
+    if out.dtype.kind == "c":
+        return (_hermitian_adjoint(np, g, out),)
     return (cholesky_adjoint(g, out),)
 
 
 def cholesky_jvp(np, t, out, _a, upper=False):
-    """l̇ = l Φ(l⁻¹ ȧ l⁻ᵀ)."""
-    out = transposed(np, out) if upper else out
-    p = _between(np, out, 0.5 * (t[0] + transposed(np, t[0])))
+    """l̇ = l Φ(l⁻¹ ȧ l⁻ᴴ)."""
+    out = adjoint(np, out) if upper else out
+    p = _between(np, out, 0.5 * (t[0] + adjoint(np, t[0])))
     made = np.matmul(out, p * _lower_half(np, out.shape[-1]))
-    return transposed(np, made) if upper else made
+    return adjoint(np, made) if upper else made
 
 
 @operation(
@@ -172,6 +183,11 @@ def cholesky_jvp(np, t, out, _a, upper=False):
         "np.linalg.cholesky(x @ x.T + 3.0 * np.eye(len(x)))",
         "np.linalg.cholesky(x.T @ x + 3.0 * np.eye(len(x.T)), upper=True)",
         "np.linalg.cholesky(x[:, None, :] * x[:, :, None] + np.eye(len(x.T)))",
+    ),
+    complex_example="np.linalg.cholesky(np.diag(x * x + 1.0) + 0.2j * (x - x[:, None]))",
+    complex_examples=(
+        "np.linalg.cholesky((x + 0.5j) @ np.conj(x + 0.5j).T + 3.0 * np.eye(len(x)), upper=True)",
+        "np.linalg.cholesky((x[:, None, :] + 1j) * (x[:, :, None] - 1j) + np.eye(len(x.T)))",
     ),
     awkward="the operand is taken for symmetric: its gradient is",
 )

@@ -31,6 +31,11 @@ def inverse_jvp(np, t, out, _a):
     "linalg.inv",
     vjp=inverse_vjp,
     jvp=inverse_jvp,
+    takes_complex=True,
+    complex_example="np.linalg.inv(np.diag(x * x + 1j) + 0.2j * x)",
+    complex_examples=(
+        "np.linalg.inv((x[:, None, :2] + 1j) * x[:, :2, None] + np.eye(len(x[0, :2])))",
+    ),
     example="np.linalg.inv(np.diag(x * x + 1.0))",
     examples=(
         "np.linalg.inv(x @ x.T + 3.0 * np.eye(len(x)))",

@@ -14,7 +14,7 @@ from ..codegen.intrinsics import (
     malloc,
 )
 from ..codegen.layout import ARRAY_DATA, ARRAY_NDIM, REFERENCE_BYTES
-from .declaring import operation, transposed
+from .declaring import adjoint, operation
 
 # --- values in programs ---------------------------------------------------------------------------
 
@@ -96,13 +96,13 @@ def solve_forward(frame, id, refs, task):
 
 
 def solve_vjp(np, g, out, a, _b):
-    """With x = a⁻¹ b: b̄ = a⁻ᵀ x̄ and ā = −b̄ xᵀ (Giles 2008, section 2.3.1)."""
+    """With x = a⁻¹ b: b̄ = a⁻ᴴ x̄ and ā = −b̄ xᴴ (Giles 2008, section 2.3.1)."""
     is_vector = _b.ndim == 1
     if is_vector:
         g, out = g[..., None], out[..., None]
-    back = np.linalg.solve(transposed(np, a), g)
+    back = np.linalg.solve(adjoint(np, a), g)
     right = back[..., 0] if is_vector else back
-    return (lambda: -np.matmul(back, transposed(np, out)), right)
+    return (lambda: -np.matmul(back, adjoint(np, out)), right)
 
 
 def solve_batched(np, t, _out, a, b):
@@ -130,6 +130,12 @@ def solve_batched(np, t, _out, a, b):
         "np.linalg.solve(x[:, None, :2] * x[:, :2, None] + np.eye(len(x[0, :2])), x[0, :2])"
         " if len(x) else np.linalg.solve(x @ x.T, x)",
         "np.linalg.solve(4.0 * np.eye(len(x)), x)",
+    ),
+    complex_example="np.linalg.solve(np.diag(x * x + 3.0) + 0.5j * x, x + 1j)",
+    complex_examples=(
+        "np.linalg.solve(x @ x.T + 3.0 * np.eye(len(x)) + 0.3j * x[:, :1], x)",
+        "np.linalg.solve(x[:, None, :2] * x[:, :2, None] * 1j + np.eye(2), x[0, :2])",
+        "np.linalg.solve(4.0 * np.eye(len(x)), x * (1.0 + 2.0j))",
     ),
 )
 def solve(a, b):

@@ -16,6 +16,8 @@ from .references import LAYOUTS, Layout
 TABLE: dict[str, Any] = {}
 #: Those of traces and programs alone: comparisons, logic and choices, by name.
 STEERING: dict[str, Any] = {}
+#: Those of complex operands that belong to operations on whole arrays, by name.
+COMPLEX: dict[str, Any] = {}
 #: Those of programs alone on whole arrays, which passes put there, by name.
 PASSED: dict[str, Any] = {}
 #: Those that users have declared, by name. They come when compiled code runs already.
@@ -247,4 +249,4 @@ def declare(make: Callable[[int], Any]) -> Any:
 
 def find(name: str) -> Any:
     """The operation of a name, None if there is none."""
-    return TABLE.get(name) or STEERING.get(name) or USERS.get(name)
+    return TABLE.get(name) or STEERING.get(name) or USERS.get(name) or COMPLEX.get(name)

@@ -5,34 +5,12 @@ The gradient of a real L with respect to z = x + iy is ∂L/∂x + i ∂L/∂y, 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from . import runtime as rt
 from .complex_values import complex_of
+from .runtime import ComplexTensor
 from .values import dtype_of, is_recorded, shape_of, value_of, wrap, wrap_complex
-
-
-class ComplexTensor:
-    """A tensor of complex numbers: two real tensors of one shape, its real and imaginary part.
-
-    Made by `tg.tensor` of complex numbers, and by what is computed with them, such as `1j * t`.
-    NumPy's functions, operators, methods and indices work on it as on an array of dtype
-    complex128, or complex64 of float32 parts.
-    """
-
-    __slots__ = ("__weakref__", "_im", "_re")
-    #: Before ndarray in binary operations.
-    __array_priority__ = 1000.0
-    __pandas_priority__ = 5000
-
-    _re: Any
-    _im: Any
-
-    def __new__(cls, *_, **__):
-        raise TypeError("tapegrad.ComplexTensor: tensors are made by tg.tensor(data)")
-
 
 #: Dtypes of complex tensors by those of their parts, and back.
 OF_PARTS = {np.dtype("f8"): np.dtype("c16"), np.dtype("f4"): np.dtype("c8")}

@@ -33,6 +33,26 @@ class Tensor:
         raise TypeError("tapegrad.Tensor: tensors are made by tg.tensor(data)")
 
 
+class ComplexTensor:
+    """A tensor of complex numbers: two real tensors of one shape, its real and imaginary part.
+
+    Made by `tg.tensor` of complex numbers, and by what is computed with them, such as `1j * t`.
+    NumPy's functions, operators, methods and indices work on it as on an array of dtype
+    complex128, or complex64 of float32 parts.
+    """
+
+    __slots__ = ("__weakref__", "_im", "_re")
+    #: Before ndarray in binary operations.
+    __array_priority__ = 1000.0
+    __pandas_priority__ = 5000
+
+    _re: Any
+    _im: Any
+
+    def __new__(cls, *_, **__):
+        raise TypeError("tapegrad.ComplexTensor: tensors are made by tg.tensor(data)")
+
+
 Scalar: Any = type("Scalar", (), {})
 Array: Any = type("Array", (), {})
 row: Any = None

@@ -161,6 +161,8 @@ def steered(function, /, *operands, **keywords):
     """
     value = function(*[value_of(operand) for operand in operands], **keywords)
     trace = rt.trace()
+    if trace is not None and any([type(operand) is rt.ComplexTensor for operand in operands]):
+        trace.refuse(f"{name_of(function)} takes complex numbers")
     if trace is None or not any([is_recorded(operand) for operand in operands]):
         return value
     if function in _OF_OWN_SHAPE:

@@ -11,6 +11,7 @@ import numpy as np
 from ..codegen import layout
 from ..tape import native_types, store
 from . import runtime as rt
+from .complex_values import complex_of
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -128,7 +129,7 @@ def is_container(value) -> bool:
 
 
 def value_of(operand):
-    """What NumPy gets for an operand: an array, a number."""
+    """What NumPy gets for an operand: an array, a number; a complex tensor stays one."""
     kind = type(operand)
     if kind is rt.Scalar:
         return np.float64(operand._value)
@@ -139,6 +140,8 @@ def value_of(operand):
 
 def array_of(operand) -> np.ndarray:
     """The value of an operand as an array."""
+    if type(operand) is rt.ComplexTensor:
+        return np.asarray(complex_of(value_of(operand._re), value_of(operand._im)))
     return np.asarray(value_of(operand))
 
 
@@ -163,6 +166,8 @@ def differentiates(*operands) -> bool:
 
 
 def dtype_of(operand) -> np.dtype:
+    if type(operand) is rt.ComplexTensor:
+        return np.result_type(dtype_of(operand._re), np.complex64)
     return np.asarray(value_of(operand)).dtype
 
 

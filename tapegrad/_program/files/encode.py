@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import STEERING, TABLE
+from ..._core.ops.table import COMPLEX, STEERING, TABLE
 from ..ir.steps import (
     GUARD,
     Computed,
@@ -31,7 +31,7 @@ GUARD_NAME = "guard"
 
 def operation_names() -> dict[int, str]:
     """Names of the operations that files have, by code."""
-    declared = (*TABLE.values(), *STEERING.values())
+    declared = (*TABLE.values(), *STEERING.values(), *COMPLEX.values())
     return {GUARD: GUARD_NAME, **{op.code: op.name for op in declared}}
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE, MOST_CODES, STEERING, TABLE, Pointwise
+from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, STEERING, TABLE, Pointwise
 from ..ir.blocks import is_injective
 from ..ir.steps import (
     ARENA,
@@ -196,7 +196,7 @@ def _arities() -> np.ndarray:
     """Operands of operations on numbers, by code; −1 for codes that are none."""
     found = np.full(MOST_CODES, -1)
     found[GUARD] = 2
-    for op in (*TABLE.values(), *STEERING.values()):
+    for op in (*TABLE.values(), *STEERING.values(), *COMPLEX.values()):
         if isinstance(op, Pointwise) and len(op.inputs) <= _OPERANDS:
             found[op.code] = len(op.inputs)
     return found
