@@ -45,6 +45,7 @@ from . import (  # noqa: F401
     product_chains,
     products,
     quantiles,
+    recursions,
     reductions,
     sets,
     shapes,
