@@ -12,7 +12,10 @@ import numpy as np
 
 from .._core.tensor.recorded_arguments import none_recorded
 from . import (  # noqa: F401
+    _analytic,
     _banded_matrices,
+    _convolutions,
+    _filters,
     _fourier,
     _functions_of_matrices,
     _matrix_equations,

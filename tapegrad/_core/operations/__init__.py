@@ -50,6 +50,7 @@ from . import (  # noqa: F401
     products,
     pseudo_inverses,
     quantiles,
+    recursions,
     reductions,
     riccati,
     sets,

@@ -1,0 +1,223 @@
+"""SciPy's `signal` for recorded values: filters with feedback, analytic signals, trends."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations import fourier_pairs as pairs
+from .._core.operations.recursions import recursion
+from .._core.tensor.complex_tensors import is_complex
+from .._core.tensor.copies import unlisted
+from .._core.tensor.trace import fixed
+from .._core.tensor.values import is_tensor, shape_of
+from ._differentiable import OURS
+
+
+def _entered(function):
+    OURS[f"signal.{function.__name__}"] = function
+    return function
+
+
+def _real(name: str, x):
+    """A real operand of floats; complex ones are refused."""
+    x = unlisted(x)
+    if is_complex(x):
+        raise TypeError(
+            f"tapegrad.scipy.signal.{name}: an operand is complex; filter its real and imaginary "
+            "parts, z.real and z.imag"
+        )
+    return pairs.floating(x if is_tensor(x) else np.asarray(x))
+
+
+def _vector(name: str, what: str, x):
+    """Weights of a filter: a vector of at least one; a number is one."""
+    x = _real(name, x)
+    x = PUBLIC["reshape"](x, (1,)) if not shape_of(x) else x
+    if len(shape_of(x)) != 1 or not shape_of(x)[0]:
+        raise ValueError(
+            f"Parameter {what} is not a non-empty 1d array, since its shape is {shape_of(x)}!"
+        )
+    return x
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+
+def _moving(b, x):
+    """Σₖ bₖ xₙ₋ₖ along the last axis, as long as x together with what comes after it."""
+    m = shape_of(b)[0]
+    if m == 1:
+        return b[0] * x
+    lead = [(0, 0)] * (len(shape_of(x)) - 1)
+    wide = np.pad(x, [*lead, (m - 1, m - 1)])
+    windows = PUBLIC["sliding_window_view"](wide, m, -1)
+    return PUBLIC["matmul"](windows, b[::-1])
+
+
+def _filtered(b, a, x, zi):
+    """A filter along the last axis from a state: the output, and the state afterwards."""
+    n, count = shape_of(x)[-1], max(shape_of(a)[0], shape_of(b)[0]) - 1
+    right = _moving(b, x)
+    if zi is not None and count:
+        lead = [(0, 0)] * (len(shape_of(x)) - 1)
+        length = max(shape_of(right)[-1], count)
+        right = np.pad(right, [*lead, (0, length - shape_of(right)[-1])])
+        right = right + np.pad(a[0] * zi, [*lead, (0, length - count)])
+    out = recursion(a, right[..., :n])
+    if zi is None:
+        return out, None
+    return out, _state(a, out, right[..., n:], count)
+
+
+def _state(a, out, rest, count: int):
+    """What the outputs so far contribute to those to come, for a filter with a₀ = 1."""
+    lead = [(0, 0)] * (len(shape_of(out)) - 1)
+    rest = rest[..., :count]
+    rest = np.pad(rest, [*lead, (0, count - shape_of(rest)[-1])])
+    m = shape_of(a)[0]
+    if m > 1:
+        last = out[..., max(shape_of(out)[-1] - (m - 1), 0) :]
+        last = np.pad(last, [*lead, (m - 1 - shape_of(last)[-1], 0)])
+        tail = _moving(a, last)[..., m - 1 : m - 1 + count]
+        rest = rest - np.pad(tail, [*lead, (0, count - shape_of(tail)[-1])])
+    return rest / a[0]
+
+
+@_entered
+def lfilter(b, a, x, axis=-1, zi=None):
+    b, a = _vector("lfilter", "b", b), _vector("lfilter", "a", a)
+    x = _real("lfilter", x)
+    axis = operator.index(axis)
+    moved = np.moveaxis(x, axis, -1)
+    if zi is None:
+        out, _ = _filtered(b, a, moved, None)
+        return np.moveaxis(out, -1, axis)
+    zi = _real("lfilter", zi)
+    wanted = [*shape_of(x)]
+    wanted[axis] = max(shape_of(b)[0], shape_of(a)[0]) - 1
+    fits = len(wanted) == len(shape_of(zi)) and all(
+        n == m or (n == 1 and k != axis % len(wanted))
+        for k, (n, m) in enumerate(zip(shape_of(zi), wanted, strict=True))
+    )
+    if not fits:
+        raise ValueError(
+            f"Unexpected shape for parameter zi: expected {tuple(wanted)}, found {shape_of(zi)}."
+        )
+    zi = np.moveaxis(PUBLIC["broadcast_to"](zi, tuple(wanted)), axis, -1)
+    out, state = _filtered(b, a, moved, zi)
+    return np.moveaxis(out, -1, axis), np.moveaxis(state, -1, axis)
+
+
+# --- filters of no phase --------------------------------------------------------------------------
+
+
+def _steady(b, a):
+    """The state at which a filter stays for a signal of ones."""
+    b, a = b / a[0], a / a[0]
+    count = max(shape_of(a)[0], shape_of(b)[0])
+    b, a = (np.pad(x, [(0, count - shape_of(x)[0])]) for x in (b, a))
+    rest = b[1:] - a[1:] * b[0]
+    first = np.sum(rest) / np.sum(a)
+    before = np.cumsum(rest)[:-1]
+    return np.cumsum(a)[:-1] * first - np.pad(before, [(1, 0)])
+
+
+def _continued(x, padtype, padlen, taps: int):
+    """A signal with elements added at its ends along the last axis; how many at each."""
+    if padtype not in ("even", "odd", "constant", None):
+        raise ValueError(
+            f"Unknown value '{padtype}' given to padtype. padtype must be 'even', 'odd', "
+            "'constant', or None."
+        )
+    edge = taps * 3 if padlen is None else padlen
+    edge = 0 if padtype is None else edge
+    if shape_of(x)[-1] <= edge:
+        raise ValueError(
+            f"The length of the input vector x must be greater than padlen, which is {edge}."
+        )
+    if not edge:
+        return x, 0
+    lead = [(0, 0)] * (len(shape_of(x)) - 1)
+    how = {"mode": "edge"} if padtype == "constant" else {"mode": "reflect"}
+    if padtype == "odd":
+        how["reflect_type"] = "odd"
+    return PUBLIC["pad"](x, [*lead, (edge, edge)], **how), edge
+
+
+@_entered
+def filtfilt(b, a, x, axis=-1, padtype="odd", padlen=None, method="pad", irlen=None):
+    if method == "gust":
+        raise TypeError(
+            "tapegrad.scipy.signal.filtfilt: method='gust' has no derivative; use method='pad'"
+        )
+    if method != "pad":
+        raise ValueError("method must be 'pad' or 'gust'.")
+    b, a = _vector("filtfilt", "b", b), _vector("filtfilt", "a", a)
+    x = np.moveaxis(_real("filtfilt", x), axis, -1)
+    x, edge = _continued(x, padtype, padlen, max(shape_of(a)[0], shape_of(b)[0]))
+    zi = _steady(b, a)
+    for _ in range(2):
+        x, _ = _filtered(b, a, x, zi * x[..., :1])
+        x = x[..., ::-1]
+    return np.moveaxis(x[..., edge : shape_of(x)[-1] - edge], -1, axis)
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def _sections(name: str, sos):
+    """Sections of second order; their weights are checked, by programs too."""
+    sos = _real(name, sos)
+    if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6:
+        raise ValueError("sos array must be shape (n_sections, 6)")
+    if not (fixed(sos[:, 3], f"{name}()") == 1.0).all():
+        raise ValueError("sos[:, 3] should be all ones")
+    return sos
+
+
+def _through_sections(sos, x, states):
+    """The output of all sections, and their states afterwards."""
+    after = []
+    for k in range(shape_of(sos)[0]):
+        state = None if states is None else states[k]
+        x, state = _filtered(sos[k, :3], sos[k, 3:], x, state)
+        after.append(state)
+    return x, after
+
+
+@_entered
+def sosfilt(sos, x, axis=-1, zi=None):
+    sos, x = _sections("sosfilt", sos), _real("sosfilt", x)
+    moved, axis = np.moveaxis(x, axis, -1), operator.index(axis) % len(shape_of(x))
+    if zi is None:
+        return np.moveaxis(_through_sections(sos, moved, None)[0], -1, axis)
+    zi, wanted = _real("sosfilt", zi), [*shape_of(x)]
+    wanted[axis] = 2
+    if shape_of(zi) != (shape_of(sos)[0], *wanted):
+        raise ValueError(
+            f"Invalid zi shape. With axis={axis}, an input with shape {shape_of(x)}, and an sos "
+            f"array with {shape_of(sos)[0]} sections, zi must have shape "
+            f"{(shape_of(sos)[0], *wanted)}, got {shape_of(zi)}."
+        )
+    out, states = _through_sections(sos, moved, np.moveaxis(zi, axis + 1, -1))
+    return np.moveaxis(out, -1, axis), np.moveaxis(np.stack(states), -1, axis + 1)
+
+
+@_entered
+def sosfiltfilt(sos, x, axis=-1, padtype="odd", padlen=None):
+    sos = _sections("sosfiltfilt", sos)
+    x = np.moveaxis(_real("sosfiltfilt", x), axis, -1)
+    ends = fixed(sos[:, 2::3], "sosfiltfilt()") == 0.0
+    taps = 2 * shape_of(sos)[0] + 1 - int(ends.sum(0).min())
+    x, edge = _continued(x, padtype, padlen, taps)
+    steady, scale = [], 1.0
+    for k in range(shape_of(sos)[0]):
+        steady.append(scale * _steady(sos[k, :3], sos[k, 3:]))
+        scale = scale * (np.sum(sos[k, :3]) / np.sum(sos[k, 3:]))
+    for _ in range(2):
+        x, _ = _through_sections(sos, x, [zi * x[..., :1] for zi in steady])
+        x = x[..., ::-1]
+    return np.moveaxis(x[..., edge : shape_of(x)[-1] - edge], -1, axis)
