@@ -46,7 +46,8 @@ def moved(name: str, *operands, **keywords):
 
 @differentiable("linalg.toeplitz")
 def toeplitz(c, r=None):
-    return moved("toeplitz", c) if r is None else moved("toeplitz", c, r)
+    c = unlisted(c)
+    return moved("toeplitz", c, PUBLIC["conjugate"](c) if r is None else r)
 
 
 @differentiable("linalg.circulant")

@@ -74,6 +74,7 @@ def order_of_rows(exchanges, count):
 
 def permutation(np, order):
     """The matrices that put rows in an order back: a = p @ (rows in that order)."""
+    order = np.real(order) if order.dtype.kind == "c" else order
     rows = np.arange(order.shape[-1])[:, None]
     return np.where(rows == order[..., None, :], 1.0, 0.0)
 
