@@ -182,6 +182,10 @@ _BANDED = "tg.scipy.linalg.solve_banded"
         f"{_BANDED}((0, 2), x - np.array([[0.0], [0.0], [4.0]]), x[0]) if len(x) == 3 else x",
         f"{_BANDED}((1, 1), x + np.array([[0.0], [6.0], [0.0]]), x.T) if len(x) == 3 else x",
     ),
+    complex_example=f"{_BANDED}((1, 1), np.stack([x, 1j * x + 5.0, x]), x)",
+    complex_examples=(
+        f"{_BANDED}((2, 0), 1j * x + np.array([[4.0], [0.0], [0.0]]), x.T) if len(x) == 3 else x",
+    ),
 )
 def _solve_banded(ab, b, *, lower, upper):
     """solve_banded(ab, b, lower, upper): x of a @ x = b for matrices with few diagonals.
@@ -304,6 +308,11 @@ _DEFINITE = "tg.scipy.linalg.solveh_banded"
     examples=(
         f"{_DEFINITE}(x + np.array([[9.0], [0.0], [0.0]]), x.T, lower=True) if len(x) == 3 else x",
         f"{_DEFINITE}(x + np.array([[0.0], [0.0], [9.0]]), x[0]) if len(x) == 3 else x",
+    ),
+    complex_example=f"{_DEFINITE}(np.stack([(1.0 + 0.5j) * x, x * x + 5.0]), x + 1j)",
+    complex_examples=(
+        f"{_DEFINITE}(x * np.array([[1.0], [1j], [-0.5j]]) + np.array([[9.0], [0.0], [0.0]]), x.T,"
+        " lower=True) if len(x) == 3 else x",
     ),
 )
 def _solveh_banded(ab, b, *, lower=False):

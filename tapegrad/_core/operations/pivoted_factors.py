@@ -167,6 +167,11 @@ _FACTOR = "tg.scipy.linalg.lu_factor"
         "tg.scipy.linalg.lu(x.T + 3.0 * np.eye(*x.T.shape))[2]",
         "tg.scipy.linalg.lu(x + 3.0 * np.eye(*x.shape))[2]",
     ),
+    complex_example=f"{_FACTOR}(np.diag(x * x + 1j) + x[::-1, None])[0]",
+    complex_examples=(
+        "tg.scipy.linalg.lu(x.T + (3.0 - 1j) * np.eye(*x.T.shape))[1]",
+        "tg.scipy.linalg.lu(x + (3.0 + 1j) * np.eye(*x.shape))[2]",
+    ),
     awkward="a pivot 0: no derivative, LinAlgError",
 )
 def _lu_factor(a):
