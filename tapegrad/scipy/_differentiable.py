@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import all_finite
 from .._core.ops.table import TABLE, Pointwise
+from .._core.tensor.complex_tensors import imag_part, is_complex, real_part
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import value_of
@@ -27,10 +28,15 @@ def differentiable(name: str):
     return enter
 
 
+def real_parts(x) -> list:
+    """What is real alone, or both parts of what is complex."""
+    return [real_part(x), imag_part(x)] if is_complex(x) else [x]
+
+
 def finite(name: str, x):
     """An operand, refused if it is not finite, by programs too."""
     x = unlisted(x)
-    finite = steered(all_finite, x)
+    finite = steered(all_finite, *real_parts(x))
     learned(finite, f"tapegrad.scipy.{name}()")
     if not value_of(finite):
         raise ValueError("array must not contain infs or NaNs")

@@ -10,10 +10,11 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import any_zero
 from .._core.operations.triangular_equations import solve_triangular as solve_columns
+from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
-from ._differentiable import differentiable, finite
+from ._differentiable import differentiable, finite, real_parts
 
 #: What `trans=` says, as a number.
 _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
@@ -26,7 +27,7 @@ def operands(name: str, check_finite: bool, *arrays) -> list:
 
 def plain_array(x):
     """What is no tensor as an array."""
-    return x if is_tensor(x) else np.asarray(x)
+    return x if is_tensor(x) or type(x) is ComplexTensor else np.asarray(x)
 
 
 def aligned(x, ndim: int):
@@ -98,11 +99,11 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 # --- matrices of any structure --------------------------------------------------------------------
 
 
-def mirrored(a, lower):
-    """The symmetric, or Hermitian, matrices of which one triangle is given."""
+def mirrored(a, lower, is_hermitian=True):
+    """The Hermitian, or symmetric, matrices of which one triangle is given."""
     triangle = PUBLIC["tril"](a) if lower else PUBLIC["triu"](a)
     rest = PUBLIC["tril"](a, -1) if lower else PUBLIC["triu"](a, 1)
-    return triangle + PUBLIC["conjugate"](transposed(rest))
+    return triangle + (PUBLIC["conjugate"](transposed(rest)) if is_hermitian else transposed(rest))
 
 
 def _general(a, b, lower, transpose):
@@ -110,6 +111,10 @@ def _general(a, b, lower, transpose):
 
 
 def _symmetric(a, b, lower, transpose):
+    return PUBLIC["solve"](mirrored(a, lower, is_hermitian=False), b)
+
+
+def _hermitian(a, b, lower, transpose):
     return PUBLIC["solve"](mirrored(a, lower), b)
 
 
@@ -120,7 +125,7 @@ def _positive(a, b, lower, transpose):
 
 def _diagonal(a, b, lower, transpose):
     diagonal = PUBLIC["diagonal"](a, axis1=-2, axis2=-1)
-    zero = steered(any_zero, diagonal)
+    zero = steered(any_zero, *real_parts(diagonal))
     learned(zero, "tapegrad.scipy.linalg.solve()")
     if value_of(zero):
         raise np.linalg.LinAlgError("A singular matrix detected.")
@@ -138,7 +143,8 @@ def _of_triangle(is_lower):
 #: By what `assume_a` says: functions of matrices and right-hand sides, lower, transposed.
 _STRUCTURES: dict[str | None, Any] = {
     **dict.fromkeys((None, "gen", "general", "banded"), _general),
-    **dict.fromkeys(("sym", "symmetric", "her", "hermitian"), _symmetric),
+    **dict.fromkeys(("sym", "symmetric"), _symmetric),
+    **dict.fromkeys(("her", "hermitian"), _hermitian),
     **dict.fromkeys(("pos", "positive definite"), _positive),
     "diagonal": _diagonal,
     "tridiagonal": _tridiagonal,

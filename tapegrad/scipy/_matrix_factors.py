@@ -18,9 +18,10 @@ from .._core.operations.pivoted_factors import (
 )
 from .._core.operations.pivoted_factors import lu_factor as factor_pivoted
 from .._core.operations.triangular_equations import solve_triangular as solve_triangle
+from .._core.tensor.complex_tensors import real_part, value_of_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import steered
-from .._core.tensor.values import dtype_of, shape_of, value_of
+from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import differentiable
 from ._matrix_equations import aligned, of_columns, operands, plain_array, rows_of, transposed
 
@@ -58,7 +59,8 @@ def _pivoted(name: str, a, check_finite):
     if len(shape_of(a)) < 2:
         raise ValueError("The input array must be at least two-dimensional.")
     a = a.astype(np.result_type(dtype_of(a), np.float32))
-    return a, parts_of(factor_pivoted(a), *shapes_of_factors(shape_of(a)))
+    both, *places = parts_of(factor_pivoted(a), *shapes_of_factors(shape_of(a)))
+    return a, (both, *map(real_part, places))
 
 
 def _theirs(name: str):
@@ -69,13 +71,13 @@ def _theirs(name: str):
 def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False):
     a = plain_array(unlisted(a))
     if 0 in shape_of(a):
-        return _theirs("lu")(value_of(a), permute_l, p_indices=p_indices)
+        return _theirs("lu")(value_of_complex(a), permute_l, p_indices=p_indices)
     a, (both, _, order) = _pivoted("linalg.lu", a, check_finite)
     lower, upper = lower_factor(np, both), upper_factor(np, both)
     if p_indices and not permute_l:
         places = PUBLIC["argsort"](order, axis=-1)
         return places.astype(np.int32), lower, upper
-    rows = permutation(np, order).astype(dtype_of(a))
+    rows = permutation(np, order).astype(np.zeros(0, dtype_of(a)).real.dtype)
     return (PUBLIC["matmul"](rows, lower), upper) if permute_l else (rows, lower, upper)
 
 
@@ -83,9 +85,9 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True, p_indices=False
 def lu_factor(a, overwrite_a=False, check_finite=True):
     a = plain_array(unlisted(a))
     if 0 in shape_of(a):
-        return _theirs("lu_factor")(value_of(a))
+        return _theirs("lu_factor")(value_of_complex(a))
     a, (both, exchanges, _) = _pivoted("linalg.lu_factor", a, check_finite)
-    diagonal = np.asarray(value_of(PUBLIC["diagonal"](both, axis1=-2, axis2=-1)))
+    diagonal = np.asarray(value_of_complex(PUBLIC["diagonal"](both, axis1=-2, axis2=-1)))
     for at in np.argwhere(diagonal == 0.0)[:1]:
         warnings.warn(
             f"Diagonal number {at[-1] + 1} is exactly zero. Singular matrix.",
@@ -104,7 +106,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     n = shape_of(both)[-1]
     if not shape_of(b) or rows_of(b) != n:
         raise ValueError(f"Shapes of lu {shape_of(both)} and b {shape_of(b)} are incompatible")
-    order = steered(order_of_rows, exchanges, count=n)
+    order = steered(order_of_rows, real_part(exchanges), count=n)
     return of_columns(lambda both, b: _solve_pivoted(both, order, b, trans), both, b)
 
 

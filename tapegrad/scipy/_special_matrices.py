@@ -11,7 +11,7 @@ from .._core.operations.named_values import any_zero, asked_of_matrix
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import shape_of, value_of
-from ._differentiable import differentiable
+from ._differentiable import differentiable, real_parts
 from ._matrix_equations import plain_array
 
 
@@ -46,7 +46,8 @@ def moved(name: str, *operands, **keywords):
 
 @differentiable("linalg.toeplitz")
 def toeplitz(c, r=None):
-    return moved("toeplitz", c) if r is None else moved("toeplitz", c, r)
+    c = unlisted(c)
+    return moved("toeplitz", c, PUBLIC["conjugate"](c) if r is None else r)
 
 
 @differentiable("linalg.circulant")
@@ -79,7 +80,7 @@ def convolution_matrix(a, n, mode="full"):
 
 def _check_leading(name: str, a, message: str) -> None:
     """Raise where a polynomial has a leading coefficient 0; programs ask again."""
-    zero = steered(any_zero, a[..., 0])
+    zero = steered(any_zero, *real_parts(a[..., 0]))
     learned(zero, f"tapegrad.scipy.linalg.{name}()")
     if value_of(zero):
         raise ValueError(message)
@@ -147,7 +148,7 @@ def khatri_rao(a, b):
 
 def _asked(name: str, a, **keywords):
     """SciPy's answer for the values; a program checks that it stays the same."""
-    answer = steered(asked_of_matrix, unlisted(a), name=name, **keywords)
+    answer = steered(asked_of_matrix, *real_parts(unlisted(a)), name=name, **keywords)
     learned(answer, f"tapegrad.scipy.linalg.{name}()")
     return value_of(answer)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from .._core.operations import PUBLIC
@@ -44,35 +42,43 @@ def solve_toeplitz(c_or_cr, b, check_finite=True):
 
 @differentiable("linalg.matmul_toeplitz")
 def matmul_toeplitz(c_or_cr, x, check_finite=False, workers=None):
-    """A vector is convolved with the elements of the diagonals; there is no Fourier transform."""
+    """The matrix is part of a circulant one, which Fourier transforms multiply by."""
     name = "linalg.matmul_toeplitz"
     c, r, x = _column_and_row(name, c_or_cr, x, check_finite, is_square=False)
-    is_vector = len(shape_of(x)) == 1
-    if is_vector and len(shape_of(c)) == len(shape_of(r)) == 1 and shape_of(x)[0]:
-        values = PUBLIC["concatenate"]([r[:0:-1], c])
-        return PUBLIC["convolve"](values, x, mode="full")[shape_of(x)[0] - 1 :][: shape_of(c)[0]]
-    return PUBLIC["matmul"](toeplitz(c, r), x)
+    is_vector, (m, n) = len(shape_of(x)) == 1, (shape_of(c)[-1], shape_of(r)[-1])
+    x = x[..., None] if is_vector else x
+    if 0 in shape_of(x):
+        product = PUBLIC["matmul"](toeplitz(c, r), x)
+    else:
+        column = _joined(c, r[..., :0:-1])[..., None]
+        forwards, back = _transforms(column, x)
+        moved = forwards(column, n=m + n - 1, axis=-2) * forwards(x, n=m + n - 1, axis=-2)
+        product = back(moved, n=m + n - 1, axis=-2)[..., :m, :]
+    return product[..., 0] if is_vector else product
+
+
+def _joined(x, y):
+    """Vectors one after the other, of a batch that is broadcast."""
+    front = np.broadcast_shapes(shape_of(x)[:-1], shape_of(y)[:-1])
+    x, y = (PUBLIC["broadcast_to"](z, (*front, shape_of(z)[-1])) for z in (x, y))
+    return PUBLIC["concatenate"]([x, y], axis=-1)
+
+
+def _transforms(*arrays):
+    """The Fourier transform for operands, and its inverse."""
+    if any(dtype_of(x).kind == "c" for x in arrays):
+        return np.fft.fft, np.fft.ifft
+    return np.fft.rfft, np.fft.irfft
 
 
 # --- circulant matrices ---------------------------------------------------------------------------
 
 
-@functools.lru_cache(4)
-def _waves(n: int):
-    """The matrices of cosines and sines of a Fourier transform of n elements."""
-    angles = 2.0 * np.pi / n * (np.outer(np.arange(n), np.arange(n)) % n)
-    return np.cos(angles), np.sin(angles)
-
-
-def _quotients(c, b, singular, tol):
-    """Real and imaginary parts of the transform of `b` divided by that of `c`."""
-    cosines, sines = _waves(shape_of(c)[-1])
-    (re, im), (above, below) = (
-        [PUBLIC["matmul"](x, cosines), -PUBLIC["matmul"](x, sines)] for x in (c, b)
-    )
-    size = re * re + im * im
+def _quotient(c, b, n, singular, tol):
+    """What has `b` by `c` as transform; 0 where that is near 0."""
+    size = c.real * c.real + c.imag * c.imag
     if tol is None:
-        scale = shape_of(c)[-1] * np.finfo(np.float64).eps
+        scale = n * np.finfo(np.float64).eps
         tol = scale * PUBLIC["sqrt"](PUBLIC["max"](size, axis=-1, keepdims=True))
     small = size <= tol * tol
     if singular == "raise":
@@ -81,21 +87,19 @@ def _quotients(c, b, singular, tol):
         if value_of(found):
             raise np.linalg.LinAlgError("near singular circulant matrix.")
     size = PUBLIC["where"](small, 1.0, size)
-    parts = (above * re + below * im) / size, (below * re - above * im) / size
-    return [PUBLIC["where"](small, 0.0, x) for x in parts]
+    re, im = b.real * c.real + b.imag * c.imag, b.imag * c.real - b.real * c.imag
+    re, im = (PUBLIC["where"](small, 0.0, x / size) for x in (re, im))
+    return re + 1j * im
 
 
 @differentiable("linalg.solve_circulant")
 def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
-    """By matrices of cosines and sines, which are n² numbers."""
     c, b = (aligned(plain_array(unlisted(x)), 1) for x in (c, b))
     if shape_of(c)[caxis] != shape_of(b)[baxis]:
         raise ValueError(f"Shapes of c {shape_of(c)} and b {shape_of(b)} are incompatible")
     if 0 in shape_of(b):
         return 1.0 * b
     c, b = PUBLIC["moveaxis"](c, caxis, -1), PUBLIC["moveaxis"](b, baxis, -1)
-    re, im = _quotients(c, b, singular, tol)
-    n = shape_of(c)[-1]
-    cosines, sines = _waves(n)
-    x = (PUBLIC["matmul"](re, cosines) - PUBLIC["matmul"](im, sines)) / n
+    (forwards, back), n = _transforms(c, b), shape_of(c)[-1]
+    x = back(_quotient(forwards(c), forwards(b), n, singular, tol), n=n)
     return x if outaxis == -1 else PUBLIC["moveaxis"](x, -1, outaxis)

@@ -100,6 +100,11 @@ def solve_banded_forward(frame, id, refs, task):
     free(band)
 
 
+def conjugated(np, x):
+    """The complex conjugate, and what is real as it is."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
 def padded(np, x):
     """An array with a zero after the last element along the last axis."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], 1), x.dtype)], axis=-1)
@@ -146,9 +151,10 @@ def band_times(np, ab, x, lower, upper):
 
 
 def solve_banded_vjp(np, g, out, ab, _b, lower, upper):
-    """With a x = b: b̄ = a⁻ᵀ x̄, and the band of −b̄ xᵀ."""
-    back = solve_banded(transposed_band(np, ab, lower, upper), g, lower=upper, upper=lower)
-    return (lambda: -band_of_product(np, back, out, lower, upper)), back
+    """With a x = b: b̄ = a⁻ᴴ x̄, and the band of −b̄ xᴴ."""
+    turned = conjugated(np, transposed_band(np, ab, lower, upper))
+    back = solve_banded(turned, g, lower=upper, upper=lower)
+    return (lambda: -band_of_product(np, back, conjugated(np, out), lower, upper)), back
 
 
 def solve_banded_jvp(np, t, out, ab, _b, lower, upper):
@@ -175,6 +181,10 @@ _BANDED = "tg.scipy.linalg.solve_banded"
         f"{_BANDED}((2, 0), x + np.array([[4.0], [0.0], [0.0]]), x.T) if len(x) == 3 else x",
         f"{_BANDED}((0, 2), x - np.array([[0.0], [0.0], [4.0]]), x[0]) if len(x) == 3 else x",
         f"{_BANDED}((1, 1), x + np.array([[0.0], [6.0], [0.0]]), x.T) if len(x) == 3 else x",
+    ),
+    complex_example=f"{_BANDED}((1, 1), np.stack([x, 1j * x + 5.0, x]), x)",
+    complex_examples=(
+        f"{_BANDED}((2, 0), 1j * x + np.array([[4.0], [0.0], [0.0]]), x.T) if len(x) == 3 else x",
     ),
 )
 def _solve_banded(ab, b, *, lower, upper):
@@ -248,27 +258,32 @@ def general_band(np, ab, lower):
     """All diagonals of Hermitian matrices of which those of one triangle are given."""
     width = ab.shape[-2] - 1
     if lower:
-        above = np.conj(transposed_band(np, ab, width, 0)) if width else ab
+        above = conjugated(np, transposed_band(np, ab, width, 0)) if width else ab
         return np.concatenate([above[..., :width, :], ab], axis=-2)
-    below = np.conj(transposed_band(np, ab, 0, width)) if width else ab
+    below = conjugated(np, transposed_band(np, ab, 0, width)) if width else ab
     return np.concatenate([ab, below[..., 1:, :]], axis=-2)
 
 
 def _folded(np, band, lower):
     """The adjoint of one triangle's diagonals from that of all."""
     width = band.shape[-2] // 2
-    turned = np.conj(transposed_band(np, band, width, width))
+    turned = conjugated(np, transposed_band(np, band, width, width))
     both = band + turned
-    middle = band[..., width : width + 1, :]
+    middle = 0.5 * both[..., width : width + 1, :]
     if lower:
         return np.concatenate([middle, both[..., width + 1 :, :]], axis=-2)
     return np.concatenate([both[..., :width, :], middle], axis=-2)
 
 
 def solveh_banded_vjp(np, g, out, ab, _b, lower=False):
-    """With a x = b: b̄ = a⁻¹ x̄, and the band of −b̄ xᵀ, both triangles of it."""
+    """With a x = b: b̄ = a⁻¹ x̄, and the band of −b̄ xᴴ, both triangles of it."""
     back, width = solveh_banded(ab, g, lower=lower), ab.shape[-2] - 1
-    return (lambda: -_folded(np, band_of_product(np, back, out, width, width), lower)), back
+
+    def into_band():
+        product = band_of_product(np, back, conjugated(np, out), width, width)
+        return -_folded(np, product, lower)
+
+    return into_band, back
 
 
 def solveh_banded_jvp(np, t, out, ab, _b, lower=False):
@@ -293,6 +308,11 @@ _DEFINITE = "tg.scipy.linalg.solveh_banded"
     examples=(
         f"{_DEFINITE}(x + np.array([[9.0], [0.0], [0.0]]), x.T, lower=True) if len(x) == 3 else x",
         f"{_DEFINITE}(x + np.array([[0.0], [0.0], [9.0]]), x[0]) if len(x) == 3 else x",
+    ),
+    complex_example=f"{_DEFINITE}(np.stack([(1.0 + 0.5j) * x, x * x + 5.0]), x + 1j)",
+    complex_examples=(
+        f"{_DEFINITE}(x * np.array([[1.0], [1j], [-0.5j]]) + np.array([[9.0], [0.0], [0.0]]), x.T,"
+        " lower=True) if len(x) == 3 else x",
     ),
 )
 def _solveh_banded(ab, b, *, lower=False):

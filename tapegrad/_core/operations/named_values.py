@@ -47,20 +47,21 @@ def are_close(a, b, rel_tol, abs_tol):
 
 
 @named("scipy.all_finite")
-def all_finite(x):
-    """Whether no element is infinite or NaN."""
-    return np.isfinite(x).all()
+def all_finite(*parts):
+    """Whether no element is infinite or NaN, of an array or of both parts of a complex one."""
+    return np.bool_(all(np.isfinite(x).all() for x in parts))
 
 
 @named("scipy.any_zero")
-def any_zero(x):
-    """Whether an element is 0."""
-    return np.any(np.equal(x, 0.0))
+def any_zero(*parts):
+    """Whether an element is 0, of an array or of both parts of a complex one."""
+    return np.any(np.logical_and.reduce([np.equal(x, 0.0) for x in parts]))
 
 
 @named("scipy.asked_of_matrix")
-def asked_of_matrix(a, name, **keywords):
+def asked_of_matrix(*parts, name, **keywords):
     """What a function of `scipy.linalg` says of a matrix: whether it is symmetric, for instance."""
+    a = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     return np.asarray(getattr(importlib.import_module("scipy.linalg"), name)(a, **keywords))
 
 

@@ -74,6 +74,7 @@ def order_of_rows(exchanges, count):
 
 def permutation(np, order):
     """The matrices that put rows in an order back: a = p @ (rows in that order)."""
+    order = np.real(order) if order.dtype.kind == "c" else order
     rows = np.arange(order.shape[-1])[:, None]
     return np.where(rows == order[..., None, :], 1.0, 0.0)
 
@@ -165,6 +166,11 @@ _FACTOR = "tg.scipy.linalg.lu_factor"
         "tg.scipy.linalg.lu(x.T + 3.0 * np.eye(*x.T.shape))[1]",
         "tg.scipy.linalg.lu(x.T + 3.0 * np.eye(*x.T.shape))[2]",
         "tg.scipy.linalg.lu(x + 3.0 * np.eye(*x.shape))[2]",
+    ),
+    complex_example=f"{_FACTOR}(np.diag(x * x + 1j) + x[::-1, None])[0]",
+    complex_examples=(
+        "tg.scipy.linalg.lu(x.T + (3.0 - 1j) * np.eye(*x.T.shape))[1]",
+        "tg.scipy.linalg.lu(x + (3.0 + 1j) * np.eye(*x.shape))[2]",
     ),
     awkward="a pivot 0: no derivative, LinAlgError",
 )

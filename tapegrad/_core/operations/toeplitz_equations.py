@@ -42,10 +42,15 @@ _TOEPLITZ = "tg.scipy.linalg.solve_toeplitz"
 
 @declared(
     vjp=solve_toeplitz_vjp,
+    takes_complex=True,
     example=f"{_TOEPLITZ}(x + 5.0 * (np.arange(len(x)) == 0), x * x)",
     examples=(
         f"{_TOEPLITZ}((x[0] + 5.0 * (np.arange(len(x.T)) == 0), x[-1]), x.T) if x.size else x",
         f"{_TOEPLITZ}((x[0] + 5.0 * (np.arange(len(x.T)) == 0), x[0]), x[-1]) if x.size else x",
+    ),
+    complex_example=f"{_TOEPLITZ}((1.0 + 0.5j) * x + 5.0 * (np.arange(len(x)) == 0), x * x)",
+    complex_examples=(
+        f"{_TOEPLITZ}((x[0] + 5.0 * (np.arange(len(x.T)) == 0), 1j * x[-1]), x.T) if x.size else x",
     ),
     awkward="the first element of the row is not read: that of the column counts",
 )

@@ -121,6 +121,11 @@ _EXAMPLE = "tg.scipy.linalg.solve_triangular"
         f"{_EXAMPLE}(x[:, :2, None] * x[:, None, :2] + 2.0 * np.eye(len(x[0, :2])), x[0, :2],"
         " trans='C', lower=True) if len(x) else x @ x.T",
     ),
+    complex_example=f"{_EXAMPLE}(np.diag(x * x + 3.0) + 1j * x, x + 1j)",
+    complex_examples=(
+        f"{_EXAMPLE}(x @ x.T + (3.0 + 1j) * np.eye(len(x)), 1j * x, trans=2)",
+        f"{_EXAMPLE}(x @ x.T + 1j * x[:, :1] + 3.0 * np.eye(len(x)), x, trans=1, lower=True)",
+    ),
     awkward="of the matrix the triangle that is read has a gradient",
 )
 def _solve_triangular(a, b, *, trans=0, lower=False, unit_diagonal=False):
