@@ -19,7 +19,8 @@ def holds_complex(inputs) -> bool:
 def by_parts(derive: Callable[[list], tuple], inputs, name: str, allowed: bool) -> tuple:
     """What `derive` gives for the recorded parts of inputs, None where nothing depends on one."""
     given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    parts, places = [], []
+    parts: list = []
+    places: list[list] = []
     for one in given:
         own = [one._re, one._im] if type(one) is ComplexTensor else [one]
         kept = [part for part in own if is_recorded(part) or len(own) == 1]

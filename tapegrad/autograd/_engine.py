@@ -166,8 +166,8 @@ def grad(
             "input are what materialize_grads asks for"
         )
     if holds_complex(inputs):
-        options = (grad_outputs, retain_graph, create_graph, True, is_grads_batched)
-        derive = functools.partial(_of_parts, outputs, options, materialize_grads)
+        options = grad_outputs, retain_graph, create_graph, True, is_grads_batched
+        derive = functools.partial(_of_parts, outputs, (*options, materialize_grads))
         return by_parts(derive, inputs, name, bool(allow_unused or materialize_grads))
     roots = _listed(name, "outputs", outputs)
     wanted = _listed(name, "inputs", inputs)
@@ -191,8 +191,8 @@ def grad(
     return tuple(_result(name, k, t, allowed, materialize_grads) for k, t in enumerate(targets))
 
 
-def _of_parts(outputs, options, materialize, parts) -> tuple:
-    return grad(outputs, parts, *options, materialize_grads=materialize)
+def _of_parts(outputs, options, parts) -> tuple:
+    return grad(outputs, parts, *options)
 
 
 def _result(name, k, target, allowed, materialize):
