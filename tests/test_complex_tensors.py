@@ -189,6 +189,74 @@ def test_transforms(rng):
     assert tree == {"a": 2j, "b": (3.0,)}
 
 
+def test_real_derivatives_of_complex_values_are_complex_ones():
+    tangent = tg.jvp(lambda z: z * z, (Z,), (np.ones(3),))[1]
+    np.testing.assert_allclose(tangent, 2 * Z)
+    np.testing.assert_allclose(tg.vjp(lambda x: 1j * x, np.ones(3))[1](np.full(3, 1j))[0], 1.0)
+    assert tg.vjp(lambda x: 1j * x, np.ones(3))[1](np.ones(3))[0].tolist() == [0, 0, 0]
+
+
+def test_autograd_grad():
+    z = leaf()
+    y = z * 2.0
+    (found,) = tg.autograd.grad(np.sum(np.abs(y) ** 2), [z], retain_graph=True)
+    np.testing.assert_allclose(found.numpy(), 8 * Z)
+    (found,) = tg.autograd.grad(np.sum(y.real), y)
+    assert found.tolist() == [1, 1, 1]
+    first, none = tg.autograd.grad(np.sum(z.imag), [z, leaf()], allow_unused=True)
+    assert first.tolist() == [1j, 1j, 1j] and none is None
+    with pytest.raises(RuntimeError, match="do not depend on input 1"):
+        tg.autograd.grad(np.sum(z.imag), [z, leaf()])
+    (found,) = tg.autograd.grad(np.sum(np.abs(z) ** 4), z, create_graph=True)
+    np.testing.assert_allclose(found.detach().numpy(), 4 * np.abs(Z) ** 2 * Z)
+    assert found.requires_grad
+
+
+def test_operations_of_the_users_refuse_complex_operands():
+    class Twice(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2.0
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2.0
+
+    square = tg.elementwise(square_of)
+    for f in (Twice.apply, square, lambda z: square(z.real) + square(z)):
+        with pytest.raises(TypeError, match="an operand is complex"):
+            tg.grad(lambda z, f=f: np.sum(np.abs(f(z))))(Z)
+
+
+def square_of(x):
+    return x * x
+
+
+def test_files(tmp_path):
+    compiled = tg.compile(lambda z: {"a": z * 1j, "b": np.sum(np.abs(np.linalg.inv(z)))})
+    a = np.array([[1 + 1j, 0.5], [0.0, 2.0]])
+    compiled(a)
+    compiled.save(tmp_path / "f.tg")
+    loaded = tg.load(tmp_path / "f.tg")
+    np.testing.assert_allclose(loaded(2 * a)["a"], 2j * a)
+    np.testing.assert_allclose(loaded(2 * a)["b"], np.sum(np.abs(np.linalg.inv(2 * a))))
+
+
+def test_programs_tell_complex_from_real_arguments():
+    f = lambda pair: np.sum(np.abs(pair[0] * 2 + pair[1] * 3j * pair[1]) ** 2)  # noqa: E731
+    compiled, x = tg.compile(f), np.arange(3.0)
+    for pair in ((Z, x), (x, Z), (Z, x), (x, Z)):
+        assert compiled(pair) == pytest.approx(f(pair), rel=1e-14)
+    with pytest.raises(TypeError, match=r"map.*take real arguments"):
+        tg.compile(lambda z: np.sum(np.abs(z))).map(np.ones((2, 3)) * 1j)
+
+
+def test_conditions():
+    z = tg.tensor([0.0, 1j, 2.0], requires_grad=True)
+    assert np.where(z, 1.0, 0.0).tolist() == [0, 1, 1]
+    assert np.where(z)[0].tolist() == [1, 2]
+
+
 def test_programs_take_and_give_complex_values():
     compiled = tg.compile(lambda z, x: {"a": z * x, "b": [np.abs(z), 1j * x[0]]})
     for scale in (1.0, 1.0, 2.0):

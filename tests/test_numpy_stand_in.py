@@ -231,7 +231,6 @@ CREATORS = {
     "array, bool": lambda np: np.array([True]),
     "array, text": lambda np: np.array(["a", "b"]),
     "array, objects": lambda np: np.array([None, 1.0]),
-    "array, complex": lambda np: np.array([1j]),
     "array, nothing": lambda np: np.array([]),
     "asarray": lambda np: np.asarray([1, 2], dtype=float),
     "asarray, number": lambda np: np.asarray(2.5),

@@ -12,6 +12,8 @@ from .._core.ops import custom_call
 from .._core.ops.table import MOST_CODES, declare, users_name
 from .._core.tape import store
 from .._core.tensor import runtime as rt
+from .._core.tensor.complex_functions import refused
+from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import BY_HAND
@@ -52,6 +54,8 @@ class CustomVjp:
 
     def _operand(self, k: int, x):
         """An operand as it is recorded: a contiguous array, or a number."""
+        if is_complex(x):
+            raise refused(self.__name__)
         value = value_of(x)
         if isinstance(value, (bool, np.bool_, int, np.integer)):
             return int(value)

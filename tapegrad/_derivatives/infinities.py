@@ -26,8 +26,14 @@ def _is_traced(x, y) -> bool:
     return rt.trace() is not None and (is_recorded(x) or is_recorded(y))
 
 
+def _is_complex(x) -> bool:
+    return dtype_of(x).kind == "c"
+
+
 def _is_plain(x, y, seen) -> bool:
     """Whether x times y is to be recorded as it is, `seen` being what is infinite otherwise."""
+    if _is_complex(x) or _is_complex(y):
+        return True
     if _is_traced(x, y):
         return rt.trace().careful is False
     values = array_of(seen)

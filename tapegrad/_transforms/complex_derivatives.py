@@ -7,7 +7,13 @@ import functools
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tensor.complex_tensors import ComplexTensor, is_complex_number
+from .._core.tensor import runtime as rt
+from .._core.tensor.complex_tensors import (
+    ComplexTensor,
+    combined,
+    imag_part,
+    is_complex_number,
+)
 from .._core.tensor.pytree import tree_leaves
 
 
@@ -33,6 +39,19 @@ def refuse_two_complex(name: str, args, argnums, out) -> None:
             f"tapegrad.{name}: the result and an argument are complex; take the Jacobian of the "
             "real and of the imaginary part of the result, or vjp and jvp"
         )
+
+
+def as_complex_as(tree, like):
+    """A tree of derivatives in which real ones of what is complex are complex."""
+    kinds = (list, tuple)
+    if isinstance(like, dict) and isinstance(tree, dict):
+        return {key: as_complex_as(one, like.get(key)) for key, one in tree.items()}
+    if isinstance(like, kinds) and isinstance(tree, kinds) and len(like) == len(tree):
+        made = [as_complex_as(*pair) for pair in zip(tree, like, strict=True)]
+        return made if type(tree) is list else tuple(made)
+    needed = type(like) is ComplexTensor or is_complex_number(like)
+    real = isinstance(tree, (int, float, np.ndarray, rt.Tensor)) and not is_complex_number(tree)
+    return combined(tree, imag_part(tree)) if needed and real else tree
 
 
 def conjugated(tree):

@@ -23,7 +23,7 @@ from .._derivatives.recorded_reverse import (
 )
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.second_order import product_with_hessian
-from .complex_derivatives import holomorphic_value_and_grad, refuse_complex
+from .complex_derivatives import as_complex_as, holomorphic_value_and_grad, refuse_complex
 from .named_arguments import by_names
 
 
@@ -190,7 +190,7 @@ def vjp(f, *primals, has_aux=False):
     value = out if nested else tree_build(out, iter(map(copied, outs)))
 
     def back(adjoint):
-        adjoints = adjoints_like(outs, adjoint)
+        adjoints = adjoints_like(outs, as_complex_as(adjoint, out))
         recorded = nested or records(*adjoints)
         return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
 
@@ -271,7 +271,8 @@ def jvp(f, primals, tangents):
             )
     with rt.recording():
         inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
-        seeds = directions("jvp", inputs, tuple(primals), tuple(tangents))
+        tangents = as_complex_as(tuple(tangents), tuple(primals))
+        seeds = directions("jvp", inputs, tuple(primals), tangents)
         out = f(*inputs.args)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
 from .._derivatives.reverse_mode import seed_of
 from ._backward_pass import Recorded, Swept, Target
+from ._complex_inputs import by_parts, holds_complex
 from ._hooks import kept_of, leaf_of, retain_grad
 
 
@@ -163,6 +165,10 @@ def grad(
             f"tapegrad.{name}: allow_unused=False with materialize_grads=True; zeros for an unused "
             "input are what materialize_grads asks for"
         )
+    if holds_complex(inputs):
+        options = grad_outputs, retain_graph, create_graph, True, is_grads_batched
+        derive = functools.partial(_of_parts, outputs, (*options, materialize_grads))
+        return by_parts(derive, inputs, name, bool(allow_unused or materialize_grads))
     roots = _listed(name, "outputs", outputs)
     wanted = _listed(name, "inputs", inputs)
     _check_recorded(name, roots)
@@ -183,6 +189,10 @@ def grad(
             target.found = target.found and target.found[0]
     allowed = allow_unused or materialize_grads
     return tuple(_result(name, k, t, allowed, materialize_grads) for k, t in enumerate(targets))
+
+
+def _of_parts(outputs, options, parts) -> tuple:
+    return grad(outputs, parts, *options)
 
 
 def _result(name, k, target, allowed, materialize):

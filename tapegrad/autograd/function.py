@@ -20,6 +20,8 @@ from .._core.ops.table import TABLE
 from .._core.tape.memory_order import dense, laid_like, memory_axes
 from .._core.tensor import runtime as rt
 from .._core.tensor.aliases import tell_rows
+from .._core.tensor.complex_functions import refused
+from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import view_like
 from .._core.tensor.indexing import check_write, set_item
 from .._core.tensor.values import (
@@ -99,6 +101,8 @@ class Function:
     def apply(cls, *args, **kwargs):
         """Call `forward` and record the call."""
         args = _by_position(cls, args, kwargs)
+        if any(type(leaf) is ComplexTensor for leaf in args):
+            raise refused(cls.__name__)
         needs = tuple([is_recorded(arg) for arg in args])
         ctx = Context(needs)
         recording = rt.set_recording(False)

@@ -102,6 +102,7 @@ def cofactors_jvp(np, t, _out, a):
 @declared(
     vjp=cofactors_vjp,
     jvp=cofactors_jvp,
+    takes_complex=True,
     example="tg.grad(np.linalg.det)(np.diag(x * x + 1.0))",
     examples=("tg.grad(np.linalg.det)(x @ x.T + np.eye(len(x)))",),
 )
@@ -150,6 +151,7 @@ def tangent_jvp(np, t, _out, a, h):
 @declared(
     vjp=tangent_vjp,
     jvp=tangent_jvp,
+    takes_complex=True,
     example="tg.hvp(np.linalg.det)(np.diag(x * x + 1.0), np.ones((len(x), len(x))))",
     examples=("tg.hvp(np.linalg.det)(x @ x.T + np.eye(len(x)), np.ones((len(x), len(x))))",),
 )
@@ -166,6 +168,7 @@ def cofactor_tangent(a, h):
 @declared(
     vjp=inverse_vjp,
     jvp=inverse_jvp,
+    takes_complex=True,
     example="tg.jvp(tg.hessian(np.linalg.det), (np.diag(x * x + 1.0),), (np.diag(x),))[1]",
 )
 def regular_inverse(a):

@@ -16,7 +16,9 @@ from ..tensor.complex_functions import (
     writing_parts,
 )
 from ..tensor.complex_tensors import (
+    combined,
     imag_part,
+    is_complex,
     real_part,
     steered_complex,
 )
@@ -39,7 +41,6 @@ for _name in _LINEAR.split():
     complex_function(_name)(by_parts())
 for _names, _data in {
     "sum": ("x", "initial"),
-    "where": ("x", "y"),
     "select": ("choicelist", "default"),
     "choose": ("choices",),
     "append": ("arr", "x", "values"),
@@ -95,6 +96,17 @@ def average(ours, x, axis=None, weights=None, returned=False, *, keepdims=False)
         raise refused("average with weights along an axis")
     total = PUBLIC["sum"](multiply(z, weights), axis=axis, keepdims=keepdims)
     return total / PUBLIC["sum"](weights, axis=axis, keepdims=keepdims)
+
+
+@complex_function("where")
+def where(ours, condition, x=None, y=None):
+    """A complex condition holds where it is not 0."""
+    if is_complex(condition):
+        condition = compared("not_equal", condition, 0.0)
+    if x is None or y is None or not (is_complex(x) or is_complex(y)):
+        return ours(condition, x, y)
+    pairs = zip(parts(unlisted(x)), parts(unlisted(y)), strict=True)
+    return combined(*[ours(condition, *pair) for pair in pairs])
 
 
 @complex_function("correlate")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates
@@ -27,6 +29,9 @@ def determinant_jvp(np, t, _out, a):
     "linalg.det",
     vjp=determinant_vjp,
     jvp=determinant_jvp,
+    takes_complex=True,
+    complex_example="np.linalg.det(np.diag(x * x + 1j) + 0.3j * x)",
+    complex_examples=("np.linalg.det(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))",),
     example="np.linalg.det(np.diag(x * x + 1.0))",
     examples=(
         "np.linalg.det(0.2 * x @ x.T + np.eye(len(x)))",
@@ -69,6 +74,12 @@ def log_determinant_jvp(np, t, out, a):
 @declared(
     vjp=log_determinant_vjp,
     jvp=log_determinant_jvp,
+    takes_complex=True,
+    complex_example="(lambda s, l: s * l)(*np.linalg.slogdet(np.diag(x * x + 1j) + 0.3j * x))",
+    complex_examples=(
+        "np.linalg.slogdet(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))[0]",
+        "np.linalg.slogdet(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))[1]",
+    ),
     example="np.linalg.slogdet(np.diag(x * x + 1.0))[1]",
     examples=(
         "np.linalg.slogdet(x @ x.T + 3.0 * np.eye(len(x)))[1]",
@@ -81,13 +92,14 @@ def sign_and_logarithm(a):
     return np.stack(np.linalg.slogdet(a), axis=-1)
 
 
-@function("linalg.slogdet")
+@function("linalg.slogdet", complex=alike)
 def slogdet(a):
     """slogdet(a): the signs of determinants, and the logarithms of their absolute values.
 
     `a` has shape (…, M, M), both results have the axes before, and the names `sign` and
-    `logabsdet`. The sign has no derivative. A singular matrix has sign 0 and logarithm −inf; its
-    derivative raises numpy.linalg.LinAlgError, as do matrices that are not square.
+    `logabsdet`. The sign has no derivative, but that of complex matrices. A singular matrix has
+    sign 0 and logarithm −inf; its derivative raises numpy.linalg.LinAlgError, as do matrices that
+    are not square.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -99,4 +111,6 @@ def slogdet(a):
     if not differentiates(a):
         return SlogdetResult(*unrecorded(np.linalg.slogdet, a))
     both = sign_and_logarithm(a)
+    if is_complex(a):
+        return SlogdetResult(both[..., 0], both[..., 1].real)
     return SlogdetResult(both[..., 0].detach(), both[..., 1])

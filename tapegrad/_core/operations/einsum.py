@@ -42,7 +42,7 @@ def as_tensor(name: str, operand):
     operand = unlisted(operand)
     if type(operand) is rt.Scalar:
         return pack(operand)
-    if is_tensor(operand):
+    if is_tensor(operand) or type(operand) is rt.ComplexTensor:
         return operand
     check_operand(name, operand)
     return np.asarray(operand)

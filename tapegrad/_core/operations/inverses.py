@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of
@@ -58,7 +59,7 @@ def inv(a):
     return np.linalg.inv(a)
 
 
-@function("linalg.tensorsolve")
+@function("linalg.tensorsolve", complex=alike)
 def tensorsolve(a, b, axes=None):
     """tensorsolve(a, b, axes): the x of `tensordot(a, x, x.ndim) == b`.
 
@@ -87,7 +88,7 @@ def tensorsolve(a, b, axes=None):
     return reshape(solve(reshape(a, (size, size)), ravel(b)), kept)
 
 
-@function("linalg.tensorinv")
+@function("linalg.tensorinv", complex=alike)
 def tensorinv(a, ind=2):
     """tensorinv(a, ind): the inverse y of `a` for sums over its last axes, those from `ind` on.
 

@@ -6,6 +6,7 @@ import operator
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
 from ..tensor.copies import unlisted
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
@@ -18,7 +19,7 @@ from .shapes import reshape
 from .unrecorded import unrecorded
 
 
-@function("linalg.matrix_power")
+@function("linalg.matrix_power", complex=alike)
 def matrix_power(a, n):
     """matrix_power(a, n): square matrices to an integer power, by repeated products.
 
@@ -63,7 +64,7 @@ def _whole(n) -> int:
         )
 
 
-@function("linalg.multi_dot")
+@function("linalg.multi_dot", complex=alike)
 def multi_dot(arrays, *, out=None):
     """multi_dot(arrays, out): the product of matrices, in the order that multiplies least.
 

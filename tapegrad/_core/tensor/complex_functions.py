@@ -10,6 +10,7 @@ import numpy as np
 
 from .complex_tensors import (
     PARTS_OF,
+    REAL,
     ComplexTensor,
     combined,
     holds_tensors,
@@ -21,14 +22,12 @@ from .complex_tensors import (
 #: What a public function does with complex operands, by its public name: called with the function
 #: and with its arguments.
 OF_COMPLEX: dict[str, Callable] = {}
-#: Types of arguments that are not complex and hold nothing that is.
-_REAL = frozenset((float, int, bool, str, type(None), slice, np.float64, np.int64))
 
 
 def seems_complex(args) -> bool:
     """Whether one of some arguments is complex, or a list that holds a complex value."""
     for argument in args:
-        if type(argument) not in _REAL and is_complex(argument):
+        if type(argument) not in REAL and is_complex(argument):
             return True
     return False
 
@@ -39,13 +38,14 @@ def taking_complex(name: str, ours):
     @functools.wraps(ours)
     def function(*args, **kwargs):
         for argument in args:
-            if type(argument) not in _REAL and is_complex(argument):
+            if type(argument) not in REAL and is_complex(argument):
                 return called_with_complex(name, ours, args, kwargs)
-        if kwargs:
-            if seems_complex(kwargs.values()):
+        if not kwargs:
+            return ours(*args)
+        for argument in kwargs.values():
+            if type(argument) not in REAL and is_complex(argument):
                 return called_with_complex(name, ours, args, kwargs)
-            return ours(*args, **kwargs)
-        return ours(*args)
+        return ours(*args, **kwargs)
 
     return function
 

@@ -24,14 +24,24 @@ def is_complex_number(value) -> bool:
     return isinstance(value, complex)
 
 
+#: Types of values that are not complex and hold nothing that is; with those of real tensors.
+REAL: set[type] = {float, int, bool, str, type(None), slice, np.float64, np.int64, type(Ellipsis)}
+rt.on_start.append(lambda: REAL.update((rt.Array, rt.Scalar)))
+
+
 def is_complex(value) -> bool:
     """Whether a value is a complex tensor, a complex number, or a list that holds one."""
     kind = type(value)
-    if kind is ComplexTensor:
-        return True
+    if kind in REAL:
+        return False
+    if kind is np.ndarray:
+        return value.dtype.kind == "c"
     if kind is list or kind is tuple:
-        return any(map(is_complex, value))
-    return is_complex_number(value)
+        for item in value:
+            if type(item) not in REAL and is_complex(item):
+                return True
+        return False
+    return kind is ComplexTensor or is_complex_number(value)
 
 
 def real_part(value):

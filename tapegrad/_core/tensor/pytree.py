@@ -56,7 +56,7 @@ def refuse_computed_fields(name: str, tree) -> None:
         )
 
 
-def _is_complex(tree) -> bool:
+def is_complex_leaf(tree) -> bool:
     """Whether a leaf is a complex number, array or tensor."""
     if isinstance(tree, (np.ndarray, np.generic)):
         return tree.dtype.kind == "c"
@@ -79,7 +79,7 @@ def tree_leaves(tree, path="") -> list:
         return [x for k, item in enumerate(tree) for x in tree_leaves(item, f"{path}[{k}]")]
     names = fields_of(tree)
     if names is None:
-        if _is_complex(tree):
+        if is_complex_leaf(tree):
             return [(f"{path}.real", real_part(tree)), (f"{path}.imag", imag_part(tree))]
         return [(path, tree)]
     pairs = [(name, getattr(tree, name)) for name in names]
@@ -108,7 +108,7 @@ def tree_build(tree, values):
         return type(tree)(tree_build(item, values) for item in tree)
     names = fields_of(tree)
     if names is None:
-        return joined_parts(next(values), next(values)) if _is_complex(tree) else next(values)
+        return joined_parts(next(values), next(values)) if is_complex_leaf(tree) else next(values)
     made = object.__new__(type(tree))
     for name in names:
         value = getattr(tree, name)

@@ -16,7 +16,7 @@ import numpy as np
 from ..codegen.layout import ARRAY
 from ..ops import opaque_call
 from . import runtime as rt
-from .values import is_recorded, is_tensor, tensor_of, value_of, wrap
+from .values import array_of, is_recorded, is_tensor, tensor_of, value_of, wrap
 
 COMPUTED = ARRAY + opaque_call.COMPUTED.code
 #: Functions of ours that `steered` is given, by the names that they have in files.
@@ -159,10 +159,11 @@ def steered(function, /, *operands, **keywords):
 
     Tensors among the operands are given as arrays.
     """
-    value = function(*[value_of(operand) for operand in operands], **keywords)
+    value = function(*[_value(operand) for operand in operands], **keywords)
     trace = rt.trace()
     if trace is not None and any([type(operand) is rt.ComplexTensor for operand in operands]):
         trace.refuse(f"{name_of(function)} takes complex numbers")
+        return value
     if trace is None or not any([is_recorded(operand) for operand in operands]):
         return value
     if function in _OF_OWN_SHAPE:
@@ -178,6 +179,10 @@ def steered(function, /, *operands, **keywords):
         trace.refuse(f"{name_of(function)} gives {value.dtype}")
         return value
     return _row(Call(function, [], keywords), np.array(value), operands)
+
+
+def _value(operand):
+    return array_of(operand) if type(operand) is rt.ComplexTensor else value_of(operand)
 
 
 def name_of(function) -> str:
@@ -238,7 +243,8 @@ def steering_tensor(function, *operands, **keywords):
 
 def tensor_like(value, *operands):
     """The result of `steered` as a tensor if an operand is one."""
-    if is_tensor(value) or not any([is_tensor(operand) for operand in operands]):
+    kinds = (rt.Tensor, rt.ComplexTensor)
+    if is_tensor(value) or not any([isinstance(operand, kinds) for operand in operands]):
         return value
     return wrap(value)
 

@@ -150,7 +150,9 @@ def is_recorded(operand) -> bool:
     kind = type(operand)
     if kind is rt.Scalar:
         return operand._id >= 0
-    return kind is rt.Array and current(operand)._id >= 0
+    if kind is rt.Array:
+        return current(operand)._id >= 0
+    return kind is rt.ComplexTensor and (is_recorded(operand._re) or is_recorded(operand._im))
 
 
 def records(*operands) -> bool:
@@ -161,8 +163,12 @@ def records(*operands) -> bool:
 def differentiates(*operands) -> bool:
     """Whether an operation on these operands may have a derivative: masks and indices have none."""
     return records(*operands) and (
-        rt.trace() is None or any([is_recorded(o) and dtype_of(o) in FLOATS for o in operands])
+        rt.trace() is None or any([is_recorded(o) and _is_float(o) for o in operands])
     )
+
+
+def _is_float(operand) -> bool:
+    return type(operand) is rt.ComplexTensor or dtype_of(operand) in FLOATS
 
 
 def dtype_of(operand) -> np.dtype:

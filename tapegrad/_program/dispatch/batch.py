@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from ..._core.tensor.complex_tensors import is_complex
 from ..._core.tensor.copies import unlisted
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
@@ -27,6 +28,11 @@ class Batch:
     """
 
     def __init__(self, args: tuple, in_axes, argnums: tuple[int, ...], summed: bool):
+        if any(map(is_complex, args)):
+            raise TypeError(
+                "tapegrad.compile: map, sum and the like take real arguments, and one is complex; "
+                "give its real and imaginary part, or use tg.vmap"
+            )
         self.inputs = [np.asarray(value_of(unlisted(arg)), np.float64, order="C") for arg in args]
         self.shared = _shared(in_axes, self.inputs)
         self.asked = [number % len(args) for number in argnums]

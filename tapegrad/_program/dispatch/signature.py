@@ -13,6 +13,7 @@ from ..._core.tensor.copies import copy_tensor
 from ..._core.tensor.pytree import (
     LEAVES,
     fields_of,
+    is_complex_leaf,
     is_fixed,
     refuse_computed_fields,
     tree_build,
@@ -49,6 +50,8 @@ def _own(value):
 
 def structure(tree):
     """The containers of an argument, to be compared."""
+    if is_complex_leaf(tree):
+        return complex, (None, None)
     if type(tree) in LEAVES:
         return None
     if isinstance(tree, dict):

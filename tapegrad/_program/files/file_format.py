@@ -22,7 +22,7 @@ FORMAT, VERSION = "tapegrad program", 1
 MOST_BYTES = 1 << 32
 #: What calling a function gives.
 _KINDS = ("value", "value_and_grad", "grad")
-_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict}
+_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict, "complex": complex}
 #: Arguments that belong to the signature by their value.
 _STATIC = (bool, int, str, bytes, type(None))
 
@@ -95,7 +95,7 @@ def _structure(writer: Writer, made) -> Any:
     kind, inner = made
     if kind is dict:
         return {"dict": [[writer.value(key), _structure(writer, item)] for key, item in inner]}
-    if kind not in (tuple, list):
+    if kind not in (tuple, list, complex):
         raise ValueError(f"an argument or a result is a {kind.__name__}")
     return {kind.__name__: [_structure(writer, item) for item in inner]}
 
@@ -108,6 +108,8 @@ def _read_structure(reader: Reader, item) -> Any:
     ((name, inner),) = item.items()
     if name == "dict":
         return dict, tuple((reader.value(k), _read_structure(reader, v)) for k, v in pairs(inner))
+    if name == "complex" and inner != [None, None]:
+        raise ValueError("a complex value has two parts")
     return _CONTAINERS[name], tuple(_read_structure(reader, one) for one in items(inner))
 
 
@@ -116,6 +118,8 @@ def _built(made) -> Any:
     if made is None:
         return None
     kind, inner = made
+    if kind is complex:
+        return 0j
     if kind is dict:
         return {key: _built(item) for key, item in inner}
     return kind(_built(item) for item in inner)
