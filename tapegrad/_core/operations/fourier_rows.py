@@ -35,13 +35,21 @@ def as_complex(pairs: np.ndarray) -> np.ndarray:
     return pairs.view(np.result_type(pairs.dtype, 1j))[..., 0]
 
 
+def _is_near(n: int, size: int, kept: int) -> bool:
+    """Whether a number of points is one that transforms of this size and their adjoints have.
+
+    Programs from files may hold any, and the memory for them is not checked.
+    """
+    return 1 <= n <= 2 * max(size, kept, 8)
+
+
 def _shape(name: str, ins: int, outs: int):
     """What gives the shape of an output; `ins` and `outs` count the axes of parts."""
 
     def shape(x, *, n, axis, kept, power=0, **_):
         lines = x[: len(x) - ins]
-        fits = n >= 1 and -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
-        if not fits or x[len(lines) :] != (2,) * ins:
+        fits = -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
+        if not fits or x[len(lines) :] != (2,) * ins or not _is_near(n, lines[axis], kept):
             raise ValueError(f"{name} takes no operand of shape {x}")
         place = len(lines) + axis
         return (*lines[:place], kept, *lines[place + 1 :], *(2,) * outs)
