@@ -62,3 +62,18 @@ def test_large_arguments(name, argnums, tmp_path):
         return
     compiled.save(tmp_path / "program")
     same(tg.load(tmp_path / "program").value_and_grad(x, w), found, rtol=0)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_large_arguments_that_one_view_sees_together(axis, rng):
+    """They lie side by side in the arena: nothing is copied to stack them, and they stay there."""
+
+    def total(x, y):
+        return np.sum(np.cumsum(np.stack([x, y], axis), 1) ** 2)
+
+    x, y = rng.normal(size=(2, N, N))
+    c = tg.compile(total, argnums=(0, 1), native=False)
+    for point in ((x, y), (y, -x)):
+        np.testing.assert_allclose(c(*point), total(*point), rtol=1e-12)
+        for found, wanted in zip(c.grad(*point), tg.grad(total, (0, 1))(*point), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)

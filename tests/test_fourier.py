@@ -146,6 +146,17 @@ def test_programs(name, kernel):
                             np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_that_are_no_transforms(name):
+    shape, x = TABLE[name].shape, (3, 4) if name == "real_fourier" else (3, 4, 2)
+    good = {"n": 4, "axis": -1, "kept": 4, "power": 0}
+    assert shape(x, **good)[:2] == (3, 4)
+    bad = [{"n": 0}, {"n": 1 << 40}, {"axis": 0}, {"axis": -3}, {"kept": -1}, {"power": 3}]
+    for change in bad:
+        with pytest.raises(ValueError, match="takes no operand of shape"):
+            shape(x, **good | change)
+
+
 def test_loops_that_lie_elsewhere_are_not_called(monkeypatch):
     found = pocketfft._found.__wrapped__
     monkeypatch.setattr(pocketfft, "_LOOPS", ("fft", "ifft", "no", "rfft_n_odd", "irfft"))

@@ -8,6 +8,7 @@ zeros after them. All are divided by n to the power of half of `power`.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,18 +35,31 @@ def as_complex(pairs: np.ndarray) -> np.ndarray:
     return pairs.view(np.result_type(pairs.dtype, 1j))[..., 0]
 
 
+def _is_near(n: int, size: int, kept: int) -> bool:
+    """Whether a number of points is one that transforms of this size and their adjoints have.
+
+    Programs from files may hold any, and the memory for them is not checked.
+    """
+    return 1 <= n <= 2 * max(size, kept, 8)
+
+
 def _shape(name: str, ins: int, outs: int):
     """What gives the shape of an output; `ins` and `outs` count the axes of parts."""
 
     def shape(x, *, n, axis, kept, power=0, **_):
         lines = x[: len(x) - ins]
-        fits = n >= 1 and -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
-        if not fits or x[len(lines) :] != (2,) * ins:
+        fits = -len(lines) <= axis < 0 and kept >= 0 and power in (0, 1, 2)
+        if not fits or x[len(lines) :] != (2,) * ins or not _is_near(n, lines[axis], kept):
             raise ValueError(f"{name} takes no operand of shape {x}")
         place = len(lines) + axis
         return (*lines[:place], kept, *lines[place + 1 :], *(2,) * outs)
 
     return shape
+
+
+def _work(static, out, x) -> float:
+    """Numbers times stages of a transform, of which a fast one has one for every factor of 4."""
+    return max(math.prod(out), math.prod(x)) * math.log(static["n"] + 1, 4) / 3.0
 
 
 def along(axis: int, index) -> tuple[Any, ...]:
@@ -103,6 +117,7 @@ _complex_shape = _shape("fft", 1, 1)
     shape=_complex_shape,
     value_kernel=complex_fourier_forward if pocketfft.is_available() else None,
     helpers=HELPERS,
+    work=_work,
     graph="FftC2CBackward0",
     example="np.fft.fft(1j * x).real",
     examples=("np.fft.ifft(x * (1 + 2j), 5, 0, 'ortho').imag",),
@@ -139,6 +154,7 @@ _real_shape = _shape("rfft", 0, 1)
     shape=_real_shape,
     value_kernel=real_fourier_forward if pocketfft.is_available() else None,
     helpers=HELPERS,
+    work=_work,
     graph="FftR2CBackward0",
     example="np.fft.rfft(x).real",
     examples=("np.fft.rfft(x, 5, 0, 'ortho').imag",),
@@ -176,6 +192,7 @@ _hermitian_shape = _shape("irfft", 1, 0)
     shape=_hermitian_shape,
     value_kernel=hermitian_fourier_forward if pocketfft.is_available() else None,
     helpers=HELPERS,
+    work=_work,
     graph="FftC2RBackward0",
     example="np.fft.irfft(x)",
     examples=("np.fft.irfft(x, 5, 0, 'ortho')",),

@@ -66,6 +66,8 @@ def _written(name: str, made, out):
     """A result; in `out` where that is given."""
     if out is None:
         return made
+    if not is_tensor(out) and type(out) is not ComplexTensor and not isinstance(out, np.ndarray):
+        raise TypeError(f"tapegrad.{name}: out is {type(out).__name__}; it must be an array")
     if shape_of(out) != shape_of(made) if not is_complex(made) else out.shape != made.shape:
         raise ValueError(f"tapegrad.{name}: output array has wrong shape.")
     if not is_complex(made):
@@ -306,6 +308,9 @@ def _rolled(x, axes, sign: int):
     elif not isinstance(axes, (tuple, list)):
         axes = (axes,)
     axes = tuple(axes)
+    if any(not -len(shape) <= axis < len(shape) for axis in axes):
+        name = "fftshift" if sign > 0 else "ifftshift"
+        raise IndexError(f"tapegrad.{name}: axes={axes} of an operand of shape {shape}")
     shift = [shape[axis] // 2 if sign > 0 else -(shape[axis] // 2) for axis in axes]
     return PUBLIC["roll"](x, shift, axes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 
 import numpy as np
 
@@ -86,6 +87,7 @@ def recursion_jvp(np, t, out, a, _x):
     value_kernel=recursion_forward,
     helpers=(run_recursion,),
     refusal=_no_recursion,
+    work=lambda _static, out, a, _x: 0.5 * math.prod(out) * a[0],
     example="tg.scipy.signal.lfilter([1.0], np.concatenate([[2.0], x]), x)",
     examples=("tg.scipy.signal.lfilter([1.0], np.concatenate([[2.0], x.sum(0)]), x, 0)",),
 )

@@ -116,6 +116,10 @@ class Structural:
     the value as operations on numbers, each `apply(code, *slots)` for arrays of one shape, and
     returns the slots of the results, in C order of the output as the row shows it.
 
+    Of one that its rule differentiates, `work(static, out, *operands)` says for the keyword
+    arguments and the shapes how many numbers go through a step of arithmetic, to estimate times;
+    without it numbers are counted as often as a matrix has rows.
+
     `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
     are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
     graphs, or gives it for the operands that a row names.
@@ -138,6 +142,7 @@ class Structural:
     helpers: tuple[Callable, ...] = ()
     products: Callable[..., int] | None = None
     expanded: Callable[..., Any] | None = None
+    work: Callable[..., float] | None = None
     writes: bool = False
     refusal: Callable[[int], Exception] | None = None
     example: str = ""

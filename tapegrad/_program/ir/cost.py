@@ -115,6 +115,9 @@ def _by_rule(op: Structural, step: Kernel) -> Work:
     if op.value_kernel is None:
         return Work(1, python=1.0)
     views = [x for x in step.operands if isinstance(x, View) and x.shape]
+    if op.work is not None:
+        shapes = [x.shape for x in step.operands if isinstance(x, View)]
+        return Work(1, along=float(op.work(dict(step.operands[0]), step.out.shape, *shapes)))
     return Work(1, solved=float(max((x.size * x.shape[-1] for x in views), default=0)))
 
 

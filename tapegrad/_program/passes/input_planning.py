@@ -15,13 +15,16 @@ LARGE = 1 << 14
 
 
 def leave_inputs(code: Code) -> Code:
-    """Large inputs become bases of their own, unless a step reads single slots of them."""
+    """Large inputs become bases of their own, unless a step needs them where they are.
+
+    That is one that reads single slots, or through one view several inputs, or parts of them.
+    """
     inputs, steps = list(code.inputs), list(code.steps)
     for number, one in enumerate(inputs):
         view, base = one.view, number + 1
         if view.size < LARGE or one.dtype != np.float64 or _is_result(view, code):
             continue
-        if not any(_reads_slots(step, view) for step in steps):
+        if not any(_reads_slots(step, view) or _reads_across(step, view) for step in steps):
             steps = [_moved(step, view, base) for step in steps]
             inputs[number] = dataclasses.replace(
                 one, view=dataclasses.replace(view, offset=0, base=base)
@@ -36,6 +39,11 @@ def _is_result(view: View, code: Code) -> bool:
 def _reads_slots(step: Step, whole: View) -> bool:
     ends = whole.offset, whole.offset + whole.size
     return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))
+
+
+def _reads_across(step: Step, whole: View) -> bool:
+    """Whether a step reads a view that begins or ends elsewhere."""
+    return any(view.overlaps(whole) and not inside(view, whole) for view in views_read(step))
 
 
 def _moved(step: Step, whole: View, base: int) -> Step:
