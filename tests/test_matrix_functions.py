@@ -220,17 +220,34 @@ def test_values_are_scipys():
         np.testing.assert_allclose(listed.detach(), theirs(np.diag([1.0, 2.0])), atol=1e-14)
 
 
-def test_complex_results_of_real_matrices_are_refused():
-    a = np.array([[0.0, 1.0], [1.0, 0.0]])
-    for f in (linalg.logm, linalg.sqrtm, lambda a: linalg.fractional_matrix_power(a, 0.3)):
-        with pytest.raises(ValueError, match="is complex, since an eigenvalue is negative"):
-            tg.grad(lambda a, f=f: np.sum(f(a)))(a)
-    c = tg.compile(lambda a: np.sum(linalg.sqrtm(a)))
-    assert np.allclose(c(np.eye(2)), 2.0) and np.allclose(c(4.0 * np.eye(2)), 4.0)
-    with pytest.warns(RuntimeWarning, match="is complex"):
-        assert np.allclose(c(a), np.sum(scipy.linalg.sqrtm(a)))
-    with pytest.raises(ValueError, match="is complex"):
-        c.grad(a)
+def test_complex_results_of_real_matrices():
+    """One eigenvalue is negative: on the branch cut the derivatives are those of its side."""
+    a, e = np.array([[0.3, 1.0], [1.5, 0.2]]), np.array([[0.4, 0.1], [-0.3, 0.2]])
+    functions = [
+        (linalg.logm, scipy.linalg.logm),
+        (linalg.sqrtm, scipy.linalg.sqrtm),
+        (lambda a: linalg.fractional_matrix_power(a, 0.3), None),
+    ]
+    for f, theirs in functions:
+        theirs = theirs or (lambda a: scipy.linalg.fractional_matrix_power(a, 0.3))
+        loss = lambda a, f=f: np.sum(WC * np.real(f(a)) + np.imag(f(a)) ** 2)  # noqa: E731
+        value, back = tg.vjp(loss, a)
+        found = theirs(a)
+        np.testing.assert_allclose(value, np.sum(WC * found.real + found.imag**2), rtol=1e-12)
+        wanted = difference(loss, a, e)
+        np.testing.assert_allclose(np.sum(back(1.0)[0] * e), wanted, rtol=1e-8)
+        np.testing.assert_allclose(tg.jvp(loss, (a,), (e,))[1], wanted, rtol=1e-8)
+    c = tg.compile(lambda a: np.sum(np.abs(linalg.sqrtm(a)) ** 2))
+    assert np.allclose(c(np.eye(2)), 2.0) and np.allclose(c(4.0 * np.eye(2)), 8.0)
+    with pytest.warns(RuntimeWarning, match="raises ComplexResult"):
+        assert np.allclose(c(a), np.sum(np.abs(scipy.linalg.sqrtm(a)) ** 2))
+    slope = tg.grad(lambda a: np.sum(np.abs(linalg.sqrtm(a)) ** 2))(a)
+    np.testing.assert_allclose(c.grad(a), slope, rtol=1e-12)
+    with pytest.raises(ValueError, match="no second derivative here"):
+        tg.hvp(lambda a: np.sum(np.imag(linalg.logm(a)) ** 2))(a, e)
+
+
+WC = np.array([[1.0, 2.0], [-0.5, 0.7]])
 
 
 def test_singular_matrices():

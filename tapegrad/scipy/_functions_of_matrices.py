@@ -10,6 +10,7 @@ from .._core.operations import polar_factors as polars
 from .._core.operations import riccati
 from .._core.operations import sylvester as equations
 from .._core.operations.einsum import as_tensor
+from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, finite, unsupported
@@ -41,7 +42,7 @@ def _without_report(name: str, function):
     differentiable(name)(of_matrix)
 
 
-_without_report("linalg.logm", logarithm.logm)
+_without_report("linalg.logm", lambda a: functions.of_any(logarithm.logm, a))
 _without_report("linalg.signm", functions.signm)
 
 
@@ -49,7 +50,7 @@ _without_report("linalg.signm", functions.signm)
 def sqrtm(A, disp=True, blocksize=64):
     if not isinstance(disp, (bool, np.bool_)) or not disp:
         raise unsupported("linalg.sqrtm", "disp", disp)
-    return functions.sqrtm(A)
+    return functions.of_any(functions.sqrtm, A)
 
 
 def _of_matrix(function):
@@ -122,11 +123,16 @@ def solve_discrete_are(a, b, q, r, e=None, s=None, balanced=True):
 # --- orthogonal factors ---------------------------------------------------------------------------
 
 
+def _tensor(name: str, x):
+    x = unlisted(x)
+    return x if is_complex(x) else as_tensor(name, x)
+
+
 @differentiable("linalg.polar")
 def polar(a, side="right"):
     if side not in ("right", "left"):
         raise ValueError("`side` must be either 'right' or 'left'")
-    a = finite("linalg.polar", as_tensor("polar", unlisted(a)))
+    a = finite("linalg.polar", _tensor("polar", a))
     if len(shape_of(a)) < 2:
         raise ValueError("`a` must be a 2-D array.")
     return polars.polar(a, side)
@@ -134,7 +140,7 @@ def polar(a, side="right"):
 
 @differentiable("linalg.orthogonal_procrustes")
 def orthogonal_procrustes(A, B, check_finite=True):
-    A, B = (as_tensor("orthogonal_procrustes", unlisted(x)) for x in (A, B))
+    A, B = (_tensor("orthogonal_procrustes", x) for x in (A, B))
     if check_finite:
         A, B = finite("linalg.orthogonal_procrustes", A), finite("linalg.orthogonal_procrustes", B)
     if len(shape_of(A)) < 2 or len(shape_of(B)) < 2:

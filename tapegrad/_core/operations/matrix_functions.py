@@ -1,14 +1,16 @@
 """Functions of matrices: exponential, logarithm, square root, sign, powers, sines and cosines.
 
 The derivative L(a, e) of a function f at a along e is the upper right block of f of the block
-matrix [[a, e], [0, a]] (Higham, Functions of Matrices, 2008, theorem 3.6); its adjoint is
-L(aᴴ, ·). Equal eigenvalues, and matrices without a basis of eigenvectors, are nothing special.
+matrix [[a, e], [0, a]] (Higham, Functions of Matrices, 2008, theorem 3.6); its adjoint takes g to
+L(a, gᴴ)ᴴ, on branch cuts too. Equal eigenvalues, and matrices without a basis of eigenvectors, are
+nothing special.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.values import shape_of
 from .declaring import adjoint, declared
@@ -42,7 +44,7 @@ def rules_of(frechet):
     """The rules of a function whose derivative at a along e is `frechet()(a, e)`."""
 
     def vjp(np, g, _out, a):
-        return (frechet()(adjoint(np, a), g),)
+        return (adjoint(np, frechet()(a, adjoint(np, g))),)
 
     def jvp(np, t, _out, a):
         return frechet()(a, t[0])
@@ -54,11 +56,10 @@ def rules_of_frechet(frechet):
     """The rules of that derivative."""
 
     def vjp(np, g, _out, a, e):
-        zero = np.zeros(g.shape, g.dtype)
-        back = adjoint(np, a)
+        zero, back = np.zeros(g.shape, g.dtype), adjoint(np, g)
         return (
-            lambda: _along_both(np, frechet(), back, adjoint(np, e), g, zero),
-            lambda: frechet()(back, g),
+            lambda: adjoint(np, _along_both(np, frechet(), a, e, back, zero)),
+            lambda: adjoint(np, frechet()(a, back)),
         )
 
     def jvp(np, t, _out, a, e):
@@ -94,6 +95,8 @@ def _shape_of_both(a, e):
     helpers=HELPERS,
     example="tg.scipy.linalg.expm(x[:, None] * (x - 1.0))",
     examples=tuple(f"tg.scipy.linalg.expm({one})" for one in _SQUARES),
+    complex_example="tg.scipy.linalg.expm(1j * x[:, None] * (x - 1.0))",
+    complex_examples=("tg.scipy.linalg.expm(np.stack([x @ x.T, 1j * x @ x.T]))",),
 )
 def expm(a):
     """The exponentials of matrices."""
@@ -126,6 +129,7 @@ def _expm_frechet(a, e):
         " compute_expm=False) if x.size else"
         " tg.scipy.linalg.expm_frechet(x @ x.T, x @ x.T, compute_expm=False)",
     ),
+    complex_example="tg.scipy.linalg.expm_frechet(1j * x[:, None] * x, np.diag(x))[1]",
 )
 def expm_frechet(a, e):
     """The derivatives of the exponentials of matrices a along e."""
@@ -135,10 +139,14 @@ def expm_frechet(a, e):
 # --- square root, sign ----------------------------------------------------------------------------
 
 
+class ComplexResult(ValueError):
+    """A function of a real matrix is complex."""
+
+
 def real_result(name: str, a, found):
     """What SciPy has found; for real matrices it must be real."""
     if np.iscomplexobj(found) and not np.iscomplexobj(a):
-        raise ValueError(
+        raise ComplexResult(
             f"tapegrad.scipy.linalg.{name}: the result for a real matrix is complex, since an "
             "eigenvalue is negative or 0; give a complex matrix"
         )
@@ -150,7 +158,17 @@ def root_of(a, name="sqrtm"):
     check_square("sqrtm", A=a)
     if not a.size:
         return np.zeros(a.shape, inexact(a))
-    return real_result(name, a, of_scipy("sqrtm")(a))
+    whole = np.iscomplexobj(a) and not np.any(a.imag)
+    found = of_scipy("sqrtm")(a.real if whole else a)
+    return np.asarray(found, inexact(a)) if whole else real_result(name, a, found)
+
+
+def of_any(function, a):
+    """A function of matrices, as that of complex ones where it is complex for real ones."""
+    try:
+        return function(a)
+    except ComplexResult:
+        return function(unlisted(a) + 0j)
 
 
 def sqrtm_vjp(np, g, out, _a):
@@ -173,6 +191,8 @@ def sqrtm_jvp(np, t, out, _a):
         "tg.scipy.linalg.sqrtm(x[:, None, :] * x[:, :, None] + np.eye(len(x.T)))",
     ),
     awkward="of a singular matrix the derivative raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.sqrtm(np.diag(x * x + 1j) + 0.1j * x)",
 )
 def sqrtm(a):
     """The principal square roots of matrices."""
@@ -205,6 +225,9 @@ def signm_jvp(np, t, out, a):
     example="tg.scipy.linalg.signm("
     "np.diag(np.resize([2.0, -3.0], len(x))) + 0.1 * x[:, None] * np.cos(x))",
     awkward="of a singular matrix the derivative raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.signm("
+    "np.diag(np.resize([2.0, -3.0], len(x))) + 0.1j * x[:, None] * np.cos(x))",
 )
 def signm(a):
     """The signs of matrices: of the real parts of their eigenvalues."""
@@ -215,7 +238,8 @@ def signm(a):
 
 
 def square_tensor(name: str, a):
-    a = as_tensor(name, unlisted(a))
+    a = unlisted(a)
+    a = a if is_complex(a) else as_tensor(name, a)
     check_square(name, A=a)
     return a
 

@@ -10,6 +10,7 @@ from ..tensor.values import is_tensor, shape_of
 from .declaring import declared
 from .matrix_functions import (
     expm,
+    of_any,
     root_of,
     rules_of,
     rules_of_frechet,
@@ -63,10 +64,29 @@ def _logm(a):
         " if len(x) and len(x.T) else tg.scipy.linalg.logm(x @ x.T + np.eye(len(x)))",
     ),
     awkward="a singular matrix raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.logm((np.diag(x * x + 1j) + 0.1j * x).astype(complex))",
 )
 def logm(a):
     """The principal logarithms of matrices."""
     return by_matrix(_logm, a)
+
+
+def _check_branch(a) -> None:
+    """Raise ValueError for a block matrix [[b, d], [0, b]] with b on the branch cut.
+
+    Rounding would take its two blocks to different sides.
+    """
+    n = len(a) // 2
+    is_block = np.array_equal(a[:n, :n], a[n:, n:]) and not np.any(a[n:, :n]) and 2 * n == len(a)
+    if not np.iscomplexobj(a) or not n or not is_block:
+        return
+    values = np.linalg.eigvals(a)
+    if np.any((values.real <= 0.0) & (np.abs(values.imag) <= 1e-6 * np.abs(values))):
+        raise ValueError(
+            "tapegrad.scipy.linalg.logm: an eigenvalue is on the branch cut, the negative numbers; "
+            "there is no second derivative here"
+        )
 
 
 def _logm_frechet(a, e):
@@ -75,6 +95,7 @@ def _logm_frechet(a, e):
     With a = s² the derivative at a along e is twice that at s along d, s d + d s = e.
     """
     dtype = inexact(a, e)
+    _check_branch(a)
     a, e = _checked(a, dtype), np.asarray(e, np.result_type(dtype, np.float64))
     if not a.size:
         return np.zeros(a.shape, dtype)
@@ -92,6 +113,9 @@ def _logm_frechet(a, e):
     **rules_of_frechet(lambda: logm_frechet),
     example="tg._core.operations.matrix_logarithm.logm_frechet("
     "np.diag(x * x + 0.5) + 0.1, x[:, None] * x)",
+    takes_complex=True,
+    complex_example="tg._core.operations.matrix_logarithm.logm_frechet("
+    "np.diag(x * x + 0.5j), 1j * x[:, None] * x)",
 )
 def logm_frechet(a, e):
     """The derivatives of the logarithms of matrices a along e."""
@@ -105,7 +129,7 @@ def fractional_matrix_power(a, t):
     """Powers of matrices: products for whole t, otherwise exp(t log a), which t enters too."""
     a = square_tensor("fractional_matrix_power", a)
     if is_tensor(t) or t != int(t):
-        return expm(t * logm(a))
+        return expm(t * of_any(logm, a))
     return _whole_power(a, int(t))
 
 

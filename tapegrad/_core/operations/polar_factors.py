@@ -58,6 +58,12 @@ def polar_factor_jvp(np, t, out, a):
         "tg.scipy.linalg.polar(x[:, None, :] * x[:, :, None] + 2.0 * np.eye(len(x.T)))[0]",
     ),
     awkward="for a matrix that has not full rank the derivative raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.polar(np.diag(x + 1.0) + 0.1j * x[:, None])[0]",
+    complex_examples=(
+        "tg.scipy.linalg.polar(np.concatenate([x[:, :2], 1j * np.eye(2)]))[0]"
+        " if len(x.T) else tg.scipy.linalg.polar(x.T @ x + 0j)[0]",
+    ),
 )
 def polar_factor(a):
     """The matrix with orthonormal columns nearest to a, which has no more columns than rows."""

@@ -90,6 +90,10 @@ _SMALL = (
     "0.1 * x[:, None] * np.cos(x) - 0.5 * np.eye(len(x)), np.eye(len(x)), "
     "np.diag(x * x), np.eye(len(x)), 0.1 * x[:, None] * np.sin(x) + np.eye(len(x))"
 )
+_COMPLEX = (
+    "0.1j * x[:, None] * np.cos(x) - 0.5 * np.eye(len(x)), np.diag(1j * x), "
+    "np.diag(x * x), np.eye(len(x))"
+)
 _SYSTEM = (
     "0.2 * np.cos(x @ x.T) - 0.7 * np.eye(len(x)), x, "
     "x[:, :1] * x[:, 0] + np.eye(len(x)), x[:1].T * x[0] + np.eye(len(x.T))) if x.size else (x"
@@ -101,6 +105,8 @@ _SYSTEM = (
     example=f"tg.scipy.linalg.solve_continuous_are({_SMALL})",
     examples=(f"tg.scipy.linalg.solve_continuous_are({_SYSTEM})",),
     awkward="q and r are taken for symmetric: their adjoints are, and that of the solution",
+    takes_complex=True,
+    complex_example=f"tg.scipy.linalg.solve_continuous_are({_COMPLEX})",
 )
 def solve_continuous_are(a, b, q, r, e, s, *, generalized, balanced):
     """The solution x of aᴴ x e + eᴴ x a − (eᴴ x b + s) r⁻¹ (bᴴ x e + sᴴ) + q = 0."""
@@ -126,6 +132,8 @@ def solve_discrete_are_vjp(np, g, out, a, b, q, r, e, s, generalized, balanced):
     example=f"tg.scipy.linalg.solve_discrete_are({_SMALL})",
     examples=(f"tg.scipy.linalg.solve_discrete_are({_SYSTEM})",),
     awkward="q and r are taken for symmetric: their adjoints are, and that of the solution",
+    takes_complex=True,
+    complex_example=f"tg.scipy.linalg.solve_discrete_are({_COMPLEX})",
 )
 def solve_discrete_are(a, b, q, r, e, s, *, generalized, balanced):
     """The solution x of aᴴ x a − eᴴ x e − (aᴴ x b + s) (r + bᴴ x b)⁻¹ (bᴴ x a + sᴴ) + q = 0."""

@@ -112,6 +112,13 @@ def solve_sylvester_jvp(np, t, out, a, b, _q):
         " if x.size else tg.scipy.linalg.solve_sylvester(x @ x.T, x.T @ x, x)",
     ),
     awkward="an equation without a unique solution raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.solve_sylvester("
+    "np.diag(x * x + 1.0), np.diag(1j * x * x), np.exp(1j * x[:, None] * x))",
+    complex_examples=(
+        "tg.scipy.linalg.solve_sylvester("
+        "x @ x.T + 1j * np.eye(len(x)), x.T @ x + np.eye(len(x.T)), x)",
+    ),
 )
 def solve_sylvester(a, b, q):
     """The solution x of a @ x + x @ b = q."""
@@ -169,6 +176,9 @@ def solve_continuous_lyapunov_jvp(np, t, out, a, _q):
         "x[:, None, :] * x[:, :, None] + np.triu(np.ones((len(x.T),) * 2)), np.cos(x.T @ x))",
     ),
     awkward="an equation without a unique solution raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.solve_continuous_lyapunov("
+    "np.diag(x * x + 1.0 + 1j) + 0.2j * x, np.exp(1j * x[:, None] * x))",
 )
 def solve_continuous_lyapunov(a, q):
     """The solution x of a @ x + x @ aᴴ = q."""
@@ -224,6 +234,9 @@ def solve_discrete_lyapunov_jvp(np, t, out, a, _q, bilinear):
         " if x.size else tg.scipy.linalg.solve_discrete_lyapunov(x @ x.T, x @ x.T)",
     ),
     awkward="an equation without a unique solution raises LinAlgError",
+    takes_complex=True,
+    complex_example="tg.scipy.linalg.solve_discrete_lyapunov("
+    "0.2 * np.exp(1j * x[:, None] * x), np.diag(x) + 1j)",
 )
 def solve_discrete_lyapunov(a, q, *, bilinear):
     """The solution x of a @ x @ aᴴ − x + q = 0."""
