@@ -220,7 +220,7 @@ def _spread_shape(values, message, w):
     vjp=spread_vjp,
     jvp=spread_jvp,
     shape=_spread_shape,
-    batched=first_batched(lambda *given: spread(*given)),
+    batched=first_batched(lambda *given: _spread(*given)),
     value_kernel=spread_forward,
     example="tg._core.operations.turned_bases.spread("
     "x * x, np.zeros((len(x), len(x))), np.arange(len(x)) + 0.0)",
@@ -258,7 +258,7 @@ def _told_shape(moved, message, p, w):
 @declared(
     vjp=told_vjp,
     shape=_told_shape,
-    batched=first_batched(lambda *given: told(*given)),
+    batched=first_batched(lambda *given: _told(*given)),
     value_kernel=told_forward,
     example="tg._core.operations.turned_bases.told("
     "x * x, np.zeros((len(x), len(x))), np.ones((len(x), len(x))), np.arange(len(x)) + 0.0)",
@@ -274,4 +274,4 @@ def moved_apart(np, p, message, w):
     return _told(np.sum(np.matmul(p, turn) * turn, axis=-2), message, p, w)
 
 
-spread, told = _spread, _told
+spread = _spread
