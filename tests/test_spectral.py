@@ -164,15 +164,67 @@ def test_a_simple_eigenvector_beside_equal_values():
     np.testing.assert_allclose(found, wanted, atol=1e-14)
 
 
+def rotated(rng, values):
+    q = np.linalg.qr(rng.normal(size=(len(values),) * 2))[0]
+    return (q * values) @ q.T
+
+
+def symmetric(a):
+    return 0.5 * (a + a.T)
+
+
+OF_VALUES = {
+    "squares": (
+        lambda a: np.sum(np.linalg.eigvalsh(symmetric(a)) ** 2),
+        lambda a: np.sum(symmetric(a) ** 2),
+    ),
+    "mixed": (
+        lambda a: (lambda w: np.prod(w) * np.sum(w**2))(np.linalg.eigvalsh(symmetric(a))),
+        lambda a: np.linalg.det(symmetric(a)) * np.sum(symmetric(a) ** 2),
+    ),
+    "singular": (
+        lambda a: (lambda s: np.sum(s**4) + np.sum(np.log(s)))(np.linalg.svdvals(a)),
+        lambda a: np.sum((a.T @ a) ** 2) + 0.5 * np.log(np.linalg.det(a.T @ a)),
+    ),
+    "tall": (
+        lambda a: np.sum(np.linalg.svdvals(a[:, 1:]) ** 4),
+        lambda a: np.sum((a[:, 1:].T @ a[:, 1:]) ** 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("values", [[1, 1, 2, 3], [2, 2, 2, 2], [1, 3, 1, 3], [1, 2, 3, 4]])
+@pytest.mark.parametrize("name", OF_VALUES)
+def test_second_derivatives_where_values_are_equal(name, values, rng):
+    f, same = OF_VALUES[name]
+    a, other, v = rotated(rng, np.array(values, float)), *rng.normal(size=(2, 4, 4))
+    c = tg.compile(f, native=False)
+    with np.errstate(all="ignore"):
+        c.hvp(other, v)
+    wanted = tg.hvp(same)(a, v)
+    found = {
+        "reverse over reverse": tg.hvp(f)(a, v),
+        "forward over reverse": tg.jvp(tg.grad(f), (a,), (v,))[1],
+        "reverse over forward": tg.grad(lambda a: tg.jvp(f, (a,), (v,))[1])(a),
+        "compiled": c.hvp(a, v),
+        "batched": tg.vmap(tg.hvp(f))(np.stack([a, a]), np.stack([v, v]))[1],
+        "by rows": (tg.hessian(f)(a).reshape(16, 16) @ v.ravel()).reshape(4, 4),
+    }
+    for way, product in found.items():
+        np.testing.assert_allclose(product, wanted, rtol=1e-10, atol=1e-10, err_msg=way)
+
+
+def test_equal_values_move_apart():
+    """Forward mode gives the derivatives from one side, in order."""
+    v = np.array([[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [3.0, 2.0, 5.0]])
+    moved = tg.jvp(np.linalg.eigvalsh, (TWICE,), (v,))[1]
+    np.testing.assert_allclose(moved, [-1.0, 1.0, 5.0], atol=1e-14)
+
+
 def space(a):
     """The projector on the space of the two smaller eigenvalues."""
     v = np.linalg.eigh(a)[1][:, :2]
     return v @ v.T
-
-
-def rotated(rng, values):
-    q = np.linalg.qr(rng.normal(size=(len(values),) * 2))[0]
-    return (q * values) @ q.T
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-9, 1e-6])

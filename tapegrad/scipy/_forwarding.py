@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     _matrix_equations,
     _matrix_factors,
     _special_matrices,
+    _spectral,
     _toeplitz_matrices,
 )
 from ._differentiable import OURS

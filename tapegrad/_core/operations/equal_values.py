@@ -45,9 +45,9 @@ def inverse_gaps(np, w, count):
 def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     """Warn where a derivative depends on which basis LAPACK has taken for equal values.
 
-    `turn` is what a turn of the basis changes the loss by, `derivatives` are those by which to
-    judge its size, `values` the derivatives with respect to the values, None not to compare them.
-    A program that is traced asks nothing.
+    `turn` is what a turn of the basis changes the loss by, `derivatives` are those with respect to
+    the vectors, by which to judge its size, `values` with respect to the values, None where these
+    may differ: then the derivative is one from one side. A program that is traced asks nothing.
     """
     if rt.trace() is not None:
         return

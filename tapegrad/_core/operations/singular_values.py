@@ -16,6 +16,7 @@ from .equal_values import inverse_gaps, inverse_or_zero, tolerance, warn_of_basi
 from .packing import packed, parts_of, size_of
 from .spectral_kernels import solve_singular, svd_forward, wanted_words, write_identity
 from .symmetric_eigenvalues import diagonal_matrix, eigh, eigvalsh
+from .turned_bases import message_of, moved_apart, spread, turned_basis
 
 
 def _shapes(a, full):
@@ -25,7 +26,7 @@ def _shapes(a, full):
     return ((m, m), (few,), (n, n)) if full else ((m, few), (few,), (few, n))
 
 
-def _shape(a, full=False, vectors=True):
+def _shape(a, full=False):
     """The shape of all parts side by side; raises ValueError where NumPy does."""
     if len(a) < 2:
         raise ValueError(f"svd takes no operand of shape {a}")
@@ -43,7 +44,7 @@ def _factors(np, s, count):
     return inverse, inverse_or_zero(np, total, total <= least[..., None]), equal, least
 
 
-def svd_vjp(np, g, out, _a, full=False, vectors=True):
+def svd_vjp(np, g, out, _a, full=False):
     """The turns of u and v are D + E and D − E, D = F₋ ∘ sym(uᵀ ȧ v), E = F₊ ∘ skew(uᵀ ȧ v).
 
     F₋ and F₊ hold 1 / (sⱼ ∓ sᵢ): apart, since the latter stays where values are equal. What u and
@@ -51,25 +52,30 @@ def svd_vjp(np, g, out, _a, full=False, vectors=True):
     """
     shapes = _shapes(_a.shape, full)
     (u, s, vh), (gu, gs, gvh) = parts_of(out, *shapes), parts_of(g, *shapes)
-    k, (m, n) = s.shape[-1], _a.shape[-2:]
+    return (_adjoint(np, (u, s, vh), diagonal_matrix(np, gs), gu, gvh, gs),)
+
+
+def _adjoint(np, parts, inner, gu, gvh, gs):
+    """The adjoint of matrices from a part inside of their bases, and those of the vectors."""
+    u, s, vh = parts
+    k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
     minus, plus, equal, least = _factors(np, s, max(m, n))
     vt, gvt = vh[..., :k, :], gvh[..., :k, :]
     u1, gu1 = u[..., :, :k], gu[..., :, :k]
     left, right = np.matmul(adjoint(np, u1), gu1), np.matmul(vt, adjoint(np, gvt))
     both, apart = left + right, left - right
     turn = both - adjoint(np, both)
-    warn_of_basis("svd", equal, turn, both, gs if vectors else None)
-    inner = minus * turn + plus * (apart - adjoint(np, apart))
-    inner = 0.5 * inner + diagonal_matrix(np, gs)
+    warn_of_basis("svd", equal, turn, both, gs)
+    inner = inner + 0.5 * (minus * turn + plus * (apart - adjoint(np, apart)))
     inverse = inverse_or_zero(np, s, s <= least)
     if m == n:
-        return (np.matmul(np.matmul(u1, inner), vt),)
+        return np.matmul(np.matmul(u1, inner), vt)
     if m > n:
         outside = _outside(np, u1, gu1, left, u[..., :, k:], gu[..., :, k:])
-        return (np.matmul(np.matmul(u1, inner) + outside * inverse[..., None, :], vt),)
+        return np.matmul(np.matmul(u1, inner) + outside * inverse[..., None, :], vt)
     v, gv = adjoint(np, vh), adjoint(np, gvh)
     outside = _outside(np, v[..., :, :k], gv[..., :, :k], right, v[..., :, k:], gv[..., :, k:])
-    return (np.matmul(u1, np.matmul(inner, vt) + inverse[..., :, None] * adjoint(np, outside)),)
+    return np.matmul(u1, np.matmul(inner, vt) + inverse[..., :, None] * adjoint(np, outside))
 
 
 def _outside(np, u, gu, inner, rest, g_rest):
@@ -81,9 +87,16 @@ def _outside(np, u, gu, inner, rest, g_rest):
     return found
 
 
-def svd_jvp(np, t, out, _a, full=False, vectors=True):
-    u, s, vh = parts_of(out, *_shapes(_a.shape, full))
-    k, (m, n) = s.shape[-1], _a.shape[-2:]
+def svd_jvp(np, t, out, _a, full=False):
+    """The tangents of u, s and vᵀ from P = uᵀ ȧ v."""
+    p, du, dvh = _tangents(np, t, parts_of(out, *_shapes(_a.shape, full)))
+    return packed(np, du, np.diagonal(p, axis1=-2, axis2=-1), dvh, own=(2, 1, 2))
+
+
+def _tangents(np, t, parts):
+    """uᵀ ȧ v, and the tangents of the vectors."""
+    u, s, vh = parts
+    k, m, n = s.shape[-1], u.shape[-2], vh.shape[-1]
     minus, plus, _, least = _factors(np, s, max(m, n))
     u1, v = u[..., :, :k], adjoint(np, vh)
     inverse = inverse_or_zero(np, s, s <= least)
@@ -95,9 +108,7 @@ def svd_jvp(np, t, out, _a, full=False, vectors=True):
         du = du + (along - np.matmul(u1, p)) * inverse[..., None, :]
     if m < n:
         dv = dv + (across - np.matmul(v[..., :, :k], adjoint(np, p))) * inverse[..., None, :]
-    du, dv = _completed(np, du, u, k), _completed(np, dv, v, k)
-    ds = np.diagonal(p, axis1=-2, axis2=-1)
-    return packed(np, du, ds, adjoint(np, dv), own=(2, 1, 2))
+    return p, _completed(np, du, u, k), adjoint(np, _completed(np, dv, v, k))
 
 
 def _completed(np, du, u, k):
@@ -118,7 +129,6 @@ def _completed(np, du, u, k):
     refusal=_not_converged,
     example="np.linalg.svd(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)[2] ** 2",
     examples=(
-        "np.linalg.svdvals(0.1 * x + np.diag(np.arange(5.0) + 1.0)[:len(x), :len(x.T)])",
         "np.linalg.svd(0.1 * x + np.diag(np.arange(5.0) + 1.0)[:len(x), :len(x.T)], False).U ** 2",
         "np.linalg.svd(0.1 * x.T + np.eye(5)[:len(x.T), :len(x)] * (np.arange(len(x)) + 1.0))"
         ".U[:, :len(x)] ** 2",
@@ -127,9 +137,69 @@ def _completed(np, du, u, k):
     ),
     awkward="equal singular values: right for what does not depend on the basis of their spaces",
 )
-def _svd(a, *, full=False, vectors=True):
+def _svd(a, *, full=False):
     """The left singular vectors of matrices, the values, and the right vectors, side by side."""
     return packed(np, *np.linalg.svd(a, full_matrices=full), own=(2, 1, 2))
+
+
+# --- singular values alone ------------------------------------------------------------------------
+
+
+def _shapes_of_values(a):
+    """Those of the parts, and of the message of `turned_bases`."""
+    few = min(a[-2:])
+    return (*_shapes(a, False), (few, few))
+
+
+def _shape_of_values(a, full=False):
+    """The shape of all side by side; raises ValueError where NumPy does."""
+    _shape(a)
+    return (*a[:-2], size_of(*_shapes_of_values(a)))
+
+
+def svdvals_vjp(np, g, out, _a, full=False):
+    """ā = u s̄ vᵀ; in second derivatives the bases are turned where values are equal."""
+    shapes = _shapes_of_values(_a.shape)
+    (u, s, vh, message), (gu, gs, gvh, told) = parts_of(out, *shapes), parts_of(g, *shapes)
+    u, gu = (turned_basis(x, s, told) for x in (u, gu))
+    vh, gvh = (adjoint(np, turned_basis(adjoint(np, x), s, told)) for x in (vh, gvh))
+    return (_adjoint(np, (u, s, vh), spread(gs, message, s), gu, gvh, None),)
+
+
+def svdvals_jvp(np, t, out, _a, full=False):
+    """Equal singular values move apart as the eigenvalues of sym(uᵀ ȧ v) in their space."""
+    u, s, vh, message = parts_of(out, *_shapes_of_values(_a.shape))
+    p, du, dvh = _tangents(np, t, (u, s, vh))
+    p = 0.5 * (p + adjoint(np, p))
+    values = moved_apart(np, p, message, s)
+    return packed(np, du, values, dvh, message_of(np, p, s), own=(2, 1, 2, 2))
+
+
+@declared(
+    vjp=svdvals_vjp,
+    jvp=svdvals_jvp,
+    shape=_shape_of_values,
+    value_kernel=svd_forward,
+    helpers=(wanted_words, write_identity, solve_singular),
+    refusal=_not_converged,
+    example="np.linalg.svdvals(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x)",
+    examples=(
+        "np.linalg.svdvals(0.1 * x + np.diag(np.arange(5.0) + 1.0)[:len(x), :len(x.T)])",
+        "np.linalg.svdvals(0.1 * x.T + np.diag(np.arange(5.0) + 1.0)[:len(x.T), :len(x)])",
+    ),
+    awkward="equal values other than 0: right for functions that treat them alike, to second order",
+)
+def _svdvals(a, *, full=False):
+    """The singular values of matrices between the vectors, and zeros, side by side.
+
+    `full`, which the kernel reads, is False.
+    """
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    zeros = np.zeros((*s.shape, s.shape[-1]), s.dtype)
+    return packed(np, u, s, vh, zeros, own=(2, 1, 2, 2))
+
+
+# --- public ---------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -167,7 +237,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     if not compute_uv:
         return svdvals(a)
     full = bool(full_matrices)
-    made = _svd(a, full=full, vectors=True)
+    made = _svd(a, full=full)
     return _result()(*parts_of(made, *_shapes(shape_of(a), full)))
 
 
@@ -176,7 +246,7 @@ def svdvals(x):
     """svdvals(x): the singular values of matrices, in descending order.
 
     Where they are equal the derivative is that of every function that treats them alike, and a
-    subgradient of the largest one.
+    subgradient of the largest one; so is the second derivative if they are not 0.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -187,8 +257,7 @@ def svdvals(x):
     x = unlisted(x)
     if not is_tensor(x):
         return np.linalg.svd(x, compute_uv=False)
-    made = _svd(x, full=False, vectors=False)
-    return parts_of(made, *_shapes(shape_of(x), False))[1]
+    return parts_of(_svdvals(x), *_shapes_of_values(shape_of(x)))[1]
 
 
 def _of_symmetric(a, compute_uv):

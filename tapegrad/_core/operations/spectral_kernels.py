@@ -46,11 +46,11 @@ def solve_symmetric(call, matrix, n, w, work, words, counts, count):
 
 
 def eigh_forward(frame, id, refs, task):
-    """References: `lower`, the matrices, the output: eigenvalues, then eigenvectors as columns."""
+    """References: `lower`, the matrices, the output: eigenvalues, eigenvectors, and zeros."""
     lower = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
     a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     n = lapack.size_along(a, 1)
-    count = lapack.batch_size(out, 1) if n > 0 else 0
+    count, width = lapack.batch_size(out, 1) if n > 0 else 0, lapack.size_along(out, 1)
     fixed = (n * n + 1) * 8 + (3 + 5 * n) * 4 + lapack.CALL_BYTES + 16
     matrix = malloc(fixed + 8)
     asked, call = matrix + n * n * 8, matrix + (n * n + 1) * 8
@@ -63,7 +63,8 @@ def eigh_forward(frame, id, refs, task):
         words = wanted_words(asked, words)
     work = malloc(words * 8)
     for k in range(count):
-        to = load_i64(out, ARRAY_DATA) + k * (n + n * n) * 8
+        to = load_i64(out, ARRAY_DATA) + k * width * 8
+        memset(to, 0, width * 8)
         lapack.copy_turned(matrix, lapack.batch_item(a, 2, out, 1, k), a, 2)
         lapack.enter_call(call, letter, n, n)
         solve_symmetric(call, matrix, n, to, work, words, counts, 3 + 5 * n)
@@ -101,13 +102,13 @@ def solve_singular(call, matrix, u, u_rows, s, v, v_rows, work, words, counts):
 
 
 def svd_forward(frame, id, refs, task):
-    """References: `full`, the matrices, the output: u, singular values, vᵀ."""
+    """References: `full`, the matrices, the output: u, singular values, vᵀ, and zeros."""
     full = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
     a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     m, n = lapack.size_along(a, 2), lapack.size_along(a, 1)
     few, many = min(m, n), max(m, n)
     p, q = m if full else few, n if full else few
-    count, width = lapack.batch_size(out, 1), (m * p + few + q * n) * 8
+    count, width = lapack.batch_size(out, 1), lapack.size_along(out, 1) * 8
     letter = ord("A") if full else ord("S")
     matrix = malloc((m * n + m * p + q * n + 1) * 8 + 8 * few * 4 + lapack.CALL_BYTES + 24)
     u = matrix + m * n * 8
@@ -122,6 +123,7 @@ def svd_forward(frame, id, refs, task):
     work = malloc(words * 8 + 8)
     for k in range(count):
         to = load_i64(out, ARRAY_DATA) + k * width
+        memset(to, 0, width)
         if few == 0:
             write_identity(to, p)
             write_identity(to + m * p * 8, q)

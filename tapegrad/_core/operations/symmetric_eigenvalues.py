@@ -13,9 +13,10 @@ from .declaring import adjoint, declared
 from .equal_values import inverse_gaps, warn_of_basis
 from .packing import packed, parts_of
 from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words
+from .turned_bases import message_of, moved_apart, spread, turned_basis
 
 
-def _shape(a, lower=True, vectors=True):
+def _shape(a, lower=True):
     """The shape of eigenvalues and vectors side by side; raises ValueError where NumPy does."""
     if len(a) < 2 or a[-1] != a[-2]:
         raise ValueError(f"eigh takes no operand of shape {a}")
@@ -36,24 +37,32 @@ def diagonal_matrix(np, x):
     return x[..., None] * np.eye(x.shape[-1], dtype=x.dtype)
 
 
-def eigh_vjp(np, g, out, _a, lower=True, vectors=True):
+def eigh_vjp(np, g, out, _a, lower=True):
     """With F = 1 / (wⱼ − wᵢ): ā = v (w̄ + F ∘ (vᵀ v̄ − v̄ᵀ v) / 2) vᵀ (Giles 2008, section 3.1)."""
     (w, v), (gw, gv) = _parts(out, _a), _parts(g, _a)
-    inverse, equal = inverse_gaps(np, w, _a.shape[-1])
+    return (_adjoint(np, w, v, diagonal_matrix(np, gw), gv, gw),)
+
+
+def _adjoint(np, w, v, inner, gv, gw):
+    """The adjoint of matrices from a part inside of their bases, and that of the vectors."""
+    inverse, equal = inverse_gaps(np, w, w.shape[-1])
     turned = adjoint(np, v)
     m = np.matmul(turned, gv)
     turn = m - adjoint(np, m)
-    warn_of_basis("eigh", equal, turn, m, gw if vectors else None)
-    inner = diagonal_matrix(np, gw) + 0.5 * inverse * turn
-    return (np.matmul(np.matmul(v, inner), turned),)
+    warn_of_basis("eigh", equal, turn, m, gw)
+    return np.matmul(np.matmul(v, inner + 0.5 * inverse * turn), turned)
 
 
-def eigh_jvp(np, t, out, _a, lower=True, vectors=True):
-    """With P = vᵀ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P)."""
-    w, v = _parts(out, _a)
+def _tangents(np, t, w, v):
+    """vᵀ ȧ v, and the tangents of the vectors, v (F ∘ that)."""
     p = np.matmul(np.matmul(adjoint(np, v), 0.5 * (t[0] + adjoint(np, t[0]))), v)
-    inverse, _ = inverse_gaps(np, w, _a.shape[-1])
-    moved = np.matmul(v, inverse * p)
+    inverse, _ = inverse_gaps(np, w, w.shape[-1])
+    return p, np.matmul(v, inverse * p)
+
+
+def eigh_jvp(np, t, out, _a, lower=True):
+    """With P = vᵀ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P)."""
+    p, moved = _tangents(np, t, *_parts(out, _a))
     return packed(np, np.diagonal(p, axis1=-2, axis2=-1), moved, own=(1, 2))
 
 
@@ -66,17 +75,68 @@ def eigh_jvp(np, t, out, _a, lower=True, vectors=True):
     refusal=_not_converged,
     example="np.linalg.eigh(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * x[:, None])[1] ** 2",
     examples=(
-        "np.linalg.eigvalsh(x @ x.T)",
         "np.linalg.eigh(x @ x.T + np.diag(np.arange(len(x)) + 1.0))[0]",
         "np.linalg.eigh(x @ x.T + np.diag(np.arange(len(x)) + 1.0), 'U')[1] ** 2",
         "np.linalg.eigh(x[:, None, :] * x[:, :, None] + np.diag(np.arange(len(x.T)) + 1.0))[1]**2",
     ),
     awkward="equal eigenvalues: right for what does not depend on the basis of their space",
 )
-def _eigh(a, *, lower=True, vectors=True):
+def _eigh(a, *, lower=True):
     """The eigenvalues of symmetric matrices and their eigenvectors, side by side."""
     w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
     return packed(np, w, v, own=(1, 2))
+
+
+# --- eigenvalues alone ----------------------------------------------------------------------------
+
+
+def _shape_of_values(a, lower=True):
+    """That of eigenvalues, vectors, and the message of `turned_bases`."""
+    shape = _shape(a)
+    return (*a[:-2], shape[-1] + a[-1] * a[-1])
+
+
+def _parts_of_values(x, a):
+    n = a.shape[-1]
+    return parts_of(x, (n,), (n, n), (n, n))
+
+
+def eigvalsh_vjp(np, g, out, _a, lower=True):
+    """ā = v w̄ vᵀ; in second derivatives the basis is turned where values are equal."""
+    (w, v, message), (gw, gv, told) = _parts_of_values(out, _a), _parts_of_values(g, _a)
+    v, gv = (turned_basis(x, w, told) for x in (v, gv))
+    return (_adjoint(np, w, v, spread(gw, message, w), gv, None),)
+
+
+def eigvalsh_jvp(np, t, out, _a, lower=True):
+    """Equal eigenvalues move apart as those of vᵀ ȧ v in their space."""
+    w, v, message = _parts_of_values(out, _a)
+    p, moved = _tangents(np, t, w, v)
+    parts = moved_apart(np, p, message, w), moved, message_of(np, p, w)
+    return packed(np, *parts, own=(1, 2, 2))
+
+
+@declared(
+    vjp=eigvalsh_vjp,
+    jvp=eigvalsh_jvp,
+    shape=_shape_of_values,
+    value_kernel=eigh_forward,
+    helpers=(wanted_words, solve_symmetric),
+    refusal=_not_converged,
+    example="np.linalg.eigvalsh(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * x[:, None])",
+    examples=(
+        "np.linalg.eigvalsh(x @ x.T)",
+        "np.linalg.eigvalsh(x[:, None, :] * x[:, :, None] + np.diag(np.arange(len(x.T)) + 1.0))",
+    ),
+    awkward="equal eigenvalues: right for functions that treat them alike, to the second order",
+)
+def _eigvalsh(a, *, lower=True):
+    """The eigenvalues of symmetric matrices, the eigenvectors and zeros, side by side."""
+    w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
+    return packed(np, w, v, np.zeros_like(v), own=(1, 2, 2))
+
+
+# --- public ---------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -116,7 +176,7 @@ def eigh(a, UPLO="L"):
     if not is_tensor(a):
         return np.linalg.eigh(a, UPLO=UPLO)
     n = shape_of(a)[-1:]
-    return _result()(*parts_of(_eigh(a, lower=lower, vectors=True), n, 2 * n))
+    return _result()(*parts_of(_eigh(a, lower=lower), n, 2 * n))
 
 
 @function("linalg.eigvalsh")
@@ -124,8 +184,8 @@ def eigvalsh(a, UPLO="L"):
     """eigvalsh(a, UPLO): the eigenvalues of symmetric matrices, in ascending order.
 
     As `eigh`; the derivative is v diag(w̄) vᵀ with the eigenvectors v. Where eigenvalues are equal
-    that is the derivative of every function that treats them alike, and a subgradient of the
-    largest one.
+    that is the derivative of every function that treats them alike, of first and second order, and
+    a subgradient of the largest one.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -138,4 +198,4 @@ def eigvalsh(a, UPLO="L"):
     if not is_tensor(a):
         return np.linalg.eigvalsh(a, UPLO=UPLO)
     n = shape_of(a)[-1:]
-    return parts_of(_eigh(a, lower=lower, vectors=False), n, 2 * n)[0]
+    return parts_of(_eigvalsh(a, lower=lower), n, 2 * n, 2 * n)[0]

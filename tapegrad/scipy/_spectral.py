@@ -1,0 +1,268 @@
+"""Eigenvalues, singular values and what stands on them, under `scipy.linalg`."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from .._core.operations import PUBLIC
+from .._core.operations.declaring import transposed
+from .._core.tensor.copies import unlisted
+from .._core.tensor.trace import fixed, named, steered
+from .._core.tensor.values import dtype_of, shape_of, value_of
+from ._differentiable import differentiable, unsupported
+from ._matrix_equations import mirrored, operands
+
+# --- symmetric matrices ---------------------------------------------------------------------------
+
+
+@named("spectral.counts")
+def _counts(w, ends):
+    """How many eigenvalues are at most each end."""
+    return np.array([np.count_nonzero(w <= end) for end in ends])
+
+
+def _subset(name: str, w, by_index, by_value) -> slice:
+    """The eigenvalues that are asked for."""
+    if by_index is not None and by_value is not None:
+        raise ValueError("Either index or value subset can be requested.")
+    n = shape_of(w)[-1]
+    if by_index is not None:
+        low, high = (int(k) for k in by_index)
+        if not 0 <= low <= high < n:
+            raise ValueError(
+                f"Requested eigenvalue indices are not valid. Valid range is [0, {n - 1}] and "
+                f"start <= end, but start={low}, end={high} is given"
+            )
+        return slice(low, high + 1)
+    if by_value is None:
+        return slice(None)
+    least, most = (float(x) for x in by_value)
+    if not least < most:
+        raise ValueError(
+            f"Requested eigenvalue bounds are not valid. (low, high) is given as ({least}, {most})"
+        )
+    if len(shape_of(w)) > 1:
+        raise unsupported(name, "subset_by_value", by_value)
+    counts = steered(_counts, w, ends=(least, most))
+    return slice(*(int(k) for k in fixed(counts, f"subset_by_value of {name}()")))
+
+
+def _reduced(a, b, lower, type):
+    """The symmetric matrices of a generalized problem, and what makes its vectors of theirs."""
+    upper = PUBLIC["cholesky"](b if lower else transposed(np, b), upper=True)
+    a = mirrored(a, lower)
+    if type == 1:
+        left = np.linalg.solve(transposed(np, upper), a)
+        made = transposed(np, np.linalg.solve(transposed(np, upper), transposed(np, left)))
+    else:
+        made = np.matmul(np.matmul(upper, a), transposed(np, upper))
+    if type == 3:
+        return made, lambda y: np.matmul(transposed(np, upper), y)
+    return made, lambda y: np.linalg.solve(upper, y)
+
+
+def _problem(name, a, b, lower, type, check_finite):
+    if type not in (1, 2, 3):
+        raise ValueError('"type" keyword only accepts 1, 2, and 3.')
+    a, *more = operands(name, check_finite, a, *([] if b is None else [b]))
+    shape = shape_of(a)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError('expected square "a" matrix')
+    if not more:
+        return a, lower, lambda y: y
+    if shape_of(more[0])[-2:] != shape[-2:]:
+        raise ValueError(
+            f"wrong b dimensions {shape_of(more[0])}, should be {shape}",
+        )
+    made, back = _reduced(a, more[0], lower, type)
+    return made, True, back
+
+
+@differentiable("linalg.eigh")
+def eigh(
+    a,
+    b=None,
+    *,
+    lower=True,
+    eigvals_only=False,
+    overwrite_a=False,
+    overwrite_b=False,
+    type=1,
+    check_finite=True,
+    subset_by_index=None,
+    subset_by_value=None,
+    driver=None,
+):
+    name = "linalg.eigh"
+    a, lower, back = _problem(name, a, b, lower, type, check_finite)
+    letter = "L" if lower else "U"
+    if eigvals_only:
+        w = PUBLIC["eigvalsh"](a, letter)
+        return w[..., _subset(name, w, subset_by_index, subset_by_value)]
+    w, v = PUBLIC["eigh"](a, letter)
+    part = _subset(name, w, subset_by_index, subset_by_value)
+    return w[..., part], back(v)[..., part]
+
+
+@differentiable("linalg.eigvalsh")
+def eigvalsh(
+    a,
+    b=None,
+    *,
+    lower=True,
+    overwrite_a=False,
+    overwrite_b=False,
+    type=1,
+    check_finite=True,
+    subset_by_index=None,
+    subset_by_value=None,
+    driver=None,
+):
+    return eigh(
+        a,
+        b,
+        lower=lower,
+        eigvals_only=True,
+        type=type,
+        check_finite=check_finite,
+        subset_by_index=subset_by_index,
+        subset_by_value=subset_by_value,
+    )
+
+
+# --- singular values ------------------------------------------------------------------------------
+
+
+@differentiable("linalg.svd")
+def svd(
+    a,
+    full_matrices=True,
+    compute_uv=True,
+    overwrite_a=False,
+    check_finite=True,
+    lapack_driver="gesdd",
+):
+    (a,) = operands("linalg.svd", check_finite, a)
+    if not compute_uv:
+        return PUBLIC["svdvals"](a)
+    return tuple(PUBLIC["svd"](a, full_matrices=full_matrices))
+
+
+@differentiable("linalg.svdvals")
+def svdvals(a, overwrite_a=False, check_finite=True):
+    (a,) = operands("linalg.svdvals", check_finite, a)
+    return PUBLIC["svdvals"](a)
+
+
+@named("spectral.rank")
+def _rank(s, rcond):
+    return np.array(np.count_nonzero(s > np.max(s, initial=0.0) * rcond))
+
+
+def _spaces(name, a, rcond, check_finite, full):
+    """Singular vectors, and how many values are not 0 but for rounding."""
+    (a,) = operands(name, check_finite, a)
+    if len(shape_of(a)) != 2:
+        raise TypeError(
+            f"tapegrad.scipy.{name}: the argument has shape {shape_of(a)}; give one matrix"
+        )
+    u, s, vh = PUBLIC["svd"](a, full_matrices=full)
+    if rcond is None:
+        rcond = float(np.finfo(dtype_of(s)).eps) * max(shape_of(a))
+    return u, vh, int(fixed(steered(_rank, s, rcond=rcond), f"the rank in {name}()"))
+
+
+@differentiable("linalg.orth")
+def orth(A, rcond=None):
+    u, _, rank = _spaces("linalg.orth", A, rcond, True, False)
+    return u[:, :rank]
+
+
+@differentiable("linalg.null_space")
+def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    _, vh, rank = _spaces("linalg.null_space", A, rcond, check_finite, True)
+    return transposed(np, vh[rank:])
+
+
+# --- QR -------------------------------------------------------------------------------------------
+
+
+@named("spectral.pivots")
+def _pivots(a):
+    return importlib.import_module("scipy.linalg").qr(a, mode="r", pivoting=True)[1]
+
+
+@differentiable("linalg.qr")
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    if mode not in ("full", "qr", "r", "economic", "raw"):
+        raise ValueError("Mode argument should be one of ['full', 'r', 'economic', 'raw']")
+    if mode == "raw":
+        raise unsupported("linalg.qr", "mode", mode)
+    (a,) = operands("linalg.qr", check_finite, a)
+    if len(shape_of(a)) != 2:
+        raise ValueError("expected a 2-D array")
+    more = ()
+    if pivoting:
+        more = (steered(_pivots, a),)
+        a = a[:, more[0]]
+    q, r = PUBLIC["qr"](a, "reduced" if mode == "economic" else "complete")
+    return (r, *more) if mode == "r" else (q, r, *more)
+
+
+# --- pseudo-inverses and least squares ------------------------------------------------------------
+
+
+def _pseudo_inverse(name, a, atol, rtol, return_rank, check_finite, hermitian):
+    (a,) = operands(name, check_finite, a)
+    if atol:
+        raise unsupported(name, "atol", atol)
+    if len(shape_of(a)) < 2:
+        raise ValueError("expected a matrix")
+    if rtol is None:
+        rtol = 0.0 if atol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
+    made = PUBLIC["pinv"](a, rtol, hermitian)
+    if not return_rank:
+        return made
+    return made, PUBLIC["matrix_rank"](a, hermitian=hermitian, rtol=rtol)
+
+
+@differentiable("linalg.pinv")
+def pinv(a, *, atol=None, rtol=None, return_rank=False, check_finite=True):
+    return _pseudo_inverse("linalg.pinv", a, atol, rtol, return_rank, check_finite, False)
+
+
+@differentiable("linalg.pinvh")
+def pinvh(a, atol=None, rtol=None, lower=True, return_rank=False, check_finite=True):
+    a = unlisted(a) if lower else transposed(np, unlisted(a))
+    return _pseudo_inverse("linalg.pinvh", a, atol, rtol, return_rank, check_finite, True)
+
+
+@differentiable("linalg.lstsq")
+def lstsq(
+    a,
+    b,
+    cond=None,
+    overwrite_a=False,
+    overwrite_b=False,
+    check_finite=True,
+    lapack_driver=None,
+):
+    if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
+        raise ValueError(f'LAPACK driver "{lapack_driver}" is not found')
+    a, b = operands("linalg.lstsq", check_finite, a, b)
+    if len(shape_of(a)) != 2 or len(shape_of(b)) not in (1, 2):
+        raise ValueError("Input array a should be 2D")
+    if shape_of(a)[0] != shape_of(b)[0]:
+        raise ValueError(
+            "Shape mismatch: a and b should have the same number of rows "
+            f"({shape_of(a)[0]} != {shape_of(b)[0]})."
+        )
+    cond = np.finfo(np.result_type(dtype_of(a), dtype_of(b))).eps if cond is None else cond
+    x, residuals, rank, s = PUBLIC["lstsq"](a, b, float(value_of(cond)))
+    if len(shape_of(b)) == 1 and shape_of(residuals) == (1,):
+        residuals = residuals[0]
+    if lapack_driver == "gelsy":
+        return x, np.array([], dtype_of(x)), rank, None
+    return x, residuals, rank, s

@@ -1,0 +1,115 @@
+"""Eigenvalues, singular values and what stands on them under `scipy.linalg`."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from declared import close, difference, objective
+
+import tapegrad as tg
+
+S, B = "(x @ x.T + D)", "(x[:, :3] @ x[:, :3].T + 2.0 * np.eye(3))"
+D = np.diag(np.arange(3.0))
+TEXTS = [
+    f"L.eigh({S})[0]",
+    f"L.eigh({S})[1] ** 2",
+    f"L.eigh({S}, lower=False, eigvals_only=True)",
+    *[f"L.eigh({S}, {B}, type={k})[0]" for k in (1, 2, 3)],
+    *[f"L.eigh({S}, {B}, type={k})[1] ** 2" for k in (1, 2, 3)],
+    f"L.eigh({S}, {B}, lower=False)[1] ** 2",
+    f"L.eigh({S}, D + np.eye(3))[1] ** 2",
+    f"L.eigh(D, {B})[1] ** 2",
+    f"L.eigvalsh({S}, {B})",
+    f"L.eigh({S}, subset_by_index=[1, 2])[1] ** 2",
+    f"L.eigvalsh({S}, subset_by_index=[0, 1])",
+    f"L.eigvalsh({S}, subset_by_value=[0.0, 100.0])",
+    "L.svd(x)[1]",
+    "L.svd(x)[2] ** 2",
+    "L.svd(x, full_matrices=False)[0] ** 2",
+    "L.svd(x, compute_uv=False)",
+    "L.svdvals(x)",
+    "L.qr(x)[1]",
+    "L.qr(x.T)[1]",
+    "L.qr(x.T, mode='economic')[0]",
+    "L.qr(x.T, mode='r')[0]",
+    "L.qr(x, pivoting=True)[1]",
+    "L.qr(x.T, mode='economic', pivoting=True)[0]",
+    "L.pinv(x)",
+    "L.pinv(x, rtol=1e-8, return_rank=True)[0]",
+    f"L.pinvh({S})",
+    f"L.pinvh({S}, lower=False)",
+    "L.lstsq(x.T, np.arange(4.0))[0]",
+    "L.lstsq(x.T, np.arange(4.0))[1]",
+    "L.lstsq(x.T, np.ones((4, 2)) * x[0, 0])[1]",
+    "L.lstsq(x, x[:, 0] ** 2)[0]",
+    "L.lstsq(x, x[:, 0] ** 2)[3]",
+    "L.orth(x.T) @ L.orth(x.T).T",
+    "L.null_space(x) @ L.null_space(x).T",
+    "L.norm(x, 2)",
+    "L.norm(x, 'nuc')",
+]
+
+
+def function(text, linalg):
+    code = compile(text, text, "eval")
+    return lambda x: eval(code, {"np": np, "L": linalg, "D": D, "x": x})
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_expression(text, rng):
+    f, theirs = function(text, tg.scipy.linalg), function(text, scipy.linalg)
+    x, other, v = rng.normal(size=(3, 3, 4))
+    weights = rng.normal(size=np.shape(theirs(x)))
+    total, plain = objective(f, weights), objective(theirs, weights)
+    value, gradient = tg.value_and_grad(total)(x)
+    np.testing.assert_allclose(value, plain(x), rtol=1e-9, atol=1e-9)
+    close(np.sum(gradient * v), difference(plain, x, v), loose=300.0)
+    close(np.sum(tg.hvp(total)(x, v) * v), difference(tg.grad(total), x, v).ravel() @ v.ravel())
+    c = tg.compile(total, native=False)
+    c.grad(x)
+    value, gradient = c.value_and_grad(other)
+    np.testing.assert_allclose(value, plain(other), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(gradient, tg.grad(total)(other), rtol=1e-8, atol=1e-8)
+
+
+def test_what_is_no_derivative():
+    L = tg.scipy.linalg
+    a = tg.tensor(np.diag([1.0, 2.0, 0.0]), requires_grad=True)
+    assert L.pinv(a, return_rank=True)[1] == 2
+    assert L.pinvh(a, return_rank=True)[1] == 2
+    np.testing.assert_array_equal(L.qr(a, pivoting=True)[2], [1, 0, 2])
+    assert L.lstsq(a, np.ones(3))[2] == 2
+    assert L.lstsq(a, np.ones(3), lapack_driver="gelsy")[3] is None
+    assert L.null_space(a).shape == (3, 1) and L.orth(a).shape == (3, 2)
+
+
+WRONG = {
+    "not square": (ValueError, lambda L, a: L.eigh(a[:2])),
+    "another b": (ValueError, lambda L, a: L.eigh(a, a[:2, :2])),
+    "type": (ValueError, lambda L, a: L.eigh(a, a, type=4)),
+    "indices": (ValueError, lambda L, a: L.eigh(a, subset_by_index=[1, 3])),
+    "bounds": (ValueError, lambda L, a: L.eigh(a, subset_by_value=[1.0, 0.0])),
+    "both": (ValueError, lambda L, a: L.eigh(a, subset_by_index=[1, 2], subset_by_value=[1, 2])),
+    "NaN": (ValueError, lambda L, a: L.eigh(a * np.nan)),
+    "not definite": (np.linalg.LinAlgError, lambda L, a: L.eigh(a, -a)),
+    "mode": (ValueError, lambda L, a: L.qr(a, mode="none")),
+    "rows": (ValueError, lambda L, a: L.lstsq(a, np.ones(2))),
+    "driver": (ValueError, lambda L, a: L.lstsq(a, np.ones(3), lapack_driver="none")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(name):
+    """The errors are SciPy's."""
+    kind, call = WRONG[name]
+    with pytest.raises(kind):
+        call(scipy.linalg, np.eye(3))
+    with pytest.raises(kind):
+        call(tg.scipy.linalg, tg.tensor(np.eye(3), requires_grad=True))
+
+
+def test_what_has_no_derivative_says_so():
+    a = tg.tensor(np.eye(3), requires_grad=True)
+    with pytest.raises(TypeError, match="linalg.qr: mode='raw' has no derivative"):
+        tg.scipy.linalg.qr(a, mode="raw")
+    with pytest.raises(TypeError, match="linalg.pinv: atol=0.1 has no derivative"):
+        tg.scipy.linalg.pinv(a, atol=0.1)
