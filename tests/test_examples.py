@@ -111,3 +111,122 @@ def density_value(theta, decades, winds, centre=None):
     t = np.exp(-z + shape * z**2 / 2) if near else (1 + shape * z) ** (-1 / shape)
     density = np.exp(-log_scale) * t ** (1 + shape) * np.exp(-t)
     return -np.mean(np.log(np.where(winds < 45.0, density, 1 - np.exp(-t))))
+
+
+def test_quantum_gate_and_its_gradient_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    quantum_gate = example("quantum_gate")
+    fields = 0.5 * np.random.default_rng(7).standard_normal((quantum_gate.STEPS, 4))
+    theirs = torch.tensor(fields, requires_grad=True)
+    controls, coupling = (
+        torch.tensor(one + 0j) for one in (quantum_gate.CONTROLS, quantum_gate.COUPLING)
+    )
+    hamiltonians = coupling + torch.tensordot(theirs + 0j, controls, 1)
+    steps = torch.linalg.matrix_exp(-1j * quantum_gate.DURATION / len(fields) * hamiltonians)
+    made = torch.linalg.multi_dot(list(steps.flip(0)))
+    cnot = torch.tensor(quantum_gate.CNOT + 0j)
+    value = 1 - torch.abs(torch.trace(cnot.T @ made) / 4) ** 2
+    value.backward()
+    assert np.allclose(quantum_gate.gate(fields), made.detach(), rtol=0, atol=1e-13)
+    for function in (quantum_gate.infidelity, tg.compile(quantum_gate.infidelity)):
+        mine, gradient = tg.value_and_grad(function)(fields.ravel())
+        assert mine == pytest.approx(value.item(), rel=1e-12)
+        assert np.allclose(gradient, theirs.grad.ravel(), rtol=0, atol=1e-13)
+
+
+def test_quantum_gate_optimised_is_a_cnot_up_to_its_phase():
+    quantum_gate = example("quantum_gate")
+    start = 0.3 * np.random.default_rng(0).standard_normal(quantum_gate.STEPS * 4)
+    result, history = quantum_gate.optimise(tg.compile(quantum_gate.infidelity), start)
+    assert history[0] > 0.5
+    assert result.fun < 1e-8
+    made = quantum_gate.gate(result.x.reshape(-1, 4))
+    assert np.allclose(made / made[0, 0], quantum_gate.CNOT, rtol=0, atol=1e-3)
+    assert np.allclose(made @ made.conj().T, np.eye(4), rtol=0, atol=1e-13)
+
+
+def test_power_flow_jacobian_is_that_of_the_textbook():
+    """Of S = diag(V) conj(I), I = Y V, by the angles and by the magnitudes of V."""
+    grid = example("power_flow")
+    generator = np.random.default_rng(4)
+    unknown = np.concatenate([0.3 * generator.standard_normal(13), generator.uniform(0.9, 1.1, 9)])
+    v = grid.voltages(unknown, grid.SET)
+    current, unit = grid.Y @ v, v / np.abs(v)
+    by_angle = 1j * np.diag(v) @ np.conj(np.diag(current) - grid.Y @ np.diag(v))
+    by_size = np.diag(v) @ np.conj(grid.Y @ np.diag(unit)) + np.diag(np.conj(current) * unit)
+    powers = np.hstack([by_angle[:, 1:], by_size[:, grid.OTHERS]])
+    expected = np.vstack([powers.real[1:], powers.imag[grid.OTHERS]])
+    for function in (grid.mismatch, tg.compile(grid.mismatch)):
+        mine = tg.jacobian(function)(unknown, grid.SET)
+        assert np.allclose(mine, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_power_flow_losses_are_those_of_the_branches_and_their_slopes_differences():
+    grid = example("power_flow")
+    jacobian = tg.jacobian(grid.mismatch)
+    unknown, errors = grid.solve(grid.SET, jacobian)
+    assert errors[-1] < 1e-12
+    v = grid.voltages(unknown, grid.SET)
+    found = 0.0
+    for start, end, r, x, _, ratio in grid.BRANCHES:
+        drop = v[int(start) - 1] / ratio - v[int(end) - 1]
+        found += 100 * r * np.abs(drop / (r + 1j * x)) ** 2
+    assert grid.losses(unknown, grid.SET) == pytest.approx(found, rel=1e-11)
+    assert found == pytest.approx(13.39, abs=0.005)
+    slopes = tg.grad(grid.losses_of_solution)(grid.SET, unknown, jacobian(unknown, grid.SET))
+    for slope, shift in zip(slopes, 1e-4 * np.eye(5), strict=True):
+        moved = [grid.SET + shift, grid.SET - shift]
+        ends = [grid.losses(grid.solve(held, jacobian)[0], held) for held in moved]
+        assert slope == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-5, abs=1e-5)
+
+
+def test_impedance_fit_finds_the_circuit_with_the_jacobian_of_the_formula():
+    fit = example("impedance_fit")
+    measured, logs = fit.measurements(), np.log(fit.START)
+    _, r1, q, a, warburg = fit.START
+    s = 1j * fit.OMEGA
+    inner = 1 / r1 + q * s**a
+    columns = [
+        fit.START[0] + 0 * s,
+        1 / r1 / inner**2,
+        -q * s**a / inner**2,
+        -a * np.log(s) * q * s**a / inner**2,
+        warburg * s**-0.5,
+    ]
+    expected = np.array(columns).T / (fit.NOISE * np.abs(measured))[:, None]
+    mine = tg.jacobian(fit.residuals)(logs, fit.OMEGA, measured)
+    assert np.allclose(mine, np.vstack([expected.real, expected.imag]), rtol=1e-11, atol=1e-11)
+    result = fit.fit(measured)
+    parameters, errors = fit.standard_errors(result)
+    assert result.success
+    assert np.all(np.abs(parameters - fit.TRUE) < 4 * errors)
+    assert np.all(errors < 0.05 * fit.TRUE)
+
+
+def test_deconvolution_blurs_by_a_gaussian_and_has_the_gradient_of_the_formula():
+    ndimage = pytest.importorskip("scipy.ndimage")
+    sharpen = example("deconvolution")
+    image = sharpen.picture()
+    blurred = ndimage.gaussian_filter(image, sharpen.WIDTH, mode="wrap", truncate=8.0)
+    assert np.allclose(sharpen.blur(image), blurred, rtol=0, atol=1e-6)
+    x = np.random.default_rng(1).uniform(size=image.shape)
+    down, right = np.diff(x, axis=0)[:, :-1], np.diff(x, axis=1)[:-1]
+    length = np.sqrt(down**2 + right**2 + sharpen.ROUNDING**2)
+    slopes = np.zeros_like(x)
+    slopes[:-1, :-1] -= (down + right) / length
+    slopes[1:, :-1] += down / length
+    slopes[:-1, 1:] += right / length
+    expected = sharpen.blur(sharpen.blur(x) - blurred) + sharpen.WEIGHT * slopes
+    for function in (sharpen.objective, tg.compile(sharpen.objective)):
+        gradient = tg.grad(function)(x.ravel(), blurred)
+        assert np.allclose(gradient.reshape(x.shape), expected, rtol=0, atol=1e-13)
+
+
+def test_deconvolution_recovers_what_was_blurred():
+    sharpen = example("deconvolution")
+    true = sharpen.picture()
+    seen = sharpen.observe(true)
+    found, result = sharpen.recover(seen)
+    assert result.success
+    assert sharpen.error(found, true) < 0.5 * sharpen.error(seen, true)
+    assert 0 <= found.min() <= found.max() <= 1
