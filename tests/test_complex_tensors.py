@@ -1,9 +1,9 @@
 """Complex tensors as arrays: making, writing, leaving; transforms, programs and refusals."""
 
 import copy
+import dataclasses
 import pickle
 
-import numpy
 import numpy as np
 import pytest
 
@@ -70,7 +70,7 @@ def test_conversions():
 
 
 def test_losing_a_derivative_in_a_transform_is_refused():
-    for lose in (complex, lambda z: z.tolist()[0] if z.ndim else numpy.asarray(z)[()]):
+    for lose in (complex, lambda z: z.tolist()[0] if z.ndim else np.asarray(z)[()]):
         with pytest.raises(TypeError, match="derivative"):
             tg.grad(lambda z, lose=lose: abs(lose(z)))(1 + 1j)
 
@@ -286,3 +286,17 @@ def test_values_that_a_choice_reads_make_no_program():
     compiled = tg.compile(lambda z: np.sum(np.abs(np.real_if_close(z))))
     with pytest.warns(RuntimeWarning, match="real_if_close reads complex numbers"):
         assert compiled(Z) == pytest.approx(np.sum(np.abs(Z)))
+
+
+@dataclasses.dataclass
+class Impedance:
+    """Real numbers in fields that have the names of parts."""
+
+    real: float
+    imag: float
+
+
+def test_fields_named_as_parts_are_real_numbers():
+    found = tg.hessian(lambda p: p.real**2 * p.imag)(Impedance(1.0, 2.0))
+    assert found.real.real == 4.0 and found.real.imag == found.imag.real == 2.0
+    assert found.imag.imag == 0.0

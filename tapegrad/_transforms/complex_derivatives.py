@@ -14,17 +14,12 @@ from .._core.tensor.complex_tensors import (
     imag_part,
     is_complex_number,
 )
-from .._core.tensor.pytree import tree_leaves
-
-
-def is_complex_tree(tree) -> bool:
-    """Whether a tree holds a complex value: then some of its leaves are parts."""
-    return any(place.endswith((".real", ".imag")) for place, _ in tree_leaves(tree))
+from .._core.tensor.pytree import holds_complex
 
 
 def refuse_complex(name: str, trees) -> None:
     """Refuse complex arguments of a transform that gives derivatives of second order."""
-    if is_complex_tree(list(trees)):
+    if holds_complex(list(trees)):
         raise TypeError(
             f"tapegrad.{name}: an argument is complex; second derivatives are of real numbers: "
             "write the function in the real and the imaginary part"
@@ -34,7 +29,7 @@ def refuse_complex(name: str, trees) -> None:
 def refuse_two_complex(name: str, args, argnums, out) -> None:
     """Refuse the matrix of a complex result by complex arguments: it would be four real ones."""
     numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
-    if is_complex_tree(out) and any(is_complex_tree(args[number]) for number in numbers):
+    if holds_complex(out) and any(holds_complex(args[number]) for number in numbers):
         raise TypeError(
             f"tapegrad.{name}: the result and an argument are complex; take the Jacobian of the "
             "real and of the imaginary part of the result, or vjp and jvp"
@@ -76,7 +71,7 @@ def _check_result(name: str, out) -> None:
 def _check_arguments(name: str, args, argnums) -> None:
     numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
     for number in numbers:
-        if -len(args) <= number < len(args) and not is_complex_tree(args[number]):
+        if -len(args) <= number < len(args) and not holds_complex(args[number]):
             raise TypeError(
                 f"tapegrad.{name}: with holomorphic=True the arguments must be complex; argument "
                 f"{number} is real: convert it with z = x + 0j"

@@ -86,6 +86,18 @@ def tree_leaves(tree, path="") -> list:
     return [x for k, v in pairs if not is_fixed(v) for x in tree_leaves(v, f"{path}.{k}")]
 
 
+def holds_complex(tree) -> bool:
+    """Whether a value in a tree is complex."""
+    if isinstance(tree, dict):
+        return any(map(holds_complex, tree.values()))
+    if isinstance(tree, (tuple, list)):
+        return any(map(holds_complex, tree))
+    names = None if type(tree) in LEAVES else fields_of(tree)
+    if names is None:
+        return is_complex_leaf(tree)
+    return any(holds_complex(v) for v in [getattr(tree, k) for k in names] if not is_fixed(v))
+
+
 def _owned(part: np.ndarray) -> np.ndarray:
     """A part of a complex array side by side in memory."""
     return np.array(part, order="K")
