@@ -76,9 +76,10 @@ def embedded_parts(parts):
     return np.concatenate([np.concatenate([x, -y], 1), np.concatenate([y, x], 1)], 0)
 
 
-def test_exponentials_are_torchs(rng):
+@pytest.mark.parametrize("n", [1, 4, 14])
+def test_exponentials_are_torchs(n, rng):
     torch = pytest.importorskip("torch")
-    a = 0.5 * normal(rng, 2, 4, 4)
+    a = 0.3 * normal(rng, 2, n, n)
     t = torch.tensor(a, requires_grad=True)
     (torch.linalg.matrix_exp(t) + 0.3).abs().pow(3).sum().backward()
     found = tg.grad(lambda a: np.sum(np.abs(linalg.expm(a) + 0.3) ** 3))(a)

@@ -270,9 +270,23 @@ def test_not_finite():
             tg.grad(lambda a, f=f: np.sum(f(a)))(bad)
 
 
+def test_numbers_and_diagonals():
+    """SciPy takes a number for a matrix of one row; `diagsvd` pads a diagonal."""
+    found = tg.grad(lambda x: linalg.expm(x)[0, 0] * linalg.sqrtm(x)[0, 0])(2.0)
+    np.testing.assert_allclose(found, np.exp(2.0) * (np.sqrt(2.0) + 0.5 / np.sqrt(2.0)))
+    s = np.array([3.0, 1.0])
+    for shape in [(2, 3), (4, 2), (2, 2)]:
+        weights = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+        value, back = tg.vjp(lambda s, shape=shape: linalg.diagsvd(s, *shape), s)
+        np.testing.assert_array_equal(value, scipy.linalg.diagsvd(s, *shape))
+        np.testing.assert_array_equal(back(weights)[0], np.diagonal(weights))
+    with pytest.raises(ValueError, match="Length of s"):
+        tg.grad(lambda s: np.sum(linalg.diagsvd(s, 3, 4)))(s)
+
+
 def test_what_has_no_derivative_says_so():
     a = tg.tensor(np.eye(2), requires_grad=True)
-    for name in ("expm_cond", "funm", "schur", "hessenberg", "ldl", "matrix_balance", "qz"):
+    for name in ("expm_cond", "funm", "schur", "hessenberg", "ldl", "matrix_balance", "qr_insert"):
         with pytest.raises(TypeError, match=f"{name} has no derivative yet, .* is recorded: "):
             getattr(linalg, name)(a, *[np.exp] * (name == "funm"))
     with pytest.raises(TypeError, match="disp=False has no derivative"):

@@ -16,9 +16,16 @@ from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, finite, unsupported
 
 
+def _of_number(A):
+    """A number as a matrix of one row, as SciPy takes it."""
+    A = unlisted(A)
+    return np.reshape(A, (1, 1)) if shape_of(A) == () else A
+
+
 @differentiable("linalg.expm")
 def expm(A):
-    return functions.expm(A)
+    A = _of_number(A)
+    return functions.small_complex(A) if is_complex(A) else functions.expm(A)
 
 
 @differentiable("linalg.expm_frechet")
@@ -50,7 +57,7 @@ _without_report("linalg.signm", functions.signm)
 def sqrtm(A, disp=True, blocksize=64):
     if not isinstance(disp, (bool, np.bool_)) or not disp:
         raise unsupported("linalg.sqrtm", "disp", disp)
-    return functions.of_any(functions.sqrtm, A)
+    return functions.of_any(functions.sqrtm, _of_number(A))
 
 
 def _of_matrix(function):
@@ -148,3 +155,13 @@ def orthogonal_procrustes(A, B, check_finite=True):
     if shape_of(A)[-2:] != shape_of(B)[-2:]:
         raise ValueError(f"the shapes of A and B differ ({shape_of(A)} vs {shape_of(B)})")
     return polars.orthogonal_procrustes(A, B)
+
+
+@differentiable("linalg.diagsvd")
+def diagsvd(s, M, N):
+    s = _tensor("diagsvd", s)
+    if shape_of(s) not in ((M,), (N,)):
+        raise ValueError("Length of s must be M or N.")
+    part = np.diag(s)
+    zeros = np.zeros((M, N - M) if shape_of(s) == (M,) else (M - N, N), np.float32)
+    return np.concatenate([part, zeros], 1 if shape_of(s) == (M,) else 0)

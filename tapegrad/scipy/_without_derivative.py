@@ -14,6 +14,8 @@ REASONS = {
         ["linalg.schur", "linalg.rsf2csf", "linalg.qz", "linalg.ordqz", "linalg.cdf2rdf"],
         f"{_FACTORS}; {_WHOLE}: sqrtm, logm, solve_sylvester have derivatives",
     ),
+    "linalg.subspace_angles": "the ranks of its matrices jump; take np.linalg.svdvals of qᵀ p, "
+    "with q and p of np.linalg.qr",
     "linalg.hessenberg": f"its factors are not unique; {_WHOLE}",
     "linalg.ldl": "its pivots jump; use linalg.cholesky, lu or solve",
     "linalg.cossin": f"{_FACTORS}; use linalg.svd of a block",
