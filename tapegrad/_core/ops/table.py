@@ -63,6 +63,14 @@ class Pointwise:
                 wanted |= words_of(text)
         return found[::-1]
 
+    @property
+    def of_numbers(self) -> bool:
+        """Whether rows of numbers may hold it: their switches hold all such operations.
+
+        Parts of complex functions are too long for these; of numbers they are rows of arrays.
+        """
+        return len(self.inputs) <= 2 and not self.name.startswith("complex_")
+
     @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the slopes read: inputs in order, then the output."""

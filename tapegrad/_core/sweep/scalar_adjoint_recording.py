@@ -282,7 +282,7 @@ def source() -> str:
     slopes = [
         (2 * op.code + place, slope)
         for op in (*TABLE.values(), *STEERING.values())
-        if isinstance(op, Pointwise) and len(op.inputs) <= 2
+        if isinstance(op, Pointwise) and op.of_numbers
         for place, slope in enumerate(op.slopes)
         if slope != "0.0"
     ]

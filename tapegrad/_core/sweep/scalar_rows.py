@@ -195,8 +195,8 @@ def _plain() -> dict[str, int]:
 
 
 def source() -> str:
-    """The text of the module: the switch holds every operation of up to two inputs."""
+    """The text of the module: the switch holds every operation that rows of numbers may hold."""
     constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
     declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    cases = [_case(op) for op in declared if len(op.inputs) <= 2]
+    cases = [_case(op) for op in declared if op.of_numbers]
     return constants + _HEAD + "    " + "\n    el".join(cases) + _TAIL

@@ -164,7 +164,7 @@ def apply(name: str, *operands):
         return steering_tensor(ufunc_of(name), *items)
     op = find(name)
     check_dtype(name, out)
-    if len(items) <= 2 and name in TABLE and np.ndim(out) == 0 and out.dtype == np.float64:
+    if np.ndim(out) == 0 and name in TABLE and op.of_numbers and out.dtype == np.float64:
         numbers = [as_number(operand) for operand in items]
         return rt.row(4 * (op.code + 1), float(out), *numbers)
     return scalar_of(record_array(op, np.asarray(out), items))
