@@ -29,8 +29,8 @@ class Factors(NamedTuple):
 
 def is_small(*shapes) -> bool:
     """Whether the first shape is that of one small matrix, and the others are as small."""
-    (rows, *_), *_ = shapes = [shape or (0,) for shape in shapes]
     first = shapes[0]
+    rows = first[0] if first else 0
     few = all(len(shape) <= 2 and math.prod(shape) <= MOST * (MOST + 1) for shape in shapes)
     return len(first) == 2 and 0 < rows <= MOST and few
 

@@ -231,8 +231,9 @@ class _Spreader:
 
 def _own_slots(step: Step) -> slice:
     """Where a step writes what only operations on numbers may read if it is not written at all."""
-    is_constant = isinstance(step, Kernel) and BY_CODE[step.code].constant
-    return slice(*step.out.extent) if is_constant else slice(0)
+    if isinstance(step, Kernel) and BY_CODE[step.code].constant:
+        return slice(*step.out.extent)
+    return slice(0)
 
 
 _HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {
