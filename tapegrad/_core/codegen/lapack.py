@@ -38,9 +38,11 @@ def _named(name: str, arity: int):
     return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
 
 
-#: A Cholesky factor; a factorization with pivots; solutions by it, or by a triangular matrix.
+#: A Cholesky factor; a factorization with pivots; solutions by it, or by a triangular matrix; and
+#: inverses by both.
 dpotrf, dgetrf = _named("dpotrf", 5), _named("dgetrf", 6)
 dgetrs, dtrtrs = _named("dgetrs", 9), _named("dtrtrs", 10)
+dgetri, dtrtri = _named("dgetri", 7), _named("dtrtri", 6)
 #: Eigenvalues of symmetric matrices; singular values, and least squares by them; an orthogonal
 #: factor, and it as a matrix.
 dsyevd, dgesdd, dgelsd = _named("dsyevd", 11), _named("dgesdd", 14), _named("dgelsd", 14)
@@ -48,9 +50,12 @@ dgeqrf, dorgqr = _named("dgeqrf", 8), _named("dorgqr", 9)
 #: Solutions with a matrix of few diagonals.
 dgbsv, dpbsv = _named("dgbsv", 10), _named("dpbsv", 9)
 
-#: Arguments of a call: letters, rows, columns, and what LAPACK answers; byte offsets.
-LETTER, NOT_TRANSPOSED, ROWS, COLUMNS, ANSWER = range(0, 40, 8)
-CALL_BYTES = 40
+#: Arguments of a call: letters, rows, columns, and what LAPACK answers; byte offsets. `TURN` says
+#: whether a matrix is transposed, and is the caller's to write.
+LETTER, NOT_TRANSPOSED, ROWS, COLUMNS, ANSWER, TURN = range(0, 48, 8)
+CALL_BYTES = 48
+#: Matrices are transposed by so many lines at a time, which a cache holds.
+LINES = 16
 #: Kinds of a matrix: with elements on both sides of the diagonal, or letters for LAPACK.
 FULL, LOWER, UPPER = 0, ord("L"), ord("U")
 
@@ -114,10 +119,11 @@ def copy_turned(to, source, array, own):
     )
     if own == 2:
         columns, column_stride = size_along(array, 1), stride_along(array, 1)
-    for j in range(columns):
-        line = f64s(to + j * rows * 8)
-        for i in range(rows):
-            line[i] = load_f64(source, i * row_stride + j * column_stride)
+    for first in range(0, rows, LINES):
+        for j in range(columns):
+            line = f64s(to + j * rows * 8)
+            for i in range(first, min(first + LINES, rows)):
+                line[i] = load_f64(source, i * row_stride + j * column_stride)
 
 
 @helper
@@ -166,6 +172,17 @@ def refuse(frame, answer):
 @helper
 def write_turned(to, source, rows, columns):
     """Copy a matrix in Fortran order to C order."""
-    for i in range(rows):
-        for j in range(columns):
-            store_f64(to, (i * columns + j) * 8, load_f64(source, (j * rows + i) * 8))
+    for first in range(0, columns, LINES):
+        for i in range(rows):
+            for j in range(first, min(first + LINES, columns)):
+                store_f64(to, (i * columns + j) * 8, load_f64(source, (j * rows + i) * 8))
+
+
+@helper
+def turn(matrix, n):
+    """Transpose a square matrix in place."""
+    a = f64s(matrix)
+    for first in range(0, n, LINES):
+        for i in range(first, n):
+            for j in range(first, min(first + LINES, i)):
+                a[i * n + j], a[j * n + i] = a[j * n + i], a[i * n + j]

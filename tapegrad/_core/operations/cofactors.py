@@ -11,6 +11,7 @@ import numpy as np
 
 from .declaring import adjoint, declared, transposed
 from .inverses import inverse_jvp, inverse_vjp
+from .lu_factors import diagonals, inverted, signs_and_logarithms
 
 #: Matrices of greater condition than this power of the precision are taken for singular: the error
 #: of the inverse grows with the condition, that of a difference of its products with the square.
@@ -26,16 +27,22 @@ def _one_norm(a):
     return np.max(np.sum(np.abs(a), axis=-2), axis=-1, initial=0.0)
 
 
-def inverse_unless_singular(a, power: float):
+def inverse_unless_singular(a, lu, power: float):
     """The inverses of matrices, and which of them are too close to singular for use."""
     finite = np.all(np.isfinite(a), axis=(-2, -1))
-    sign, _ = np.linalg.slogdet(a)
-    zero = sign == 0
+    zero = ~np.all(diagonals(lu), axis=-1)
+    if np.any(zero):
+        lu = np.where(zero[..., None, None], np.eye(*lu.shape[-2:], dtype=lu.dtype), lu)
     with np.errstate(all="ignore"):
-        regular = np.where(zero[..., None, None], np.eye(a.shape[-1], dtype=a.dtype), a)
-        made = np.linalg.inv(regular)
-        condition = _one_norm(regular) * _one_norm(made)
-    return made, zero | (finite & ~(condition <= np.finfo(a.dtype).eps ** power))
+        made = inverted(lu)
+        condition = _one_norm(a) * _one_norm(made)
+    return made, zero | (finite & ~(condition <= np.finfo(lu.dtype).eps ** power))
+
+
+def determinants(lu):
+    """The determinants of matrices by their factors."""
+    sign, logarithm = signs_and_logarithms(lu)
+    return sign * np.exp(logarithm)
 
 
 def _products_but_one(s):
@@ -90,13 +97,13 @@ def _chosen(singular, regular, of_singular, a, *rest):
 # --- cofactors ------------------------------------------------------------------------------------
 
 
-def cofactors_vjp(np, g, _out, a):
+def cofactors_vjp(np, g, _out, a, lu):
     """The derivative of the cofactors is symmetric: a second derivative."""
-    return (conjugate(np, cofactor_tangent(a, conjugate(np, g))),)
+    return conjugate(np, cofactor_tangent(a, conjugate(np, g), lu)), None
 
 
-def cofactors_jvp(np, t, _out, a):
-    return cofactor_tangent(a, t[0])
+def cofactors_jvp(np, t, _out, a, lu):
+    return None if t[0] is None else cofactor_tangent(a, t[0], lu)
 
 
 @declared(
@@ -106,11 +113,11 @@ def cofactors_jvp(np, t, _out, a):
     example="tg.grad(np.linalg.det)(np.diag(x * x + 1.0))",
     examples=("tg.grad(np.linalg.det)(x @ x.T + np.eye(len(x)))",),
 )
-def cofactors(a):
+def cofactors(a, lu):
     """The cofactors of matrices: det(a) a⁻ᵀ where they are regular."""
-    inverse, singular = inverse_unless_singular(a, OF_COFACTORS)
+    inverse, singular = inverse_unless_singular(a, lu, OF_COFACTORS)
     with np.errstate(all="ignore"):
-        made = np.linalg.det(a)[..., None, None] * transposed(np, inverse)
+        made = determinants(lu)[..., None, None] * transposed(np, inverse)
     return _chosen(singular, made, _singular_cofactors, a)
 
 
@@ -121,9 +128,9 @@ def _trace(np, x):
     return np.trace(x, axis1=-2, axis2=-1)[..., None, None]
 
 
-def third_derivative(np, a, h, k):
+def third_derivative(np, a, lu, h, k):
     """The derivative of `cofactor_tangent(a, h)` along k, which is symmetric in h and k."""
-    y = regular_inverse(a)
+    y = regular_inverse(a, lu)
     one, two = np.matmul(y, h), np.matmul(y, k)
     both = np.matmul(one, two)
     scale = _trace(np, one) * _trace(np, two) - _trace(np, both)
@@ -132,19 +139,20 @@ def third_derivative(np, a, h, k):
     return np.linalg.det(a)[..., None, None] * transposed(np, turned)
 
 
-def tangent_vjp(np, g, _out, a, h):
+def tangent_vjp(np, g, _out, a, h, lu):
     turned = conjugate(np, g)
     return (
-        lambda: conjugate(np, third_derivative(np, a, h, turned)),
-        lambda: conjugate(np, cofactor_tangent(a, turned)),
+        lambda: conjugate(np, third_derivative(np, a, lu, h, turned)),
+        lambda: conjugate(np, cofactor_tangent(a, turned, lu)),
+        None,
     )
 
 
-def tangent_jvp(np, t, _out, a, h):
-    found = None if t[1] is None else cofactor_tangent(a, t[1])
+def tangent_jvp(np, t, _out, a, h, lu):
+    found = None if t[1] is None else cofactor_tangent(a, t[1], lu)
     if t[0] is None:
         return found
-    other = third_derivative(np, a, h, t[0])
+    other = third_derivative(np, a, lu, h, t[0])
     return other if found is None else found + other
 
 
@@ -155,13 +163,13 @@ def tangent_jvp(np, t, _out, a, h):
     example="tg.hvp(np.linalg.det)(np.diag(x * x + 1.0), np.ones((len(x), len(x))))",
     examples=("tg.hvp(np.linalg.det)(x @ x.T + np.eye(len(x)), np.ones((len(x), len(x))))",),
 )
-def cofactor_tangent(a, h):
+def cofactor_tangent(a, h, lu):
     """The derivative of the cofactors of matrices along h: det(a) (tr(y h) yᵀ − (y h y)ᵀ)."""
-    y, singular = inverse_unless_singular(a, OF_TANGENTS)
+    y, singular = inverse_unless_singular(a, lu, OF_TANGENTS)
     with np.errstate(all="ignore"):
         along = np.matmul(y, h)
         turned = _trace(np, along) * y - np.matmul(along, y)
-        made = np.linalg.det(a)[..., None, None] * transposed(np, turned)
+        made = determinants(lu)[..., None, None] * transposed(np, turned)
     return _chosen(singular, made, _singular_tangent, a, h)
 
 
@@ -171,9 +179,9 @@ def cofactor_tangent(a, h):
     takes_complex=True,
     example="tg.jvp(tg.hessian(np.linalg.det), (np.diag(x * x + 1.0),), (np.diag(x),))[1]",
 )
-def regular_inverse(a):
+def regular_inverse(a, lu):
     """The inverses of matrices for third derivatives of determinants, which singular ones lack."""
-    made, singular = inverse_unless_singular(a, OF_THIRD)
+    made, singular = inverse_unless_singular(a, lu, OF_THIRD)
     if np.any(singular):
         raise np.linalg.LinAlgError(
             "tapegrad.det: the third derivative at a singular matrix is not implemented; only "

@@ -20,6 +20,10 @@ from .complex_forms import declare_complex, recorded_complex
 from .einsum import as_tensor, common_dtype
 
 
+class Own(np.ndarray):
+    """An array that nobody else can write, in the dtype and order of a row: it is not copied."""
+
+
 def declared(
     *, vjp, jvp=None, takes_complex=None, complex_example="", complex_examples=(), **fields
 ):
@@ -43,7 +47,8 @@ def declared(
 
         @functools.wraps(value)
         def of_tensors(*operands, **static):
-            return recorded(op, [unlisted(x) for x in operands], static)
+            operands = [x if type(x) is Own else unlisted(x) for x in operands]
+            return recorded(op, operands, static)
 
         return of_tensors
 
@@ -114,5 +119,7 @@ def _computed(op, function, /, *operands, **static):
 
 def _operand(name: str, x, dtype):
     """An operand in the dtype of the row; a constant as a copy, which the caller cannot write."""
+    if type(x) is Own:
+        return x.view(np.ndarray)
     x = as_tensor(name, current(x) if type(x) is rt.Array else x)
     return in_dtype(x, dtype) if is_recorded(x) else np.array(value_of(x), dtype, order="C")

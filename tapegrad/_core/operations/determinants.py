@@ -4,42 +4,108 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen import lapack
+from ..codegen.intrinsics import f64s, helper, load_f64, load_i64
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.vector_math import select
+from ..ops import small_matrices
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates
-from .cofactors import cofactors, conjugate
-from .declaring import adjoint, declared, operation
+from .cofactors import cofactors, conjugate, determinants
+from .declaring import adjoint, declared
+from .inverses import inverse, inverse_shape
+from .lu_factors import prepared, signs_and_logarithms
 from .unrecorded import unrecorded
 
 #: What NumPy's slogdet gives: a pair with names.
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 
 
-def determinant_vjp(np, g, _out, a):
-    return (np.times(g[..., None, None], conjugate(np, cofactors(a))),)
+# --- values in programs ---------------------------------------------------------------------------
 
 
-def determinant_jvp(np, t, _out, a):
-    return np.sum(np.times(t[0], cofactors(a)), axis=(-2, -1))
+@helper
+def sign_and_size(lu, at, n):
+    """The sign of the determinant of a matrix, and the logarithm of its size."""
+    step, row = lapack.stride_along(lu, 1), lapack.stride_along(lu, 2)
+    sign, size = 1.0, 0.0
+    for i in range(n):
+        x, mark = load_f64(at, i * (row + step)), load_f64(at, n * row + i * step)
+        if mark > i:
+            sign = -sign
+        if x == 0.0:
+            return 0.0, -1e400
+        sign, size = select(x < 0.0, -sign, sign), size + np.log(np.absolute(x))
+    return select(size - size == 0.0, sign, select(size != size, size, sign)), size
 
 
-@operation(
-    "linalg.det",
+def determinant_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, their factors, the output."""
+    lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
+    made = f64s(load_i64(out, ARRAY_DATA))
+    for k in range(lapack.batch_size(out, 0)):
+        at = lapack.batch_item(lu, 2, out, 0, k)
+        sign, size = sign_and_size(lu, at, lapack.size_along(lu, 1))
+        made[k] = sign * np.exp(size)
+
+
+def logarithm_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, their factors, the output."""
+    lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
+    made = f64s(load_i64(out, ARRAY_DATA))
+    for k in range(lapack.batch_size(out, 1)):
+        at = lapack.batch_item(lu, 2, out, 1, k)
+        sign, size = sign_and_size(lu, at, lapack.size_along(lu, 1))
+        made[2 * k], made[2 * k + 1] = sign, size
+
+
+# --- determinants ---------------------------------------------------------------------------------
+
+
+def _shape(a, lu):
+    """The shape of determinants; raises ValueError where NumPy does."""
+    return inverse_shape(a, lu)[:-2]
+
+
+def determinant_vjp(np, g, _out, a, lu):
+    times = np.times if a.dtype.kind == "f" else np.multiply
+    return times(g[..., None, None], conjugate(np, cofactors(a, lu))), None
+
+
+def determinant_jvp(np, t, _out, a, lu):
+    if t[0] is None:
+        return None
+    times = np.times if a.dtype.kind == "f" else np.multiply
+    return np.sum(times(t[0], cofactors(a, lu)), axis=(-2, -1))
+
+
+@declared(
     vjp=determinant_vjp,
     jvp=determinant_jvp,
-    takes_complex=True,
-    complex_example="np.linalg.det(np.diag(x * x + 1j) + 0.3j * x)",
-    complex_examples=("np.linalg.det(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))",),
+    shape=_shape,
+    value_kernel=determinant_forward,
+    products=small_matrices.products,
+    small=small_matrices.determinant,
+    helpers=(sign_and_size,),
     example="np.linalg.det(np.diag(x * x + 1.0))",
     examples=(
         "np.linalg.det(0.2 * x @ x.T + np.eye(len(x)))",
         "np.linalg.det(x[:, None, :2] * x[:, :2, None] + np.eye(2)) if x.size else np.sum(x)",
         "np.linalg.det(x[:3, :3]) if x.size else np.sum(x)",
     ),
+    complex_example="np.linalg.det(np.diag(x * x + 1j) + 0.2j * x)",
+    complex_examples=("np.linalg.det((x[:, None, :2] + 1j) * x[:, :2, None] + np.eye(2))",),
     awkward="a singular matrix has first and second derivatives, but none of third order",
 )
+def _det(a, lu):
+    """det(a): the determinants of matrices, by their factors."""
+    return determinants(lu)
+
+
+@function("linalg.det", complex=alike)
 def det(a):
     """det(a): the determinants of matrices.
 
@@ -53,19 +119,32 @@ def det(a):
     array([[ 4., -2.],
            [-2.,  1.]])
     """
-    return np.linalg.det(a)
+    a = unlisted(a)
+    if not differentiates(a) and not is_complex(a):
+        return unrecorded(np.linalg.det, a)
+    return _det(*prepared("det", np.linalg.det, _shape, a))
 
 
-def log_determinant_vjp(np, g, out, a):
+# --- logarithms -----------------------------------------------------------------------------------
+
+
+def _shape_of_both(a, lu):
+    """The shape of signs and logarithms side by side; raises ValueError where NumPy does."""
+    return (*inverse_shape(a, lu)[:-2], 2)
+
+
+def log_determinant_vjp(np, g, out, a, lu):
     """Of the logarithm a⁻ᴴ; a complex sign turns by the imaginary part of tr(a⁻¹ ȧ)."""
     scale = g[..., 1]
     if out.dtype.kind == "c":
         scale = np.real(scale) - 1j * np.imag(np.conj(g[..., 0]) * out[..., 0])
-    return (scale[..., None, None] * adjoint(np, np.linalg.inv(a)),)
+    return scale[..., None, None] * adjoint(np, inverse(a, lu)), None
 
 
-def log_determinant_jvp(np, t, out, a):
-    found = np.trace(np.linalg.solve(a, t[0]), axis1=-2, axis2=-1)
+def log_determinant_jvp(np, t, out, a, lu):
+    if t[0] is None:
+        return None
+    found = np.sum(np.swapaxes(inverse(a, lu), -1, -2) * t[0], axis=(-2, -1))
     if out.dtype.kind == "c":
         return np.stack([1j * np.imag(found) * out[..., 0], np.real(found) + 0j], axis=-1)
     return np.stack([np.zeros_like(found), found], axis=-1)
@@ -74,22 +153,21 @@ def log_determinant_jvp(np, t, out, a):
 @declared(
     vjp=log_determinant_vjp,
     jvp=log_determinant_jvp,
-    takes_complex=True,
-    complex_example="(lambda s, l: s * l)(*np.linalg.slogdet(np.diag(x * x + 1j) + 0.3j * x))",
-    complex_examples=(
-        "np.linalg.slogdet(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))[0]",
-        "np.linalg.slogdet(x[:, None, :2] * (x[:, :2, None] + 1j) + np.eye(2))[1]",
-    ),
+    shape=_shape_of_both,
+    value_kernel=logarithm_forward,
+    helpers=(sign_and_size,),
     example="np.linalg.slogdet(np.diag(x * x + 1.0))[1]",
     examples=(
         "np.linalg.slogdet(x @ x.T + 3.0 * np.eye(len(x)))[1]",
         "np.linalg.slogdet(x[:, None, :2] * x[:, :2, None] + np.eye(2))[1]"
         " if x.size else np.sum(x)",
     ),
+    complex_example="np.linalg.slogdet(np.diag(x * x + 1j) + 0.2j * x)[1]",
+    complex_examples=("np.linalg.slogdet((x[:, None, :2] + 1j) * x[:, :2, None] + np.eye(2))[0]",),
 )
-def sign_and_logarithm(a):
-    """The signs of the determinants of matrices and the logarithms of their size, side by side."""
-    return np.stack(np.linalg.slogdet(a), axis=-1)
+def _slogdet(a, lu):
+    """The signs of determinants and the logarithms of their sizes side by side, by factors."""
+    return np.stack(signs_and_logarithms(lu), axis=-1)
 
 
 @function("linalg.slogdet", complex=alike)
@@ -97,9 +175,9 @@ def slogdet(a):
     """slogdet(a): the signs of determinants, and the logarithms of their absolute values.
 
     `a` has shape (…, M, M), both results have the axes before, and the names `sign` and
-    `logabsdet`. The sign has no derivative, but that of complex matrices. A singular matrix has
-    sign 0 and logarithm −inf; its derivative raises numpy.linalg.LinAlgError, as do matrices that
-    are not square.
+    `logabsdet`. The sign has no derivative, but a complex
+    one, which turns. A singular matrix has sign 0 and logarithm −inf; its
+    derivative raises numpy.linalg.LinAlgError, as do matrices that are not square.
 
     >>> import numpy as np
     >>> import tapegrad as tg
@@ -108,9 +186,10 @@ def slogdet(a):
            [0.  , 0.25]])
     """
     a = unlisted(a)
+    if is_complex(a):
+        both = _slogdet(*prepared("slogdet", np.linalg.slogdet, _shape_of_both, a))
+        return SlogdetResult(both[..., 0], both[..., 1].real)
     if not differentiates(a):
         return SlogdetResult(*unrecorded(np.linalg.slogdet, a))
-    both = sign_and_logarithm(a)
-    if is_complex(a):
-        return SlogdetResult(both[..., 0], both[..., 1].real)
+    both = _slogdet(*prepared("slogdet", np.linalg.slogdet, _shape_of_both, a))
     return SlogdetResult(both[..., 0].detach(), both[..., 1])

@@ -23,7 +23,8 @@ from ..codegen.intrinsics import (
     unaliased,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from .solving import factor_lu, solve_lu
+from .lu_factors import factor_lu
+from .solving import solve_lu
 
 
 @helper
@@ -167,8 +168,8 @@ def exponentiate(a, n, call, pivots):
     for i in range(n * n):
         odd, even = u[i], v[i]
         u[i], v[i] = even + odd, even - odd
-    kind, _ = factor_lu(a + 5 * size, pivots, n, call)
-    solve_lu(kind, a + 5 * size, pivots, n, a + 4 * size, n, call)
+    kind = factor_lu(a + 5 * size, pivots, n, call)
+    solve_lu(kind, a + 5 * size, pivots, n, a + 4 * size, n, False, call)
     found, other = a + 4 * size, a
     for _ in range(count):
         multiply(found, found, other, n, call)

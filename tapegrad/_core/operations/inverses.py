@@ -6,33 +6,89 @@ import math
 
 import numpy as np
 
+from ..codegen import lapack
+from ..codegen.intrinsics import free, helper, load_i64, malloc, memcpy
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..ops import small_matrices
 from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, shape_of
-from .declaring import adjoint, operation
+from .declaring import adjoint, declared
 from .einsum import as_tensor
+from .lu_factors import check_regular, inverted, prepared, read_factors, singular, square
 from .shapes import ravel, reshape, transpose
 from .solving import solve
 from .unrecorded import unrecorded
 
+# --- values in programs ---------------------------------------------------------------------------
 
-def inverse_vjp(np, g, out, _a):
+
+@helper
+def invert_lu(to, kind, pivots, n, call, work):
+    """Make factors in Fortran order the inverse in C order, in place."""
+    lapack.enter_call(call, kind, n, 32 * n)
+    rows, answer = call + lapack.ROWS, call + lapack.ANSWER
+    if kind == lapack.FULL:
+        lapack.dgetri(rows, to, rows, pivots, work, call + lapack.COLUMNS, answer)
+    else:
+        none = call + lapack.NOT_TRANSPOSED
+        lapack.dtrtri(call + lapack.LETTER, none, rows, to, rows, answer)
+    lapack.turn(to, n)
+
+
+def inverse_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, their factors, the output."""
+    lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
+    n = lapack.size_along(out, 1)
+    call = malloc(lapack.CALL_BYTES + n * 4 + 8 + 32 * n * 8)
+    pivots = call + lapack.CALL_BYTES
+    work = pivots + (n * 4 + 7) // 8 * 8
+    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
+        to = load_i64(out, ARRAY_DATA) + k * n * n * 8
+        at = lapack.batch_item(lu, 2, out, 2, k)
+        matrix, kind, is_singular = read_factors(lu, at, n, to, pivots)
+        if is_singular:
+            lapack.refuse(frame, 1)
+            break
+        if matrix != to:
+            memcpy(to, matrix, n * n * 8)
+        invert_lu(to, kind, pivots, n, call, work)
+    free(call)
+
+
+# --- inverses -------------------------------------------------------------------------------------
+
+
+def inverse_shape(a, lu):
+    """The shape of inverses; raises ValueError where NumPy does."""
+    square("inv", a)
+    if lu != (*a[:-2], a[-1] + 1, a[-1]):
+        raise ValueError(f"inv takes no matrices of shape {a} with factors of shape {lu}")
+    return a
+
+
+def inverse_vjp(np, g, out, _a, _lu):
     """With y = a⁻¹: ā = −yᴴ ȳ yᴴ (Giles 2008, section 2.2.3)."""
     turned = adjoint(np, out)
-    return (-np.matmul(np.matmul(turned, g), turned),)
+    return -np.matmul(np.matmul(turned, g), turned), None
 
 
-def inverse_jvp(np, t, out, _a):
+def inverse_jvp(np, t, out, _a, _lu):
     """ẏ = −y ȧ y."""
-    return -np.matmul(np.matmul(out, t[0]), out)
+    return None if t[0] is None else -np.matmul(np.matmul(out, t[0]), out)
 
 
-@operation(
-    "linalg.inv",
+@declared(
     vjp=inverse_vjp,
     jvp=inverse_jvp,
-    takes_complex=True,
+    shape=inverse_shape,
+    value_kernel=inverse_forward,
+    products=small_matrices.products,
+    small=small_matrices.inverted,
+    helpers=(read_factors, invert_lu),
+    refusal=singular,
     complex_example="np.linalg.inv(np.diag(x * x + 1j) + 0.2j * x)",
     complex_examples=(
         "np.linalg.inv((x[:, None, :2] + 1j) * x[:, :2, None] + np.eye(len(x[0, :2])))",
@@ -44,6 +100,16 @@ def inverse_jvp(np, t, out, _a):
         " if len(x) else np.linalg.inv(x @ x.T)",
     ),
 )
+def _inv(a, lu):
+    """inv(a): the inverses of matrices, by their factors."""
+    check_regular(lu)
+    return inverted(lu)
+
+
+inverse = _inv
+
+
+@function("linalg.inv", complex=alike)
 def inv(a):
     """inv(a): the inverses of matrices.
 
@@ -56,7 +122,13 @@ def inv(a):
     array([[-1.  , -0.  ],
            [-0.  , -0.25]])
     """
-    return np.linalg.inv(a)
+    a = unlisted(a)
+    if not differentiates(a) and not is_complex(a):
+        return unrecorded(np.linalg.inv, a)
+    return inverse(*prepared("inv", np.linalg.inv, inverse_shape, a))
+
+
+# --- arrays of more axes --------------------------------------------------------------------------
 
 
 @function("linalg.tensorsolve", complex=alike)
@@ -72,9 +144,9 @@ def tensorsolve(a, b, axes=None):
     tensor([[1. , 0.5]])
     """
     a, b = unlisted(a), unlisted(b)
-    if not differentiates(a, b):
+    if not differentiates(a, b) and not (is_complex(a) or is_complex(b)):
         return unrecorded(np.linalg.tensorsolve, a, b, axes=axes)
-    a, b = as_tensor("tensorsolve", a), as_tensor("tensorsolve", b)
+    a, b = (x if is_complex(x) else as_tensor("tensorsolve", x) for x in (a, b))
     if axes is not None:
         last = [k % len(shape_of(a)) for k in axes]
         a = transpose(a, [*[k for k in range(len(shape_of(a))) if k not in last], *last])
@@ -96,11 +168,11 @@ def tensorinv(a, ind=2):
     numpy.linalg.LinAlgError where the axes before and from `ind` on do not hold as many elements.
     """
     a = unlisted(a)
-    if not differentiates(a):
+    if not differentiates(a) and not is_complex(a):
         return unrecorded(np.linalg.tensorinv, a, ind=ind)
     if ind <= 0:
         raise ValueError(f"tapegrad.tensorinv: ind is {ind}; it must be positive")
-    a = as_tensor("tensorinv", a)
+    a = a if is_complex(a) else as_tensor("tensorinv", a)
     first, last = shape_of(a)[:ind], shape_of(a)[ind:]
     if math.prod(first) != math.prod(last):
         raise np.linalg.LinAlgError(

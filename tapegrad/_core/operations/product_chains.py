@@ -7,6 +7,7 @@ import operator
 import numpy as np
 
 from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
@@ -32,9 +33,9 @@ def matrix_power(a, n):
             [0., 1.]])
     """
     a = unlisted(a)
-    if not differentiates(a):
+    if not differentiates(a) and not is_complex(a):
         return unrecorded(np.linalg.matrix_power, a, n=n)
-    a, power = as_tensor("matrix_power", a), _whole(n)
+    a, power = a if is_complex(a) else as_tensor("matrix_power", a), _whole(n)
     shape = shape_of(a)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise np.linalg.LinAlgError(
@@ -78,7 +79,7 @@ def multi_dot(arrays, *, out=None):
     parts = [unlisted(x) for x in arrays]
     if len(parts) < 2:
         raise ValueError(f"tapegrad.multi_dot: {len(parts)} arrays; a product needs at least two")
-    if not differentiates(*parts):
+    if not differentiates(*parts) and not any(map(is_complex, parts)):
         made = unrecorded(_multi_dot, *parts)
     elif len(parts) == 2:
         made = dot(*parts)
@@ -93,7 +94,7 @@ def _multi_dot(*arrays):
 
 def _product(parts):
     """The product of three or more."""
-    parts = [as_tensor("multi_dot", x) for x in parts]
+    parts = [x if is_complex(x) else as_tensor("multi_dot", x) for x in parts]
     row, column = len(shape_of(parts[0])) == 1, len(shape_of(parts[-1])) == 1
     if row:
         parts[0] = reshape(parts[0], (1, -1))

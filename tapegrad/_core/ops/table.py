@@ -122,7 +122,12 @@ class Structural:
     for the shape of the output and operands as its `Layout.fits` takes them. Where they are few,
     programs call `expanded(apply, *operands)` with arrays of slots instead of a kernel: it writes
     the value as operations on numbers, each `apply(code, *slots)` for arrays of one shape, and
-    returns the slots of the results, in C order of the output as the row shows it.
+    returns the slots of the results, in C order of the output as the row shows it. An operation
+    that its rule differentiates has `small(numbers, static, *operands)` for that, in native
+    programs; `numbers` is what `small_matrices` says.
+
+    The derivative of a `constant` operation is 0: its rule gives None for every operand. What is
+    computed from it has the derivative with respect to the operands themselves.
 
     Of one that its rule differentiates, `work(static, out, *operands)` says for the keyword
     arguments and the shapes how many numbers go through a step of arithmetic, to estimate times;
@@ -151,7 +156,9 @@ class Structural:
     products: Callable[..., int] | None = None
     expanded: Callable[..., Any] | None = None
     work: Callable[..., float] | None = None
+    small: Callable[..., Any] | None = None
     writes: bool = False
+    constant: bool = False
     refusal: Callable[[int], Exception] | None = None
     example: str = ""
     examples: tuple[str, ...] = ()

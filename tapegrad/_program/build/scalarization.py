@@ -32,7 +32,7 @@ from ..ir.steps import (
     View,
     contiguous,
 )
-from ..ir.uses import constants_of, views_read
+from ..ir.uses import constants_of, mark_outputs, mark_reads, views_read
 from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
@@ -66,7 +66,10 @@ def is_small(step: Step) -> bool:
         few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
         return few and 0 < math.prod(step.shape) <= MOST
     if isinstance(step, Kernel):
-        return BY_CODE[step.code].expanded is not None and 0 < products_of(step) <= PRODUCTS
+        op = BY_CODE[step.code]
+        if op.is_by_rule:
+            return (op.small is not None or op.constant) and products_of(step) > 0
+        return op.expanded is not None and 0 < products_of(step) <= PRODUCTS
     if isinstance(step, Gather):
         return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
     if isinstance(step, Link):
@@ -80,25 +83,45 @@ class _Spreader:
     def __init__(self, code: Code):
         self.code = code
         self.place = np.arange(code.slots, dtype=np.int64)
-        self.zero, self.slots = code.slots, code.slots + 1
-        self.constants = [*code.constants, (self.zero, np.zeros(1))]
+        self.zero, self.one, self.slots = code.slots, code.slots + 1, code.slots + 2
+        self.constants = [*code.constants, (self.zero, np.array([0.0, 1.0]))]
+        self.known: dict[Any, Any] = {}  # what operations of small matrices have written
+        self.refused: dict[Any, dict[int, None]] = {}
         self.steps: list[Step] = []
         self.written: list[tuple[np.ndarray, ...]] = []  # columns of the step of numbers so far
         self.first = self.slots  # its first slot
 
     def program(self) -> Code:
+        read = self._read_by_arrays()
         for step in self.code.steps:
             if isinstance(step, Scalars):
                 self._numbers(step)
-            elif is_small(step):
+            elif is_small(step) and not read[_own_slots(step)].any():
                 _HANDLERS[type(step)](self, step)
             else:
                 self.flush()
                 moved = mapped(step, self.view, lambda slots: self.place[slots])
                 self.steps.append(moved)
         self.flush()
+        self._check_refused()
         outputs = [dataclasses.replace(one, view=self.view(one.view)) for one in self.code.outputs]
         return compact(Code(self.slots, self.constants, self.code.inputs, self.steps, outputs))
+
+    def _read_by_arrays(self) -> np.ndarray:
+        """Which slots are read by steps that stay what they are."""
+        read = np.zeros(self.code.slots, bool)
+        mark_outputs(self.code, read)
+        for step in self.code.steps:
+            if not isinstance(step, Scalars) and not is_small(step):
+                mark_reads(step, read)
+        return read
+
+    def _check_refused(self) -> None:
+        """Let operations refuse what was written out, as their values do."""
+        for op, slots in self.refused.items():
+            found = contiguous(self._take(len(slots)), (len(slots),))
+            self.steps.append(Pack(found, np.array([*slots], np.int32)))
+            self.steps.append(Kernel(op.code, [(), found], contiguous(self._take(1), ())))
 
     # --- slots --------------------------------------------------------------------------------
 
@@ -148,8 +171,16 @@ class _Spreader:
 
     def apply(self, code: int, *operands: np.ndarray) -> np.ndarray:
         """The same operation for each element of some arrays of slots, of one shape."""
-        flat = [slots.ravel() for slots in operands]
+        flat = [slots.flatten() for slots in operands]  # the caller may write to them
         return self.write(np.full(len(flat[0]), code), *flat).reshape(operands[0].shape)
+
+    def constant(self, value: float) -> int:
+        """The slot of 0 or 1."""
+        return {0.0: self.zero, 1.0: self.one}[value]
+
+    def refuse(self, op, slots: np.ndarray) -> None:
+        """Let an operation of programs look at numbers, at the end, and refuse some."""
+        self.refused.setdefault(op, {}).update(dict.fromkeys(slots.tolist()))
 
     def _numbers(self, step: Scalars) -> None:
         count = len(step.op)
@@ -189,11 +220,20 @@ class _Spreader:
 
     def kernel(self, step: Kernel) -> None:
         op = BY_CODE[step.code]
+        if op.constant:  # its readers are written out without it
+            return
         number = op.references.shown
         shown = step.out if number is None else step.operands[number]
         operands = [self.of(x) if isinstance(x, View) else x for x in step.operands]
-        made = op.expanded(self.apply, *operands)
+        made = op.small(self, *operands) if op.small else op.expanded(self.apply, *operands)
         self.place[slots_of(shown).reshape(made.shape)] = made
+
+
+def _own_slots(step: Step) -> slice:
+    """Where a step writes what only operations on numbers may read if it is not written at all."""
+    if isinstance(step, Kernel) and BY_CODE[step.code].constant:
+        return slice(*step.out.extent)
+    return slice(0)
 
 
 _HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {

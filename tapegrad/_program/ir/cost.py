@@ -98,10 +98,10 @@ def work_of(step: Step) -> Work:
         )
     if isinstance(step, Kernel):
         op = BY_CODE[step.code]
-        if op.products is not None:
-            return Work(1, multiplied=float(products_of(step)))
         if op.is_by_rule:
             return _by_rule(op, step)
+        if op.products is not None:
+            return Work(1, multiplied=float(products_of(step)))
         return Work(1, along=float(max(x.size for x in step.operands if isinstance(x, View))))
     if isinstance(step, Computed):
         return Work(1, python=1.0)

@@ -168,7 +168,7 @@ class Kept(NamedTuple):
 def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
     ruled, functions, reverse = Ruled(step, wanted), [], 0
-    if any(ruled.use.wanted):
+    if any(ruled.use.wanted) and not ruled.op.constant:
         reverse = compiled()["rule_reverse"]
         functions.append(c_function(ruled.pull))
         ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])

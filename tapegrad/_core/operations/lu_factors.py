@@ -1,0 +1,255 @@
+"""Factors of matrices with pivots, which solutions, inverses and determinants of a matrix share.
+
+The factors of a matrix (M, M) are a matrix (M + 1, M). Its first M rows are the transpose of what
+LAPACK's getrf leaves: U with its diagonal, and L below it without. The last row is the pivots, from
+0 on: with which row each row was exchanged. Programs keep a triangular matrix as it is; then the
+last row says which triangle.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+import numpy as np
+
+from ..codegen import lapack
+from ..codegen.intrinsics import f64s, free, helper, load_f64, load_i32, load_i64, malloc, store_i32
+from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..ops import small_matrices
+from ..ops.table import PASSED
+from ..tensor import runtime as rt
+from ..tensor.buffer_pool import empty
+from ..tensor.complex_tensors import is_complex, is_recorded_complex
+from ..tensor.copies import in_dtype
+from ..tensor.trace import refuse
+from ..tensor.values import array_of, is_recorded, value_of
+from .declaring import Own, declared
+from .einsum import as_tensor, common_dtype
+
+#: What the last row holds for a matrix that is its own factor.
+LOWER_MARK, UPPER_MARK = -1.0, -2.0
+#: Columns of memory that an inverse is computed with.
+WORK = 32
+_LETTERS = {"d": "d", "f": "s", "D": "z", "F": "c"}
+
+
+@functools.cache
+def routine(name: str, char: str):
+    """LAPACK's routine for a dtype, by the character of that."""
+    return getattr(importlib.import_module("scipy.linalg.lapack"), _LETTERS[char] + name)
+
+
+def of_matrix(factors):
+    """What LAPACK's routines take of the factors of one matrix: the matrix, and the pivots.
+
+    Pivots that are none exchange nothing.
+    """
+    matrix, pivots, own = factors[:-1].T, factors[-1].real, np.arange(factors.shape[-1])
+    if pivots[0] == LOWER_MARK:  # with the diagonal d its factors are a d⁻¹ and d
+        with np.errstate(all="ignore"):
+            diagonal = np.diagonal(matrix)
+            matrix = np.asfortranarray(np.tril(matrix / diagonal, -1) + np.diag(diagonal))
+    return matrix, np.where((pivots > own) & (pivots < len(own)), pivots, own).astype(np.intc)
+
+
+def diagonals(factors):
+    """The diagonals of U, of all matrices."""
+    return np.diagonal(factors, axis1=-2, axis2=-1)
+
+
+def check_regular(factors) -> None:
+    """Raise NumPy's error if a matrix is singular."""
+    if not np.all(diagonals(factors)):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+
+def inverted(factors):
+    """The inverses of all matrices; of a singular one anything. One alone has Fortran order."""
+    n, shape = factors.shape[-1], factors.shape[:-2]
+    invert, made = routine("getri", factors.dtype.char), np.empty((*shape, n, n), factors.dtype)
+    if n and not shape:
+        return invert(*of_matrix(factors), lwork=WORK * n)[0]
+    for at in np.ndindex(shape if n else (0,)):
+        made[at] = invert(*of_matrix(factors[at]), lwork=WORK * n)[0]
+    return made
+
+
+def signs_and_logarithms(factors):
+    """The signs of the determinants of all matrices, and the logarithms of their sizes."""
+    diagonal = diagonals(factors)
+    size = np.abs(diagonal)
+    exchanged = factors[..., -1, :].real > np.arange(factors.shape[-1])
+    with np.errstate(all="ignore"):
+        signs = np.sign(diagonal) if factors.dtype.kind != "c" else diagonal / size
+        sign = np.prod(signs, axis=-1) * np.where(np.sum(exchanged, axis=-1) % 2, -1.0, 1.0)
+        logarithm = np.sum(np.log(size), axis=-1)
+    zero = np.any(size == 0.0, axis=-1)
+    sign = np.where(zero, 0.0, sign).astype(factors.dtype)
+    return sign, np.where(zero, -np.inf, logarithm).astype(size.dtype)
+
+
+def singular(answer):
+    return np.linalg.LinAlgError("Singular matrix")
+
+
+# --- values in programs ---------------------------------------------------------------------------
+
+
+@helper
+def factor_lu(matrix, pivots, n, call):
+    """Factor a matrix in Fortran order in place; its kind: a triangular one is its own factor."""
+    kind = lapack.triangle_of(matrix, n)
+    if kind == lapack.FULL:
+        lapack.enter_call(call, 0, n, n)
+        rows = call + lapack.ROWS
+        lapack.dgetrf(rows, rows, matrix, rows, pivots, call + lapack.ANSWER)
+    return kind
+
+
+def lu_forward(frame, id, refs, task):
+    """References: no parameters, the matrices, the output."""
+    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    n = lapack.size_along(out, 1)
+    call = malloc(lapack.CALL_BYTES + n * 4)
+    pivots = call + lapack.CALL_BYTES
+    for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
+        to = load_i64(out, ARRAY_DATA) + k * (n + 1) * n * 8
+        marks = f64s(to + n * n * 8)
+        lapack.copy_turned(to, lapack.batch_item(a, 2, out, 2, k), a, 2)
+        kind = factor_lu(to, pivots, n, call)
+        if kind == lapack.FULL:
+            for i in range(n):
+                marks[i] = float(load_i32(pivots, i * 4) - 1)
+        else:
+            for i in range(n):
+                marks[i] = -1.0 if kind == lapack.LOWER else -2.0
+    free(call)
+
+
+@helper
+def read_factors(factors, at, n, copied, pivots):
+    """The address of a matrix of factors, its kind, and whether it is singular.
+
+    It is `copied` unless it lies as LAPACK takes it. Pivots that are none exchange nothing.
+    """
+    step, row = lapack.stride_along(factors, 1), lapack.stride_along(factors, 2)
+    kind, is_singular, matrix = lapack.FULL, False, at
+    if step != 8 or row != n * 8:
+        matrix = copied
+        for i in range(n):
+            for j in range(n):
+                f64s(copied)[i * n + j] = load_f64(at, i * row + j * step)
+    for i in range(n):
+        mark = load_f64(at, n * row + i * step)
+        if mark == -1.0 or mark == -2.0:
+            kind = lapack.LOWER if mark == -1.0 else lapack.UPPER
+        place = int(mark) + 1 if i < mark < n else i + 1
+        store_i32(pivots, i * 4, place)
+        is_singular = is_singular or load_f64(matrix, (n + 1) * i * 8) == 0.0
+    return matrix, kind, is_singular
+
+
+# --- the operation --------------------------------------------------------------------------------
+
+
+def square(name: str, shape) -> None:
+    """Raise ValueError unless an operand has matrices with as many rows as columns."""
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ValueError(f"{name} takes no operand of shape {shape}")
+
+
+def _shape(a):
+    square("lu_factors", a)
+    return (*a[:-2], a[-1] + 1, a[-1])
+
+
+def _no_adjoint(np, g, _out, _a):
+    return (None,)
+
+
+def factored(a):
+    """The factors of matrices."""
+    n = a.shape[-1]
+    made = empty((*a.shape[:-2], n + 1, n), a.dtype)
+    factor = routine("getrf", a.dtype.char)
+    for at in np.ndindex(a.shape[:-2] if n else (0,)):
+        matrix = made[at][:n].T
+        matrix[...] = a[at]
+        made[at][n] = factor(matrix, overwrite_a=True)[1]
+    return made
+
+
+@declared(
+    vjp=_no_adjoint,
+    shape=_shape,
+    value_kernel=lu_forward,
+    helpers=(factor_lu,),
+    constant=True,
+    products=small_matrices.products,
+    example="np.linalg.solve(np.diag(x * x + 3.0), x)",
+)
+def lu_factors(a):
+    """The factors of matrices with pivots, for what has the derivative."""
+    return factored(a)
+
+
+def check_forward(frame, id, refs, task):
+    """References: no parameters, diagonals of factors, the output."""
+    a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
+    for i in range(lapack.size_along(a, 1)):
+        if load_f64(load_i64(a, ARRAY_DATA), i * lapack.stride_along(a, 1)) == 0.0:
+            lapack.refuse(frame, 1)
+    f64s(load_i64(out, ARRAY_DATA))[0] = 0.0
+
+
+def _no_axes(_diagonals):
+    return ()
+
+
+@declared(
+    vjp=_no_adjoint,
+    shape=_no_axes,
+    value_kernel=check_forward,
+    constant=True,
+    refusal=singular,
+    table=PASSED,
+)
+def _check_regular(a):
+    """Refuses diagonals of factors with a 0, which programs have written out."""
+    raise AssertionError("programs call its kernel")
+
+
+def prepared(name: str, numpy_function, shape, a, *others):
+    """Operands of one dtype, the first of them square matrices, and its factors.
+
+    Where NumPy's function refuses the operands so does this, with its error: `shape` gives that of
+    the result, or raises ValueError. The factors are a row of programs, which share it; elsewhere
+    they are a constant, which a sweep lets go.
+    """
+    operands = [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
+    shapes = [np.shape(array_of(x)) for x in operands]
+    try:
+        square(name, shapes[0])
+        shape(*shapes, _shape(shapes[0]))
+    except ValueError:
+        refuse(f"{name} refuses the shapes of its operands")
+        numpy_function(*map(array_of, operands))
+        raise
+    if any(map(is_complex, operands)):
+        dtype = np.result_type(*map(array_of, operands), np.complex64)
+    else:
+        dtype = common_dtype(name, *operands)
+        operands = [_in_dtype(x, dtype) for x in operands]
+    a = operands[0]
+    if rt.trace() is not None and (is_recorded(a) or is_recorded_complex(a)):
+        return *operands, lu_factors(a)
+    factors = factored(np.asarray(array_of(a), dtype).view(np.ndarray))
+    return *operands, factors if dtype.kind == "c" else factors.view(Own)
+
+
+def _in_dtype(x, dtype):
+    """An operand in the dtype of a row, a constant as a copy."""
+    if is_recorded(x):
+        return in_dtype(x, dtype)
+    return np.array(value_of(x), dtype, order="C").view(Own)

@@ -1,0 +1,169 @@
+"""Equations, inverses, determinants and factors of small matrices as operations on numbers.
+
+Functions get `numbers`, which writes operations for arrays of slots: `apply(code, *slots)`,
+`constant(value)`, `refuse(op, slots)` for an operation of programs that may refuse what is in these
+slots, and `known`, what has been written already. Rows are exchanged as LAPACK does it, by choices:
+the largest element below the diagonal decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .table import PASSED, STEERING, TABLE
+
+#: The most rows of a matrix that is written out.
+MOST = 4
+
+
+class Factors(NamedTuple):
+    """Factors of a matrix with its rows exchanged: slots, and (row, row, whether exchanged)."""
+
+    lu: np.ndarray
+    exchanges: list[tuple[int, int, int]]
+
+
+def is_small(*shapes) -> bool:
+    """Whether the first shape is that of one small matrix, and the others are as small."""
+    first = shapes[0]
+    rows = first[0] if first else 0
+    few = all(len(shape) <= 2 and math.prod(shape) <= MOST * (MOST + 1) for shape in shapes)
+    return len(first) == 2 and 0 < rows <= MOST and few
+
+
+def products(_out, _static, a, *others) -> int:
+    """About how many products are added; 0 where a matrix is not written out."""
+    return math.prod(a) * max(map(math.prod, others), default=1) if is_small(a, *others) else 0
+
+
+def _names(*names: str) -> list[int]:
+    return [(TABLE.get(name) or STEERING[name]).code for name in names]
+
+
+def _chosen(numbers, where: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    (code,) = _names("where")
+    return numbers.apply(code, np.full(x.shape, where), x, y)
+
+
+def _exchanged(numbers, rows: np.ndarray, exchanges) -> np.ndarray:
+    rows = rows.copy()
+    for k, r, where in exchanges:
+        rows[k], rows[r] = (
+            _chosen(numbers, where, rows[r], rows[k]),
+            _chosen(numbers, where, rows[k], rows[r]),
+        )
+    return rows
+
+
+def _less(numbers, x: np.ndarray, factor: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x − factor y, broadcast."""
+    subtract, multiply = _names("subtract", "multiply")
+    factor, y = np.broadcast_arrays(factor, y)
+    return numbers.apply(subtract, x, numbers.apply(multiply, factor, y))
+
+
+def _over(numbers, x: np.ndarray, y) -> np.ndarray:
+    (divide,) = _names("divide")
+    return numbers.apply(divide, x, np.broadcast_to(y, x.shape))
+
+
+def factored(numbers, a: np.ndarray) -> Factors:
+    """Gaussian elimination; the same matrix is factored once."""
+    key = "factors", a.shape, a.tobytes()
+    if key in numbers.known:
+        return numbers.known[key]
+    n, lu, exchanges = len(a), a.copy(), []
+    absolute, greater = _names("absolute", "greater")
+    for k in range(n):
+        for r in range(k + 1, n):
+            sizes = numbers.apply(absolute, lu[[r, k], k])
+            where = int(numbers.apply(greater, sizes[:1], sizes[1:])[0])
+            lu = _exchanged(numbers, lu, [(k, r, where)])
+            exchanges.append((k, r, where))
+        if k + 1 < n:
+            below = lu[k + 1 :, k] = _over(numbers, lu[k + 1 :, k], lu[k, k])
+            rest = lu[k + 1 :, k + 1 :]
+            lu[k + 1 :, k + 1 :] = _less(numbers, rest, below[:, None], lu[None, k, k + 1 :])
+    numbers.known[key] = Factors(lu, exchanges)
+    return numbers.known[key]
+
+
+def _regular(numbers, a: np.ndarray) -> Factors:
+    found = factored(numbers, a)
+    numbers.refuse(PASSED["check_regular"], np.diagonal(found.lu))
+    return found
+
+
+def solved(numbers, static, a, b, _lu):
+    """The solution of equations with a matrix, or its transpose."""
+    lu, exchanges = _regular(numbers, a)
+    n, x = len(lu), b.reshape(len(b), -1).copy()
+    order, turned = range(n), dict(static).get("transposed", 0)
+    if not turned:
+        x = _exchanged(numbers, x, exchanges)
+        for i in order:
+            for j in range(i):
+                x[i] = _less(numbers, x[i], lu[i, j], x[j])
+        for i in order[::-1]:
+            for j in range(i + 1, n):
+                x[i] = _less(numbers, x[i], lu[i, j], x[j])
+            x[i] = _over(numbers, x[i], lu[i, i])
+        return x.reshape(b.shape)
+    for i in order:
+        for j in range(i):
+            x[i] = _less(numbers, x[i], lu[j, i], x[j])
+        x[i] = _over(numbers, x[i], lu[i, i])
+    for i in order[::-1]:
+        for j in range(i + 1, n):
+            x[i] = _less(numbers, x[i], lu[j, i], x[j])
+    return _exchanged(numbers, x, exchanges[::-1]).reshape(b.shape)
+
+
+def inverted(numbers, _static, a, _lu):
+    """The inverse: that of the upper factor, then equations with the lower one."""
+    lu, exchanges = _regular(numbers, a)
+    n, one = len(lu), np.full((1,), numbers.constant(1.0))
+    (multiply, negative) = _names("multiply", "negative")
+    zero = numbers.constant(0.0)
+    x = np.full((n, n), zero)
+    for j in range(n):
+        x[j, j] = _over(numbers, one, lu[j, j])[0]
+        for i in range(j - 1, -1, -1):  # x[i, j] = −Σ u[i, k] x[k, j] / u[i, i]
+            total = None
+            for k in range(i + 1, j + 1):
+                pair = lu[i, k].reshape(1), x[k, j].reshape(1)
+                total = _plus(numbers, total, numbers.apply(multiply, *pair))
+            x[i, j] = _over(numbers, numbers.apply(negative, total), lu[i, i])[0]
+    for j in range(n - 2, -1, -1):
+        for k in range(j + 1, n):
+            x[:, j] = _less(numbers, x[:, j], lu[k, j], x[:, k])
+    return _exchanged(numbers, x.T, exchanges[::-1]).T
+
+
+def _plus(numbers, total, x):
+    (add,) = _names("add")
+    return x if total is None else numbers.apply(add, total, x)
+
+
+def determinant(numbers, _static, a, _lu):
+    """The determinant by minors of the last rows, whose derivative needs no inverse."""
+    multiply, negative = _names("multiply", "negative")
+    n = len(a)
+    minors = {(j,): a[n - 1, j].reshape(1) for j in range(n)}
+    for i in range(n - 2, -1, -1):
+        found = {}
+        for columns in itertools.combinations(range(n), n - i):
+            total = None
+            for place, j in enumerate(columns):
+                rest = minors[(*columns[:place], *columns[place + 1 :])]
+                part = numbers.apply(multiply, a[i, j].reshape(1), rest)
+                if place % 2:
+                    part = numbers.apply(negative, part)
+                total = _plus(numbers, total, part)
+            found[columns] = total
+        minors = found
+    return minors[tuple(range(n))].reshape(())
