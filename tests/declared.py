@@ -6,6 +6,7 @@ Derivatives are judged by differences of the example on plain arrays.
 
 import contextlib
 import dataclasses
+import warnings
 
 import numpy as np
 
@@ -87,8 +88,9 @@ def _plain(walk, source, what):
 
 
 def adjoints(op, site, g, out, operands):
-    """What the rule of an operation gives, every entry computed."""
-    with np.errstate(all="ignore"):
+    """What the rule of an operation gives, every entry computed; adjoints may ask for a basis."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "tapegrad.*arbitrary", RuntimeWarning)
         parts = op.vjp(REVERSE, g, out, *operands, **site.static)
         parts = [part() if callable(part) else part for part in parts]
     return [None if part is None else np.asarray(tg.asarray(part).numpy()) for part in parts]

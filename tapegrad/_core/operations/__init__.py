@@ -24,6 +24,7 @@ from . import (  # noqa: F401
     filling,
     float_parts,
     fourier_transforms,
+    general_eigenvalues,
     grids,
     histograms,
     inserting,

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.values import array_of
+from ..tensor.complex_tensors import value_of_complex
 from .declaring import adjoint
 
 #: Values are equal whose difference is so many times n times the rounding of the largest.
@@ -51,13 +51,14 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     """
     if rt.trace() is not None:
         return
-    equal = array_of(equal)
-    if np.count_nonzero(equal) <= equal.size // max(equal.shape[-1], 1):
-        return  # each value is equal to itself alone
-    if _differ(equal, array_of(turn), array_of(derivatives)):
+    equal, derivatives, turn = (value_of_complex(x) for x in (equal, derivatives, turn))
+    alone = np.count_nonzero(equal) <= equal.size // max(equal.shape[-1], 1)
+    if alone and derivatives.dtype.kind != "c":
+        return  # each value is equal to itself alone, and vectors have no phase
+    if _differ(equal, turn, derivatives):
         _warn(name, "values are equal, and the derivative depends on the arbitrary basis of theirs")
     elif values is not None:
-        values = array_of(values)
+        values = value_of_complex(values)
         if _differ(equal, values[..., None, :] - values[..., :, None], values):
             _warn(name, "values are equal, and the derivative treats them in different ways")
 
@@ -66,7 +67,7 @@ def warn_of_others(name, vectors, derivatives) -> None:
     """The same of columns that only complete a basis, given the adjoint of these columns."""
     if rt.trace() is not None or vectors.shape[-1] < 2:
         return
-    vectors, derivatives = array_of(vectors), array_of(derivatives)
+    vectors, derivatives = value_of_complex(vectors), value_of_complex(derivatives)
     if np.any(derivatives):
         inner = np.matmul(adjoint(np, vectors), derivatives)
         if _differ(np.True_, inner - adjoint(np, inner), inner):

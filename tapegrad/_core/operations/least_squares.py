@@ -138,6 +138,7 @@ def lstsq_vjp(np, g, out, a, b, rcond):
 
 @declared(
     vjp=lstsq_vjp,
+    takes_complex=False,
     shape=_shape,
     value_kernel=lstsq_forward,
     helpers=(wanted_words, solve_least, copy_sides),

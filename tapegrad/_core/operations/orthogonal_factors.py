@@ -6,6 +6,8 @@ import functools
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, is_tensor, shape_of, value_of
@@ -64,7 +66,7 @@ def qr_vjp(np, g, out, _a, complete=False):
     q, r, gr = q[..., :few], r[..., :few, :few], gr[..., :few, :few]
     m = np.matmul(r, adjoint(np, gr)) - np.matmul(adjoint(np, gq), q)
     below = m * np.tri(few, k=-1, dtype=m.dtype)
-    whole = below + adjoint(np, below) + m * np.eye(few, dtype=m.dtype)
+    whole = below + adjoint(np, below) + np.real(m) * np.eye(few, dtype=r.dtype)
     back = _dependent(np, gq + np.matmul(q, whole), r)
     return (back if beyond is None else np.concatenate([back, beyond], axis=-1),)
 
@@ -77,6 +79,8 @@ def qr_jvp(np, t, out, _a, complete=False):
     c = np.matmul(adjoint(np, q1), moved)
     below = c * np.tri(few, k=-1, dtype=c.dtype)
     turn = below - adjoint(np, below)
+    if c.dtype.kind == "c":  # LAPACK's r has a real diagonal
+        turn = turn + (c - np.real(c)) * np.eye(few)
     dq, dr = moved - np.matmul(q1, c - turn), np.matmul(c - turn, r1)
     if _a.shape[-1] > few:
         rest = np.matmul(adjoint(np, q), t[0][..., few:]) - np.matmul(turn, r[..., few:])
@@ -116,7 +120,7 @@ def _result():
     return type(np.linalg.qr(np.ones((1, 1))))
 
 
-@function("linalg.qr")
+@function("linalg.qr", complex=alike)
 def qr(a, mode="reduced"):
     """qr(a, mode): factors of matrices, a = Q @ R, with orthonormal columns and upper triangular.
 
@@ -132,7 +136,7 @@ def qr(a, mode="reduced"):
            [-0.8,  0. ]])
     """
     a = unlisted(a)
-    if not is_tensor(a):
+    if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.qr(a, mode)
     if mode not in ("reduced", "complete", "r"):
         if mode in OTHER_MODES and differentiates(a):

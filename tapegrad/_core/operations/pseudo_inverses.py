@@ -19,6 +19,8 @@ from ..codegen.intrinsics import (
     memset,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
@@ -140,14 +142,14 @@ def pinv_jvp(np, t, out, a, _rcond, hermitian=False):
 )
 def _pinv(a, rcond, *, hermitian=False):
     """The pseudo-inverse of matrices."""
-    rcond = rcond if a.ndim > 2 else rcond.reshape(())
+    rcond = rcond.real if a.ndim > 2 else rcond.real.reshape(())
     return np.linalg.pinv(a, rcond, hermitian)
 
 
 pseudo_inverse = _pinv
 
 
-@function("linalg.pinv")
+@function("linalg.pinv", complex=alike)
 def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     """pinv(a, rcond, hermitian, rtol): the pseudo-inverses of matrices.
 
@@ -164,7 +166,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     """
     a = unlisted(a)
     chosen = {} if rtol is np._NoValue else {"rtol": rtol}
-    if not is_tensor(a):
+    if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.pinv(a, rcond, hermitian, **chosen)
     if differentiates(rcond) or differentiates(rtol):
         raise TypeError(

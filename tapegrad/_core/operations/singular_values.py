@@ -6,6 +6,8 @@ import functools
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import steered
@@ -52,6 +54,7 @@ def svd_vjp(np, g, out, _a, full=False):
     """
     shapes = _shapes(_a.shape, full)
     (u, s, vh), (gu, gs, gvh) = parts_of(out, *shapes), parts_of(g, *shapes)
+    s, gs = np.real(s), np.real(gs)
     return (_adjoint(np, (u, s, vh), diagonal_matrix(np, gs), gu, gvh, gs),)
 
 
@@ -89,8 +92,9 @@ def _outside(np, u, gu, inner, rest, g_rest):
 
 def svd_jvp(np, t, out, _a, full=False):
     """The tangents of u, s and vᵀ from P = uᵀ ȧ v."""
-    p, du, dvh = _tangents(np, t, parts_of(out, *_shapes(_a.shape, full)))
-    return packed(np, du, np.diagonal(p, axis1=-2, axis2=-1), dvh, own=(2, 1, 2))
+    u, s, vh = parts_of(out, *_shapes(_a.shape, full))
+    p, du, dvh = _tangents(np, t, (u, np.real(s), vh))
+    return packed(np, du, np.real(np.diagonal(p, axis1=-2, axis2=-1)), dvh, own=(2, 1, 2))
 
 
 def _tangents(np, t, parts):
@@ -161,6 +165,7 @@ def svdvals_vjp(np, g, out, _a, full=False):
     """ā = u s̄ vᵀ; in second derivatives the bases are turned where values are equal."""
     shapes = _shapes_of_values(_a.shape)
     (u, s, vh, message), (gu, gs, gvh, told) = parts_of(out, *shapes), parts_of(g, *shapes)
+    s, gs = np.real(s), np.real(gs)
     u, gu = (turned_basis(x, s, told) for x in (u, gu))
     vh, gvh = (adjoint(np, turned_basis(adjoint(np, x), s, told)) for x in (vh, gvh))
     return (_adjoint(np, (u, s, vh), spread(gs, message, s), gu, gvh, None),)
@@ -169,9 +174,10 @@ def svdvals_vjp(np, g, out, _a, full=False):
 def svdvals_jvp(np, t, out, _a, full=False):
     """Equal singular values move apart as the eigenvalues of sym(uᵀ ȧ v) in their space."""
     u, s, vh, message = parts_of(out, *_shapes_of_values(_a.shape))
+    s = np.real(s)
     p, du, dvh = _tangents(np, t, (u, s, vh))
     p = 0.5 * (p + adjoint(np, p))
-    values = moved_apart(np, p, message, s)
+    values = np.real(moved_apart(np, p, message, s))
     return packed(np, du, values, dvh, message_of(np, p, s), own=(2, 1, 2, 2))
 
 
@@ -208,7 +214,7 @@ def _result():
     return type(np.linalg.svd(np.ones((1, 1))))
 
 
-@function("linalg.svd")
+@function("linalg.svd", complex=alike)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     """svd(a, full_matrices, compute_uv, hermitian): singular values and vectors, a = U @ (S · Vh).
 
@@ -230,7 +236,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
            [0., 0.]])
     """
     a = unlisted(a)
-    if not is_tensor(a):
+    if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.svd(a, full_matrices, compute_uv, hermitian)
     if hermitian:
         return _of_symmetric(a, compute_uv)
@@ -238,10 +244,11 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         return svdvals(a)
     full = bool(full_matrices)
     made = _svd(a, full=full)
-    return _result()(*parts_of(made, *_shapes(shape_of(a), full)))
+    u, s, vh = parts_of(made, *_shapes(shape_of(a), full))
+    return _result()(u, s.real, vh)
 
 
-@function("linalg.svdvals")
+@function("linalg.svdvals", complex=alike)
 def svdvals(x):
     """svdvals(x): the singular values of matrices, in descending order.
 
@@ -255,9 +262,9 @@ def svdvals(x):
            [0., 0.]])
     """
     x = unlisted(x)
-    if not is_tensor(x):
+    if not is_tensor(x) and type(x) is not ComplexTensor:
         return np.linalg.svd(x, compute_uv=False)
-    return parts_of(_svdvals(x), *_shapes_of_values(shape_of(x)))[1]
+    return parts_of(_svdvals(x), *_shapes_of_values(shape_of(x)))[1].real
 
 
 def _of_symmetric(a, compute_uv):

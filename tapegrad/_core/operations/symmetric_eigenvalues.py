@@ -6,6 +6,8 @@ import functools
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import is_tensor, shape_of
@@ -29,7 +31,8 @@ def _not_converged(answer):
 
 def _parts(x, a):
     n = a.shape[-1]
-    return parts_of(x, (n,), (n, n))
+    w, v = parts_of(x, (n,), (n, n))
+    return np.real(w), v
 
 
 def diagonal_matrix(np, x):
@@ -63,7 +66,7 @@ def _tangents(np, t, w, v):
 def eigh_jvp(np, t, out, _a, lower=True):
     """With P = vᵀ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P)."""
     p, moved = _tangents(np, t, *_parts(out, _a))
-    return packed(np, np.diagonal(p, axis1=-2, axis2=-1), moved, own=(1, 2))
+    return packed(np, np.real(np.diagonal(p, axis1=-2, axis2=-1)), moved, own=(1, 2))
 
 
 @declared(
@@ -98,7 +101,8 @@ def _shape_of_values(a, lower=True):
 
 def _parts_of_values(x, a):
     n = a.shape[-1]
-    return parts_of(x, (n,), (n, n), (n, n))
+    w, v, message = parts_of(x, (n,), (n, n), (n, n))
+    return np.real(w), v, message
 
 
 def eigvalsh_vjp(np, g, out, _a, lower=True):
@@ -112,7 +116,7 @@ def eigvalsh_jvp(np, t, out, _a, lower=True):
     """Equal eigenvalues move apart as those of vᵀ ȧ v in their space."""
     w, v, message = _parts_of_values(out, _a)
     p, moved = _tangents(np, t, w, v)
-    parts = moved_apart(np, p, message, w), moved, message_of(np, p, w)
+    parts = np.real(moved_apart(np, p, message, w)), moved, message_of(np, p, w)
     return packed(np, *parts, own=(1, 2, 2))
 
 
@@ -152,7 +156,7 @@ def _is_lower(UPLO) -> bool:
     return letter == "L"
 
 
-@function("linalg.eigh")
+@function("linalg.eigh", complex=alike)
 def eigh(a, UPLO="L"):
     """eigh(a, UPLO): the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
 
@@ -173,13 +177,14 @@ def eigh(a, UPLO="L"):
            [-0.5,  0.5]])
     """
     a, lower = unlisted(a), _is_lower(UPLO)
-    if not is_tensor(a):
+    if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.eigh(a, UPLO=UPLO)
     n = shape_of(a)[-1:]
-    return _result()(*parts_of(_eigh(a, lower=lower), n, 2 * n))
+    w, v = parts_of(_eigh(a, lower=lower), n, 2 * n)
+    return _result()(w.real, v)
 
 
-@function("linalg.eigvalsh")
+@function("linalg.eigvalsh", complex=alike)
 def eigvalsh(a, UPLO="L"):
     """eigvalsh(a, UPLO): the eigenvalues of symmetric matrices, in ascending order.
 
@@ -195,7 +200,7 @@ def eigvalsh(a, UPLO="L"):
            [0., 0., 4.]])
     """
     a, lower = unlisted(a), _is_lower(UPLO)
-    if not is_tensor(a):
+    if not is_tensor(a) and type(a) is not ComplexTensor:
         return np.linalg.eigvalsh(a, UPLO=UPLO)
     n = shape_of(a)[-1:]
-    return parts_of(_eigvalsh(a, lower=lower), n, 2 * n, 2 * n)[0]
+    return parts_of(_eigvalsh(a, lower=lower), n, 2 * n, 2 * n)[0].real

@@ -170,6 +170,12 @@ def _turned_basis(v, w, message):
 turned_basis = _turned_basis
 
 
+def _own(np, p, turn):
+    """The diagonals of turnᴴ p turn."""
+    kept = np.conj(turn) if turn.dtype.kind == "c" else turn
+    return np.sum(np.matmul(p, turn) * kept, axis=-2)
+
+
 def message_of(np, p, w):
     """What is told of a matrix: its blocks of values that are equal to others."""
     _, equal = inverse_gaps(np, w, w.shape[-1])
@@ -184,7 +190,7 @@ def spread_vjp(np, g, out, _values, _message, w):
     """Of vᵀ H v the eigenvalues in each space of equal values, else the diagonal; the message."""
     symmetric = 0.5 * (g + adjoint(np, g))
     turn = turned_basis(np.eye(w.shape[-1], dtype=w.dtype), w, symmetric)
-    moved = np.sum(np.matmul(symmetric, turn) * turn, axis=-2)
+    moved = _own(np, symmetric, turn)
     return moved, message_of(np, symmetric, w), None
 
 
@@ -271,7 +277,8 @@ def _told(moved, message, p, w):
 def moved_apart(np, p, message, w):
     """How values move along H, given vᵀ H v: equal ones as its eigenvalues in their space."""
     turn = turned_basis(np.eye(w.shape[-1], dtype=w.dtype), w, p)
-    return _told(np.sum(np.matmul(p, turn) * turn, axis=-2), message, p, w)
+    return _told(_own(np, p, turn), message, p, w)
 
 
 spread = _spread
+told = _told

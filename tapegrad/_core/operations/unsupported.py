@@ -12,7 +12,6 @@ _DECOMPOSITION = "its derivative is not implemented"
 _COMPLEX = "complex numbers are not differentiated"
 #: Name → why it is refused, and what to use where there is something.
 REASONS = {
-    **dict.fromkeys("eig eigvals".split(), _DECOMPOSITION),
     "roots": f"the roots may be complex, and {_COMPLEX}",
     "sort_complex": _COMPLEX,
     **dict.fromkeys("packbits unpackbits".split(), "it is of integers"),

@@ -1,0 +1,164 @@
+"""Eigenvalues and eigenvectors of matrices that need not be symmetric, under NumPy's names."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+
+import numpy as np
+
+from ..tensor import runtime as rt
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import ComplexTensor, is_complex
+from ..tensor.copies import unlisted
+from ..tensor.registry import function
+from ..tensor.trace import learned, steered
+from ..tensor.values import is_tensor, shape_of, value_of
+from .complex_forms import parted, whole
+from .declaring import adjoint, declared
+from .equal_values import CLOSE, inverse_or_zero
+from .packing import packed, parts_of
+
+
+def _parts(x, n):
+    return parts_of(x, (n,), (n, n))
+
+
+def _inverse_gaps(np, w):
+    """1 / (wⱼ − wᵢ), 0 where the values are equal."""
+    gap = w[..., None, :] - w[..., :, None]
+    slack = np.sum(np.abs(w), axis=-1)[..., None, None] * (CLOSE * float(np.finfo(w.dtype).eps))
+    return inverse_or_zero(np, gap, np.abs(gap) <= slack)
+
+
+def eig_vjp(np, g, out, _a, real=False):
+    """With F = 1 / (wⱼ − wᵢ): ā = v⁻ᴴ (w̄ + conj(F) ∘ (vᴴ v̄ − vᴴ v diag(Re vᴴ v̄))) vᴴ.
+
+    The vectors have norm 1 (Boeddeker et al. 2017, section 4.4).
+    """
+    n = _a.shape[-2]
+    (w, v), (gw, gv) = _parts(whole(out), n), _parts(whole(g), n)
+    eye, turned = np.eye(n), adjoint(np, v)
+    m = np.matmul(turned, gv)
+    along = np.sum(m * eye, axis=-2)
+    _warn_of_phase(along, m)
+    across = m - np.matmul(turned, v) * np.real(along)[..., None, :]
+    inner = gw[..., None] * eye + np.conj(_inverse_gaps(np, w)) * across
+    return (parted(np.matmul(np.linalg.solve(turned, inner), turned)),)
+
+
+def eig_jvp(np, t, out, _a, real=False):
+    """With P = v⁻¹ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P) less what changes the norms."""
+    w, v = _parts(whole(out), _a.shape[-2])
+    p, eye = np.linalg.solve(v, np.matmul(whole(t[0]), v)), np.eye(w.shape[-1])
+    moved = np.matmul(v, _inverse_gaps(np, w) * p)
+    along = np.real(np.sum(np.conj(v) * moved, axis=-2))
+    values = np.sum(p * eye, axis=-2)
+    return parted(packed(np, values, moved - v * along[..., None, :], own=(1, 2)))
+
+
+def _warn_of_phase(along, derivatives) -> None:
+    """Warn where a derivative depends on the phases of eigenvectors; programs do not."""
+    if rt.trace() is not None:
+        return
+    along, derivatives = (
+        np.asarray(value_of(np.imag(along))),
+        np.asarray(value_of(np.abs(derivatives))),
+    )
+    size = np.max(derivatives, initial=0.0)
+    if np.any(np.abs(along) > 1e-7 * size):
+        warnings.warn(
+            "tapegrad.eig: the derivative depends on the phases of the eigenvectors, which are "
+            "arbitrary; what is given leaves that part out. Use the vectors only in forms that no "
+            "factor of size 1 changes, such as their absolute values",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+_MATRIX = "(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * (x[:, None] + 1.0))"
+
+
+@declared(
+    vjp=eig_vjp,
+    jvp=eig_jvp,
+    takes_complex=False,
+    example=f"np.real(np.linalg.eig({_MATRIX})[1])",
+    examples=(
+        "np.real(np.linalg.eigvals(x[:, :1] * x[:, 0] + np.diag(np.arange(len(x)) + 1.0)))",
+        "np.abs(np.linalg.eig(0.3j * x[:, :1] * x[:, 0] + np.diag(np.arange(len(x)) + 1.0))[1])",
+    ),
+    awkward="equal eigenvalues: right for functions of the values that treat them alike",
+)
+def _eig(a, *, real=False):
+    """The eigenvalues of matrices and their eigenvectors, side by side; parts on a last axis."""
+    a = whole(a)
+    w, v = np.linalg.eig(a.real if real else a)
+    return parted(packed(np, w, v, own=(1, 2)))
+
+
+@functools.cache
+def _result():
+    """NumPy's class of results."""
+    return type(np.linalg.eig(np.ones((1, 1))))
+
+
+def _decomposed(a):
+    """Eigenvalues and vectors of a tensor; real ones where NumPy's are."""
+    is_real, n = not is_complex(a), shape_of(a)[-1:]
+    w, v = parts_of(whole(_eig(parted(a), real=is_real)), n, 2 * n)
+    return (w.real, v.real) if is_real and _all_real(w.imag) else (w, v)
+
+
+def _all_real(imaginary) -> bool:
+    """Whether all eigenvalues are real; programs ask again."""
+    if not np.size(value_of(imaginary)):
+        return True
+    zero = steered(operator.eq, np.max(np.absolute(imaginary)), 0.0)
+    learned(zero, "whether eigenvalues are real")
+    return bool(value_of(zero))
+
+
+@function("linalg.eig", complex=alike)
+def eig(a):
+    """eig(a): the eigenvalues and eigenvectors of square matrices.
+
+    `a` has shape (…, M, M). Returns `eigenvalues` of shape (…, M), in no order, and `eigenvectors`,
+    columns of norm 1 of a matrix, of shape (…, M, M): both complex unless all eigenvalues of a real
+    matrix are real, as NumPy has it.
+
+    The signs, or phases, of the vectors are LAPACK's: a derivative that depends on phases leaves
+    that part out, of which reverse mode warns. Where eigenvalues are equal the derivative is right
+    for functions of the values that treat them alike; a matrix without M independent eigenvectors
+    has none. Raises numpy.linalg.LinAlgError for what is not square, or not finite.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> a = np.array([[0.0, -2.0], [2.0, 0.0]])
+    >>> tg.grad(lambda a: np.sum(np.abs(np.linalg.eig(a).eigenvalues)))(a)
+    array([[ 0., -1.],
+           [ 1.,  0.]])
+    """
+    a = unlisted(a)
+    if not is_tensor(a) and type(a) is not ComplexTensor:
+        return np.linalg.eig(a)
+    return _result()(*_decomposed(a))
+
+
+@function("linalg.eigvals", complex=alike)
+def eigvals(a):
+    """eigvals(a): the eigenvalues of square matrices, in no order.
+
+    As those of `eig`: complex unless those of a real matrix are all real.
+
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda a: np.max(np.linalg.eigvals(a)))(np.array([[2.0, 1.0], [0.0, 1.0]]))
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    a = unlisted(a)
+    if not is_tensor(a) and type(a) is not ComplexTensor:
+        return np.linalg.eigvals(a)
+    return _decomposed(a)[0]
