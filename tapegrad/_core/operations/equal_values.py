@@ -14,6 +14,8 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.complex_tensors import value_of_complex
+from ..tensor.trace import learned, refuse
+from ..tensor.values import shape_of, value_of
 from .declaring import adjoint
 
 #: Values are equal whose difference is so many times n times the rounding of the largest.
@@ -61,6 +63,18 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
         values = value_of_complex(values)
         if _differ(equal, values[..., None, :] - values[..., :, None], values):
             _warn(name, "values are equal, and the derivative treats them in different ways")
+        elif _mixes(equal, derivatives, values):
+            _warn(name, "values are equal, and the derivative may be of a function of the matrix")
+
+
+def _mixes(equal, derivatives, values) -> bool:
+    """Whether a loss reads equal values and also vectors of theirs, one along another.
+
+    So does f(a) = v f(w) vᵀ, whose derivative inside of a space the vectors do not tell.
+    """
+    others = equal & ~np.eye(equal.shape[-1], dtype=bool)
+    read = np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0)
+    return _differ(others & read[..., None, :], derivatives, derivatives)
 
 
 def warn_of_others(name, vectors, derivatives) -> None:
@@ -76,8 +90,25 @@ def warn_of_others(name, vectors, derivatives) -> None:
 
 def _differ(where, differences, derivatives) -> bool:
     size = np.max(np.abs(derivatives), initial=0.0)
-    slack = float(np.sqrt(np.finfo(derivatives.dtype).eps))
-    return bool(np.any(where & (np.abs(differences) > slack * size)))
+    return bool(np.any(where & (np.abs(differences) > _slack(derivatives) * size)))
+
+
+def _slack(derivatives) -> float:
+    """What derivatives differ by through rounding, of the largest."""
+    return float(np.sqrt(np.finfo(derivatives.dtype).eps))
+
+
+def learn_whether_equal(name: str, w) -> None:
+    """Note in a trace whether values are equal: a program could not warn of it.
+
+    It serves matrices whose values differ; for others the function runs eagerly.
+    """
+    if rt.trace() is None or shape_of(w)[-1] < 2:
+        return
+    close = np.abs(w[..., 1:] - w[..., :-1]) <= tolerance(np, w, shape_of(w)[-1])
+    equal = np.any(close)
+    if learned(equal, f"np.linalg.{name}()") and value_of(equal):
+        refuse(f"np.linalg.{name} of equal values may have derivatives that only a call warns of")
 
 
 def _warn(name: str, what: str) -> None:

@@ -14,7 +14,14 @@ from ..tensor.trace import steered
 from ..tensor.values import is_tensor, shape_of
 from .choosing import take_along_axis
 from .declaring import adjoint, declared
-from .equal_values import inverse_gaps, inverse_or_zero, tolerance, warn_of_basis, warn_of_others
+from .equal_values import (
+    inverse_gaps,
+    inverse_or_zero,
+    learn_whether_equal,
+    tolerance,
+    warn_of_basis,
+    warn_of_others,
+)
 from .packing import packed, parts_of, size_of
 from .spectral_kernels import solve_singular, svd_forward, wanted_words, write_identity
 from .symmetric_eigenvalues import diagonal_matrix, eigh, eigvalsh
@@ -245,6 +252,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
     full = bool(full_matrices)
     made = _svd(a, full=full)
     u, s, vh = parts_of(made, *_shapes(shape_of(a), full))
+    learn_whether_equal("svd", s.real)
     return _result()(u, s.real, vh)
 
 

@@ -12,7 +12,7 @@ from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import is_tensor, shape_of
 from .declaring import adjoint, declared
-from .equal_values import inverse_gaps, warn_of_basis
+from .equal_values import inverse_gaps, learn_whether_equal, warn_of_basis
 from .packing import packed, parts_of
 from .spectral_kernels import eigh_forward, solve_symmetric, wanted_words
 from .turned_bases import message_of, moved_apart, spread, turned_basis
@@ -181,6 +181,7 @@ def eigh(a, UPLO="L"):
         return np.linalg.eigh(a, UPLO=UPLO)
     n = shape_of(a)[-1:]
     w, v = parts_of(_eigh(a, lower=lower), n, 2 * n)
+    learn_whether_equal("eigh", w.real)
     return _result()(w.real, v)
 
 
