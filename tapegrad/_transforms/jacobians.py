@@ -11,7 +11,7 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import array_of, is_recorded, shape_of
+from .._core.tensor.values import array_of, dtype_of, is_recorded, shape_of
 from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
@@ -85,11 +85,50 @@ def _matrices(name, f, args, argnums, has_aux):
         refuse_two_complex(name, args, argnums, out)
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
-        blocks = [rows_of(one, inputs, nested) for one in outs]
+        blocks = _blocks(name, outs, inputs, nested)
     if not nested:
         blocks = [[plain(array_of(block)) for block in row] for row in blocks]
     matrices = tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
     return (matrices, aux) if has_aux else matrices
+
+
+def _blocks(name, outs, inputs, recorded: bool) -> list[list]:
+    """The Jacobian of each result by each input."""
+    if name == "jacobian" and recorded and _is_tall(outs, inputs.tensors):
+        try:
+            return _forward_if_finite(outs, inputs)
+        except NotImplementedError:  # an operation has no forward derivative
+            pass
+    return [rows_of(one, inputs, recorded) for one in outs]
+
+
+def _is_tall(outs, tensors) -> bool:
+    """Whether a program for the Jacobian is much smaller in forward mode.
+
+    In reverse it records a sweep for each element of the results, in forward mode one walk.
+    """
+    if rt.trace() is None or any(dtype_of(one) != np.float64 for one in (*outs, *tensors)):
+        return False
+    rows, columns = (sum(array_of(one).size for one in each) for each in (outs, tensors))
+    return rows > 1 and rows >= columns > 0
+
+
+def _forward_if_finite(outs, inputs) -> list[list]:
+    """The same in forward mode; in reverse mode where an infinity or a NaN comes about.
+
+    There the modes may differ, and reverse mode is what the function has when it is not compiled.
+    """
+    blocks: list[list] = []
+
+    def derive() -> list:
+        if rt.trace().careful:
+            blocks[:] = [rows_of(one, inputs, True) for one in outs]
+        else:
+            blocks[:] = columns_of(outs, inputs, True)
+        return [block for row in blocks for block in row]
+
+    settled(derive)
+    return blocks
 
 
 def rows_of(out, inputs, recorded: bool) -> list:
