@@ -175,6 +175,16 @@ def test_riccati(name, count, rng):
         np.testing.assert_allclose(second, wanted, rtol=1e-6, atol=1e-7)
 
 
+def test_recorded_general_equations_hold():
+    """SciPy 1.17 gives what does not solve them, unless `balanced` is False."""
+    x, one = np.array([-1.3, -0.7, -0.2, 0.4, 0.8, 1.6]), np.eye(6)
+    a, e = 0.1 * x[:, None] * np.cos(x) - 0.5 * one, 0.1 * x[:, None] * np.sin(x) + one
+    q = np.diag(x * x)
+    found = linalg.solve_continuous_are(tg.tensor(a, requires_grad=True), one, q, one, e).detach().numpy()
+    left = a.T @ found @ e
+    np.testing.assert_allclose(left + left.T - e.T @ found @ found @ e + q, 0.0, atol=1e-12)
+
+
 def test_riccati_of_numbers():
     """With b = q = r = 1 and numbers: x = a + √(a² + 1)."""
     f = lambda a: linalg.solve_continuous_are(a, [[1.0]], [[1.0]], [[1.0]])[0, 0]  # noqa: E731

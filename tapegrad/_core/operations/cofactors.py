@@ -177,7 +177,8 @@ def cofactor_tangent(a, h, lu):
     vjp=inverse_vjp,
     jvp=inverse_jvp,
     takes_complex=True,
-    example="tg.jvp(tg.hessian(np.linalg.det), (np.diag(x * x + 1.0),), (np.diag(x),))[1]",
+    example="(lambda a: tg._core.operations.cofactors.regular_inverse(a, "
+    "tg._core.operations.lu_factors.lu_factors(a)))(np.diag(x * x + 1.0))",
 )
 def regular_inverse(a, lu):
     """The inverses of matrices for third derivatives of determinants, which singular ones lack."""

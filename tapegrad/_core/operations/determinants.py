@@ -90,7 +90,7 @@ def determinant_jvp(np, t, _out, a, lu):
     products=small_matrices.products,
     small=small_matrices.determinant,
     helpers=(sign_and_size,),
-    example="np.linalg.det(np.diag(x * x + 1.0))",
+    example="np.linalg.det(np.diag(0.5 * x * x + 0.5))",
     examples=(
         "np.linalg.det(0.2 * x @ x.T + np.eye(len(x)))",
         "np.linalg.det(x[:, None, :2] * x[:, :2, None] + np.eye(2)) if x.size else np.sum(x)",

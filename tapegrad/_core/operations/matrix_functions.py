@@ -137,7 +137,7 @@ def _expm_frechet(a, e):
     shape=_shape_of_both,
     value_kernel=expm_frechet_forward,
     helpers=HELPERS,
-    example="tg.scipy.linalg.expm_frechet(x[:, None] * (x - 1.0), np.diag(x))[1]",
+    example="tg.scipy.linalg.expm_frechet(0.3 * x[:, None] * (x - 1.0), np.diag(x))[1]",
     examples=(
         "tg.scipy.linalg.expm_frechet(0.2 * x @ x.T, np.cos(x @ x.T), compute_expm=False)",
         "tg.scipy.linalg.expm_frechet(np.eye(len(x)), np.stack([x @ x.T, np.cos(x @ x.T)]),"
