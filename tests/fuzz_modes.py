@@ -12,11 +12,16 @@ def whole(d, *data):
     return f(*d, *data)
 
 
+def product(g, t):
+    """Of elements, of complex ones as pairs of real numbers."""
+    return (np.conj(t) * g).real if np.iscomplexobj(t) else g * t
+
+
 def along(p, k, A, v):
     """The derivative of f along v, by reverse mode, as a function."""
     def derivative(*d):
         gradients = tg.grad(f, A)(*d, *p[k:])
-        return sum(np.sum(g * t) for g, t in zip(gradients, v))
+        return sum(np.sum(product(g, t)) for g, t in zip(gradients, v))
     return derivative
 
 
@@ -76,21 +81,21 @@ EAGER = [
          "tg.jvp(lambda *d: tg.grad(f, A)(*d, *p[k:]), p[:k], v)[1]", "second"),
     Mode("eager grad of jvp", "",
          "tg.grad(lambda *d: tg.jvp(lambda *e: f(*e, *p[k:]), d, v)[1], A)(*p[:k])", "second"),
-    Mode("eager hessian", "", "tg.hessian(f, A)(*p)", "hessian", ("small",)),
+    Mode("eager hessian", "", "tg.hessian(f, A)(*p)", "hessian", ("small", "real")),
     Mode("eager, several seeds", "", "rows(p, k, A)", "gradient"),
-    Mode("eager hvp", "", "tg.hvp(whole)(p[:k], v, *p[k:])", "second"),
+    Mode("eager hvp", "", "tg.hvp(whole)(p[:k], v, *p[k:])", "second", ("real",)),
     Mode("eager jacobian", "", "tg.jacobian(out, A)(*p)", "jacobian", ("array", "small")),
 ]  # fmt: skip
 INTERPRETED = [
     Mode("compiled gradient", _COMPILED, "c.value_and_grad(*p)", "both"),
     Mode("compiled value", _COMPILED, "c(*p)", "value"),
-    Mode("compiled hessian", _COMPILED, "c.hessian(*p)", "hessian", ("small",)),
+    Mode("compiled hessian", _COMPILED, "c.hessian(*p)", "hessian", ("small", "real")),
     Mode(
         "compiled hvp",
         _COMPILED.replace("f, argnums=A", "whole"),
         _HVP,
         "second",
-        ("short",),
+        ("short", "real"),
     ),
     Mode("compiled jvp", _COMPILED, "c.jvp(p, v)", "jvp", ("no data", "short")),
     Mode("compiled vjp", _COMPILED, "c.vjp(*p)[1](1.0)", "gradient", ("no data", "short")),
@@ -101,8 +106,8 @@ INTERPRETED = [
 NATIVE = [
     Mode("native gradient", _NATIVE, "c.value_and_grad(*p)", "both"),
     Mode("native value", _NATIVE, "c(*p)", "value"),
-    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), _HVP, "second", ("short",)),
-    Mode("native hessian", _NATIVE, "c.hessian(*p)", "hessian", ("tiny",)),
+    Mode("native hvp", _NATIVE.replace("f, argnums=A", "whole"), _HVP, "second", ("short", "real")),
+    Mode("native hessian", _NATIVE, "c.hessian(*p)", "hessian", ("tiny", "real")),
     Mode("native, memory of square root", _SQRT, "c.value_and_grad(*p)", "both", ("loops",)),
     Mode("native takes over", "c = tg.compile(f, argnums=A)",
          "[c.value_and_grad(*p) for _ in range(70)][-1]", "both"),

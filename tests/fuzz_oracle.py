@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from fuzz_programs import WIDE
+from fuzz_wide import WIDE, as_wide
 
 EXTENDED = np.finfo(WIDE).eps < 1e-18
 H = WIDE(2.0**-13) if EXTENDED else WIDE(2.0**-10)
@@ -54,7 +54,7 @@ def truth(f, point, count, directions) -> Truth:
 
 def wide(value):
     array = np.asarray(value)
-    return np.array(array, WIDE)[()] if array.dtype.kind == "f" else value
+    return np.array(array, as_wide(array.dtype))[()] if array.dtype.kind in "fc" else value
 
 
 class Line:

@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from fuzz_loops import LoopWriter
-from fuzz_wide import WIDE
+from fuzz_matrices import MatrixWriter
+from fuzz_wide import NAMESPACES, as_wide
 
 import tapegrad.numpy
+import tapegrad.scipy.linalg
 
 #: Programs whose seeds are these, of so many, have `import tapegrad.numpy as np`.
 STAND_IN, OF = (1, 3), 5
 #: In programs that choose between elements.
 CHOOSES = re.compile(r"max|min|sort|median|ptp|where|abs|clip|if |[<>]|//|%")
+#: One program in so many has matrices and complex numbers.
+MATRICES = 4
 #: One program in so many has long loops.
 LONG = 15
 #: How an array of some values lies in memory; `{0}` is the array in C order.
@@ -71,10 +75,10 @@ class Program:
             lines += ["    return np.sum(made * weights.reshape(made.shape))"]
         return "\n".join(lines)
 
-    def functions(self, numpy=None) -> dict:
-        """`f`, and `out` where it has one, with a given NumPy or its own."""
+    def functions(self, wide=False) -> dict:
+        """`f`, and `out` where it has one, with its own NumPy or that of extended precision."""
         own = tapegrad.numpy if self.has_stand_in else np
-        found = {"np": own if numpy is None else numpy}
+        found = dict(NAMESPACES) if wide else {"np": own, "la": tapegrad.scipy.linalg}
         exec(compile(self.text, f"<program {self.seed}>", "exec"), found)
         return found
 
@@ -104,6 +108,17 @@ def drawn_arguments(rng: random.Random, long: bool) -> list[Argument]:
     return found + data
 
 
+def with_matrices(arguments, rng: random.Random) -> list[Argument]:
+    """Arguments with a matrix more, and complex ones: in front those that are differentiated."""
+    n, m = rng.choice([2, 3, 4]), rng.choice([1, 2, 3, 4])
+    whole = [Argument("M", (n, m), arguments[0].dtype, True)]
+    if rng.random() < 0.3:
+        shape = rng.choice([(3,), (2, 3), (2, 2), ()])
+        whole.append(Argument("C", shape, "complex128", rng.random() < 0.6))
+    together = [*arguments, *whole]
+    return sorted(together, key=lambda one: not one.differentiated)
+
+
 def values_of(one: Argument, rng: np.random.Generator):
     """Values of an argument, as float64, integers or truths."""
     shape = one.shape or ()
@@ -111,22 +126,31 @@ def values_of(one: Argument, rng: np.random.Generator):
         return rng.integers(-1, 2, shape)
     if one.dtype == "bool":
         return rng.random(shape) < 0.5
-    return np.round(rng.uniform(-1.5, 1.5, shape) * 4096) / 4096
+    parts = (2,) * (one.dtype == "complex128")
+    drawn = np.round(rng.uniform(-1.5, 1.5, shape + parts) * 4096) / 4096
+    return drawn[..., 0] + 1j * drawn[..., 1] if parts else drawn
+
+
+def has_matrices(seed: int) -> bool:
+    return seed % MATRICES == 2
 
 
 def generate(seed: int) -> Program:
     """The program of a seed; of one in LONG with long loops."""
     rng, long = random.Random(seed), seed % LONG == 0
     arguments = drawn_arguments(rng, long)
+    if has_matrices(seed):
+        arguments = with_matrices(arguments, rng)
     numbers = np.random.default_rng(seed)
     values = {a.name: widened(values_of(a, numbers)) for a in arguments}
     tensors = {a.name for a in arguments if a.differentiated}
-    writer = LoopWriter(seed, values, tensors)
+    writer = (MatrixWriter if has_matrices(seed) else LoopWriter)(seed, values, tensors)
     writer.long, writer.has_stand_in = long, seed % OF in STAND_IN
     use_data(writer, arguments)
     plan = rng.choice(["loops", "both"] if long else ["straight", "straight", "loops", "both"])
     if plan != "loops":
-        writer.write_statements(rng.choice([1, 2, 4, 6, 9, 12]))
+        counts = [3, 5, 7, 10, 14] if has_matrices(seed) else [1, 2, 4, 6, 9, 12]
+        writer.write_statements(rng.choice(counts))
     if plan != "straight":
         writer.write_loops(rng.choice([1, 1, 2]))
     if plan == "both":
@@ -135,7 +159,7 @@ def generate(seed: int) -> Program:
 
 
 def widened(value):
-    return value.astype(WIDE) if value.dtype.kind == "f" else value
+    return value.astype(as_wide(value.dtype))
 
 
 def use_data(writer, arguments):
@@ -154,8 +178,11 @@ def use_data(writer, arguments):
 def finished(seed, writer, arguments, rng) -> Program:
     """The program with a result of what was made last."""
     made = [n for n in writer.values if n in writer.tensors and _is_float(writer.values[n])]
-    names = [n for n in made if n.startswith("v") or n in "gh"][-4:] or ["x"]
+    made += writer.complex_results()
+    names = [n for n in made if n.startswith("v") or n in "gh"]
+    names = sorted(names, key=list(writer.values).index)[-4:] or ["x"]
     arrays = [n for n in names if 0 < np.size(writer.values[n]) <= 12 and np.ndim(writer.values[n])]
+    arrays = [n for n in arrays if _is_float(writer.values[n])]
     is_array = bool(arrays) and rng.random() < 0.2
     total = " + ".join(_term(writer, name, k) for k, name in enumerate(names))
     result = arrays[-1] if is_array else total
@@ -182,6 +209,8 @@ def _is_float(value) -> bool:
 
 def _term(writer, name, k) -> str:
     value = writer.values[name]
+    if value.dtype.kind == "c":
+        return f"np.sum({name}.real * 0.7 - np.abs({name}) ** 2 * 0.2 + {name}.imag) * {k + 0.5}"
     if not np.ndim(value):
         return f"{name} * {k + 0.5}"
     inner = writer.random.choice(["np.tanh({})", "np.sin({})", "{} ** 2", "{}"]).format(name)

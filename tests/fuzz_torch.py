@@ -11,7 +11,7 @@ except ImportError:
 
 #: Writes of repeated elements are not defined there; numbers read from tensors are views of them.
 UNDEFINED = re.compile(r"\[(0, -1, 0|1, 1|0, 0)\]|\], \[|\.at\(")
-REFUSED = (AttributeError, IndexError, RuntimeError, TypeError, ValueError)
+REFUSED = (AttributeError, IndexError, NameError, RuntimeError, TypeError, ValueError)
 
 
 def gradient(program, point):

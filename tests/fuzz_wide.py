@@ -1,12 +1,15 @@
 """NumPy for numbers of extended precision, which some of its functions do not take or keep."""
 
 import numpy as np
+from fuzz_wide_matrices import LINALG, SCIPY_LINALG
 
-WIDE = np.longdouble
+WIDE, WIDE_COMPLEX = np.longdouble, np.clongdouble
 
 
 class WideNumpy:
     """NumPy, whose arrays of floats are of extended precision."""
+
+    linalg = LINALG
 
     def __getattr__(self, name):
         return getattr(np, name)
@@ -27,12 +30,16 @@ class WideNumpy:
         return made
 
 
+def as_wide(dtype):
+    """The dtype of extended precision that stands for one of floats or complex numbers."""
+    return {"f": WIDE, "c": WIDE_COMPLEX}.get(np.dtype(dtype).kind, dtype)
+
+
 def _widened(function):
     """A function that makes floats, told to make wide ones."""
 
     def made(*given, dtype=None, **keywords):
-        if dtype is None or np.dtype(dtype).kind == "f":
-            dtype = WIDE
+        dtype = WIDE if dtype is None else as_wide(dtype)
         return function(*given, dtype=dtype, **keywords)
 
     return staticmethod(made)
@@ -42,8 +49,7 @@ def _converted(function):
     """A function that takes what it is given, unless it is told to make floats."""
 
     def made(*given, dtype=None, **keywords):
-        if dtype is not None and np.dtype(dtype).kind == "f":
-            dtype = WIDE
+        dtype = None if dtype is None else as_wide(dtype)
         return function(*given, dtype=dtype, **keywords)
 
     return staticmethod(made)
@@ -54,3 +60,5 @@ for name in ("zeros", "ones", "empty", "full", "eye", "identity", "tri"):
 for name in ("array", "asarray", "zeros_like", "ones_like", "full_like", "empty_like"):
     setattr(WideNumpy, name, _converted(getattr(np, name)))
 WIDE_NUMPY = WideNumpy()
+#: What programs name, in extended precision.
+NAMESPACES = {"np": WIDE_NUMPY, "la": SCIPY_LINALG}

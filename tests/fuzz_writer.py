@@ -10,7 +10,7 @@ import warnings
 
 import fuzz_expressions as text
 import numpy as np
-from fuzz_wide import WIDE_NUMPY
+from fuzz_wide import NAMESPACES
 
 LARGEST = 40.0
 REFUSED = (ArithmeticError, LookupError, NameError, TypeError, ValueError, Warning)
@@ -44,7 +44,7 @@ class Writer:
     def run_again(self):
         self.values = {name: np.copy(value)[()] for name, value in self.arguments.items()}
         self.originals = [owner(value) for value in self.values.values()]
-        self.values["np"] = WIDE_NUMPY
+        self.values |= NAMESPACES
         self.execute(self.lines)
 
     def execute(self, lines):
@@ -67,7 +67,7 @@ class Writer:
     def look(self):
         """Refuse large numbers, and arrays with many elements."""
         for value in self.values.values():
-            if isinstance(value, (np.ndarray, np.floating)) and value.dtype.kind == "f":
+            if isinstance(value, (np.ndarray, np.inexact)) and value.dtype.kind in "fc":
                 if value.size > 400 or not (np.abs(value) <= LARGEST).all():
                     raise Rejected
             elif isinstance(value, tuple):
@@ -284,6 +284,10 @@ class Writer:
             raise Rejected from None
         finally:
             self.run_again()
+
+    def complex_results(self) -> list[str]:
+        """Names of complex numbers and arrays that depend on an argument; here there are none."""
+        return []
 
     STATEMENTS = [compute, view, write] * 4 + [make, reduce, branch] * 2 + [make, create]
     STATEMENTS += [add_at, change_number, write_by_function, create]

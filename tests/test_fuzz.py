@@ -27,10 +27,12 @@ def test_programs_are_of_all_kinds():
         fuzz_programs.point_texts(program, 3)
         kinds |= program.kinds
     assert kinds == {
-        "aliasing arguments", "arrays made", "branches", "branches in loops", "creators",
-        "dtype bool", "dtype float32", "dtype float64", "dtype int64", "element-wise",
-        "functions that write", "integers and truths", "loops", "loops of arrays",
-        "masks, index writes", "nested loops", "numbers", "numbers as arguments", "reductions",
+        "aliasing arguments", "arrays made", "branches", "branches in loops", "complex creators",
+        "complex matrices", "complex numbers", "complex views", "complex writes", "creators",
+        "dtype bool", "dtype complex128", "dtype float32", "dtype float64", "dtype int64",
+        "element-wise", "functions that write", "integers and truths", "loops", "loops of arrays",
+        "loops of complex numbers", "loops of matrices", "masks, index writes", "matrices",
+        "nested loops", "numbers", "numbers as arguments", "reductions",
         "results with axes", "stand-in", "ufunc.at", "views", "writes", "zero sizes",
         *(f"memory: {layout}" for layout in fuzz_programs.LAYOUTS),
     }  # fmt: skip

@@ -67,7 +67,8 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
 
     @functools.wraps(f)
     def evaluate(*args, **kwargs):
-        refuse_complex("hessian", [*args, *kwargs.values()])
+        numbers = [argnums] if isinstance(argnums, (int, np.integer)) else argnums
+        refuse_complex("hessian", [args[k] for k in numbers if -len(args) <= k < len(args)])
         gradient = grad(f, argnums, has_aux)
         return _matrices("hessian", lambda *a: gradient(*a, **kwargs), args, argnums, has_aux)
 

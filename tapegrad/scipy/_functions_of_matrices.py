@@ -60,15 +60,15 @@ def sqrtm(A, disp=True, blocksize=64):
     return functions.of_any(functions.sqrtm, _of_number(A))
 
 
-def _of_matrix(function):
+def _of_matrix(name: str, function):
     def of_matrix(A):
-        return function(A)
+        return function(finite(name, A))
 
     return of_matrix
 
 
 for _name in ("cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm"):
-    differentiable(f"linalg.{_name}")(_of_matrix(getattr(functions, _name)))
+    differentiable(f"linalg.{_name}")(_of_matrix(f"linalg.{_name}", getattr(functions, _name)))
 
 
 @differentiable("linalg.fractional_matrix_power")
@@ -86,12 +86,13 @@ def solve_sylvester(a, b, q):
 
 @differentiable("linalg.solve_continuous_lyapunov")
 def solve_continuous_lyapunov(a, q):
+    a, q = (finite("linalg.solve_continuous_lyapunov", x) for x in (a, q))
     return equations.solve_continuous_lyapunov(a, q)
 
 
 @differentiable("linalg.solve_lyapunov")
 def solve_lyapunov(a, q):
-    return equations.solve_continuous_lyapunov(a, q)
+    return solve_continuous_lyapunov(a, q)
 
 
 @differentiable("linalg.solve_discrete_lyapunov")
@@ -100,6 +101,7 @@ def solve_discrete_lyapunov(a, q, method=None):
     method = ("bilinear" if n >= 10 else "direct") if method is None else method.lower()
     if method not in ("direct", "bilinear"):
         raise ValueError(f"Unknown solver {method}")
+    a, q = (finite("linalg.solve_discrete_lyapunov", x) for x in (a, q))
     return equations.solve_discrete_lyapunov(a, q, bilinear=method == "bilinear")
 
 

@@ -106,6 +106,11 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     n = shape_of(both)[-1]
     if not shape_of(b) or rows_of(b) != n:
         raise ValueError(f"Shapes of lu {shape_of(both)} and b {shape_of(b)} are incompatible")
+    if shape_of(both)[-2:] != (n, n) or shape_of(exchanges)[-1:] != (n,):
+        raise ValueError(
+            f"tapegrad.scipy.linalg.lu_solve: lu has shape {shape_of(both)} and piv "
+            f"{shape_of(exchanges)}; they must be (…, M, M) and (…, M), as lu_factor gives them"
+        )
     order = steered(order_of_rows, real_part(exchanges), count=n)
     return of_columns(lambda both, b: _solve_pivoted(both, order, b, trans), both, b)
 

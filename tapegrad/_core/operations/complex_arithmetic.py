@@ -171,7 +171,7 @@ def power_of(z, w):
     base = where(is_zero, 1.0, z)
     made = exp(multiply(w, log(base if is_complex(base) else combined(base, 0.0 * base))))
     at_zero = steered(_power_at_zero, *parts(w))
-    return where(is_zero, at_zero, made)
+    return where(is_zero, combined(at_zero, 0.0 * at_zero), made)
 
 
 def where(condition, x, y):

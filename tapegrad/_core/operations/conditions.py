@@ -38,7 +38,8 @@ def cond(x, p=None):
     if p is None or p in (2, -2):
         s = svdvals(x)
         largest, smallest = s[..., 0], s[..., -1]
-        return _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
+        made = _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
+        return apply("where", steered(_undefined, made, x), np.inf, made)
     try:
         inverse = inv(x)
     except np.linalg.LinAlgError as error:
@@ -53,6 +54,12 @@ def _ratio(x, y):
     """x / y, inf where y is 0 without a derivative there, as NumPy has 0 / 0 too."""
     zero = steered(operator.eq, y, 0)
     return apply("where", zero, np.inf, apply("divide", x, apply("where", zero, 1.0, y)))
+
+
+@named("conditions.undefined")
+def _undefined(condition, a):
+    """Where a condition is NaN, of infinite elements and none that are NaN."""
+    return np.isnan(condition) & ~np.isnan(a).any(axis=(-2, -1))
 
 
 @named("conditions.rank")

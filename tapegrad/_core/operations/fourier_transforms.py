@@ -24,7 +24,7 @@ from .fourier_rows import FORWARD_NORMS, INVERSE_NORMS
 
 def _power(norm, inverse: bool) -> int:
     """The number of a norm for rows; ValueError where NumPy raises it."""
-    norm = norm or "backward"
+    norm = "backward" if norm is None else norm
     if norm not in FORWARD_NORMS:
         raise ValueError(f"Invalid norm value {norm}; should be 'backward', 'ortho' or 'forward'")
     return (INVERSE_NORMS if inverse else FORWARD_NORMS).index(norm)

@@ -128,6 +128,11 @@ def logm_frechet(a, e):
 def fractional_matrix_power(a, t):
     """Powers of matrices: products for whole t, otherwise exp(t log a), which t enters too."""
     a = square_tensor("fractional_matrix_power", a)
+    if shape_of(t):
+        raise TypeError(
+            "tapegrad.scipy.linalg.fractional_matrix_power: t has shape "
+            f"{shape_of(t)}; it must be a number"
+        )
     if is_tensor(t) or t != int(t):
         return expm(t * of_any(logm, a))
     return _whole_power(a, int(t))

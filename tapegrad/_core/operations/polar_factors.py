@@ -82,4 +82,4 @@ def orthogonal_procrustes(a, b):
     """The orthogonal r that makes ‖a @ r − b‖ least, and the sum of singular values of aᴴ b."""
     product = np.matmul(adjoint(np, a), b)
     r = polar_factor(product)
-    return r, np.sum(np.real(np.conj(r) * product))
+    return r, np.sum(np.real(np.conj(r) * product), axis=(-2, -1))

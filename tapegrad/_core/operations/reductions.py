@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from ..codegen.layout import ARRAY
@@ -33,12 +35,12 @@ def axes_of(name: str, axis, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     fixed = []
-    for one in axes:
+    for one in map(operator.index, axes):
         if not -ndim <= one < ndim:
             raise np.exceptions.AxisError(
                 f"tapegrad.{name}: axis {one} does not exist, the tensor has {ndim} axes"
             )
-        fixed.append(int(one) % ndim)
+        fixed.append(one % ndim)
     if len(set(fixed)) != len(fixed):
         raise ValueError(f"tapegrad.{name}: axis {tuple(axes)} names an axis twice")
     return tuple(sorted(fixed))
