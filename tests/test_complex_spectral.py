@@ -122,3 +122,26 @@ def test_bad_input_is_numpy_s_error(name, a):
     with pytest.raises(np.linalg.LinAlgError) as ours:
         tg.grad(lambda a: np.sum(np.abs(call(a)[0])))(a)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_matrices_without_a_basis_of_eigenvectors_raise():
+    jordan = np.array([[1.0, 1.0], [0.0, 1.0]])
+    f = lambda a: np.sum(np.real(np.linalg.eigvals(a)) ** 2)  # noqa: E731
+    for attempt in (tg.grad(f), lambda a: tg.jvp(f, (a,), (a,))):
+        with pytest.raises(np.linalg.LinAlgError, match="not as many independent eigenvectors"):
+            attempt(jordan)
+    c = tg.compile(f, native=False)
+    for k in (1.0, 2.0):
+        np.testing.assert_allclose(c.grad(np.diag([k, 3.0])), np.diag([2.0 * k, 6.0]))
+    with pytest.warns(RuntimeWarning, match="of equal values may have"):
+        with pytest.raises(np.linalg.LinAlgError, match="not as many independent eigenvectors"):
+            c.grad(jordan)
+
+
+def test_functions_of_matrices_by_eigenvectors_warn_where_values_are_equal():
+    def exponential(a):
+        w, v = np.linalg.eig(a)
+        return np.sum((v * np.exp(w)) @ np.linalg.inv(v) * np.array([[1.0, 2.0], [3.0, 4.0]]))
+
+    with pytest.warns(RuntimeWarning, match="tapegrad.eig: values are equal"):
+        tg.grad(exponential)(np.eye(2))

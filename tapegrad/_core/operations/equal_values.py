@@ -60,7 +60,16 @@ def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     if _differ(equal, turn, derivatives):
         _warn(name, "values are equal, and the derivative depends on the arbitrary basis of theirs")
     elif values is not None:
-        values = value_of_complex(values)
+        warn_of_values(name, equal, derivatives, values)
+
+
+def warn_of_values(name, equal, derivatives, values) -> None:
+    """Warn where a loss does not read equal values alike, or reads them and mixes their vectors.
+
+    Arguments are as above. So does a function of the matrix, v f(w) v⁻¹.
+    """
+    if rt.trace() is None:
+        equal, derivatives, values = (value_of_complex(x) for x in (equal, derivatives, values))
         if _differ(equal, values[..., None, :] - values[..., :, None], values):
             _warn(name, "values are equal, and the derivative treats them in different ways")
         elif _mixes(equal, derivatives, values):
@@ -106,7 +115,11 @@ def learn_whether_equal(name: str, w) -> None:
     if rt.trace() is None or shape_of(w)[-1] < 2:
         return
     close = np.abs(w[..., 1:] - w[..., :-1]) <= tolerance(np, w, shape_of(w)[-1])
-    equal = np.any(close)
+    learn_equality(name, np.any(close))
+
+
+def learn_equality(name: str, equal) -> None:
+    """Note the answer in a trace; equal values make no program."""
     if learned(equal, f"np.linalg.{name}()") and value_of(equal):
         refuse(f"np.linalg.{name} of equal values may have derivatives that only a call warns of")
 

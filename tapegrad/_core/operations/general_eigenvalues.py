@@ -10,14 +10,14 @@ import numpy as np
 
 from ..tensor import runtime as rt
 from ..tensor.complex_functions import alike
-from ..tensor.complex_tensors import ComplexTensor, is_complex
+from ..tensor.complex_tensors import ComplexTensor, is_complex, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import learned, steered
 from ..tensor.values import is_tensor, shape_of, value_of
 from .complex_forms import parted, whole
 from .declaring import adjoint, declared
-from .equal_values import CLOSE, inverse_or_zero
+from .equal_values import CLOSE, inverse_or_zero, learn_equality, warn_of_values
 from .packing import packed, parts_of
 
 
@@ -26,10 +26,26 @@ def _parts(x, n):
 
 
 def _inverse_gaps(np, w):
-    """1 / (wⱼ − wᵢ), 0 where the values are equal."""
+    """1 / (wⱼ − wᵢ), 0 where the values are equal, and where they are."""
     gap = w[..., None, :] - w[..., :, None]
     slack = np.sum(np.abs(w), axis=-1)[..., None, None] * (CLOSE * float(np.finfo(w.dtype).eps))
-    return inverse_or_zero(np, gap, np.abs(gap) <= slack)
+    equal = np.abs(gap) <= slack
+    return inverse_or_zero(np, gap, equal), equal
+
+
+def _check_basis(v, equal) -> None:
+    """Raise LinAlgError where vectors of equal values depend on each other; programs have none."""
+    if rt.trace() is not None:
+        return
+    v, equal = (np.asarray(value_of_complex(x)) for x in (v, equal))
+    if np.count_nonzero(equal) > equal.size // max(equal.shape[-1], 1):
+        s = np.linalg.svd(v, compute_uv=False)
+        if np.any(s[..., -1] <= CLOSE * v.shape[-1] * np.finfo(s.dtype).eps * s[..., 0]):
+            raise np.linalg.LinAlgError(
+                "tapegrad.eig: the matrix has not as many independent eigenvectors as rows: the "
+                "derivatives of its eigenvalues do not exist; use functions of the matrix, such as "
+                "np.trace(a @ a) for the sum of their squares"
+            )
 
 
 def eig_vjp(np, g, out, _a, real=False):
@@ -42,17 +58,22 @@ def eig_vjp(np, g, out, _a, real=False):
     eye, turned = np.eye(n), adjoint(np, v)
     m = np.matmul(turned, gv)
     along = np.sum(m * eye, axis=-2)
+    inverse, equal = _inverse_gaps(np, w)
+    _check_basis(v, equal)
     _warn_of_phase(along, m)
     across = m - np.matmul(turned, v) * np.real(along)[..., None, :]
-    inner = gw[..., None] * eye + np.conj(_inverse_gaps(np, w)) * across
+    warn_of_values("eig", equal, across, gw)
+    inner = gw[..., None] * eye + np.conj(inverse) * across
     return (parted(np.matmul(np.linalg.solve(turned, inner), turned)),)
 
 
 def eig_jvp(np, t, out, _a, real=False):
     """With P = v⁻¹ ȧ v: ẇ is its diagonal, v̇ = v (F ∘ P) less what changes the norms."""
     w, v = _parts(whole(out), _a.shape[-2])
+    inverse, equal = _inverse_gaps(np, w)
+    _check_basis(v, equal)
     p, eye = np.linalg.solve(v, np.matmul(whole(t[0]), v)), np.eye(w.shape[-1])
-    moved = np.matmul(v, _inverse_gaps(np, w) * p)
+    moved = np.matmul(v, inverse * p)
     along = np.real(np.sum(np.conj(v) * moved, axis=-2))
     values = np.sum(p * eye, axis=-2)
     return parted(packed(np, values, moved - v * along[..., None, :], own=(1, 2)))
@@ -108,6 +129,9 @@ def _decomposed(a):
     """Eigenvalues and vectors of a tensor; real ones where NumPy's are."""
     is_real, n = not is_complex(a), shape_of(a)[-1:]
     w, v = parts_of(whole(_eig(parted(a), real=is_real)), n, 2 * n)
+    if rt.trace() is not None:
+        _, equal = _inverse_gaps(np, w)
+        learn_equality("eig", np.sum(equal) > np.size(value_of(w.real)))
     return (w.real, v.real) if is_real and _all_real(w.imag) else (w, v)
 
 

@@ -23,6 +23,7 @@ _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(9)[k] * 0.5 + 0.5 * (k == 0)
 #: So many square roots take a matrix with elements in float64 to the identity.
 _MOST_ROOTS = 100
 _NEAR = 0.25
+_SINGULAR = "tapegrad.scipy.linalg.logm: the matrix is singular: it has no logarithm"
 
 
 def _checked(a, dtype):
@@ -33,11 +34,11 @@ def _checked(a, dtype):
 def _near_identity(a):
     """Square roots of a matrix, one of the other, until what the last differs from 1 is small."""
     found, one = [], np.eye(len(a))
+    if len(a) and np.linalg.slogdet(a)[0] == 0:
+        raise np.linalg.LinAlgError(_SINGULAR)
     while np.linalg.norm(a - one, 1) > _NEAR:
         if len(found) == _MOST_ROOTS:
-            raise np.linalg.LinAlgError(
-                "tapegrad.scipy.linalg.logm: the matrix is singular: it has no logarithm"
-            )
+            raise np.linalg.LinAlgError(_SINGULAR)
         a = root_of(a, "logm")
         found.append(a)
     return found
