@@ -235,6 +235,11 @@ def _public(name: str):
     return method
 
 
+def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
+    """sort(axis): in place; what `tapegrad.sort` refuses is refused."""
+    _set_item(self, ..., PUBLIC["sort"](self, axis))
+
+
 def _grad(self):
     """What `backward()` has added: ∂L/∂x + i ∂L/∂y; None before."""
     parts = [part.grad for part in (self._re, self._im)]
@@ -313,6 +318,7 @@ METHODS = {
     "astype": _astype,
     "numpy": _numpy,
     "item": _item,
+    "sort": _sort,
     "tolist": _tolist,
 }
 _PARTWISE = "reshape ravel flatten transpose squeeze swapaxes copy clone detach view"
