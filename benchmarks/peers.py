@@ -98,8 +98,13 @@ def disagreement(result, reference):
 
 def compare(workload, peers, budget):
     """Measure one workload in every system; return (milliseconds, disagreements, failures)."""
+    return measured(workload, builders(workload, peers), budget)
+
+
+def measured(workload, forms, budget):
+    """Measure the calls that builders make, system by system, in turns."""
     calls, results, failures = {}, {}, []
-    for system, build in builders(workload, peers).items():
+    for system, build in forms.items():
         try:
             calls[system] = build()
             results[system] = calls[system]()

@@ -39,7 +39,11 @@ def value_and_gradients(name):
 
     The value is a float, the gradients are a list of arrays, one per argument.
     """
-    function, arguments = WORKLOADS[name]()
+    return by_tapegrad(*WORKLOADS[name]())
+
+
+def by_tapegrad(function, arguments):
+    """Return the same of a function and its arguments."""
     differentiated = tg.value_and_grad(function, argnums=tuple(range(len(arguments))))
 
     def call():
@@ -54,7 +58,11 @@ def replayed(name, native):
 
     With `native` it has code of its own. A function that cannot be replayed is an error here.
     """
-    function, arguments = WORKLOADS[name]()
+    return by_program(*WORKLOADS[name](), native)
+
+
+def by_program(function, arguments, native=True):
+    """Return the same of the program of a function."""
     program = tg.compile(function, argnums=tuple(range(len(arguments))), native=native)
 
     def call():

@@ -9,6 +9,7 @@ from benchmarks import (
     custom,
     figures,
     limits,
+    linear_algebra,
     operations,
     peer_forms,
     peers,
@@ -125,3 +126,28 @@ def test_batches_are_those_of_the_loop(name):
     for k, (value, gradient) in enumerate(map(one, batch[:12])):
         np.testing.assert_allclose(values[k], value)
         np.testing.assert_allclose(gradients[k], gradient)
+
+
+@pytest.mark.parametrize("name", linear_algebra.NAMES)
+def test_workload_of_matrices_agrees_with_pytorch(name):
+    pytest.importorskip("torch")
+    ours, theirs = (linear_algebra.prepared(name, s, small=True)() for s in ("tapegrad", "PyTorch"))
+    assert peers.disagreement(ours, theirs) < 1e-11
+
+
+@pytest.mark.parametrize("name", linear_algebra.NAMES)
+def test_workload_of_matrices_replayed_agrees(name):
+    tiers = peers.EAGER, peers.REPLAY
+    recorded, replayed = (linear_algebra.prepared(name, tier, small=True)() for tier in tiers)
+    assert peers.disagreement(replayed, recorded) < 1e-11
+
+
+def test_hessian_of_the_process_is_that_of_its_program():
+    tiers = peers.EAGER, peers.REPLAY
+    eager, replayed = (linear_algebra.hessian_of_process(tier, small=True)() for tier in tiers)
+    np.testing.assert_allclose(replayed, eager, 1e-11)
+
+
+def test_steps_of_cholesky_are_measured():
+    assert all(seconds > 0 for seconds in linear_algebra.cholesky_seconds(peers.EAGER, 5, 1))
+    assert linear_algebra.track_reverse_of_cholesky(5) > 0
