@@ -103,3 +103,8 @@ def test_norms_of_transforms_are_names(norm):
     for call in (lambda f: f(np.ones(3), norm=norm), lambda f: f(recorded(np.ones(3)), norm=norm)):
         with pytest.raises(ValueError, match="Invalid norm"):
             call(np.fft.fft)
+
+
+def test_complex_numbers_have_no_order():
+    with pytest.raises(TypeError, match="tapegrad.sort: "):
+        recorded(np.array([1.0 + 1.0j, 0.5])).sort()

@@ -180,7 +180,11 @@ def test_recorded_general_equations_hold():
     x, one = np.array([-1.3, -0.7, -0.2, 0.4, 0.8, 1.6]), np.eye(6)
     a, e = 0.1 * x[:, None] * np.cos(x) - 0.5 * one, 0.1 * x[:, None] * np.sin(x) + one
     q = np.diag(x * x)
-    found = linalg.solve_continuous_are(tg.tensor(a, requires_grad=True), one, q, one, e).detach().numpy()
+    found = (
+        linalg.solve_continuous_are(tg.tensor(a, requires_grad=True), one, q, one, e)
+        .detach()
+        .numpy()
+    )
     left = a.T @ found @ e
     np.testing.assert_allclose(left + left.T - e.T @ found @ found @ e + q, 0.0, atol=1e-12)
 
