@@ -260,6 +260,9 @@ class Checked:
     def judge_warnings(self, caught):
         for one in caught:
             text = str(one.message)
+            if "values are equal, and the derivative treats them" in text:
+                self.counts["warned of equal values"] += 1
+                continue
             if FALLBACK not in text:
                 raise Differs(f"{one.category.__name__}: {text}")
             reason = text.split(FALLBACK)[1]
