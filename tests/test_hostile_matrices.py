@@ -108,3 +108,14 @@ def test_norms_of_transforms_are_names(norm):
 def test_complex_numbers_have_no_order():
     with pytest.raises(TypeError, match="tapegrad.sort: "):
         recorded(np.array([1.0 + 1.0j, 0.5])).sort()
+
+
+@pytest.mark.parametrize("shapes", [((0, 3), (3, 3)), ((3, 3), (3, 0)), ((3, 0), (0, 3))])
+def test_products_without_elements_are_compiled(shapes):
+    args = [np.ones(shape) for shape in shapes]
+    compiled = tg.compile(lambda a, b: np.sum(a @ b), argnums=(0, 1))
+    for _ in range(2):
+        value, gradients = compiled.value_and_grad(*args)
+        assert value == 0.0
+        assert [x.shape for x in gradients] == list(shapes)
+    assert tg.compile(np.matmul)(*args).shape == np.matmul(*args).shape

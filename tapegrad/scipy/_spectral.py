@@ -132,6 +132,41 @@ def eigvalsh(
     )
 
 
+# --- any matrices ---------------------------------------------------------------------------------
+
+
+def _general(name, a, b, left, homogeneous, check_finite):
+    for argument, value in (("b", b), ("left", left), ("homogeneous_eigvals", homogeneous)):
+        if value is not None and value is not False:
+            raise unsupported(name, argument, value)
+    (a,) = operands(name, check_finite, a)
+    if len(shape_of(a)) < 2 or shape_of(a)[-1] != shape_of(a)[-2]:
+        raise ValueError(f"expected square matrix, but the shape is {shape_of(a)}")
+    return a
+
+
+@differentiable("linalg.eig")
+def eig(
+    a,
+    b=None,
+    left=False,
+    right=True,
+    overwrite_a=False,
+    overwrite_b=False,
+    check_finite=True,
+    homogeneous_eigvals=False,
+):
+    a = _general("linalg.eig", a, b, left, homogeneous_eigvals, check_finite)
+    w, v = PUBLIC["eig"](a)
+    return (w + 0j, v) if right else w + 0j
+
+
+@differentiable("linalg.eigvals")
+def eigvals(a, b=None, overwrite_a=False, check_finite=True, homogeneous_eigvals=False):
+    a = _general("linalg.eigvals", a, b, False, homogeneous_eigvals, check_finite)
+    return PUBLIC["eigvals"](a) + 0j
+
+
 # --- singular values ------------------------------------------------------------------------------
 
 

@@ -13,11 +13,12 @@ from ..tensor.trace import fixed, named, steered
 from ..tensor.values import dtype_of, is_recorded, is_tensor, shape_of, value_of, wrap
 from .convolving import convolve
 from .cumulative import cumprod
+from .general_eigenvalues import eigvals
 from .inserting import trim_zeros
 from .joining import concatenate
 from .linear_algebra import matmul
 from .reductions import sum as sum_of
-from .shapes import array_tensor, atleast_1d, broadcast_to
+from .shapes import array_tensor, atleast_1d, broadcast_to, reshape
 from .solving import solve
 
 
@@ -194,16 +195,56 @@ def poly(seq_of_zeros):
     return made if len(zeros) else 1.0
 
 
+#: Where p'(r) is smaller, beside the sum of its terms' sizes, zeros are taken for equal.
+_EQUAL = {"float64": 1e-7, "float32": 1e-3}
+
+
+@named("polynomials.standing")
+def _what_forbids_slopes(p):
+    """0 if every zero has a derivative, else which reason there is not."""
+    p = np.asarray(p)
+    if p[0] == 0.0 or p[-1] == 0.0:
+        return 1
+    found, slopes = np.roots(p), np.polyder(p)
+    size = np.polyval(np.abs(slopes), np.abs(found))
+    return 2 * int(np.any(np.abs(np.polyval(slopes, found)) <= _EQUAL[str(p.dtype)] * size))
+
+
+_REASONS = (
+    "a first or last coefficient is 0: leave it out where it always is",
+    "zeros are equal, or nearly, and have no derivative",
+)
+
+
 @function("roots")
 def roots(p):
-    """roots(p): the zeros of a polynomial that is not recorded."""
+    """roots(p): the zeros of a polynomial, the eigenvalues of its companion matrix.
+
+    `p` holds the coefficients, the highest first. The zeros are complex unless all are real, and
+    stand as NumPy has them. Where `p` is recorded, ValueError is raised if its first or last
+    coefficient is zero, and if zeros are equal, or so nearly that no digit of a derivative holds.
+
+    >>> import tapegrad as tg
+    >>> tg.jacobian(tg.roots)([1.0, -3.0, 2.0]).round(6)
+    array([[-4., -2., -1.],
+           [ 1.,  1.,  1.]])
+    """
     p = _operand(p)
     if _is_plain(p):
         return np.roots(value_of(p))
-    raise TypeError(
-        "tapegrad.roots: the coefficients are recorded; the zeros are eigenvalues, which have no "
-        "derivative here: use np.roots(p.detach()) where none is wanted"
-    )
+    if len(shape_of(p)) != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    n = shape_of(p)[0] - 1
+    if n < 1:
+        return np.roots(value_of(p))
+    reason = int(fixed(steered(_what_forbids_slopes, p), "the coefficients of roots()"))
+    if reason:
+        raise ValueError(
+            f"tapegrad.roots: {_REASONS[reason - 1]}; use np.roots(p.detach()) where no "
+            "derivative is wanted"
+        )
+    first = reshape(-p[1:] / p[0], (1, n))
+    return eigvals(concatenate([first, np.eye(n, dtype=dtype_of(p))[:-1]], axis=0))
 
 
 # --- least squares ----------------------------------------------------------------------------

@@ -77,7 +77,8 @@ class Memory:
             room = inputs[view.base - 1].view.size
         low, high = view.extent
         expect(0 <= low <= high <= room, f"a view of {low} to {high} in {room} slots")
-        expect(low < room or view.base != ARENA, f"a view at {low} in {room} slots")
+        inside = low < room or low == high or view.base != ARENA  # nothing is read of no elements
+        expect(inside, f"a view at {low} in {room} slots")
 
     def read(self, view: View) -> None:
         """A view has values."""

@@ -31,7 +31,8 @@ def merged(code: Code, stands: np.ndarray) -> Code:
             stands[slice(*view.extent)] = 0
     return Code(
         len(moves.places) - int(np.count_nonzero(stands)),
-        [(int(moves.places[slot]), values) for slot, values in code.constants],
+        # one without elements may lie behind the last slot
+        [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
         [made for step in code.steps if (made := moves.step(step)) is not None],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
