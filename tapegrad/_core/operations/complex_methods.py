@@ -331,13 +331,3 @@ for _name, _function in _BINARY.items():
     METHODS[f"__i{_name}__"] = _in_place(_function)
 for _name, _method in METHODS.items():
     setattr(ComplexTensor, _name, _method)
-
-
-def _sort(self, axis=-1, kind=None, order=None):
-    """sort(…): complex numbers are not sorted here."""
-    raise TypeError(
-        "tapegrad.sort: a complex tensor is not sorted; take the elements by np.argsort of z.real"
-    )
-
-
-ComplexTensor.sort = _sort  # type: ignore[attr-defined]
