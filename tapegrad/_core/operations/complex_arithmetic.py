@@ -11,11 +11,12 @@ import operator
 
 import numpy as np
 
+from ..tensor import runtime as rt
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
-from ..tensor.complex_tensors import combined, imag_part, is_complex, real_part
+from ..tensor.complex_tensors import combined, imag_part, is_complex, is_single, real_part
 from ..tensor.copies import unlisted
 from ..tensor.trace import named, steered
-from ..tensor.values import dtype_of, is_recorded, value_of
+from ..tensor.values import dtype_of, is_recorded, scalar_of, value_of
 
 
 def elementwise(*names: str):
@@ -29,8 +30,8 @@ def elementwise(*names: str):
 
 
 def parts(z):
-    """The real and the imaginary part."""
-    return real_part(z), imag_part(z)
+    """The real and the imaginary part, recorded numbers as such."""
+    return scalar_of(real_part(z)), scalar_of(imag_part(z))
 
 
 def _of(name: str, x, y):
@@ -41,14 +42,28 @@ def _of(name: str, x, y):
 # --- arithmetic -----------------------------------------------------------------------------------
 
 
+def _plus(x, y):
+    return x + y if is_single(x) and is_single(y) else apply("add", x, y)
+
+
+def _minus(x, y):
+    return x - y if is_single(x) and is_single(y) else apply("subtract", x, y)
+
+
+def _times(x, y):
+    return x * y if is_single(x) and is_single(y) else apply("multiply", x, y)
+
+
 @elementwise("add")
 def add(z, w):
-    return combined(*[apply("add", *pair) for pair in zip(parts(z), parts(w), strict=True)])
+    (a, b), (c, d) = parts(z), parts(w)
+    return combined(_plus(a, c), _plus(b, d))
 
 
 @elementwise("subtract")
 def subtract(z, w):
-    return combined(*[apply("subtract", *pair) for pair in zip(parts(z), parts(w), strict=True)])
+    (a, b), (c, d) = parts(z), parts(w)
+    return combined(_minus(a, c), _minus(b, d))
 
 
 @elementwise("multiply")
@@ -56,11 +71,11 @@ def multiply(z, w):
     """Of a real operand there is no imaginary part, and two products."""
     (a, b), (c, d) = parts(z), parts(w)
     if not is_complex(z):
-        return combined(apply("multiply", a, c), apply("multiply", a, d))
+        return combined(_times(a, c), _times(a, d))
     if not is_complex(w):
-        return combined(apply("multiply", a, c), apply("multiply", b, c))
-    re = apply("subtract", apply("multiply", a, c), apply("multiply", b, d))
-    return combined(re, apply("add", apply("multiply", a, d), apply("multiply", b, c)))
+        return combined(_times(a, c), _times(b, c))
+    re = _minus(_times(a, c), _times(b, d))
+    return combined(re, _plus(_times(a, d), _times(b, c)))
 
 
 @elementwise("divide")
@@ -72,21 +87,24 @@ def divide(z, w):
 
 @elementwise("reciprocal")
 def reciprocal(z):
-    """Smith's way: no part is squared."""
-    return combined(*_of("inverse", *parts(z)))
+    """Smith's way, or of numbers by their size: no part is squared."""
+    x, y = parts(z)
+    if type(x) is rt.Scalar and type(y) is rt.Scalar:
+        size = apply("hypot", x, y)
+        return combined(x / size / size, -(y / size / size))
+    return combined(*_of("inverse", x, y))
 
 
 @elementwise("negative")
 def negative(z):
-    return combined(*[apply("negative", x) for x in parts(z)])
+    return combined(*[-x if is_single(x) else apply("negative", x) for x in parts(z)])
 
 
 @elementwise("square")
 def square(z):
     x, y = parts(z)
-    product = apply("multiply", x, y)
-    re = apply("subtract", apply("multiply", x, x), apply("multiply", y, y))
-    return combined(re, apply("add", product, product))
+    product = _times(x, y)
+    return combined(_minus(_times(x, x), _times(y, y)), _plus(product, product))
 
 
 @elementwise("absolute")

@@ -40,6 +40,8 @@ def _understands(other) -> bool:
 
 def _binary(function):
     def method(self, other):
+        if type(other) is ComplexTensor:
+            return function(self, other)
         return function(self, unlisted(other)) if _understands(other) else NotImplemented
 
     def reflected(self, other):

@@ -69,8 +69,20 @@ def imag_part(value):
     return np.float32(0.0) if isinstance(value, np.float32) else 0.0
 
 
+def is_single(part) -> bool:
+    """Whether a part is a recorded number or a Python float: operators take it, one row each."""
+    return type(part) is rt.Scalar or type(part) is float
+
+
 def combined(re, im):
     """The complex value of two parts: a tensor if one of them is, else as NumPy has it."""
+    if type(re) is rt.Scalar or type(im) is rt.Scalar:
+        if is_single(re) and is_single(im):
+            made = object.__new__(ComplexTensor)
+            made._re, made._im = [
+                rt.scalar_at(x, -1, 0) if type(x) is float else x for x in (re, im)
+            ]
+            return made
     if isinstance(re, (list, tuple)):
         return type(re)([combined(*pair) for pair in zip(re, im, strict=True)])
     if not isinstance(re, rt.Tensor) and not isinstance(im, rt.Tensor):
