@@ -34,7 +34,8 @@ def test_zero_size(name, text, shape):
 def test_examples_record_their_operation(rng):
     for name, text, shape in EXAMPLES:
         op = TABLE[name]
-        assert declared.sites(op, example_of(op, text), point(op, shape, rng)), (name, text)
+        if not op.constant:  # these have rows in programs alone
+            assert declared.sites(op, example_of(op, text), point(op, shape, rng)), (name, text)
     assert {name for name, _, _ in EXAMPLES} == {op.name for op in OPS}
 
 
@@ -90,7 +91,7 @@ def test_a_planted_fault_is_caught(fault, rng):
             CHECKS[check](planted, f, x, rng)
 
 
-def wrong_batched(np, t, _out, a, b):
+def wrong_batched(np, t, _out, a, b, lu, transposed=0):
     return 2.0 * np.linalg.solve(t[0], t[1][..., None])[..., 0]
 
 

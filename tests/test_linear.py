@@ -320,7 +320,7 @@ def test_norm_of_other_shapes():
         (lambda x: np.einsum("ii", x), ["einsum", "several sizes"]),
         (lambda x: np.einsum("...,...->", x, x), ["einsum", "no '...'"]),
         (lambda x: np.trace(x[0]), ["trace", "(4,)"]),
-        (lambda x: np.linalg.norm(x, 2), ["norm", "ord=2"]),
+        (lambda x: np.linalg.norm(x, 3), ["norm", "ord=3"]),
         (lambda x: np.linalg.norm(x[0], "fro"), ["norm", "'fro'"]),
         (lambda x: np.linalg.norm(x[None], 1), ["norm", "(1, 3, 4)"]),
     ],

@@ -6,7 +6,7 @@ import rows
 
 import tapegrad as tg
 from tapegrad._core.ops import sample_inputs
-from tapegrad._core.ops.table import TABLE
+from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._core.tape.tape import Row, Tape
 from tapegrad._core.tensor.apply import ufunc_of
 
@@ -44,7 +44,15 @@ def test_rows_computed_again_with_new_inputs(op, rng):
         np.testing.assert_allclose(found, rows.value(op, *scalars), rtol=1e-13)
 
 
-@pytest.mark.parametrize("op", TABLE.values(), ids=TABLE)
+#: Parts of complex functions have no public names; constants have rows in programs alone.
+WITH_EXAMPLES = [
+    op
+    for op in TABLE.values()
+    if op in rows.ROWS or not isinstance(op, Pointwise) and not op.constant
+]
+
+
+@pytest.mark.parametrize("op", WITH_EXAMPLES, ids=lambda op: op.name)
 def test_the_example_of_every_row_records_it(op, rng):
     call, inputs = sample_inputs.example(op, (5,), rng, tg)
     tape = tg.record(call, *inputs)

@@ -224,8 +224,9 @@ def roots(p):
     stand as NumPy has them. Where `p` is recorded, ValueError is raised if its first or last
     coefficient is zero, and if zeros are equal, or so nearly that no digit of a derivative holds.
 
+    >>> import numpy as np
     >>> import tapegrad as tg
-    >>> tg.jacobian(tg.roots)([1.0, -3.0, 2.0]).round(6)
+    >>> tg.jacobian(tg.roots)(np.array([1.0, -3.0, 2.0])).round(6)
     array([[-4., -2., -1.],
            [ 1.,  1.,  1.]])
     """
