@@ -19,7 +19,7 @@ from ..codegen.intrinsics import (
     store_i32,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from .declaring import declared, transposed
+from .declaring import conjugate, declared, transposed
 
 
 def in_scipy(name: str):
@@ -101,11 +101,6 @@ def solve_banded_forward(frame, id, refs, task):
     free(band)
 
 
-def conjugated(np, x):
-    """The complex conjugate, and what is real as it is."""
-    return np.conj(x) if x.dtype.kind == "c" else x
-
-
 def padded(np, x):
     """An array with a zero after the last element along the last axis."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], 1), x.dtype)], axis=-1)
@@ -153,9 +148,9 @@ def band_times(np, ab, x, lower, upper):
 
 def solve_banded_vjp(np, g, out, ab, _b, lower, upper):
     """With a x = b: b̄ = a⁻ᴴ x̄, and the band of −b̄ xᴴ."""
-    turned = conjugated(np, transposed_band(np, ab, lower, upper))
+    turned = conjugate(np, transposed_band(np, ab, lower, upper))
     back = solve_banded(turned, g, lower=upper, upper=lower)
-    return (lambda: -band_of_product(np, back, conjugated(np, out), lower, upper)), back
+    return (lambda: -band_of_product(np, back, conjugate(np, out), lower, upper)), back
 
 
 def solve_banded_jvp(np, t, out, ab, _b, lower, upper):
@@ -259,16 +254,16 @@ def general_band(np, ab, lower):
     """All diagonals of Hermitian matrices of which those of one triangle are given."""
     width = ab.shape[-2] - 1
     if lower:
-        above = conjugated(np, transposed_band(np, ab, width, 0)) if width else ab
+        above = conjugate(np, transposed_band(np, ab, width, 0)) if width else ab
         return np.concatenate([above[..., :width, :], ab], axis=-2)
-    below = conjugated(np, transposed_band(np, ab, 0, width)) if width else ab
+    below = conjugate(np, transposed_band(np, ab, 0, width)) if width else ab
     return np.concatenate([ab, below[..., 1:, :]], axis=-2)
 
 
 def _folded(np, band, lower):
     """The adjoint of one triangle's diagonals from that of all."""
     width = band.shape[-2] // 2
-    turned = conjugated(np, transposed_band(np, band, width, width))
+    turned = conjugate(np, transposed_band(np, band, width, width))
     both = band + turned
     middle = 0.5 * both[..., width : width + 1, :]
     if lower:
@@ -281,7 +276,7 @@ def solveh_banded_vjp(np, g, out, ab, _b, lower=False):
     back, width = solveh_banded(ab, g, lower=lower), ab.shape[-2] - 1
 
     def into_band():
-        product = band_of_product(np, back, conjugated(np, out), width, width)
+        product = band_of_product(np, back, conjugate(np, out), width, width)
         return -_folded(np, product, lower)
 
     return into_band, back

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .declaring import adjoint, declared, transposed
+from .declaring import adjoint, conjugate, declared, transposed
 from .inverses import inverse_jvp, inverse_vjp
 from .lu_factors import diagonals, inverted, signs_and_logarithms
 
 #: Matrices of greater condition than this power of the precision are taken for singular: the error
 #: of the inverse grows with the condition, that of a difference of its products with the square.
 OF_COFACTORS, OF_TANGENTS, OF_THIRD = -0.4, -0.2, -0.5
-
-
-def conjugate(np, x):
-    """The complex conjugate; of real numbers themselves."""
-    return np.conj(x) if x.dtype.kind == "c" else x
 
 
 def _one_norm(a):

@@ -69,10 +69,14 @@ def transposed(np, x):
     return np.swapaxes(x, -1, -2)
 
 
+def conjugate(np, x):
+    """The complex conjugate; real numbers as they are."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
 def adjoint(np, x):
     """The conjugate transposes of matrices: what rules of real and complex matrices multiply by."""
-    turned = np.swapaxes(x, -1, -2)
-    return np.conj(turned) if x.dtype.kind == "c" else turned
+    return conjugate(np, np.swapaxes(x, -1, -2))
 
 
 def recorded(op, operands, static):

@@ -14,8 +14,8 @@ from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates
-from .cofactors import cofactors, conjugate, determinants
-from .declaring import adjoint, declared
+from .cofactors import cofactors, determinants
+from .declaring import adjoint, conjugate, declared
 from .inverses import inverse, inverse_shape
 from .lu_factors import prepared, signs_and_logarithms
 from .unrecorded import unrecorded
