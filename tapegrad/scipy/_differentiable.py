@@ -45,9 +45,9 @@ def _is_finite(parts):
 def finite(name: str, x):
     """An operand, refused if it is not finite, by programs too."""
     x = unlisted(x)
-    finite = _is_finite(real_parts(x))
-    learned(finite, f"tapegrad.scipy.{name}()")
-    if not value_of(finite):
+    answer = _is_finite(real_parts(x))
+    learned(answer, f"tapegrad.scipy.{name}()")
+    if not value_of(answer):
         raise ValueError("array must not contain infs or NaNs")
     return x
 
