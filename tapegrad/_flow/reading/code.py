@@ -64,6 +64,8 @@ def _before(statement, live: set[str]) -> None:
         read = statement.value
         if isinstance(read, ir.Var):
             live.add(read.name)
+        elif isinstance(read, ir.Arg):
+            live.add(read.name)
         elif isinstance(read, (ir.Expr, ir.Yield)):
             live.update(one.name for one in read.list_vars())
         return

@@ -8,8 +8,11 @@ class Refused(Exception):
 
 
 class Again(Exception):
-    """Reading has to begin again with another choice for what is made at a site."""
+    """Reading has to begin again: lists made at these sites lie in the arena.
 
-    def __init__(self, site, choice: str):
-        super().__init__(f"{choice} at {site}")
-        self.site, self.choice = site, choice
+    `element` is the form of their elements, None where that is not known yet.
+    """
+
+    def __init__(self, sites, element):
+        super().__init__(f"lists of {element}")
+        self.sites, self.element = sites, element

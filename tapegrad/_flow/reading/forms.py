@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ir.graph import BOOL, FLOAT, INT, Value
-from .errors import Refused
+from .errors import Again, Refused
 
 #: Kinds of numbers, each a part of the next.
 _ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
@@ -59,13 +59,15 @@ class Known(Form):
 class Number(Form):
     """A number that a call computes. `value` is None in what blocks take.
 
-    `tensor` says that it has a derivative when the function is called as it is: then dividing it
-    by 0 raises nothing.
+    `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function is
+    called as it is: then dividing it by 0 raises nothing. `natural` says of an int that it is not
+    negative.
     """
 
     kind: str
     value: Value | None
     tensor: bool = False
+    natural: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -148,13 +150,12 @@ class Array(Form):
 class Row(Form):
     """A list of Python's in the arena: `handle` is the address of its length, room and data.
 
-    Elements have the form `element`, with a word for each of its numbers. `sites` made it.
+    Elements have the form `element`, with a word for each of its numbers. One of `sites` made it.
     """
 
     handle: Form
     element: Form
-    regions: tuple[int, ...]  # of the head, then of each number of an element
-    sites: frozenset
+    sites: frozenset = frozenset()
 
     @property
     def head(self) -> tuple:
@@ -275,7 +276,7 @@ def numbers(form: Form) -> Iterator[Number]:
 def unbound(form: Form) -> Form:
     """The form as a block takes it: numbers without values."""
     if isinstance(form, Number):
-        return Number(form.kind, None, form.tensor)
+        return Number(form.kind, None, form.tensor, form.natural)
     parts = form.parts
     return form.with_parts(tuple([unbound(part) for part in parts])) if parts else form
 
@@ -283,7 +284,7 @@ def unbound(form: Form) -> Form:
 def bound(form: Form, values: Iterator[Value]) -> Form:
     """The form with values for its numbers, in order."""
     if isinstance(form, Number):
-        return Number(form.kind, next(values), form.tensor)
+        return Number(form.kind, next(values), form.tensor, form.natural)
     parts = form.parts
     return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
 
@@ -294,7 +295,7 @@ def joined(a: Form, b: Form, unite) -> Form:
     `unite(region, region)` is called for memory that may be the one or the other.
     """
     if isinstance(a, Number) and isinstance(b, Number):
-        if a.kind == b.kind and a.tensor <= b.tensor:
+        if a.kind == b.kind and a.tensor <= b.tensor and a.natural <= b.natural:
             return a
     elif a.head == b.head and not isinstance(a, Number):
         _unite(a, b, unite)
@@ -304,19 +305,20 @@ def joined(a: Form, b: Form, unite) -> Form:
         made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
         same = all(p is q for p, q in zip(parts, made, strict=True))
         return a if same else a.with_parts(made)
+    if isinstance(a, Row) and isinstance(b, Row):
+        element = joined(a.element, b.element, unite)
+        raise Again({*a.sites, *b.sites}, element)
     kinds = _kind(a), _kind(b)
     if None not in kinds:
         kind = max(kinds, key=_ORDER.__getitem__)  # type: ignore[arg-type]
-        return Number(kind, None, _tensor(a) and _tensor(b))
+        natural = is_natural(a) and is_natural(b)
+        return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT)
     return _with_none(a, b, unite)
 
 
 def _unite(a: Form, b: Form, unite) -> None:
     if isinstance(a, Array) and isinstance(b, Array):
         unite(a.region, b.region)
-    if isinstance(a, Row) and isinstance(b, Row):
-        for p, q in zip(a.regions, b.regions, strict=True):
-            unite(p, q)
 
 
 def _with_none(a: Form, b: Form, unite) -> Form:
@@ -348,6 +350,13 @@ def _is_none(form: Form) -> bool:
 
 def _kind(form: Form) -> str | None:
     return form.kind if isinstance(form, (Number, Known)) else None
+
+
+def is_natural(form: Form) -> bool:
+    """Whether a number is known to be an integer that is not negative."""
+    if isinstance(form, Known):
+        return type(form.value) is int and form.value >= 0
+    return isinstance(form, Number) and form.natural
 
 
 def _tensor(form: Form) -> bool:

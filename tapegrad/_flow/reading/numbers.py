@@ -32,6 +32,8 @@ _INTS = {
     operator.xor: "int_xor",
 }
 _TRUTHS = {operator.and_: "bool_and", operator.or_: "bool_or", operator.xor: "bool_xor"}
+#: What changes nothing.
+_NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1}
 #: Comparisons: a step, whether the operands are exchanged, whether the result is turned.
 _COMPARISONS: dict[Callable, tuple[str, bool, bool]] = {
     operator.eq: ("equal", False, False),
@@ -124,6 +126,12 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
         return _integer_power(builder, a, b)
     if op not in _INTS:
         raise Refused(f"{op.__name__} of integers")
+    for x, y, neutral in ((a, b, _NEUTRAL.get(op)), (b, a, _NEUTRAL.get(op))):
+        if neutral is not None and isinstance(y, Known) and y.value == neutral:
+            if kind_of(x) == INT and (y is b or op is not operator.sub):
+                return x
+    if op is operator.mul and any(isinstance(one, Known) and one.value == 0 for one in (a, b)):
+        return Known(0)
     return number(builder.step(_INTS[op], converted(builder, a, INT), converted(builder, b, INT)))
 
 

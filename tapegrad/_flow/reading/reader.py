@@ -41,12 +41,13 @@ class Inline:
 
 
 class Reader:
-    """Reads one function into `graph`. `choices` are those of earlier readings, by site.
+    """Reads one function into `graph`.
 
+    `choices` are sites of lists that lie in the arena, with the form of their elements.
     `follow(reader, point)` reads the statements of a point, from outside of this module.
     """
 
-    def __init__(self, graph: Graph, choices: dict[Any, set[str]], follow: Callable):
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None], follow: Callable):
         self.graph, self.choices, self._follow = graph, choices, follow
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
@@ -56,7 +57,10 @@ class Reader:
         self.state = State()
         self.end = Point(None, 0, 0, State())
         self._regions: list[int] = []
+        self._rows: dict[Any, int] = {}
         self._lines: dict[str, int] = {"": 0}
+        self.dependencies: list = []
+        self.hidden: dict[int, Any] = {}
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -77,9 +81,11 @@ class Reader:
                 raise Refused("a variable is a list or array of floats here and of ints there")
             self._regions[max(a, b)] = min(a, b)
 
-    def chosen(self, site, choice: str) -> bool:
-        """Whether an earlier reading asked for this at a site."""
-        return choice in self.choices.get(site, ())
+    def row_region(self, *what) -> int:
+        """The region of one number of lists' elements, or of the heads of lists."""
+        if what not in self._rows:
+            self._rows[what] = self.region(what[-1])
+        return self._rows[what]
 
     # --- points -------------------------------------------------------------------------------
 
@@ -247,6 +253,8 @@ class Reader:
     def make(self, site, what, keys: tuple, items: tuple[Form, ...]) -> Ref:
         """A new object with an identity."""
         if site in self.state.heap and self._is_used(site):
+            if what == "list":
+                raise Again({site}, None)
             raise Refused("an object is made anew while an earlier one of that line is in use")
         self.state.heap[site] = Contents(what, keys, items)
         return Ref(site)

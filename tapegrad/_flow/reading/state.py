@@ -8,6 +8,7 @@ from typing import Any
 
 from ..ir.graph import Value
 from .code import Code
+from .errors import Again
 from .forms import Contents, Form, Function, Ref, bound, joined, numbers, unbound
 
 
@@ -108,8 +109,16 @@ class State:
                     del mine[key]  # type: ignore[attr-defined]
                     changed = True
                     continue
+                if _differ(mine[key], its[key]):  # type: ignore[index]
+                    raise Again({key}, None)
                 made = joined(mine[key], its[key], unite)  # type: ignore[index]
                 if made is not mine[key]:  # type: ignore[index]
                     mine[key] = unbound(made)  # type: ignore[index]
                     changed = True
         return changed
+
+
+def _differ(a: Form, b: Form) -> bool:
+    """Whether two are contents of a list that has other lengths, or other kinds of items."""
+    is_list = isinstance(a, Contents) and a.what == "list"
+    return is_list and isinstance(b, Contents) and a.head != b.head

@@ -288,7 +288,7 @@ class Statements:
         if isinstance(value, ir.FreeVar):
             return self._free(value.name)
         if isinstance(value, ir.Arg):
-            return self.get(ir.Var(None, value.name, None))
+            return self.get(value)
         if isinstance(value, ir.Expr):
             made = getattr(self, "_" + value.op, None)
             if made is None:
