@@ -196,6 +196,22 @@ def optimised(exports):
     return module
 
 
+def assembled(text: str) -> bytes:
+    """An object file of a text for LLVM.
+
+    Its loops are of branches and chains of sums, which have no use for vectors.
+    """
+    codegen = _target().codegen()
+    module = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"\n{text}')
+    module.data_layout = codegen._data_layout
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(codegen._tm, options)
+    builder.getModulePassManager().run(module, builder)
+    return codegen._tm.emit_object(module)
+
+
 def _add_entry(module, symbol, function):
     """A C function that calls a compiled function, which raises nothing."""
     context, kinds = _target(), (function.restype, *function.argtypes)
