@@ -61,6 +61,13 @@ def item(reader, array: Array, position: Form) -> Form:
     return part if part.lengths else loaded(reader, part)
 
 
+def turned(reader, array: Array, last: Form) -> Array:
+    """The array with its first axis reversed; `last` is the position of the last item."""
+    address = _moved(reader, array.address, last, array.strides[0])
+    back = arithmetic(reader.builder, operator.mul, array.strides[0], Known(-1))
+    return dataclasses.replace(array, address=address, strides=(back, *array.strides[1:]))
+
+
 def loaded(reader, array: Array) -> Form:
     """The element of an array without dimensions."""
     build = reader.builder

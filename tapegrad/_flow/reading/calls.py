@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import functools
 import inspect
 import math
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -87,7 +89,7 @@ def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Fram
 
 def _bound(code, args: list, kwargs: dict, defaults: list, keywords: dict) -> dict[str, Form]:
     count, only = code.co_argcount, code.co_kwonlyargcount
-    names = code.co_varnames
+    names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba calls them
     if code.co_flags & inspect.CO_VARKEYWORDS:
         raise Refused(f"{code.co_name} takes **{names[-1]}")
     given = dict(zip(names[:count], args, strict=False))
@@ -129,10 +131,22 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         return made
     if isinstance(target, types.FunctionType) and _is_users(target):
         return s.inline(function, args, kwargs)
-    if isinstance(target, type) and target.__init__ is object.__init__ and not args:
-        if target.__module__ != "builtins":
-            return s.reader.make(s.site, "instance", (target, ()), ())
+    if isinstance(target, type) and _is_plain_class(target):
+        made = s.reader.make(s.site, "instance", (target, ()), ())
+        if target.__init__ is object.__init__:
+            return made
+        call = s.inline(Known(target.__init__), [made, *args], kwargs)
+        return dataclasses.replace(call, result=made)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _is_plain_class(target: type) -> bool:
+    """Whether instances of a user's class are what its `__init__` makes them."""
+    own = (object.__new__, object.__getattribute__, object.__setattr__, type)
+    has = (target.__new__, target.__getattribute__, target.__setattr__, type(target))
+    init = target.__init__
+    simple = init is object.__init__ or isinstance(init, types.FunctionType)
+    return has == own and simple and target.__module__ != "builtins" and not hasattr(target, "__slots__")
 
 
 def _is_users(target) -> bool:
@@ -219,8 +233,7 @@ def _reversed(s, args):
     if isinstance(form, Array) and form.lengths:
         length = form.lengths[0]
         last = arithmetic(s.builder, operator.sub, length, Known(1))
-        turned = arrays.item_address(s.reader, form, last)
-        return iterators.over(s.reader, s.site, turned)
+        return iterators.over(s.reader, s.site, arrays.turned(s.reader, form, last))
     return iterators.over(s.reader, s.site, Tuple(tuple(access.items_of(s.reader, form)[::-1])))
 
 
@@ -530,9 +543,9 @@ def _method(s, method: Method, args: list, kwargs: dict):
 @functools.cache
 def table() -> dict[Any, Callable]:
     """What stands for functions, by the function."""
-    from ... import math as our_math
-    from ... import numpy as our_numpy
-
+    # a function that calls them has imported them
+    our_math = sys.modules.get("tapegrad.math", math)
+    our_numpy = sys.modules.get("tapegrad.numpy", np)
     found: dict[Any, Callable] = {
         len: _len, range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed,
         min: _smallest("min"), max: _smallest("max"), sum: _follow(prelude.sum), any: _follow(prelude.any),

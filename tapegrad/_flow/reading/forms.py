@@ -256,6 +256,14 @@ class Contents(Form):
 NONE = Known(None)
 
 
+class _Nothing:
+    """No item of a list has been seen."""
+
+
+#: The form of the items of a list that never has any.
+NOTHING = Known(_Nothing())
+
+
 def shape_of(form: Form) -> tuple:
     """Head and those of the parts, with kinds of numbers."""
     if isinstance(form, Number):
@@ -306,14 +314,22 @@ def joined(a: Form, b: Form, unite) -> Form:
         same = all(p is q for p, q in zip(parts, made, strict=True))
         return a if same else a.with_parts(made)
     if isinstance(a, Row) and isinstance(b, Row):
-        element = joined(a.element, b.element, unite)
-        raise Again({*a.sites, *b.sites}, element)
+        raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
     kinds = _kind(a), _kind(b)
     if None not in kinds:
         kind = max(kinds, key=_ORDER.__getitem__)  # type: ignore[arg-type]
         natural = is_natural(a) and is_natural(b)
         return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT)
     return _with_none(a, b, unite)
+
+
+def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
+    """The form of items that have either of two forms; None or NOTHING is no form."""
+    if a is None or a is NOTHING:
+        return b
+    if b is None or b is NOTHING:
+        return a
+    return unbound(joined(a, b, unite))
 
 
 def _unite(a: Form, b: Form, unite) -> None:

@@ -13,7 +13,7 @@ from ..ir.graph import FLOAT, INT, Graph, Input
 from ..ir.validation import validate
 from .code import code_of
 from .errors import Again, Refused
-from .forms import Array, Contents, Form, Known, Maybe, Number, Tuple, numbers
+from .forms import element_joined, Array, Contents, Form, Known, Maybe, Number, Tuple, numbers
 from .numbers import Raises, number
 from .reader import Reader
 from .state import Frame, Stack
@@ -59,12 +59,14 @@ def read(f: Callable, trees: list, names: list[str]) -> Reading:
             return _read(f, trees, names, choices)
         except Again as again:
             for site in again.sites:
-                if site in choices and choices[site] is again.element:
-                    raise Refused("a list holds items of kinds that do not fit") from None
-                choices[site] = again.element if again.element is not None else choices.get(site)
+                choices[site] = element_joined(choices.get(site), again.element, _same)
         except Raises as error:
             raise Refused(f"it always raises {error}") from None
     raise Refused("its lists hold items of kinds that do not fit")
+
+
+def _same(a: int, b: int) -> None:
+    """Regions of an earlier reading are forgotten."""
 
 
 def _read(f, trees: list, names: list[str], choices: dict) -> Reading:

@@ -34,10 +34,14 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Inline:
-    """A call that is followed: a function's frame with its arguments by name."""
+    """A call that is followed: a function's frame with its arguments by name.
+
+    `result` stands in place of what the function gives.
+    """
 
     frame: Frame
     arguments: dict[str, Form]
+    result: Form | None = None
 
 
 class Reader:

@@ -8,7 +8,7 @@ import operator
 from ..ir.graph import INT, Value
 from . import loops
 from .errors import Again, Refused
-from .forms import Form, Known, Number, Row, Tuple, bound, described, joined, numbers, shape_of, unbound
+from .forms import NOTHING, element_joined, Form, Known, Number, Row, Tuple, bound, described, joined, numbers, shape_of, unbound
 from .numbers import Raises, arithmetic, compared, converted, number
 
 _LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
@@ -44,24 +44,27 @@ def new(reader, site, items: tuple[Form, ...]) -> Row:
     element = reader.choices[site]
     if items:
         own = element_of(reader, list(items))
-        widest = own if element is None else joined(element, own, reader.unite)  # type: ignore[arg-type]
-        if element is None or shape_of(widest) != shape_of(element):
-            raise Again({site}, widest)
+        _check_fits(reader, {site}, element, own)
     if element is None:
-        element = Number("f", None)  # nothing is known of its items, and none has been seen
+        element = NOTHING
     made = _allocated(reader, site, element, Known(len(items)), Known(max(len(items), 4)))
     for k, item in enumerate(items):
         assign(reader, made, Known(k), item)
     return made
 
 
+def _check_fits(reader, sites, element: Form | None, own: Form | None) -> None:
+    """Begin again where an item has another form than those seen so far."""
+    widest = element_joined(element, own, reader.unite)
+    if element is None or shape_of(widest) != shape_of(element):  # type: ignore[arg-type]
+        raise Again(set(sites), widest)
+
+
 def filled(reader, site, item: Form, count: Form) -> Row:
     """`[item] * count`."""
     element = reader.choices[site]
     own = element_of(reader, [item])
-    widest = own if element is None else joined(element, own, reader.unite)  # type: ignore[arg-type]
-    if element is None or shape_of(widest) != shape_of(element):
-        raise Again({site}, widest)
+    _check_fits(reader, {site}, element, own)
     build = reader.builder
     size = converted(build, count, INT)
     zero = build.constant(0)
@@ -121,6 +124,8 @@ def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
 
 def item(reader, row: Row, position: Form) -> Form:
     """The item at a position that is there."""
+    if row.element is NOTHING:
+        raise Raises("IndexError: list index out of range")
     build, values = reader.builder, []
     kinds = [one.kind for one in numbers(row.element)]
     for (region, address), kind in zip(_places(reader, row, position), kinds, strict=True):
@@ -134,10 +139,7 @@ def item(reader, row: Row, position: Form) -> Form:
 def assign(reader, row: Row, position: Form, form: Form) -> None:
     """Set the item at a position that is there."""
     own = _lifted(reader, form)
-    if shape_of(own) != shape_of(row.element):
-        widest = joined(row.element, own, reader.unite)
-        if shape_of(widest) != shape_of(row.element):
-            raise Again(set(row.sites), unbound(widest))
+    _check_fits(reader, row.sites, row.element, own)
     values: list[Value] = []
     reader._match(row.element, form, values)
     for (region, address), value in zip(_places(reader, row, position), values, strict=True):
@@ -149,9 +151,7 @@ def assign(reader, row: Row, position: Form, form: Form) -> None:
 def append(reader, row: Row, form: Form) -> None:
     """Add an item at the end; where there is no room the items move."""
     own = _lifted(reader, form)
-    widest = joined(row.element, own, reader.unite)
-    if shape_of(widest) != shape_of(row.element):
-        raise Again(set(row.sites), unbound(widest))
+    _check_fits(reader, row.sites, row.element, own)
     build, head = reader.builder, reader.row_region("head", INT)
     handle = converted(build, row.handle, INT)
     count, room = _word(reader, row, _LENGTH), _word(reader, row, _ROOM)

@@ -141,6 +141,9 @@ class Statements:
             return True
         form = self._value(value)
         if isinstance(form, Inline):
+            if form.result is not None:
+                self.set(name, form.result)
+                name = "$nothing"
             self._enter(form, name)
             return True
         self.set(name, form)
