@@ -13,9 +13,9 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
+from .composition import Composed
 from .dispatch.background import HOT, finish
 from .dispatch.batch import Batch
-from .dispatch.evaluation import Replayed
 from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.short_call import arrays_for, fast_call
 from .dispatch.signature import Arguments, own_copy
@@ -81,13 +81,13 @@ def compile(
     settings["native"] = native
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
-    kind, f, argnums = transform_of(f) or ("value", f, argnums)
+    kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
     if argnames is not None:
         return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
     return Compiled(f, kind, argnums, **settings)
 
 
-class Compiled(Replayed):
+class Compiled(Composed):
     """A compiled function; made by `tg.compile`, see there."""
 
     def __init__(self, f: Callable, kind: str, argnums, **settings):
@@ -183,12 +183,19 @@ class Compiled(Replayed):
 
         `of` are its own argnums, where its arguments are others than those of the function.
         """
-        if name not in self._derived:
-            argnums = self._argnums[0] if self._single else self._argnums
-            made = transform(self._f, argnums)
+        argnums = self._asked()
+
+        def make():
             own = argnums if of is None else of
-            self._derived[name] = Compiled(made, "value", own, **self._settings)
-        return self._derived[name](*args, **kwargs)
+            return Compiled(transform(self._f, argnums), "value", own, **self._settings)
+
+        return self._made(name, make)(*args, **kwargs)
+
+    def _again(self, argnums, argnames=None, f=None):
+        f = self._f if f is None else f
+        if argnames is not None:
+            return compile(f, argnames=argnames, **self._settings)
+        return Compiled(f, "value", argnums, **self._settings)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):
         """Values, and gradients, for each row of the arguments, evaluated on threads.
@@ -338,6 +345,14 @@ class Compiled(Replayed):
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
         return Compilation(*settings, self._families.found, derived, self._reason)
+
+
+def _method_of(f) -> tuple | None:
+    """The (kind, function, argnums) of what `tg.grad` gave of a compiled function."""
+    owner, name = getattr(f, "__self__", None), getattr(f, "__name__", "")
+    if isinstance(owner, Compiled) and owner._kind == "value" and name in ("grad", "value_and_grad"):
+        return name, owner, owner._asked()
+    return None
 
 
 def _pulled_back(f, argnums):

@@ -58,12 +58,12 @@ class Loaded(Compiled):
                 for variant in family.found:
                     self._make_native(variant, None)
 
-    def _of(self, name, transform, args, kwargs, of=None):
+    def _made(self, name, make):
         if name not in self._derived:
             raise RuntimeError(
                 f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"
             )
-        return super()._of(name, transform, args, kwargs)
+        return self._derived[name]
 
     def _record(self, family, arguments, args, kwargs, gradient):
         if not family.found:

@@ -54,6 +54,10 @@ class Variant:
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
+    def is_number(self) -> bool:
+        """Whether the function returns one number, which has a gradient."""
+        return len(self.leaves) == 1 and all(one.view.size == 1 for one in self.program.code.outputs)
+
     def differs(self, objects: list, out, again: Callable) -> str | None:
         """Why it does not give what was computed when it was recorded; None if it does.
 
@@ -247,6 +251,7 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
+        self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # how many there have been
         self.hits = 0  # evaluations without a new recording, but for those by a short way
 
