@@ -350,7 +350,11 @@ class Compiled(Composed):
 def _method_of(f) -> tuple | None:
     """The (kind, function, argnums) of what `tg.grad` gave of a compiled function."""
     owner, name = getattr(f, "__self__", None), getattr(f, "__name__", "")
-    if isinstance(owner, Compiled) and owner._kind == "value" and name in ("grad", "value_and_grad"):
+    if (
+        isinstance(owner, Compiled)
+        and owner._kind == "value"
+        and name in ("grad", "value_and_grad")
+    ):
         return name, owner, owner._asked()
     return None
 

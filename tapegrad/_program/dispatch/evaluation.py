@@ -110,11 +110,6 @@ class Replayed:
         """The function with other arguments differentiated."""
         raise NotImplementedError
 
-    def _is_verified(self, variant: Variant) -> bool:
-        """Whether a program is to be used without another look at what it gives."""
-        done = variant.checked > variant.is_number() or self._verify == "never"
-        return done and self._verify != "always" and variant.trial is None
-
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
         """Let the next call be a short one, if it is like this; not while code is on trial."""
         fast = fast_call(variant, arguments)

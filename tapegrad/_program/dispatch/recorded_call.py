@@ -19,6 +19,7 @@ from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import walk_of
 from ..._derivatives.view_layouts import joined, seen_as
 from ..._transforms.gradients import must_record, pushed, vjp
+from ..build.executable import Program
 from ..replay.parts import Run
 from .signature import Arguments, is_float
 from .variants import Variant, Variants
@@ -43,11 +44,10 @@ def recorded_call(owner, arguments: Arguments) -> tuple | None:
     family = owner._family(plain)
     if family is None or not _is_known(family):
         return None
-    variant, run = _begun(owner, family, plain)
-    if variant is None or run is None:
-        return None
     operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
-    return RecordedCall(owner, plain, variant, run, [*operands]).record([*operands.values()])
+    call = RecordedCall(owner, plain, [*operands])
+    found = _as_number(call, family) if _gives_number(family) else _by_run(call, family)
+    return None if found is None else call.record(*found, [*operands.values()])
 
 
 def _fits(arguments: Arguments) -> bool:
@@ -66,17 +66,60 @@ def _is_known(family: Variants) -> bool:
     return known
 
 
+def _gives_number(family: Variants) -> bool:
+    """Whether the function returns one float, as far as is known."""
+    return bool(family.found) and all([variant.is_float() for variant in family.found])
+
+
+def _as_number(call: RecordedCall, family: Variants) -> tuple | None:
+    """The value as the function's array of results, and that; its gradient is computed with it.
+
+    The sweep is going to ask for it, and both together take the least time.
+    """
+    try:
+        value, gradient = call.arguments.call(call.owner.value_and_grad, call.arguments.values)
+    except ValueError:  # as for another kind of result; the function says it itself
+        return None
+    if call.owner._reason is not None:
+        return None
+    leaves = [leaf for _, leaf in tree_leaves(gradient)]
+    inputs = [k for k, (_, _, wanted) in enumerate(call.arguments.kinds) if wanted]
+    found = dict(zip(inputs, leaves, strict=True))
+    call.gradients, call.results = [found[k] for k in call.places], [(0, 0, ())]
+    return [np.array(value)], 0.0, [0.0]
+
+
+def _by_run(call: RecordedCall, family: Variants) -> tuple | None:
+    """The recorded results as arrays, and the result with its leaves; the run waits for seeds."""
+    variant, run = _begun(call.owner, family, call.arguments)
+    if variant is None or run is None:
+        return None
+    call.run, call.program = run, run.program
+    outputs, found = run.program.code.outputs, run.program.results(run)
+    call.results = [
+        (leaf, k, outputs[k].view.shape)
+        for leaf, (k, _) in enumerate(variant.leaves)
+        if k >= 0 and outputs[k].dtype == np.float64
+    ]
+    arrays = [np.array(found[k]) for _, k, _ in call.results]
+    in_order = all(variant.leaves[leaf][1] is None for leaf, _, _ in call.results)
+    if not in_order or not sum([array.size for array in arrays]):
+        return None
+    return arrays, variant.tree, [value for _, value in tree_leaves(variant.result(found))]
+
+
 def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | None, Run | None]:
     """The program whose guards hold, which has been compared as in any call, and its run."""
-    for _ in range(3):  # recorded, compared by its value, by its gradient
+    for _ in range(3):  # recorded, compared, compared as native code that came meanwhile
+        owner._go_on_with_trials(family, arguments.values)
         variant, run, _ = family.run(arguments.values, True)
         if variant is not None and run is not None:
-            if owner._is_verified(variant):
+            is_new = variant.trial is not None and variant.trial.is_new
+            if (variant.checked or owner._verify == "never") and not is_new:
                 owner._count_hit(family, variant, arguments.values)
                 return variant, run
             run.program.end(run)
-        gradient = variant is not None and variant.is_number()
-        arguments.call(lambda *a, g=gradient, **k: owner._evaluate(a, k, g), arguments.values)
+        arguments.call(lambda *a, **k: owner._evaluate(a, k, False), arguments.values)
         if owner._reason is not None:
             break
         owner._convert(family)
@@ -89,42 +132,37 @@ class RecordedCall:
     It keeps no recorded tensor: what it was called with is found by the operands of the row.
     """
 
-    def __init__(self, owner, arguments: Arguments, variant: Variant, run: Run, places: list[int]):
-        self.owner, self.arguments, self.variant = owner, arguments, variant
-        self.run, self.program, self.places = run, run.program, places
-        self.is_new = True  # the run holds what its reverse reads
-        outputs = self.program.code.outputs
-        #: Of each recorded result its place among the leaves, its output, its shape.
-        self.results = [
-            (leaf, k, outputs[k].view.shape)
-            for leaf, (k, _) in enumerate(variant.leaves)
-            if k >= 0 and outputs[k].dtype == np.float64
-        ]
+    run: Run | None = None  # until its reverse has used it
+    program: Program
+    gradients: list | None = None  # of the operands, where the result is one number
+    #: Of each recorded result its place among the leaves, its output, its shape.
+    results: list[tuple[int, int, tuple]]
+
+    def __init__(self, owner, arguments: Arguments, places: list[int]):
+        self.owner, self.arguments, self.places = owner, arguments, places
 
     def __str__(self) -> str:
         return self.owner._name
 
     def __del__(self):
+        if self.run is not None:
+            self._give_back(self.run)
+
+    def _give_back(self, run: Run) -> None:
         if len(self.program._runs) < _RUNS:
-            self.program.end(self.run)
+            self.program.end(run)
 
     # --- recording ----------------------------------------------------------------------------
 
-    def record(self, operands: list) -> tuple | None:
+    def record(self, arrays: list[np.ndarray], tree, leaves: list, operands: list) -> tuple:
         """Append the row; the result of the function, in a tuple."""
-        in_order = all(self.variant.leaves[leaf][1] is None for leaf, _, _ in self.results)
-        found = self.program.results(self.run)
-        arrays = [np.array(found[k]) for _, k, _ in self.results]
-        if not in_order or not sum([array.size for array in arrays]):
-            return None
         whole = arrays[0] if len(arrays) == 1 else np.concatenate([a.ravel() for a in arrays])
         row = rt.row(_ROW, whole, self, *operands)
         views = self._views(whole)
         parts = [row] if len(views) == 1 else [view_like(row, view) for view in views]
-        leaves = [value for _, value in tree_leaves(self.variant.result(found))]
         for (leaf, _, _), part in zip(self.results, parts, strict=True):
             leaves[leaf] = scalar_of(part)
-        return (tree_build(self.variant.tree, iter(leaves)),)
+        return (tree_build(tree, iter(leaves)),)
 
     def _views(self, whole: np.ndarray) -> list[np.ndarray]:
         """The parts of the row's array that the results are, one after the other."""
@@ -171,18 +209,27 @@ class RecordedCall:
         return tuple([leaves[leaf] for leaf, _, _ in self.results])
 
     def _adjoints(self, seeds: list[np.ndarray]) -> list:
-        """The adjoints of the operands from those of the results, by the program."""
-        if not self.is_new:
-            self.program.forward(self.run, self.arguments.values, True)
-        self.is_new = False
-        given = {k: seed for seed, (_, k, _) in zip(seeds, self.results, strict=True)}
-        outputs = enumerate(self.program.code.outputs)
-        every = [given.get(k, np.zeros(one.view.shape)) for k, one in outputs]
-        found = self.program.reverse(self.run, every)
-        adjoints = [found[k] for k in self.places]
+        """The adjoints of the operands from those of the results."""
+        if self.gradients is None:
+            adjoints = self._reversed(seeds)
+        else:
+            adjoints = [gradient * seeds[0] for gradient in self.gradients]
         if all([np.isfinite(one).all() for one in adjoints]):
             return adjoints
         return self._eager_adjoints(seeds)  # 0 times infinity depends on the order of products
+
+    def _reversed(self, seeds: list[np.ndarray]) -> list:
+        """The same by the program."""
+        run, self.run = self.run, None
+        if run is None:
+            run = self.program.begin()
+            self.program.forward(run, self.arguments.values, True)
+        given = {k: seed for seed, (_, k, _) in zip(seeds, self.results, strict=True)}
+        outputs = enumerate(self.program.code.outputs)
+        every = [given.get(k, np.zeros(one.view.shape)) for k, one in outputs]
+        found = self.program.reverse(run, every)
+        self._give_back(run)
+        return [found[k] for k in self.places]
 
     def _eager_adjoints(self, seeds: list[np.ndarray]) -> list:
         held = [self.arguments.values[k] for k in self.places]

@@ -54,9 +54,10 @@ class Variant:
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
-    def is_number(self) -> bool:
-        """Whether the function returns one number, which has a gradient."""
-        return len(self.leaves) == 1 and all(one.view.size == 1 for one in self.program.code.outputs)
+    def is_float(self) -> bool:
+        """Whether the function returns one float, or a tensor that is one."""
+        outputs = [(one.view.shape, one.dtype) for one in self.program.code.outputs]
+        return type(self.tree) is float and outputs == [((), np.float64)]
 
     def differs(self, objects: list, out, again: Callable) -> str | None:
         """Why it does not give what was computed when it was recorded; None if it does.
