@@ -103,9 +103,10 @@ class Compiled(Composed):
         if fast is not None and not kwargs:
             found = fast.value(args)
             if found is not None:
-                if fast.calls == HOT:
-                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+                self._when_hot(fast, args)
                 return found[0]
+        if (row := self._as_short_row(args, kwargs)) is not None:
+            return row[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
 
@@ -122,8 +123,7 @@ class Compiled(Composed):
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
             if found is not None:
-                if fast.calls == HOT:
-                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+                self._when_hot(fast, args)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]

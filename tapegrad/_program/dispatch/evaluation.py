@@ -16,7 +16,7 @@ from ..._transforms.gradients import value_and_grad
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import HOT, compile_later, failed
-from .recorded_call import recorded_call
+from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -95,6 +95,11 @@ class Replayed:
         if family.hits == HOT:
             self._make_native(variant, values)
 
+    def _when_hot(self, fast: FastCall, args: tuple) -> None:
+        """Let native code be made of a program that many short calls have used."""
+        if fast.calls == HOT:
+            self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+
     def _as_row(self, args, kwargs, arguments: Arguments) -> tuple | None:
         """The result for recorded arguments, in a tuple, as one row; None where it is none."""
         recorded = [any(is_recorded(leaf) for _, leaf in tree_leaves(arg)) for arg in args]
@@ -104,7 +109,14 @@ class Replayed:
         if arguments.wanted.issuperset(numbers):
             return recorded_call(self, arguments)
         other = self._with_argnums(numbers)
+        if (row := other._as_short_row(args, kwargs)) is not None:
+            return row
         return recorded_call(other, Arguments(args, kwargs, numbers))
+
+    def _as_short_row(self, args, kwargs) -> tuple | None:
+        """The same by the short way of a call."""
+        fast = self._fast  # another thread may set it
+        return None if fast is None or kwargs else short_recorded_call(self, fast, args)
 
     def _with_argnums(self, argnums) -> Replayed:
         """The function with other arguments differentiated."""

@@ -16,11 +16,12 @@ from ..._core.tensor.copies import view_like
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from ..._derivatives.inputs import Inputs, plain
-from ..._derivatives.sweep_rules import walk_of
+from ..._derivatives.sweep_rules import references_of
 from ..._derivatives.view_layouts import joined, seen_as
 from ..._transforms.gradients import must_record, pushed, vjp
 from ..build.executable import Program
 from ..replay.parts import Run
+from .short_call import FastCall
 from .signature import Arguments, is_float
 from .variants import Variant, Variants
 
@@ -46,8 +47,26 @@ def recorded_call(owner, arguments: Arguments) -> tuple | None:
         return None
     operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
     call = RecordedCall(owner, plain, [*operands])
-    found = _as_number(call, family) if _gives_number(family) else _by_run(call, family)
-    return None if found is None else call.record(*found, [*operands.values()])
+    recorded = _as_number if _gives_number(family) else _by_run
+    return recorded(call, family, [*operands.values()])
+
+
+def short_recorded_call(owner, fast: FastCall, args: tuple) -> tuple | None:
+    """The same by the short way of a call for one number, where that can be."""
+    if rt.trace() is not None or not rt.is_recording() or not (fast.bare and fast.is_plain):
+        return None
+    values = [value_of(arg) for arg in args]
+    plain = tuple([x.copy("K") if isinstance(x, np.ndarray) else x for x in values])
+    operands = {k: arg for k, arg in enumerate(args) if is_recorded(arg)}
+    if not operands or not fast.differentiated.issuperset(operands):
+        return None
+    found = fast.value_and_grad(plain)
+    if found is None:
+        return None
+    owner._when_hot(fast, plain)
+    call = RecordedCall(owner, plain, [*operands])
+    gradients = dict(zip(sorted(fast.differentiated), found[1], strict=True))
+    return call.record_number(found[0], gradients, [*operands.values()])
 
 
 def _fits(arguments: Arguments) -> bool:
@@ -71,26 +90,25 @@ def _gives_number(family: Variants) -> bool:
     return bool(family.found) and all([variant.is_float() for variant in family.found])
 
 
-def _as_number(call: RecordedCall, family: Variants) -> tuple | None:
-    """The value as the function's array of results, and that; its gradient is computed with it.
+def _as_number(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
+    """The result of a function that gives a number, with its gradient.
 
-    The sweep is going to ask for it, and both together take the least time.
+    The sweep is going to ask for that, and both together take the least time.
     """
+    arguments = call.arguments
     try:
-        value, gradient = call.arguments.call(call.owner.value_and_grad, call.arguments.values)
+        value, gradient = arguments.call(call.owner.value_and_grad, arguments.values)
     except ValueError:  # as for another kind of result; the function says it itself
         return None
     if call.owner._reason is not None:
         return None
+    inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
     leaves = [leaf for _, leaf in tree_leaves(gradient)]
-    inputs = [k for k, (_, _, wanted) in enumerate(call.arguments.kinds) if wanted]
-    found = dict(zip(inputs, leaves, strict=True))
-    call.gradients, call.results = [found[k] for k in call.places], [(0, 0, ())]
-    return [np.array(value)], 0.0, [0.0]
+    return call.record_number(value, dict(zip(inputs, leaves, strict=True)), operands)
 
 
-def _by_run(call: RecordedCall, family: Variants) -> tuple | None:
-    """The recorded results as arrays, and the result with its leaves; the run waits for seeds."""
+def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
+    """The result of a function that gives others; the run of its program waits for seeds."""
     variant, run = _begun(call.owner, family, call.arguments)
     if variant is None or run is None:
         return None
@@ -105,7 +123,8 @@ def _by_run(call: RecordedCall, family: Variants) -> tuple | None:
     in_order = all(variant.leaves[leaf][1] is None for leaf, _, _ in call.results)
     if not in_order or not sum([array.size for array in arrays]):
         return None
-    return arrays, variant.tree, [value for _, value in tree_leaves(variant.result(found))]
+    leaves = [value for _, value in tree_leaves(variant.result(found))]
+    return (call.record(arrays, variant.tree, leaves, operands),)
 
 
 def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | None, Run | None]:
@@ -138,8 +157,8 @@ class RecordedCall:
     #: Of each recorded result its place among the leaves, its output, its shape.
     results: list[tuple[int, int, tuple]]
 
-    def __init__(self, owner, arguments: Arguments, places: list[int]):
-        self.owner, self.arguments, self.places = owner, arguments, places
+    def __init__(self, owner, arguments: Arguments | tuple, places: list[int]):
+        self.owner, self._given, self.places = owner, arguments, places
 
     def __str__(self) -> str:
         return self.owner._name
@@ -154,15 +173,28 @@ class RecordedCall:
 
     # --- recording ----------------------------------------------------------------------------
 
-    def record(self, arrays: list[np.ndarray], tree, leaves: list, operands: list) -> tuple:
-        """Append the row; the result of the function, in a tuple."""
+    @property
+    def arguments(self) -> Arguments:
+        """The plain arguments."""
+        if isinstance(self._given, tuple):
+            self._given = Arguments(self._given, {}, self.owner._argnums)
+        return self._given
+
+    def record_number(self, value: float, gradients: dict, operands: list) -> tuple:
+        """Append the row of a number, with its gradients by input; the tensor, in a tuple."""
+        self.results = [(0, 0, ())]
+        self.gradients = [gradients[k] for k in self.places]
+        return (self.record([np.array(value)], 0.0, [0.0], operands),)
+
+    def record(self, arrays: list[np.ndarray], tree, leaves: list, operands: list):
+        """Append the row; the result of the function."""
         whole = arrays[0] if len(arrays) == 1 else np.concatenate([a.ravel() for a in arrays])
         row = rt.row(_ROW, whole, self, *operands)
         views = self._views(whole)
         parts = [row] if len(views) == 1 else [view_like(row, view) for view in views]
         for (leaf, _, _), part in zip(self.results, parts, strict=True):
             leaves[leaf] = scalar_of(part)
-        return (tree_build(tree, iter(leaves)),)
+        return tree_build(tree, iter(leaves))
 
     def _views(self, whole: np.ndarray) -> list[np.ndarray]:
         """The parts of the row's array that the results are, one after the other."""
@@ -238,12 +270,11 @@ class RecordedCall:
 
     def __call__(self, sweep, number: int) -> None:
         """Pass the adjoint of the row on to its operands, in a sweep."""
-        walk = walk_of(sweep, number)
-        mirrors = [sweep.mirror(number, view) for view in self._views(walk.base(number))]
+        _, *operands, (_, whole) = references_of(sweep, number)
+        mirrors = [sweep.mirror(number, view) for view in self._views(whole)]
         rows = [self._adjoints([m[k, ...] for m in mirrors]) for k in range(sweep.seeds)]
-        columns = zip(*rows, strict=True)
-        for (source, view), column in zip(self.operands(walk, number), columns, strict=True):
-            sweep.plant(walk.tensor(source, view), np.array(column))
+        for (source, view), column in zip(operands, zip(*rows, strict=True), strict=True):
+            sweep.add(source, view, np.array(column))
 
     def write(self, walk, number: int, adjoint) -> None:
         """Write the adjoints of the operands as rows."""
