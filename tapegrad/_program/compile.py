@@ -22,6 +22,7 @@ from .dispatch.signature import Arguments, own_copy
 from .dispatch.variants import Compilation, Variant
 from .files import file_format
 from .named_arguments_compiled import CompiledByName
+from .pickled import reduced
 from .reports.draw import drawing_of_program
 from .reports.explain import explain
 
@@ -95,6 +96,7 @@ class Compiled(Composed):
         self._settings = settings
         functools.update_wrapper(self, f)
         self._derived: dict[str, Compiled] = {}
+        self._installed = {}
 
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
@@ -190,6 +192,10 @@ class Compiled(Composed):
             return Compiled(transform(self._f, argnums), "value", own, **self._settings)
 
         return self._made(name, make)(*args, **kwargs)
+
+    def __reduce__(self):
+        kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}
+        return reduced(self, _of_kind, self._f, kept)
 
     def _again(self, argnums, argnames=None, f=None):
         f = self._f if f is None else f
@@ -345,6 +351,10 @@ class Compiled(Composed):
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
         return Compilation(*settings, self._families.found, derived, self._reason)
+
+
+def _of_kind(f, kind: str, argnums, **settings) -> Compiled:
+    return Compiled(f, kind, argnums, **settings)
 
 
 def _method_of(f) -> tuple | None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .dispatch.evaluation import Replayed
-from .dispatch.variants import Variants
-
-if TYPE_CHECKING:
-    from .compile import Compiled
+from .dispatch.variants import Compilation, Variants
 
 #: Methods that are what the transform of their name gives of the function.
 _BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
@@ -21,8 +18,9 @@ _BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
 class Composed(Replayed):
     """A function and its programs, and those of transforms of it."""
 
-    _derived: dict[str, Compiled]
+    _derived: dict[str, Any]
     _settings: dict[str, Any]
+    _installed: dict[str, tuple[Compilation, bool]]
 
     # --- transforms ---------------------------------------------------------------------------
 
@@ -39,12 +37,12 @@ class Composed(Replayed):
         """The argnums as they were given."""
         return self._argnums[0] if self._single else self._argnums
 
-    def _with_argnums(self, argnums) -> Compiled:
+    def _with_argnums(self, argnums) -> Composed:
         """The function with other arguments differentiated; compiled when first asked for."""
         single = isinstance(argnums, (int, np.integer))
         numbers = int(argnums) if single else tuple(map(int, argnums))
         if numbers == self._asked():
-            return self  # type: ignore[return-value]
+            return self
         return self._made(f"argnums={numbers}", lambda: self._again(numbers))
 
     def _with_argnames(self, argnames):
@@ -55,7 +53,20 @@ class Composed(Replayed):
     def _made(self, name: str, make: Callable):
         """A function that is derived from this one, made when first asked for."""
         found = self._derived.get(name)
-        return self._derived.setdefault(name, make()) if found is None else found
+        if found is None:
+            found = make()
+            if name in self._installed:
+                found._install(*self._installed[name])
+            found = self._derived.setdefault(name, found)  # another thread may have been first
+        return found
+
+    def _install(self, found: Compilation, native: bool) -> None:
+        """Have programs that were made elsewhere, and native code of them at once."""
+        self._families.found = found.families
+        self._installed = {name: (one, native) for name, one in found.derived.items()}
+        for variant in [one for family in found.families.values() for one in family.found]:
+            if native:
+                self._make_native(variant, None)
 
     def _again(self, argnums, argnames=None):
         """The function compiled once more."""
@@ -70,7 +81,7 @@ class Composed(Replayed):
             self._convert(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
-        made._reason = self._reason
+        made._reason, made._installed = self._reason, dict(self._installed)
         return made
 
     def __deepcopy__(self, memo):
@@ -86,6 +97,7 @@ class Composed(Replayed):
         self._fast = self._fast_value = self._reason = None
         self._families.found, self._families.unused = {}, 0
         self._derived.clear()
+        self._installed.clear()
 
     def __repr__(self) -> str:
         families = list(self._families.found.values())
