@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +22,7 @@ from .dispatch.short_call import arrays_for, fast_call
 from .dispatch.signature import Arguments, own_copy
 from .dispatch.variants import Compilation, Variant
 from .files import file_format
+from .methods import BoundCompiled, MethodPrograms
 from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
 from .reports.draw import drawing_of_program
@@ -83,6 +85,8 @@ def compile(
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
     kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
+    if isinstance(f, types.MethodType) and argnames is None and _is_followed(f):
+        return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     if argnames is not None:
         return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
     return Compiled(f, kind, argnums, **settings)
@@ -97,6 +101,7 @@ class Compiled(Composed):
         functools.update_wrapper(self, f)
         self._derived: dict[str, Compiled] = {}
         self._installed = {}
+        self._method: MethodPrograms | None = None  # where it is one
 
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
@@ -192,6 +197,15 @@ class Compiled(Composed):
             return Compiled(transform(self._f, argnums), "value", own, **self._settings)
 
         return self._made(name, make)(*args, **kwargs)
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        if self._method is None:
+            make = functools.partial(Compiled, kind=self._kind, **self._settings)
+            make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
+            self._method = MethodPrograms(self._f, make_one, self._asked())
+        return BoundCompiled(self._method, instance, self._name)
 
     def __reduce__(self):
         kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}
@@ -351,6 +365,11 @@ class Compiled(Composed):
         derived = {name: one._compilation() for name, one in self._derived.items()}
         settings = self._name, self._kind, self._argnums, self._single
         return Compilation(*settings, self._families.found, derived, self._reason)
+
+
+def _is_followed(f: types.MethodType) -> bool:
+    """Whether a method is one of an instance, whose attributes it may read."""
+    return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
 
 
 def _of_kind(f, kind: str, argnums, **settings) -> Compiled:

@@ -166,6 +166,8 @@ class Traced:
                 draws = Draws(f) if self._draws else None
                 try:
                     self.out = f(*args, **kwargs)
+                except NotRecorded:
+                    raise
                 except Exception as error:
                     name = type(error).__name__
                     raise NotRecorded(f"recorded it raises {name}: {error}") from error
