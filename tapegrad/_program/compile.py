@@ -98,7 +98,8 @@ class Compiled(Composed):
     def __init__(self, f: Callable, kind: str, argnums, **settings):
         super().__init__(f, kind, argnums, **settings)
         self._settings = settings
-        functools.update_wrapper(self, f)
+        own = ("__dict__",) if isinstance(f, types.FunctionType) else ()  # others have state there
+        functools.update_wrapper(self, f, updated=own)
         self._derived: dict[str, Compiled] = {}
         self._installed = {}
         self._method: MethodPrograms | None = None  # where it is one
@@ -330,7 +331,7 @@ class Compiled(Composed):
         """
         for future in self._compiling:
             finish(future)
-        for derived in self._derived.values():
+        for derived in list(self._derived.values()):
             derived.wait()
 
     def save(self, path) -> None:
@@ -360,11 +361,11 @@ class Compiled(Composed):
         return saved(drawing_of_program(found[-1].program, self._name), path)
 
     def _compilation(self) -> Compilation:
-        for family in self._families.found.values():
+        for family in list(self._families.found.values()):
             self._convert(family)
-        derived = {name: one._compilation() for name, one in self._derived.items()}
+        derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
-        return Compilation(*settings, self._families.found, derived, self._reason)
+        return Compilation(*settings, dict(self._families.found), derived, self._reason)
 
 
 def _is_followed(f: types.MethodType) -> bool:

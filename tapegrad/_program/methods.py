@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import pickle
 import threading
@@ -85,7 +86,7 @@ class BoundCompiled:
     def __init__(self, programs: MethodPrograms, instance, name: str):
         self._programs, self._instance, self._name = programs, instance, name
         self.__self__, self.__func__ = instance, programs.f
-        functools.update_wrapper(self, programs.f)
+        functools.update_wrapper(self, programs.f, updated=())
 
     def _run(self, name: str, evaluate: Callable, *args, **kwargs):
         """What `evaluate` gives of the compiled function and the attributes that are inputs."""
@@ -171,6 +172,12 @@ class BoundCompiled:
         self._programs.compiled.clear()
         self._programs.names.clear()
         self._programs.reason = None
+
+    def __copy__(self):
+        return BoundCompiled(self._programs, self._instance, self._name)
+
+    def __deepcopy__(self, memo):
+        return BoundCompiled(self._programs, copy.deepcopy(self._instance, memo), self._name)
 
     def __reduce__(self):
         raise pickle.PicklingError(

@@ -71,11 +71,15 @@ def short_recorded_call(owner, fast: FastCall, args: tuple) -> tuple | None:
 
 def _fits(arguments: Arguments) -> bool:
     """Whether all that is recorded is differentiated, and what is differentiated is float64."""
-    given = zip(arguments.inputs(), arguments.kinds, strict=True)
-    return arguments.reason is None and all(
-        is_float(leaf) if differentiated else not is_recorded(leaf)
-        for leaf, (_, _, differentiated) in given
-    )
+    if arguments.reason is not None:
+        return False
+    for k, tree in enumerate(arguments.trees):
+        leaves = [leaf for _, leaf in tree_leaves(tree)]
+        if k in arguments.wanted and not all(map(is_float, leaves)):
+            return False
+        if k not in arguments.wanted and any(map(is_recorded, leaves)):
+            return False
+    return True
 
 
 def _is_known(family: Variants) -> bool:
