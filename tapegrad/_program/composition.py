@@ -68,7 +68,11 @@ class Composed(Replayed):
             if native:
                 self._make_native(variant, None)
 
-    def _again(self, argnums, argnames=None):
+    def _compilation(self) -> Compilation:
+        """What it is, with all its programs."""
+        raise NotImplementedError
+
+    def _again(self, argnums, argnames=None, f=None):
         """The function compiled once more."""
         raise NotImplementedError
 

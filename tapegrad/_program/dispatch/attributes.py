@@ -103,8 +103,9 @@ def call_noting(f, instance, attributes: Attributes, values, args, kwargs):
 
 def _stand_in(instance, given: dict):
     """An instance that notes which attributes are read, and has some other ones."""
+    kind: Any = type(instance)
     try:
-        made = object.__new__(_noting(type(instance)))
+        made = object.__new__(_noting(kind))
     except Exception as error:  # classes may refuse to be derived from in any way
         raise NotRecorded(f"its instance cannot be copied: {error}") from None
     for name, value in {**_state_of(instance), **given}.items():
@@ -131,7 +132,7 @@ def _dict_of(instance) -> dict[str, Any]:
 
 
 @functools.cache
-def _noting(kind: type) -> type:
+def _noting(kind: Any) -> Any:
     """The class of stand-ins for instances of a class."""
 
     def read(self, name):
