@@ -13,7 +13,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
-from .dispatch.background import HOT, finish
+from .dispatch.background import finish
 from .dispatch.batch import Batch
 from .dispatch.evaluation import Replayed
 from .dispatch.rowwise import RecordedRows, gathered, row_of
@@ -103,7 +103,7 @@ class Compiled(Replayed):
         if fast is not None and not kwargs:
             found = fast.value(args)
             if found is not None:
-                if fast.calls == HOT:
+                if fast.calls == fast.variant.patience:
                     self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 return found[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
@@ -122,7 +122,7 @@ class Compiled(Replayed):
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
             if found is not None:
-                if fast.calls == HOT:
+                if fast.calls == fast.variant.patience:
                     self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
                 value, gradients = found
                 if fast.bare and self._single:
@@ -223,8 +223,7 @@ class Compiled(Replayed):
             variant = self._variant(first, gradient)  # as in every call: sums are in its order
         if variant is not None:
             left = batch.run(variant.program, threads)
-            if batch.count >= HOT:
-                self._make_native(variant, list(batch.arguments(0)))
+            self._count(variant, batch.count, list(batch.arguments(0)))
             found = [self._flat(gradient, batch.arguments(row)) for row in left]
             if not any(is_recorded(value) for value, _ in found):
                 for row, results in zip(left, found, strict=True):

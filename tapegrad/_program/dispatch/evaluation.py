@@ -14,7 +14,7 @@ from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
-from .background import HOT, compile_later, failed
+from .background import compile_later, failed, patience
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -66,8 +66,7 @@ class Replayed:
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
         family.hits += 1
-        if family.hits == HOT:
-            self._make_native(variant, arguments.values)
+        self._count(variant, 1, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -224,6 +223,16 @@ class Replayed:
             RuntimeWarning,
             stacklevel=users_level(),
         )
+
+    def _count(self, variant: Variant, evaluations: int, values: list) -> None:
+        """Count evaluations of a program; after enough of them it gets native code."""
+        if self._native is False or variant.asked:
+            return
+        variant.calls += evaluations
+        if variant.patience is None:
+            variant.patience = patience(variant.program)
+        if variant.calls >= variant.patience:
+            self._make_native(variant, values)
 
     def _make_native(self, variant: Variant, values: list | None) -> None:
         """Let native code be made of a program, and be compared with it at some inputs first."""
