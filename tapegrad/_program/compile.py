@@ -15,7 +15,7 @@ from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .composition import Composed
-from .dispatch.background import HOT, finish
+from .dispatch.background import finish
 from .dispatch.batch import Batch
 from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.short_call import arrays_for, fast_call
@@ -27,6 +27,7 @@ from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
 from .reports.draw import drawing_of_program
 from .reports.explain import explain
+from .reports.step_times import ProgramProfile, profile
 
 _CHOICES = {
     "on_branch": ("record", "error"),
@@ -251,8 +252,7 @@ class Compiled(Composed):
             variant = self._variant(first, gradient)  # as in every call: sums are in its order
         if variant is not None:
             left = batch.run(variant.program, threads)
-            if batch.count >= HOT:
-                self._make_native(variant, list(batch.arguments(0)))
+            self._count(variant, batch.count, list(batch.arguments(0)))
             found = [self._flat(gradient, batch.arguments(row)) for row in left]
             if not any(is_recorded(value) for value, _ in found):
                 for row, results in zip(left, found, strict=True):
@@ -348,6 +348,45 @@ class Compiled(Composed):
     def explain(self) -> str:
         """What became of the function, as text: rows, passes, steps, guards, memory, time."""
         return explain(self._compilation())
+
+    def profile(self, *args, repeats=10) -> ProgramProfile:
+        """Where the time of the program for such arguments goes: by step and by your line.
+
+        Each step is timed, forward and reverse, and the function is called once more while the
+        lines of its operations are noted. Time of a step is shared out evenly by its operations.
+
+        Parameters
+        ----------
+        *args
+            Arguments as for a call.
+        repeats : int, optional
+            Evaluations that are timed; the best time of each step counts.
+
+        Returns
+        -------
+        ProgramProfile
+            With `steps`, `lines`, `forward`, `reverse`; `print` shows tables.
+
+        Raises
+        ------
+        ValueError
+            If the function runs without a program, or `repeats` is less than 1.
+        """
+        if repeats < 1:
+            raise ValueError(f"tapegrad.compile: repeats is {repeats}; it must be positive")
+        if records(*args):
+            raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
+        arguments, variant = Arguments(args, {}, self._argnums), None
+        for _ in range(2):  # recorded, and compared
+            self._evaluate(args, {}, gradient=False)
+        family = self._families.found.get(arguments.key) if self._reason is None else None
+        if family is not None:
+            self._convert(family)
+            variant, run, _ = family.run(arguments.values, False)
+        if variant is None or run is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
+        run.program.end(run)
+        return profile(run.program, self._name, self._f, arguments, repeats)
 
     def draw(self, path=None) -> str:
         """A picture of the program used last, as SVG text, also written to `path` if there is one.

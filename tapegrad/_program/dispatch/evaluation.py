@@ -15,7 +15,7 @@ from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
-from .background import HOT, compile_later, failed
+from .background import compile_later, failed, patience
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
@@ -70,7 +70,8 @@ class Replayed:
         if variant.trial is not None and variant.trial.is_new:  # it came just now
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
-        self._count_hit(family, variant, arguments.values)
+        family.hits += 1
+        self._count(variant, 1, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -90,14 +91,9 @@ class Replayed:
             self._shorten(variant, arguments, gradient)
         return found
 
-    def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
-        family.hits += 1
-        if family.hits == HOT:
-            self._make_native(variant, values)
-
     def _when_hot(self, fast: FastCall, args: tuple) -> None:
         """Let native code be made of a program that many short calls have used."""
-        if fast.calls == HOT:
+        if fast.calls == fast.variant.patience:
             self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
 
     def _as_row(self, args, kwargs, arguments: Arguments) -> tuple | None:
@@ -259,6 +255,16 @@ class Replayed:
             RuntimeWarning,
             stacklevel=users_level(),
         )
+
+    def _count(self, variant: Variant, evaluations: int, values: list) -> None:
+        """Count evaluations of a program; after enough of them it gets native code."""
+        if self._native is False or variant.asked:
+            return
+        variant.calls += evaluations
+        if variant.patience is None:
+            variant.patience = patience(variant.program)
+        if variant.calls >= variant.patience:
+            self._make_native(variant, values)
 
     def _make_native(self, variant: Variant, values: list | None) -> None:
         """Let native code be made of a program, and be compared with it at some inputs first."""

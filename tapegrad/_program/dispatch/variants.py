@@ -48,6 +48,8 @@ class Variant:
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
     asked: bool = False  # for native code
+    calls: int = 0  # evaluations but for those by its short way
+    patience: int | None = None  # evaluations before it asks; None if that is not known yet
     trial: Any = None  # of native code (see `takeover`), while it is not over
     failure: Exception | None = None  # why there is no native code
 
