@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 from naive_flow import PLAIN, Left, Run
+from random_flow import RandomGraph
 
 from tapegrad._core.ops.comparisons import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
@@ -242,3 +243,11 @@ def test_parameters_change_places():
     native, rng = Native(graph), np.random.default_rng(1)
     for n in range(12):
         check(native, [*rng.uniform(0.3, 2, 2), rng.normal(size=n)], adjoints=(0.7, -1.3))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed):
+    made = RandomGraph(seed)
+    native = Native(made.graph)
+    for _ in range(10):
+        check(native, made.values(), adjoints=(0.7, -1.3), rtol=1e-8)
