@@ -15,6 +15,7 @@ from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_M
 from tapegrad._flow.ir.graph import OPERATIONS, Edge, Graph, Input
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.native.flow_functions import compiled
+from tapegrad._flow.program import FlowProgram, Functions
 
 DECLARED = [
     op
@@ -219,6 +220,19 @@ def test_memory_of_the_tape_and_jumps():
     native = Native(robust(), jumps=20)
     assert native.run(values)[0] == LEFT
     assert native.reason == TOO_MANY_JUMPS
+
+
+def test_a_program_takes_the_functions():
+    """Twice the tape and arena until they suffice; the same as the interpreter, but for order."""
+    graph, rng = robust(), np.random.default_rng(2)
+    program = FlowProgram(graph)
+    values = [0.4, -0.2, rng.normal(size=3000), 2 * rng.normal(size=3000)]
+    expected = program.run(values, gradient=True)
+    program.use(Functions(**compiled(graph), data=0))
+    found = program.run(values, gradient=True)
+    np.testing.assert_allclose(found.results, expected.results, 1e-12)
+    for one, other in zip(found.gradients, expected.gradients, strict=True):
+        np.testing.assert_allclose(one, other, 1e-11)
 
 
 def test_parameters_change_places():

@@ -37,7 +37,7 @@ def assembly(graph: Graph) -> tuple[str, set[str]]:
     plan = TapePlan(graph, ways, variation)
     places = {step.payload for step in graph.steps() if isinstance(step.payload, Place)}
     module = Module(places)
-    texts = {
+    texts: dict[str, Values | Adjoints] = {
         "forward": Values(graph, ways, module, None),
         "ahead": Values(graph, ways, module, plan),
         "reverse": Adjoints(plan, module),

@@ -153,7 +153,7 @@ class TapePlan:
         """What the way back through a step reads."""
         if step.op == "store_float":
             return [step.operands[0]] if step.payload in self.variation.places else []
-        if step.result not in self.variation:
+        if step.result is None or step.result not in self.variation:
             return []
         if step.op == "load_float":
             return [step.operands[0]]
