@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._core.ops.table import TABLE, Pointwise
+from ..._core.ops.table import Pointwise, find
 from .graph import (
     BOOL,
     FLOAT,
@@ -88,7 +88,7 @@ def operand_kinds(op: str) -> str:
     """The kinds of the operands of a step."""
     if op in OPERATIONS:
         return OPERATIONS[op].operands
-    declared = TABLE[op]
+    declared = find(op)
     if not isinstance(declared, Pointwise):
         raise ValueError(f"{op} is not element-wise")
     return FLOAT * len(declared.inputs)

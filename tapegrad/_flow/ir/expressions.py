@@ -23,8 +23,13 @@ class Maker(Protocol):
     def constant(self, number: float) -> Any: ...
 
 
-_ARITHMETIC = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
-_LOGIC = {ast.BitAnd: "bool_and", ast.BitOr: "bool_or", ast.NotEq: "bool_xor"}
+_ARITHMETIC: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+}
+_LOGIC: dict[type, str] = {ast.BitAnd: "bool_and", ast.BitOr: "bool_or", ast.NotEq: "bool_xor"}
 #: A comparison, and whether its operands change places.
 _COMPARISONS: dict[type, tuple[str, bool]] = {
     ast.Lt: ("float_less", False),
@@ -87,15 +92,17 @@ class _Reading:
     def of(self, node: Any) -> tuple[Any, bool]:
         if isinstance(node, ast.Name):
             return self.names[node.id]
-        if isinstance(node, ast.Constant) and not isinstance(node.value, bool):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
             return self.maker.constant(float(node.value)), False
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            if isinstance(node.operand, ast.Constant):
-                return self.maker.constant(-float(node.operand.value)), False
-            return self.maker.step("negative", self.of(node.operand)[0]), False
+            inner = node.operand
+            if isinstance(inner, ast.Constant) and isinstance(inner.value, (int, float)):
+                return self.maker.constant(-float(inner.value)), False
+            return self.maker.step("negative", self.of(inner)[0]), False
         if isinstance(node, ast.BinOp):
-            logic = type(node.op) in _LOGIC
-            op = (_LOGIC if logic else _ARITHMETIC)[type(node.op)]
+            kind: type = type(node.op)
+            logic = kind in _LOGIC
+            op = _LOGIC[kind] if logic else _ARITHMETIC[kind]
             return self.maker.step(op, self.of(node.left)[0], self.of(node.right)[0]), logic
         if isinstance(node, ast.Compare):
             return self._comparison(node), True

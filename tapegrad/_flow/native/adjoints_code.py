@@ -6,7 +6,7 @@ import ast
 import functools
 from collections import Counter
 
-from ..._core.ops.table import TABLE
+from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.expressions import parsed, partials
 from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
@@ -87,7 +87,9 @@ class Adjoints:
         elif len(returns) == 1:
             code.put(f"br label %end{returns[0].number}")
         else:
-            self._switch(code.read("%tape", used), {one.number: f"end{one.number}" for one in returns})
+            self._switch(
+                code.read("%tape", used), {one.number: f"end{one.number}" for one in returns}
+            )
 
     def _switch(self, number: str, labels: dict[int, str]) -> None:
         """Go to the label of a number."""
@@ -241,7 +243,7 @@ class Adjoints:
 
     def _element_wise(self, step: Step, g: str) -> None:
         """An adjoint of 0 gives nothing, also where a slope is infinite."""
-        code, op, wanted = self.code, TABLE[step.op], self.variation.wanted(step)
+        code, op, wanted = self.code, find(step.op), self.variation.wanted(step)
         read = dict(self.plan.named(step))
         values = [self._value(read[name]) if name in read else None for name in (*op.inputs, "out")]
         slopes = partials(op, values[:-1], values[-1], wanted, code)

@@ -10,15 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._core.codegen.vector_math import c_name
-from ..._core.ops.table import TABLE
+from ..._core.ops.table import find
 from ..ir.expressions import is_elementary, value
+from ..ir.frame import ARITHMETIC
 from ..ir.graph import BOOL, FLOAT, INT, Place, Step
 
 TYPES = {FLOAT: "double", INT: "i64", BOOL: "i1"}
-OVERFLOW = "an integer beyond 63 bits"
-DIVISOR = "an integer division by zero"
-NO_INTEGER = "a float that is no integer of 63 bits"
-LENGTH = "a negative length"
 
 _PLAIN = {
     **{"add": "fadd double", "subtract": "fsub double", "multiply": "fmul double"},
@@ -65,7 +62,9 @@ class Module:
     def call(self, name: str, arity: int) -> str:
         """A function of doubles without effects, to be called."""
         arguments = ", ".join(["double"] * arity)
-        self.declared[name] = f"declare double @{name}({arguments}) nounwind willreturn memory(none)"
+        self.declared[name] = (
+            f"declare double @{name}({arguments}) nounwind willreturn memory(none)"
+        )
         return f"call double @{name}"
 
     def alias(self, place: Place) -> str:
@@ -91,7 +90,7 @@ class Assembly:
     It makes expressions: `step` and `constant` are those of `expressions.Maker`.
     """
 
-    def __init__(self, module: Module, leave: Callable[[str, str], None] | None):
+    def __init__(self, module: Module, leave: Callable[[str, int], None] | None):
         self.module, self.leave = module, leave
         self.lines: list[str] = []
         self.names = 0
@@ -157,8 +156,8 @@ class Assembly:
             isnan = self.let(f"fcmp uno double {x[missing]}, {x[missing]}")
             either = self.let(f"or i1 {wins}, {isnan}")
             return self.let(f"select i1 {either}, double {x[0]}, double {x[1]}")
-        if not is_elementary(TABLE[op]):
-            return value(TABLE[op], x, self)
+        if not is_elementary(find(op)):
+            return value(find(op), x, self)
         name = c_name(op)
         if name is None:
             self.module.helpers.add(op)
@@ -172,10 +171,10 @@ class Assembly:
         self.module.declared[full] = f"declare {{i64, i1}} @{full}(i64, i64)"
         both = self.let(f"call {{i64, i1}} @{full}(i64 {x}, i64 {y})")
         result = self.let(f"extractvalue {{i64, i1}} {both}, 0")
-        self.leave(self.let(f"extractvalue {{i64, i1}} {both}, 1"), OVERFLOW)
+        self.leave(self.let(f"extractvalue {{i64, i1}} {both}, 1"), ARITHMETIC)
         return result
 
-    def check(self, condition: str, reason: str) -> None:
+    def check(self, condition: str, reason: int) -> None:
         """Leave where a condition holds, unless that has been found out before."""
         if self.leave is not None:
             self.leave(condition, reason)
@@ -201,25 +200,28 @@ def _extreme(comparison: str):
     return emit
 
 
-def _divided(code: Assembly, x: str, y: str) -> tuple[str, str, str]:
-    """Quotient and remainder rounded towards 0, and whether Python rounds to one less."""
-    code.check(code.let(f"icmp eq i64 {y}, 0"), DIVISOR)
-    smallest = code.let(f"icmp eq i64 {x}, {_SMALLEST}")
-    minus = code.let(f"icmp eq i64 {y}, -1")
-    code.check(code.let(f"and i1 {smallest}, {minus}"), OVERFLOW)
-    quotient, rest = code.let(f"sdiv i64 {x}, {y}"), code.let(f"srem i64 {x}, {y}")
+def _divided(code: Assembly, op: str, x: str, y: str) -> tuple[str, str]:
+    """Quotient or remainder rounded towards 0, and whether Python rounds to one less."""
+    result = code.let(f"s{op} i64 {x}, {y}")
+    rest = result if op == "rem" else code.let(f"srem i64 {x}, {y}")
     other_sign = code.let(f"icmp slt i64 {code.let(f'xor i64 {rest}, {y}')}, 0")
-    exact = code.let(f"icmp ne i64 {rest}, 0")
-    return quotient, rest, code.let(f"and i1 {other_sign}, {exact}")
+    inexact = code.let(f"icmp ne i64 {rest}, 0")
+    return result, code.let(f"and i1 {other_sign}, {inexact}")
 
 
 def _floor_divide(code: Assembly, x: str, y: str) -> str:
-    quotient, _, less = _divided(code, x, y)
+    code.check(code.let(f"icmp eq i64 {y}, 0"), ARITHMETIC)
+    smallest, minus = code.let(f"icmp eq i64 {x}, {_SMALLEST}"), code.let(f"icmp eq i64 {y}, -1")
+    code.check(code.let(f"and i1 {smallest}, {minus}"), ARITHMETIC)
+    quotient, less = _divided(code, "div", x, y)
     return code.let(f"sub i64 {quotient}, {code.let(f'zext i1 {less} to i64')}")
 
 
 def _remainder(code: Assembly, x: str, y: str) -> str:
-    _, rest, less = _divided(code, x, y)
+    """The processor cannot divide the smallest integer by −1: over 1 the remainder is 0, too."""
+    code.check(code.let(f"icmp eq i64 {y}, 0"), ARITHMETIC)
+    y = code.let(f"select i1 {code.let(f'icmp eq i64 {y}, -1')}, i64 1, i64 {y}")
+    rest, less = _divided(code, "rem", x, y)
     return code.let(f"add i64 {rest}, {code.let(f'select i1 {less}, i64 {y}, i64 0')}")
 
 
@@ -229,7 +231,7 @@ def _is_finite(code: Assembly, x: str) -> str:
 
 def _to_int(code: Assembly, x: str) -> str:
     size = code.step("absolute", x)
-    code.check(code.let(f"fcmp uge double {size}, {float_text(2.0**63)}"), NO_INTEGER)
+    code.check(code.let(f"fcmp uge double {size}, {float_text(2.0**63)}"), ARITHMETIC)
     return code.let(f"fptosi double {x} to i64")
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ..._core.codegen.factory import compile_assembly, compile_source
 from ..._core.codegen.external_symbols import name_address
-from ..._core.ops.table import TABLE
+from ..._core.codegen.factory import compile_assembly, compile_source
+from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.graph import Graph, Place
 from .adjoints_code import Adjoints
 from .assembly_text import Module
+from .live_adjoints import Variation
 from .tape_plan import TapePlan, Ways
 from .values_code import WORDS, Values
-from .variation import Variation
 
 _HELPER = """
 from tapegrad._core.codegen import vector_math as np
@@ -37,7 +37,7 @@ def assembly(graph: Graph) -> tuple[str, set[str]]:
     plan = TapePlan(graph, ways, variation)
     places = {step.payload for step in graph.steps() if isinstance(step.payload, Place)}
     module = Module(places)
-    texts = {
+    texts: dict[str, Values | Adjoints] = {
         "forward": Values(graph, ways, module, None),
         "ahead": Values(graph, ways, module, plan),
         "reverse": Adjoints(plan, module),
@@ -65,7 +65,7 @@ def _entry(name: str, edges: int) -> list[str]:
 
 def _name_helper(name: str) -> None:
     """Let a text call the function of an operation that the C library does not have."""
-    op = TABLE[name]
+    op = find(name)
     source = _HELPER.format(inputs=", ".join(op.inputs), value=op.value)
     signature = f"float64({', '.join(['float64'] * len(op.inputs))})"
     name_address(f"tapegrad_value_of_{name}", compile_source(source, {"value": signature})["value"])

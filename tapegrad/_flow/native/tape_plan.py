@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from ..._core.ops.table import TABLE
+from ..._core.ops.table import find
 from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
-from .variation import Variation, names_read
+from .live_adjoints import Variation, names_read
 
 #: So many cheap operations are rather done again than a number saved.
 _CHEAP = 3
@@ -153,7 +153,7 @@ class TapePlan:
         """What the way back through a step reads."""
         if step.op == "store_float":
             return [step.operands[0]] if step.payload in self.variation.places else []
-        if step.result not in self.variation:
+        if step.result is None or step.result not in self.variation:
             return []
         if step.op == "load_float":
             return [step.operands[0]]
@@ -163,7 +163,7 @@ class TapePlan:
 
     def named(self, step: Step) -> list[tuple[str, Value]]:
         """What the slopes of an element-wise operation read, by name."""
-        names = (*TABLE[step.op].inputs, "out")
+        names = (*find(step.op).inputs, "out")
         read = names_read(step.op, self.variation.wanted(step))
         values = (*step.operands, step.result)
         return [pair for pair in zip(names, values, strict=True) if pair[0] in read]  # type: ignore[misc]

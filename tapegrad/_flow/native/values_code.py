@@ -4,8 +4,21 @@ written there."""
 from __future__ import annotations
 
 from ..ir import frame
-from ..ir.graph import FLOAT, INT, Block, Branch, Edge, Graph, Jump, Leave, Place, Return, Step, Value
-from .assembly_text import LENGTH, TYPES, Assembly, Module, constant_text
+from ..ir.graph import (
+    FLOAT,
+    INT,
+    Block,
+    Branch,
+    Edge,
+    Graph,
+    Jump,
+    Leave,
+    Place,
+    Return,
+    Step,
+    Value,
+)
+from .assembly_text import TYPES, Assembly, Module, constant_text
 from .tape_plan import TapePlan, Ways
 
 #: What functions get from the frame, by name: pointers to memory that does not overlap.
@@ -22,6 +35,10 @@ def bases(code: Assembly, graph: Graph, name: str) -> None:
     for space in range(graph.spaces):
         offset = code.let(f"mul i64 {words}, {space}")
         code.put(f"%{name}{space} = getelementptr inbounds i64, ptr %{name}, i64 {offset}")
+
+
+def _left(reason: int) -> str:
+    return f"left{reason}" if reason >= 0 else f"left_{-reason}"
 
 
 class Values:
@@ -44,10 +61,9 @@ class Values:
         head = f"define internal i64 @{name}({PARAMETERS}) noinline nounwind {{"
         return [head, *self.code.lines, "}"]
 
-    def _leave(self, condition: str, reason: str | int) -> None:
-        number = self.graph.reason(reason) if isinstance(reason, str) else reason
-        self.reasons.add(number)
-        self.code.fork(condition, f"left{number}")
+    def _leave(self, condition: str, reason: int) -> None:
+        self.reasons.add(reason)
+        self.code.fork(condition, _left(reason))
 
     def _begin(self) -> None:
         code = self.code
@@ -101,7 +117,10 @@ class Values:
         if step.op.endswith("_const"):
             name = constant_text(step)
         elif isinstance(step.payload, Place):
-            kind, alias = TYPES[FLOAT if step.op.endswith("float") else INT], code.module.alias(step.payload)
+            kind, alias = (
+                TYPES[FLOAT if step.op.endswith("float") else INT],
+                code.module.alias(step.payload),
+            )
             base = f"%arena{step.payload.space}"
             if step.op.startswith("store"):
                 code.write(base, x[0], x[1], kind, alias)
@@ -118,7 +137,7 @@ class Values:
 
     def _allocate(self, count: str) -> str:
         code = self.code
-        code.check(code.let(f"icmp slt i64 {count}, 0"), LENGTH)
+        self._leave(code.let(f"icmp slt i64 {count}, 0"), frame.ARITHMETIC)
         used = code.let("load i64, ptr %used")
         room = code.let(f"sub i64 %arena_words, {used}")
         code.fork(code.let(f"icmp sgt i64 {count}, {room}"), "arena_full")
@@ -135,7 +154,7 @@ class Values:
         code, end = self.code, block.end
         if isinstance(end, Leave):
             self.reasons.add(end.reason)
-            code.put(f"br label %left{end.reason}")
+            code.put(f"br label %{_left(end.reason)}")
         elif isinstance(end, Return):
             self._return(block, end)
         elif isinstance(end, Jump):
@@ -153,7 +172,7 @@ class Values:
         if self.ways.back(block, edge):
             left = code.let(f"sub i64 {code.let('load i64, ptr %jumps')}, 1")
             code.put(f"store i64 {left}, ptr %jumps")
-            self._leave(code.let(f"icmp slt i64 {left}, 0"), "too many jumps")
+            self._leave(code.let(f"icmp slt i64 {left}, 0"), frame.TOO_MANY_JUMPS)
         if self.plan and self.plan.is_root(edge.target):
             self._advance(block)
         code.put(f"br label %b{edge.target.number}")
@@ -204,7 +223,7 @@ class Values:
     def _ends(self) -> None:
         code = self.code
         for number in sorted(self.reasons):
-            code.label(f"left{number}")
+            code.label(_left(number))
             code.write("%frame", frame.REASON // 8, str(number))
             code.put(f"ret i64 {frame.LEFT}")
         for label, status in {"tape_full": frame.TAPE_FULL, "arena_full": frame.ARENA_FULL}.items():

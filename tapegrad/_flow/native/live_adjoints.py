@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..._core.ops.table import TABLE, words_of
+from ..._core.ops.table import find, words_of
 from ..ir.graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
 
 
@@ -15,13 +15,13 @@ def with_slopes(op: str) -> tuple[bool, ...]:
         return False, True, True
     if op in OPERATIONS:
         return (False,) * len(OPERATIONS[op].operands)
-    return tuple(slope != "0.0" for slope in TABLE[op].slopes)
+    return tuple(slope != "0.0" for slope in find(op).slopes)
 
 
 @functools.lru_cache(4096)
 def names_read(op: str, wanted: tuple[bool, ...]) -> frozenset[str]:
     """The names of operands, and `out`, that slopes read."""
-    declared = TABLE[op]
+    declared = find(op)
     slopes = [slope for slope, want in zip(declared.slopes, wanted, strict=True) if want]
     texts = [*slopes, *(text for _, text in declared.needed(*slopes))]
     return frozenset(words_of(*texts) & {*declared.inputs, "out"})
@@ -50,11 +50,11 @@ class Variation:
     def _begin(self) -> None:
         parameters = iter(self.graph.entry.parameters)
         for one in self.graph.inputs:
-            value, *_ = [next(parameters) for _ in range(1 + (one.ndim or 0))]
+            values = [next(parameters) for _ in one.parameters]
             if one.differentiated and one.ndim is None:
-                self.values.add(value)
+                self.values.update(values)
             elif one.differentiated:
-                self.places.add(Place(one.region))
+                self.places.add(Place(one.region, one.space))
 
     def _forwards(self) -> bool:
         """One round over the graph; whether anything was new."""
