@@ -1,1 +1,1 @@
-"""Functions with loops and branches as graphs of blocks: read from bytecode, run, differentiated."""
+"""Functions with loops and branches as graphs of blocks: read, run, differentiated."""

@@ -30,7 +30,7 @@ _DIGEST_BYTES = 32
 #: What generated code may include.
 _FOLDERS = (
     *("_core/codegen", "_core/ops", "_core/recorder", "_core/sweep"),
-    *("_program/ir", "_program/replay", "_program/native"),
+    *("_program/ir", "_program/replay", "_program/native", "_flow/ir", "_flow/interpreted"),
 )
 _lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.

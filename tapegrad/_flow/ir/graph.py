@@ -190,12 +190,22 @@ class Input:
     """An input: a float, or an array in C order.
 
     A float is one parameter of the first block. An array is its address, in `region`, and its
-    lengths; its elements lie there as doubles, whatever its dtype.
+    lengths; its elements lie there as doubles, whatever its dtype. An array of tangents has no
+    parameters: it lies at the address of the array `tangent_of`, an input before it, in `space`.
     """
 
     ndim: int | None  # None for a float
     differentiated: bool
     region: int = -1
+    tangent_of: int | None = None
+    space: int = 0
+
+    @property
+    def parameters(self) -> str:
+        """The kinds of its parameters."""
+        if self.ndim is None:
+            return FLOAT
+        return INT * (1 + self.ndim) if self.tangent_of is None else ""
 
 
 @dataclasses.dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .builder import operand_kinds, result_kind
-from .graph import INT, Block, Graph, Place, Value
+from .graph import Block, Graph, Place, Value
 
 
 def validate(graph: Graph) -> None:
@@ -28,9 +28,7 @@ def validate(graph: Graph) -> None:
 
 
 def _parameters(graph: Graph) -> str:
-    return "".join(
-        "f" if one.ndim is None else INT * (1 + one.ndim) for one in graph.inputs
-    )
+    return "".join(one.parameters for one in graph.inputs)
 
 
 def _check(holds: bool, what: str) -> None:
