@@ -67,7 +67,7 @@ def rk45(start, mu, end=1.5, tolerance=1e-4):
         k7 = rates(new, mu)
         error = h * (71 * k1 / 57600 - 71 * k3 / 16695 + 71 * k4 / 1920 - 17253 * k5 / 339200
                      + 22 * k6 / 525 - k7 / 40)  # fmt: skip
-        norm = float(np.max(np.abs(error))) / tolerance
+        norm = np.max(np.abs(error)) / tolerance
         if norm <= 1:
             t, y, k1 = t + h, new, k7
         h *= min(4.0, max(0.2, 0.9 * (norm + 1e-12) ** -0.2))

@@ -155,13 +155,13 @@ def rounding(a, b, x):
     for v in x:
         k = int(abs(a * v) * 2) % n
         total += b * x[k] + math.floor(v) * 0.1 * a
-    return total + round(float(abs(x[0])), 1) * a
+    return total + round(x[0].item(), 1) * a
 
 
 def pairs(a, b, x, y):
-    """zip, reversed, slices with steps, unpacked tuples."""
+    """zip, enumerate, slices with steps, unpacked tuples."""
     total, best = 0.0, (a, b)
-    for (i, u), v in zip(enumerate(reversed(x)), y[::2]):
+    for (i, u), v in zip(enumerate(x[::-1]), y[::2]):
         first, second = best
         if u * first > v * second:
             best = second, first + 0.1 * u

@@ -177,8 +177,8 @@ CASES = cases(
     (secant, numbers(2)),
     (golden_section, numbers(2)),
     (line_search, numbers(2), dict(calls=60)),
-    (power_iteration, symmetric, dict(argnums=0, calls=30)),
-    (value_iteration, decisions, dict(argnums=(0, 1, 2), calls=30)),
+    (power_iteration, symmetric, dict(argnums=0, calls=12)),
+    (value_iteration, decisions, dict(argnums=(0, 1, 2), calls=8)),
     (elimination, numbers(2, 16), dict(calls=40)),
     (soft_threshold, lasso, dict(argnums=0, calls=20)),
 )
