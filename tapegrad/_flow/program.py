@@ -153,7 +153,8 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        self.covered = np.zeros(1 + sum(len(b.end.edges) for b in graph.blocks), np.uint8)  # type: ignore[union-attr]
+        edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
+        self.covered = np.zeros(edges, np.uint8)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
