@@ -248,6 +248,11 @@ def test_allocated_memory_and_arrays_as_results():
         slope = (weights * np.arange(900) * base ** (np.arange(900) - 1.0)).sum()
         np.testing.assert_allclose(call.reverse((0.0, 0.0)), [slope], rtol=1e-11)
         call.close()
+        call.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            call.reverse((0.0, 0.0))
+        with pytest.raises(ValueError, match="1 adjoints of 2 results"):
+            program.run([base], True)
 
 
 def test_tangents_lie_in_another_space():
