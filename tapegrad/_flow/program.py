@@ -104,28 +104,40 @@ class Call:
     __slots__ = ("_functions", "_program", "_run", "reason", "results", "status")
 
     def __init__(self, program, run: Run, functions: tuple, status: int, reason="", results=()):
-        self._program, self._run, self._functions = program, run, functions
+        self._program, self._functions = program, functions
+        self._run: Run | None = run
         self.status, self.reason, self.results = status, reason, list(results)
+
+    @property
+    def _open(self) -> Run:
+        if self._run is None:
+            raise RuntimeError("the call is closed")
+        return self._run
 
     def array_at(self, address: int, shape: Sequence[int], space: int = 0) -> np.ndarray:
         """A copy of words of the arena."""
-        words = self._run.arena[space]
+        words = self._open.arena[space]
         return words[address : address + int(np.prod(shape))].reshape(shape).copy()
 
     def seed(self, address: int, adjoint: np.ndarray, space: int = 0) -> None:
         """Add to the adjoints of words of the arena."""
-        self._run.shadow[space, address : address + adjoint.size] += adjoint.ravel()
+        self._open.shadow[space, address : address + adjoint.size] += adjoint.ravel()
 
     def reverse(self, adjoints: Sequence[float] = (1.0,)) -> list:
         """The adjoint of each differentiated input, once."""
+        if len(adjoints) != self._program.most_results:
+            raise ValueError(f"{len(adjoints)} adjoints of {self._program.most_results} results")
         _, _, reverse, data, _ = self._functions  # those that wrote the tape
-        self._run.output_adjoints[: self._program.most_results] = adjoints
-        reverse(self._run.address, data)
-        return self._program._gradients(self._run)
+        run = self._open
+        run.output_adjoints[: len(adjoints)] = adjoints
+        reverse(run.address, data)
+        return self._program._gradients(run)
 
     def close(self) -> None:
         """Give the memory back."""
-        self._program._put(self._run)
+        if (run := self._run) is not None:
+            self._run = None
+            self._program._put(run)
 
 
 @dataclasses.dataclass(slots=True)
@@ -153,7 +165,8 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        self.covered = np.zeros(1 + sum(len(b.end.edges) for b in graph.blocks), np.uint8)  # type: ignore[union-attr]
+        edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
+        self.covered = np.zeros(edges, np.uint8)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
@@ -182,7 +195,7 @@ class FlowProgram:
             gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
             return Outcome(call.status, call.reason, call.results, gradients)
         finally:
-            self._put(call._run)
+            call.close()
 
     def start(self, values: Sequence, gradient: bool = False) -> Call:
         """Run forwards; with `gradient` reverse can follow. The call is to be closed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.ops.comparisons import STEERING
@@ -64,7 +66,8 @@ class Encoding:
         words = np.zeros(len(self._registers) + 1)
         integers = words.view(np.int64)
         for k, step in self._constants:
-            (words if step.op == "float_const" else integers)[k] = step.payload
+            number: Any = step.payload
+            (words if step.op == "float_const" else integers)[k] = number
         return words
 
     # --- forward ------------------------------------------------------------------------------
@@ -162,7 +165,7 @@ class Encoding:
         pairs = list(zip(edge.arguments, target.parameters, strict=True))
         moves = [registers[one] for pair in pairs for one in pair]
         results = [step.result for step in target.steps if step.op not in _CONSTANTS]
-        saves = [registers[one] for one in (*target.parameters, *results) if one in read]  # type: ignore[index]
+        saves = [registers[one] for one in (*target.parameters, *results) if one in read]
         active = [(self._adjoint(a), self._adjoint(p)) for a, p in pairs if p in self._values]
         adjoints = [one for pair in active for one in pair]
         found = [self._list(moves), len(pairs), self._list(saves), len(saves)]

@@ -18,8 +18,8 @@ _OPERANDS = 3
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
-    apart, calloc, f64s, free, helper, i32s, i64s, load_f64, load_i32, load_i64, malloc, memcpy,
-    memset, store_f64, store_i64, store_u8,
+    apart, calloc, difference_fits, f64s, free, helper, i32s, i64s, load_f64, load_i32, load_i64,
+    malloc, memcpy, memset, product_fits, store_f64, store_i64, store_u8, sum_fits,
 )
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._flow.interpreted.encoding_layout import *
@@ -29,17 +29,6 @@ LEAST = -(2**63)
 """
 
 _INTEGERS = """
-@helper
-def product_fits(x, y):
-    if -2147483648 < x < 2147483648 and -2147483648 < y < 2147483648:
-        return True
-    if x == 0 or y == 0:
-        return True
-    if x == -1 or y == -1:
-        return x != LEAST and y != LEAST
-    return (x * y) // y == x
-
-
 @helper
 def allocated(frame, spaces, count):
     used, words = load_i64(frame, ARENA_USED), load_i64(frame, ARENA_WORDS)
@@ -64,11 +53,9 @@ def other_step(frame, data, row, regs):
     x, y, z = load_i32(row, A), load_i32(row, B), load_i32(row, C)
     i, j, out, fits = W[x], W[y], 0, True
     if op == INT_SUBTRACT:
-        out = i - j
-        fits = ((i ^ j) & (i ^ out)) >= 0
+        fits, out = difference_fits(i, j), i - j
     elif op == INT_MULTIPLY:
-        fits = product_fits(i, j)
-        out = i * j
+        fits, out = product_fits(i, j), i * j
     elif op == INT_FLOOR_DIVIDE:
         if j == -1:
             fits, out = i != LEAST, -i
@@ -197,10 +184,10 @@ def followed(frame, data, regs, moved, start):
         elif op == STORE_FLOAT:
             store_f64(arena + load_i32(row, C) * words, 8 * W[x], V[y])
         elif op == INT_ADD:
-            total = W[x] + W[y]
-            if ((total ^ W[x]) & (total ^ W[y])) < 0:
+            i, j = W[x], W[y]
+            if not sum_fits(i, j):
                 return refused(frame, ARITHMETIC)
-            W[load_i32(row, OUT)] = total
+            W[load_i32(row, OUT)] = i + j
         elif op == INT_LESS:
             W[load_i32(row, OUT)] = 1 if W[x] < W[y] else 0
         elif op == INT_LESS_EQUAL:
