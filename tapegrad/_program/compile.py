@@ -114,6 +114,10 @@ class Compiled(Composed):
             if found is not None:
                 self._when_hot(fast, args)
                 return found[0]
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=False)
+            if found is not None:
+                return found[0]
         if (row := self._as_short_row(args, kwargs)) is not None:
             return row[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
@@ -137,6 +141,10 @@ class Compiled(Composed):
                 if fast.bare and self._single:
                     return value, gradients[0]
                 return value, self._arranged(fast, args, gradients)
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=True)
+            if found is not None:
+                return found
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, out=None, **kwargs):

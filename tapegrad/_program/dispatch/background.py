@@ -51,11 +51,16 @@ def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -
     so, the future raises, and the variant goes on interpreted, with the `failure`. `name` is that
     of the function. With `cut` long loops in it keep what they carry at intervals only.
     """
+    return later(functools.partial(_compile, variant, cut, name, trial))
+
+
+def later(job: Callable) -> Future:
+    """Run a job in the thread that compiles."""
     with _lock:
         if not _pool:
             _pool.append(ThreadPoolExecutor(1, thread_name_prefix="tapegrad"))
             threading._register_atexit(_stop)  # type: ignore[attr-defined]
-    return _submitted(functools.partial(_compile, variant, cut, name, trial))
+    return _submitted(job)
 
 
 def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> None:

@@ -17,6 +17,7 @@ from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
 from .recorded_call import recorded_call, short_recorded_call
+from .flow_choice import Flows
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -50,6 +51,7 @@ class Replayed:
         self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
+        self._flows = Flows()
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
@@ -59,9 +61,14 @@ class Replayed:
                 if (row := self._as_row(args, kwargs, arguments)) is not None:
                     return row[0], None
             return self._eagerly(args, kwargs, gradient)
+        if self._flows.found and (found := self._by_flow(arguments, args, kwargs, gradient)):
+            return found
         self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
+            if self._flows.asked(self, arguments, stopped):
+                if (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
+                    return found
             if stopped is not None:
                 self._branch(family, stopped)
                 if self._reason is not None:
@@ -90,6 +97,24 @@ class Replayed:
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
+
+    def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
+        """Value and gradient by the graph of the function; None where it has none for the call."""
+        flow = self._flows.of(self, arguments)
+        found = None if flow is None else flow.run(arguments.values, gradient)
+        if flow is None or found is None:
+            return None
+        value, made = found
+        gradients = arguments.gradients(made, self._argnums, self._single) if gradient else None
+        self._fast = self._fast_value = None
+        self._flows.count(self, flow, arguments.values)
+        if self._verify == "always" or (self._verify == "once" and flow.is_due()):
+            expected = self._eagerly(args, kwargs, gradient)
+            if (pair := first_difference((value, gradients), expected)) is not None:
+                self._flows.refuse(self, f"it gives {pair[0]} where a call gives {pair[1]}")
+                return expected
+            flow.verify()
+        return value, gradients
 
     def _when_hot(self, fast: FastCall, args: tuple) -> None:
         """Let native code be made of a program that many short calls have used."""
@@ -244,6 +269,8 @@ class Replayed:
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
+        if self._flows.found:
+            return
         if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             self._give_up(f"it takes another way at {stopped} at nearly every call")
 

@@ -1,0 +1,141 @@
+"""Which graph serves a call, when there is to be one, and its native code."""
+
+from __future__ import annotations
+
+import functools
+import types
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..._core.tensor.row_listeners import users_level
+from ..._flow.reading.errors import Refused
+from .background import later
+from .flows import PATIENCE, Flow, flow_for, is_result, key_of
+from .signature import Arguments
+
+#: Recordings of calls that differ in lengths alone before a graph is tried.
+_LENGTHS = 2
+
+
+class Flows:
+    """The graphs of a compiled function by what calls they serve, or why there are none."""
+
+    def __init__(self):
+        self.found: dict[Any, Flow] = {}
+        self.refused: dict[Any, str] = {}
+        self._recorded: dict[Any, int] = {}
+        self._last: Flow | None = None  # the graph used last
+
+    def asked(self, owner, arguments: Arguments, stopped) -> bool:
+        """Whether a graph is to be tried for a call that no program serves.
+
+        That is so where a program was stopped at a branch, or calls differ in lengths.
+        """
+        if owner._on_branch == "error" or owner._kind != "value":
+            return False
+        key = key_of(arguments, exact=False)
+        self._recorded[key] = self._recorded.get(key, 0) + 1
+        is_new = stopped is None and self._recorded[key] > _LENGTHS
+        if not (is_new or isinstance(stopped, str)):
+            return False
+        return self._read(owner, arguments) is not None
+
+    def of(self, owner, arguments: Arguments) -> Flow | None:
+        """The graph for a call; one that read what has changed since is made anew."""
+        for exact in (False, True):
+            key = key_of(arguments, exact)
+            flow = self.found.get(key)
+            if flow is None:
+                continue
+            if not flow.is_like:
+                del self.found[key]
+                return self._read(owner, arguments)
+            if flow.is_useless:
+                self._give_up(key, f"most calls leave it: {flow.why}")
+                return None
+            self._last = flow
+            return flow
+        return None
+
+    def _read(self, owner, arguments: Arguments) -> Flow | None:
+        if not isinstance(owner._f, types.FunctionType):
+            return None
+        for exact in (False, True):
+            key = key_of(arguments, exact)
+            if key in self.refused:
+                continue
+            try:
+                flow = flow_for(owner._f, arguments, exact)
+                if not is_result(flow.reading.result):
+                    raise Refused("its result is an array")
+            except Refused as error:
+                self.refused[key] = str(error)
+                continue
+            self.found[key] = flow
+            if owner._native:
+                self._make_native(owner, flow, arguments.values)
+            return flow
+        return None
+
+    def _give_up(self, key, reason: str) -> None:
+        del self.found[key]
+        self.refused[key] = reason
+        self._last = None
+
+    def refuse(self, owner, reason: str) -> None:
+        """Drop the graph used last, which gave something else than the function."""
+        for key, flow in list(self.found.items()):
+            if flow is self._last:
+                self._give_up(key, reason)
+        warnings.warn(
+            f"tapegrad.compile: {owner._name} is recorded for each way through its branches: the "
+            f"graph that was read of it is wrong: {reason}; please report this, if the function "
+            "depends on its arguments alone",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+    def count(self, owner, flow: Flow, values: list) -> None:
+        """Native code where interpreting has taken long enough."""
+        if flow.seconds > PATIENCE and flow.state == "interpreted" and owner._native is not False:
+            self._make_native(owner, flow, values)
+
+    def _make_native(self, owner, flow: Flow, values: list) -> None:
+        flow.state = "being compiled"
+        values = [x.copy() if isinstance(x, np.ndarray) else x for x in values]
+        job = functools.partial(_compiled, flow, values, owner._name)
+        owner._compiling.append(later(job))
+
+    def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
+        """Value and gradient for floats and arrays, by the graph used last."""
+        flow = self._last
+        values = None if flow is None or owner._verify == "always" else flow.values(args)
+        if flow is None or values is None or not flow.is_number or not flow.is_like:
+            return None
+        if flow.verified is None or (flow.calls + 1) % 1000 == 0:
+            return None
+        found = flow.run(values, gradient)
+        if found is None or flow.is_due():
+            return None  # to be compared, or left
+        if flow.state == "interpreted":
+            self.count(owner, flow, values)
+        value, made = found
+        if not gradient:
+            return value, None
+        if owner._single:
+            return value, made[0]
+        numbers = [number % len(args) for number in owner._argnums]
+        order = sorted({*numbers})
+        return value, tuple([made[order.index(number)] for number in numbers])
+
+
+def _compiled(flow: Flow, values: list, name: str) -> None:
+    try:
+        flow.take_over(flow.native(), values)
+    except Exception as error:
+        flow.state = f"interpreted, without native code: {error}"
+        message = f"tapegrad.compile: {name} goes on interpreted: {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        raise RuntimeError(message) from error
