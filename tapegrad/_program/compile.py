@@ -348,17 +348,8 @@ class Compiled(Replayed):
             raise ValueError(f"tapegrad.compile: repeats is {repeats}; it must be positive")
         if records(*args):
             raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
-        arguments, variant = Arguments(args, {}, self._argnums), None
-        for _ in range(2):  # recorded, and compared
-            self._evaluate(args, {}, gradient=False)
-        family = self._families.found.get(arguments.key) if self._reason is None else None
-        if family is not None:
-            self._convert(family)
-            variant, run, _ = family.run(arguments.values, False)
-        if variant is None or run is None:
-            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
-        run.program.end(run)
-        return profile(run.program, self._name, self._f, arguments, repeats)
+        arguments = Arguments(args, {}, self._argnums)
+        return profile(self._program_for(arguments), self._name, self._f, arguments, repeats)
 
     def draw(self, path=None) -> str:
         """A picture of the program used last, as SVG text, also written to `path` if there is one.

@@ -12,6 +12,7 @@ from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
+from ..build.executable import Program
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
@@ -85,6 +86,20 @@ class Replayed:
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
+
+    def _program_for(self, arguments: Arguments) -> Program:
+        """The program by which a call with such arguments is evaluated, recorded if need be."""
+        for _ in range(2):  # recorded, and compared
+            arguments.call(lambda *a, **k: self._evaluate(a, k, gradient=False), arguments.values)
+        family = self._families.found.get(arguments.key) if self._reason is None else None
+        run = None
+        if family is not None:
+            self._convert(family)
+            _, run, _ = family.run(arguments.values, False)
+        if run is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
+        run.program.end(run)
+        return run.program
 
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
         """Let the next call be a short one, if it is like this; not while code is on trial."""
