@@ -10,12 +10,14 @@ import numpy as np
 
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
+from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
 from ..build.executable import Program
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
+from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -54,6 +56,9 @@ class Replayed:
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
+            if arguments is not None and arguments.nested and not gradient:
+                if (row := self._as_row(args, kwargs, arguments)) is not None:
+                    return row[0], None
             return self._eagerly(args, kwargs, gradient)
         self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
@@ -66,8 +71,7 @@ class Replayed:
         if variant.trial is not None and variant.trial.is_new:  # it came just now
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
-        family.hits += 1
-        self._count(variant, 1, arguments.values)
+        self._count_hit(family, variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -100,6 +104,37 @@ class Replayed:
             raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
         run.program.end(run)
         return run.program
+
+    def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
+        family.hits += 1
+        self._count(variant, 1, values)
+
+    def _when_hot(self, fast: FastCall, args: tuple) -> None:
+        """Let native code be made of a program that many short calls have used."""
+        if fast.calls == fast.variant.patience:
+            self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+
+    def _as_row(self, args, kwargs, arguments: Arguments) -> tuple | None:
+        """The result for recorded arguments, in a tuple, as one row; None where it is none."""
+        recorded = [any(is_recorded(leaf) for _, leaf in tree_leaves(arg)) for arg in args]
+        numbers = tuple([number for number, one in enumerate(recorded) if one])
+        if self._kind != "value" or not numbers:
+            return None
+        if arguments.wanted.issuperset(numbers):
+            return recorded_call(self, arguments)
+        other = self._with_argnums(numbers)
+        if (row := other._as_short_row(args, kwargs)) is not None:
+            return row
+        return recorded_call(other, Arguments(args, kwargs, numbers))
+
+    def _as_short_row(self, args, kwargs) -> tuple | None:
+        """The same by the short way of a call."""
+        fast = self._fast  # another thread may set it
+        return None if fast is None or kwargs else short_recorded_call(self, fast, args)
+
+    def _with_argnums(self, argnums) -> Replayed:
+        """The function with other arguments differentiated."""
+        raise NotImplementedError
 
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
         """Let the next call be a short one, if it is like this; not while code is on trial."""

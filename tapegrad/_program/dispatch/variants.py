@@ -56,6 +56,11 @@ class Variant:
     def outcome(self, k: int) -> float:
         return self.guards[k].value
 
+    def is_float(self) -> bool:
+        """Whether the function returns one float, or a tensor that is one."""
+        outputs = [(one.view.shape, one.dtype) for one in self.program.code.outputs]
+        return type(self.tree) is float and outputs == [((), np.float64)]
+
     def differs(self, objects: list, out, again: Callable) -> str | None:
         """Why it does not give what was computed when it was recorded; None if it does.
 
@@ -163,6 +168,8 @@ class Traced:
                 draws = Draws(f) if self._draws else None
                 try:
                     self.out = f(*args, **kwargs)
+                except NotRecorded:
+                    raise
                 except Exception as error:
                     name = type(error).__name__
                     raise NotRecorded(f"recorded it raises {name}: {error}") from error
@@ -249,6 +256,7 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
+        self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # how many there have been
         self.hits = 0  # evaluations without a new recording, but for those by a short way
 
