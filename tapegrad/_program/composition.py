@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .dispatch.evaluation import Replayed
 from .dispatch.variants import Compilation, Variants
+from .reports.reported import Reported
 
 #: Methods that are what the transform of their name gives of the function.
 _BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
 
 
-class Composed(Replayed):
+class Composed(Reported):
     """A function and its programs, and those of transforms of it."""
 
     _derived: dict[str, Any]

@@ -13,6 +13,7 @@ from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
+from ..build.executable import Program
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
@@ -77,8 +78,7 @@ class Replayed:
         if variant.trial is not None and variant.trial.is_new:  # it came just now
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
-        family.hits += 1
-        self._count(variant, 1, arguments.values)
+        self._count_hit(family, variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -97,6 +97,24 @@ class Replayed:
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
+
+    def _program_for(self, arguments: Arguments) -> Program:
+        """The program by which a call with such arguments is evaluated, recorded if need be."""
+        for _ in range(2):  # recorded, and compared
+            arguments.call(lambda *a, **k: self._evaluate(a, k, gradient=False), arguments.values)
+        family = self._families.found.get(arguments.key) if self._reason is None else None
+        run = None
+        if family is not None:
+            self._convert(family)
+            _, run, _ = family.run(arguments.values, False)
+        if run is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
+        run.program.end(run)
+        return run.program
+
+    def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
+        family.hits += 1
+        self._count(variant, 1, values)
 
     def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
         """Value and gradient by the graph of the function; None where it has none for the call."""

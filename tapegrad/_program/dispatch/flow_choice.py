@@ -60,7 +60,8 @@ class Flows:
         return None
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
-        if not isinstance(owner._f, types.FunctionType):
+        f = owner._f
+        if not isinstance(f, types.FunctionType) or f.__module__.startswith("tapegrad."):
             return None
         for exact in (False, True):
             key = key_of(arguments, exact)

@@ -202,6 +202,9 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
         for part in program.parts.of[k]:
             if isinstance(part.keep, str):
                 yield f"  native: {part.keep}"
+            elif program.native:
+                count = _counted(len(part.keep), "operation")
+                yield f"  interpreted: {count}, which would take too long to compile, or are few"
     elif isinstance(step, Elementwise):
         yield group(program, step)
     else:
