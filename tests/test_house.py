@@ -18,7 +18,7 @@ FOLDERS = [
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
-    *("_flow/ir", "_flow/interpreted", "_flow/native", "_flow"),
+    *("_flow/ir", "_flow/passes", "_flow/interpreted", "_flow/native", "_flow"),
     *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
     *("autograd", "autograd/profiler", "nn/functional", "nn", "optim", "."),
 ]
