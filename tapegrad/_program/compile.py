@@ -354,7 +354,8 @@ class Compiled(Composed):
             self._convert(family)
         derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
-        return Compilation(*settings, dict(self._families.found), derived, self._reason)
+        flows = tuple(self._flows.described())
+        return Compilation(*settings, dict(self._families.found), derived, self._reason, flows)
 
 
 def _is_followed(f: types.MethodType) -> bool:

@@ -61,13 +61,14 @@ class Number(Form):
 
     `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function is
     called as it is: then dividing it by 0 raises nothing. `natural` says of an int that it is not
-    negative.
+    negative. `mixed` says that Python's number is of a smaller kind on some way.
     """
 
     kind: str
     value: Value | None
     tensor: bool = False
     natural: bool = False
+    mixed: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -284,7 +285,7 @@ def numbers(form: Form) -> Iterator[Number]:
 def unbound(form: Form) -> Form:
     """The form as a block takes it: numbers without values."""
     if isinstance(form, Number):
-        return Number(form.kind, None, form.tensor, form.natural)
+        return Number(form.kind, None, form.tensor, form.natural, form.mixed)
     parts = form.parts
     return form.with_parts(tuple([unbound(part) for part in parts])) if parts else form
 
@@ -292,7 +293,7 @@ def unbound(form: Form) -> Form:
 def bound(form: Form, values: Iterator[Value]) -> Form:
     """The form with values for its numbers, in order."""
     if isinstance(form, Number):
-        return Number(form.kind, next(values), form.tensor, form.natural)
+        return Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
     parts = form.parts
     return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
 
@@ -303,7 +304,8 @@ def joined(a: Form, b: Form, unite) -> Form:
     `unite(region, region)` is called for memory that may be the one or the other.
     """
     if isinstance(a, Number) and isinstance(b, Number):
-        if a.kind == b.kind and a.tensor <= b.tensor and a.natural <= b.natural:
+        fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
+        if a.kind == b.kind and fits:
             return a
     elif a.head == b.head and not isinstance(a, Number):
         _unite(a, b, unite)
@@ -319,7 +321,8 @@ def joined(a: Form, b: Form, unite) -> Form:
     if None not in kinds:
         kind = max(kinds, key=_ORDER.__getitem__)  # type: ignore[arg-type]
         natural = is_natural(a) and is_natural(b)
-        return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT)
+        mixed = kinds[0] != kinds[1] or _mixed(a) or _mixed(b)
+        return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT, mixed)  # type: ignore[arg-type]
     return _with_none(a, b, unite)
 
 
@@ -358,6 +361,17 @@ def _lifted(form: Form) -> Form:
     """A known number as one that calls compute."""
     kind = _kind(form)
     return Number(kind, None) if kind is not None else form
+
+
+def _mixed(form: Form) -> bool:
+    return isinstance(form, Number) and form.mixed
+
+
+def lifted(form: Form) -> Form:
+    """The form with numbers that calls compute in place of known ones."""
+    if not form.parts:
+        return _lifted(form)
+    return form.with_parts(tuple([lifted(part) for part in form.parts]))
 
 
 def _is_none(form: Form) -> bool:

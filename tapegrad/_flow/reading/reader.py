@@ -12,9 +12,22 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.builder import Builder
-from ..ir.graph import Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.graph import FLOAT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
-from .forms import Contents, Form, Known, Number, Pair, Ref, Tuple, joined, numbers
+from .forms import (
+    Contents,
+    Form,
+    Known,
+    Number,
+    Pair,
+    Ref,
+    Tuple,
+    described,
+    joined,
+    lifted,
+    numbers,
+    shape_of,
+)
 from .numbers import converted
 from .state import Frame, Stack, State
 
@@ -135,7 +148,11 @@ class Reader:
     def give(self, form: Form) -> Edge:
         """The way to the end, with the result."""
         kept = self.state.kept([], self.cells)
-        kept.variables["result", ""] = self.copied(form)
+        kept.variables["result", ""] = result = self.copied(form)
+        if self.end.state.variables:
+            other = self.end.state.variables["result", ""]
+            if shape_of(lifted(result)) != shape_of(lifted(other)):
+                raise Refused(f"the result is {described(other)} on one way, {described(result)} on another")
         return self._way("end", kept, self._ending(kept))
 
     def _ending(self, kept: State):
@@ -290,7 +307,16 @@ class Reader:
             raise Refused("the result is an object that the function makes")
         if isinstance(form, Tuple):
             return Tuple(tuple(map(self.copied, form.items)))
-        return form
+        return self._of_one_kind(form) if isinstance(form, Number) and form.mixed else form
+
+    def _of_one_kind(self, form: Number) -> Form:
+        """A float that may be an integer of Python's on some way: a call leaves where it is whole."""
+        if form.kind != FLOAT or form.value is None:
+            raise Refused("the result is an int on one way and a truth on another")
+        build = self.builder
+        whole = build.step("float_equal", build.step("rint", form.value), form.value)
+        build.check(build.step("bool_not", whole), "a result that may be an int")
+        return Number(FLOAT, form.value, form.tensor)
 
 
 _ZERO = {"f": 0.0, "i": 0, "b": False}

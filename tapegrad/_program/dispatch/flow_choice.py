@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,16 @@ class Flows:
                 self._make_native(owner, flow, arguments.values)
             return flow
         return None
+
+    def described(self) -> Iterator[str]:
+        """What became of branches, in lines."""
+        for flow in self.found.values():
+            blocks = len(flow.program.graph.blocks)
+            line = f"branches and loops: a graph of {blocks} blocks read from bytecode, {flow.state}, "
+            line += f"{flow.calls} evaluations"
+            yield line + (f", {flow.left} left: {flow.why}" if flow.left else "")
+        for reason in dict.fromkeys(self.refused.values()):
+            yield f"branches and loops: recorded for each way, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
         del self.found[key]

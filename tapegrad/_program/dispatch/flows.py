@@ -11,6 +11,7 @@ import numpy as np
 from ..._core.tensor.pytree import tree_build
 from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
+from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import FlowProgram, Functions
 from ..._flow.reading.errors import Refused
@@ -61,7 +62,7 @@ class Flow:
 
     def __init__(self, reading: Reading, arguments: Arguments):
         self.reading = reading
-        self.program = FlowProgram(reading.graph)
+        self.program = FlowProgram(simplified(reading.graph))
         self.verified = self.program.covered.copy()
         self.hidden = reading.hidden
         self.calls = self.left = 0
@@ -175,7 +176,7 @@ class Flow:
             return None
         if self._tangents is None:
             which = [k for k, one in enumerate(self.program.graph.inputs) if one.differentiated]
-            self._tangents = FlowProgram(with_tangents(self.program.graph, which))
+            self._tangents = FlowProgram(simplified(with_tangents(self.program.graph, which)))
         program = self._tangents
         inputs = [*values, *self.hidden]
         outcome = program.run([*inputs, *tangents], gradient, (0.0, 1.0))

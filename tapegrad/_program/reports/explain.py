@@ -32,6 +32,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     yield f"{name}: {_counted(count, 'signature')}"
     if found.reason:
         yield f"  called as it is, without a program: {found.reason}"
+    yield from (f"  {line}" for line in found.flows)
     for key, family in found.families.items():
         if family.found:
             yield f"  signature ({_key(key)}): {_programs(family)}"
