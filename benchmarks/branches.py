@@ -3,7 +3,7 @@
     python -m benchmarks.branches            everything
     python -m benchmarks.branches --quick    less exactly
 
-One thread, float64, other data at every call, the best of several runs. JAX takes its natural
+One thread, float64, other data at every call, the best of several turns. JAX takes its natural
 form: `where` in place of `if`, over whole arrays. The table of fits measures the whole fit by
 L-BFGS-B from three starts, recordings and compilation included.
 """
@@ -27,6 +27,8 @@ from benchmarks import figures, peers  # noqa: E402
 
 SIZES = [6, 20, 100, 1000]
 STARTS = ([0.0, 0.0], [2.0, -1.0], [-1.0, 3.0])
+#: Other inputs that calls take in turns; a time is the mean over all of them.
+INPUTS = 8
 EAGER, COMPILED, NATIVE = "eager", "compiled", "native"
 
 
@@ -132,14 +134,14 @@ def jax_forms():
 def call_of(name, system, small=False):
     """Return a call without arguments: value and gradient at the next data."""
     f, size = WORKLOADS[name]
-    turns = itertools.cycle(data(SMALL.get(name, size) if small else size, 16))
+    turns = itertools.cycle(data(SMALL.get(name, size) if small else size, INPUTS))
     if system == EAGER:
         g = tg.value_and_grad(f)
     elif system == "JAX":
         g = jax_forms()[name]
     else:
         g = tg.compile(f, native=system == NATIVE).value_and_grad
-        for _ in range(6):
+        for _ in range(INPUTS):
             g(*next(turns))
 
     def call():
@@ -195,13 +197,13 @@ class Fits:
 
 
 def milliseconds(name, system, budget, small):
-    """Return the best time of a call, None where the system has no form of the workload."""
+    """Return the time of a call, the least mean; None where the system has no such form."""
     if system == "JAX" and name not in jax_forms():
         return None
     call = call_of(name, system, small)
     started, times = time.perf_counter(), []
-    while not times or (time.perf_counter() - started < budget and len(times) < 200):
-        times.append(figures.best(call, 1))
+    while not times or time.perf_counter() - started < budget:
+        times.append(figures.best(lambda: [call() for _ in range(INPUTS)], 1) / INPUTS)
     return 1e3 * min(times)
 
 
@@ -224,12 +226,13 @@ def main(given=None):
         ]
         peers.print_row(f"`{name}`", *map(peers.shown, times))
     if "fits" in (options.what or ["fits"]):
-        peers.print_row("\nwhole fits of n data, ms", EAGER, COMPILED, f"{COMPILED} / {EAGER}")
+        print()
+        peers.print_row("whole fits of n data, ms", EAGER, COMPILED, f"{COMPILED} / {EAGER}")
         for size in SIZES[:2] if options.small else SIZES:
             times = [
                 1e3 * figures.best(lambda s=s, n=size: fit(n, s), 2) for s in (EAGER, COMPILED)
             ]
-            peers.print_row(size, *map(peers.shown, times), peers.ratio(times[1], times[0]))
+            peers.print_row(str(size), *map(peers.shown, times), peers.ratio(times[1], times[0]))
     return 0
 
 
