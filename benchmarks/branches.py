@@ -27,8 +27,8 @@ from benchmarks import figures, peers  # noqa: E402
 
 SIZES = [6, 20, 100, 1000]
 STARTS = ([0.0, 0.0], [2.0, -1.0], [-1.0, 3.0])
-#: Other inputs that calls take in turns; a time is the mean over all of them.
-INPUTS = 8
+#: Calls before the clock runs, and those of which a time is the mean.
+WARMING, INPUTS = 8, 4
 EAGER, COMPILED, NATIVE = "eager", "compiled", "native"
 
 
@@ -86,11 +86,11 @@ WORKLOADS = {
 SMALL = {"robust_1000": 30, "regimes": 30, "dtw": 6}
 
 
-def data(size, count):
-    """Return arguments of some calls, other data in each."""
-    rng = np.random.default_rng(0)
-    made = ((rng.normal(0.6, 0.5, 2), *rng.normal(0.0, 1.5, (2, size))) for _ in range(count))
-    return list(made)
+def inputs(size, seed=0):
+    """Generate arguments of calls without end, other numbers and data in each."""
+    rng = np.random.default_rng(seed)
+    while True:
+        yield rng.normal(0.6, 0.5, 2), *rng.normal(0.0, 1.5, (2, size))
 
 
 def jax_forms():
@@ -131,24 +131,30 @@ def jax_forms():
     }
 
 
-def call_of(name, system, small=False):
-    """Return a call without arguments: value and gradient at the next data."""
+def prepared(name, system, small=False):
+    """Return a function of value and gradient, and its inputs; none of them was seen before."""
     f, size = WORKLOADS[name]
-    turns = itertools.cycle(data(SMALL.get(name, size) if small else size, INPUTS))
+    size = SMALL.get(name, size) if small else size
     if system == EAGER:
         g = tg.value_and_grad(f)
     elif system == "JAX":
         g = jax_forms()[name]
     else:
         g = tg.compile(f, native=system == NATIVE).value_and_grad
-        for _ in range(INPUTS):
-            g(*next(turns))
+    for args in itertools.islice(inputs(size, seed=1), WARMING):
+        g(*args)
 
-    def call():
-        value, gradient = g(*next(turns))
+    def evaluate(*args):
+        value, gradient = g(*args)
         return float(value), [np.asarray(gradient)]
 
-    return call
+    return evaluate, inputs(size)
+
+
+def call_of(name, system, small=False):
+    """Return a call without arguments: value and gradient at the next inputs."""
+    evaluate, turns = prepared(name, system, small)
+    return lambda: evaluate(*next(turns))
 
 
 def fit(size, system):
@@ -200,10 +206,12 @@ def milliseconds(name, system, budget, small):
     """Return the time of a call, the least mean; None where the system has no such form."""
     if system == "JAX" and name not in jax_forms():
         return None
-    call = call_of(name, system, small)
+    evaluate, turns = prepared(name, system, small)
     started, times = time.perf_counter(), []
     while not times or time.perf_counter() - started < budget:
-        times.append(figures.best(lambda: [call() for _ in range(INPUTS)], 1) / INPUTS)
+        given = list(itertools.islice(turns, INPUTS))
+        seconds = figures.best(lambda given=given: [evaluate(*args) for args in given], 1)
+        times.append(seconds / INPUTS)
     return 1e3 * min(times)
 
 
