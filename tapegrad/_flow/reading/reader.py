@@ -148,11 +148,7 @@ class Reader:
     def give(self, form: Form) -> Edge:
         """The way to the end, with the result."""
         kept = self.state.kept([], self.cells)
-        kept.variables["result", ""] = result = self.copied(form)
-        if self.end.state.variables:
-            other = self.end.state.variables["result", ""]
-            if shape_of(lifted(result)) != shape_of(lifted(other)):
-                raise Refused(f"the result is {described(other)} on one way, {described(result)} on another")
+        kept.variables["result", ""] = self.copied(form)
         return self._way("end", kept, self._ending(kept))
 
     def _ending(self, kept: State):
@@ -208,6 +204,7 @@ class Reader:
         """Fill in the arguments of all ways, and put the blocks that are reached in order."""
         if "end" not in self.points:
             raise Refused("it never returns")
+        self._check_results()
         for point in self.points.values():
             for edge, block, target, state in point.ways:
                 self.builder.block = block
@@ -223,6 +220,15 @@ class Reader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+
+    def _check_results(self) -> None:
+        """All ways to the end give results of the same kinds, as their ints and floats differ."""
+        ways = [way for point in self.points.values() for way in point.ways if way[2] is self.end]
+        results = [state.variables["result", ""] for _, _, _, state in ways]
+        for other in results[1:]:
+            if shape_of(lifted(other)) != shape_of(lifted(results[0])):
+                one, two = described(results[0]), described(other)
+                raise Refused(f"the result is {one} on one way, {two} on another")
 
     def _order(self) -> None:
         found: dict[int, Block] = {}
