@@ -86,7 +86,9 @@ def _blocks(code: types.CodeType) -> dict:
         return interpreter.Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
     except (NumbaError, NotImplementedError, AssertionError, KeyError, IndexError) as error:
         first = str(error).strip().splitlines()[:1]
-        raise Refused(f"{code.co_name} has bytecode that is not known ({' '.join(first)})") from None
+        raise Refused(
+            f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
+        ) from None
 
 
 class _Everything(dict):

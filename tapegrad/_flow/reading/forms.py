@@ -105,6 +105,26 @@ class Tuple(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Range(Form):
+    """A range: unlike an iterator it may be gone through again."""
+
+    start: Form
+    stop: Form
+    step: int
+
+    @property
+    def head(self) -> tuple:
+        return Range, self.step
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.start, self.stop
+
+    def with_parts(self, parts):
+        return Range(*parts, self.step)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Ref(Form):
     """An object with an identity: its contents are in the heap, under the site that made it."""
 
@@ -158,8 +178,13 @@ class Row(Form):
     sites: frozenset = frozenset()
 
     @property
+    def is_given(self) -> bool:
+        """Whether it may be an argument, which the graph must not change."""
+        return any(site[0] == "argument" for site in self.sites)
+
+    @property
     def head(self) -> tuple:
-        return Row, shape_of(self.element)
+        return Row, shape_of(self.element), self.is_given
 
     @property
     def parts(self) -> tuple[Form, ...]:

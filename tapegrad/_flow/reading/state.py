@@ -74,6 +74,7 @@ class State:
             contents = state.heap[form.site] = self.heap[form.site]
             if contents.what == "generator":
                 waiting.extend((contents.keys[0], name) for name in contents.keys[3])
+                waiting.extend(cells(contents.keys[0]))
             self._follow(contents, state, waiting, cells)
         if isinstance(form, Function):
             waiting.extend(cells(form.frame))
