@@ -30,6 +30,7 @@ from .numbers import (
     folded,
     is_number,
     kind_of,
+    settled,
 )
 from .positions import position
 
@@ -122,7 +123,7 @@ def element(reader, form: Form, index: Form) -> Form:
 
 def get_item(s, owner: Form, index: Form) -> Form:
     """`owner[index]`."""
-    reader = s.reader
+    reader, index = s.reader, settled(s.builder, index)
     if isinstance(owner, Maybe):
         raise Refused("an item of what may be None")
     if isinstance(owner, Known) and isinstance(index, Known):
@@ -182,6 +183,7 @@ def _chosen(reader, items: list[Form], index: Form) -> Form:
 
 def set_item(reader, owner: Form, index: Form, value: Form) -> None:
     """`owner[index] = value`."""
+    index = settled(reader.builder, index)
     if isinstance(owner, Array):
         array_arithmetic.assigned(reader, owner, index, value)
         return

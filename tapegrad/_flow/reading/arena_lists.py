@@ -17,12 +17,11 @@ from .forms import (
     Tuple,
     bound,
     described,
-    element_joined,
-    joined,
     numbers,
     shape_of,
     unbound,
 )
+from .joins import element_joined, joined
 from .numbers import (
     arithmetic,
     compared,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.graph import BOOL, FLOAT, INT
-from . import access, array_arithmetic, iterators, operands, prelude, views
+from . import access, array_arithmetic, container_operators, iterators, prelude, views
 from .errors import Raises, Refused
 from .forms import (
     NONE,
@@ -98,7 +98,7 @@ def _reversed(s, form):
     if isinstance(form, Array) and form.lengths:
         last = arithmetic(s.builder, operator.sub, form.lengths[0], Known(1))
         return iterators.over(s.reader, s.site, views.turned(s.reader, form, last))
-    if operands.is_list(s.reader, form):
+    if container_operators.is_list(s.reader, form):
         return iterators.backwards(s.reader, s.site, form)
     return iterators.over(s.reader, s.site, Tuple(tuple(access.items_of(s.reader, form)[::-1])))
 
@@ -153,7 +153,11 @@ def _int(s, form):
 
 
 def _bool(s, form=None):
-    return Known(False) if form is None else truth(s.builder, operands.truth_of(s.reader, form))
+    return (
+        Known(False)
+        if form is None
+        else truth(s.builder, container_operators.truth_of(s.reader, form))
+    )
 
 
 def rounded_to_int(op: str, plain: Callable):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import access, array_arithmetic, operands
+from . import access, array_arithmetic, container_operators
 from .errors import Refused
 from .forms import (
     NONE,
@@ -25,7 +25,7 @@ def method_of(reader, owner: Form, name: str) -> Callable:
     found = None
     if isinstance(owner, Array):
         found = _OF_ARRAYS.get(name)
-    elif operands.is_list(reader, owner):
+    elif container_operators.is_list(reader, owner):
         found = _OF_LISTS.get(name)
     elif isinstance(owner, Ref) and reader.contents(owner).what == "dict":
         found = _OF_DICTS.get(name)
@@ -51,22 +51,22 @@ def _dot(s, array, other):
 
 
 def _append(s, owner, item):
-    operands.append(s.reader, owner, item)
+    container_operators.append(s.reader, owner, item)
     return NONE
 
 
 def _extend(s, owner, items):
     for item in access.items_of(s.reader, items):
-        operands.append(s.reader, owner, item)
+        container_operators.append(s.reader, owner, item)
     return NONE
 
 
 def _pop(s, owner, index=None):
-    return operands.popped(s.reader, owner, index)
+    return container_operators.popped(s.reader, owner, index)
 
 
 def _clear(s, owner):
-    operands.emptied(s.reader, owner)
+    container_operators.emptied(s.reader, owner)
     return NONE
 
 

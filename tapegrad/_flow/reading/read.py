@@ -14,7 +14,8 @@ from ..ir.validation import validate
 from .access import new_list
 from .code import code_of
 from .errors import Again, Raises, Refused
-from .forms import Array, Form, Known, Number, Tuple, element_joined
+from .forms import Array, Form, Known, Number, Tuple
+from .joins import element_joined
 from .names_outside import bound_arguments
 from .numbers import number
 from .reader import Reader

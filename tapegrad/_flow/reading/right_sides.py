@@ -7,7 +7,7 @@ from typing import Any
 
 from numba.core import ir
 
-from . import access, calls, names_outside, operands
+from . import access, calls, container_operators, names_outside
 from .builtin_functions import iterator
 from .errors import Raises, Refused
 from .forms import Form, Function, Known, Maybe, Pair, Tuple
@@ -115,7 +115,7 @@ class RightSides:
 
     def _inplace_binop(self, value) -> Form | Inline:
         a, b = self.get(value.lhs), self.get(value.rhs)
-        made = operands.in_place(self, value.fn, a, b)
+        made = container_operators.in_place(self, value.fn, a, b)
         return made if made is not None else self.operator(IN_PLACE[value.fn], a, b)
 
     def operator(self, op, a: Form, b: Form) -> Form | Inline:
@@ -124,17 +124,17 @@ class RightSides:
             return compared(self.builder, op, a, b)
         if op in ARITHMETIC and is_number(a) and is_number(b):
             return arithmetic(self.builder, op, a, b)
-        return operands.operator_of(self, op, a, b)
+        return container_operators.operator_of(self, op, a, b)
 
     def _unary(self, value) -> Form | Inline:
         form = settled(self.builder, self.get(value.value))
         if value.fn in (operator.not_, "not"):
-            return negated(self.builder, operands.truth_of(self.reader, form))
+            return negated(self.builder, container_operators.truth_of(self.reader, form))
         if value.fn in (operator.neg, "-") and is_number(form):
             return negative(self.builder, form)
         if value.fn in (operator.pos, "+") and is_number(form):
             return form
-        return operands.unary_of(self, value.fn, form)
+        return container_operators.unary_of(self, value.fn, form)
 
     def _call(self, value) -> Form | Inline:
         function = self.get(value.func)

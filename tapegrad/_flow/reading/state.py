@@ -9,7 +9,8 @@ from typing import Any
 from ..ir.graph import Value
 from .code import Code
 from .errors import Again
-from .forms import Contents, Form, Function, Ref, bound, joined, numbers, unbound
+from .forms import Contents, Form, Function, Ref, bound, numbers, unbound
+from .joins import joined
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba.core import ir
 
 from ..ir.graph import BOOL, Branch, Edge, Jump
-from . import access, operands
+from . import access, container_operators
 from .errors import Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
@@ -100,7 +100,9 @@ class Statements(RightSides):
         return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
 
     def _branch(self, statement) -> None:
-        condition = truth(self.builder, operands.truth_of(self.reader, self.get(statement.cond)))
+        condition = truth(
+            self.builder, container_operators.truth_of(self.reader, self.get(statement.cond))
+        )
         if isinstance(condition, Known):
             target = statement.truebr if condition.value else statement.falsebr
             self.builder.block.end = Jump(self._goto(target, 0))
