@@ -70,7 +70,7 @@ def _with_none(a: Form, b: Form, unite) -> Form:
 def _lifted(form: Form) -> Form:
     """A known number as one that calls compute."""
     kind = _kind(form)
-    return Number(kind, None) if kind is not None else form
+    return form if kind is None else Number(kind, None)
 
 
 def _is_none(form: Form) -> bool:

@@ -27,7 +27,9 @@ from .state import Frame, Stack
 
 
 class RightSides:
-    """Values of a point's statements."""
+    """Values of a point's statements; `at` is the number of the statement."""
+
+    at = 0
 
     def __init__(self, reader: Reader, point: Point):
         self.reader, self.point, self.builder = reader, point, reader.builder
@@ -39,6 +41,8 @@ class RightSides:
 
     def get(self, var) -> Form:
         form = self.reader.state.variables.get(self._key(var.name))
+        if form is None and var.name.startswith("$"):  # Numba's reader renames what := takes
+            raise Refused("it uses an intermediate value twice, as := does")
         if form is None:
             raise Raises(f"UnboundLocalError: {var.name}")
         return form
