@@ -7,6 +7,10 @@ class Refused(Exception):
     """A function has no graph, for this reason."""
 
 
+class Raises(Exception):
+    """Python raises here: the call leaves the graph."""
+
+
 class Again(Exception):
     """Reading has to begin again: lists made at these sites lie in the arena.
 

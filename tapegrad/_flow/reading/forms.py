@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..ir.graph import BOOL, FLOAT, INT, Value
-from .errors import Again, Refused
 
-#: Kinds of numbers, each a part of the next.
-_ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
 
 
@@ -106,6 +103,26 @@ class Tuple(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Range(Form):
+    """A range: unlike an iterator it may be gone through again."""
+
+    start: Form
+    stop: Form
+    step: int
+
+    @property
+    def head(self) -> tuple:
+        return Range, self.step
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.start, self.stop
+
+    def with_parts(self, parts):
+        return Range(*parts, self.step)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Ref(Form):
     """An object with an identity: its contents are in the heap, under the site that made it."""
 
@@ -159,8 +176,13 @@ class Row(Form):
     sites: frozenset = frozenset()
 
     @property
+    def is_given(self) -> bool:
+        """Whether it may be an argument, which the graph must not change."""
+        return any(site[0] == "argument" for site in self.sites)
+
+    @property
     def head(self) -> tuple:
-        return Row, shape_of(self.element)
+        return Row, shape_of(self.element), self.is_given
 
     @property
     def parts(self) -> tuple[Form, ...]:
@@ -298,99 +320,11 @@ def bound(form: Form, values: Iterator[Value]) -> Form:
     return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
 
 
-def joined(a: Form, b: Form, unite) -> Form:
-    """What either of two forms may be, without values; Refused where that is nothing known.
-
-    `unite(region, region)` is called for memory that may be the one or the other.
-    """
-    if isinstance(a, Number) and isinstance(b, Number):
-        fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
-        if a.kind == b.kind and fits:
-            return a
-    elif a.head == b.head and not isinstance(a, Number):
-        _unite(a, b, unite)
-        parts, others = a.parts, b.parts
-        if not parts:
-            return a
-        made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
-        same = all(p is q for p, q in zip(parts, made, strict=True))
-        return a if same else a.with_parts(made)
-    if isinstance(a, Row) and isinstance(b, Row):
-        raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
-    kinds = _kind(a), _kind(b)
-    if None not in kinds:
-        kind = max(kinds, key=_ORDER.__getitem__)  # type: ignore[arg-type]
-        natural = is_natural(a) and is_natural(b)
-        mixed = kinds[0] != kinds[1] or _mixed(a) or _mixed(b)
-        return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT, mixed)  # type: ignore[arg-type]
-    return _with_none(a, b, unite)
-
-
-def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
-    """The form of items that have either of two forms; None or NOTHING is no form."""
-    if a is None or a is NOTHING:
-        return b
-    if b is None or b is NOTHING:
-        return a
-    return unbound(joined(a, b, unite))
-
-
-def _unite(a: Form, b: Form, unite) -> None:
-    if isinstance(a, Array) and isinstance(b, Array):
-        unite(a.region, b.region)
-
-
-def _with_none(a: Form, b: Form, unite) -> Form:
-    """Where one of two is None."""
-    if _is_none(a) or _is_none(b):
-        form = b if _is_none(a) else a
-        if isinstance(form, Maybe):
-            return form
-        return Maybe(Number(BOOL, None), unbound(_lifted(form)))
-    if isinstance(a, Maybe) or isinstance(b, Maybe):
-        p = a.form if isinstance(a, Maybe) else a
-        q = b.form if isinstance(b, Maybe) else b
-        made = joined(p, q, unite)
-        if isinstance(a, Maybe) and made is p:
-            return a
-        return Maybe(Number(BOOL, None), made)
-    raise Refused(f"a variable is {described(a)} on one way and {described(b)} on another")
-
-
-def _lifted(form: Form) -> Form:
-    """A known number as one that calls compute."""
-    kind = _kind(form)
-    return Number(kind, None) if kind is not None else form
-
-
-def _mixed(form: Form) -> bool:
-    return isinstance(form, Number) and form.mixed
-
-
-def lifted(form: Form) -> Form:
-    """The form with numbers that calls compute in place of known ones."""
-    if not form.parts:
-        return _lifted(form)
-    return form.with_parts(tuple([lifted(part) for part in form.parts]))
-
-
-def _is_none(form: Form) -> bool:
-    return isinstance(form, Known) and form.value is None
-
-
-def _kind(form: Form) -> str | None:
-    return form.kind if isinstance(form, (Number, Known)) else None
-
-
 def is_natural(form: Form) -> bool:
     """Whether a number is known to be an integer that is not negative."""
     if isinstance(form, Known):
         return type(form.value) is int and form.value >= 0
     return isinstance(form, Number) and form.natural
-
-
-def _tensor(form: Form) -> bool:
-    return isinstance(form, Number) and form.tensor
 
 
 def described(form: Form) -> str:

@@ -7,15 +7,16 @@ import operator
 from ..ir.graph import BOOL
 from . import access
 from .errors import Refused
-from .forms import Contents, Form, Known, Ref, Tuple, described, is_natural
+from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
 from .numbers import arithmetic, compared, converted, number
+from .positions import natural
 
 
-def new_range(reader, site, start: Form, stop: Form, step: Form) -> Ref:
-    """An iterator over a range; its items are position, end and step."""
-    if not isinstance(step, Known):
-        raise Refused("a range whose step is computed")
-    return reader.make(site, "range", (step.value,), (start, stop))
+def backwards(reader, site, form: Form) -> Ref:
+    """An iterator over a list from its end."""
+    if not isinstance(form, Ref):
+        raise Refused("a list that changes, reversed")
+    return reader.make(site, "sequence", (0, len(access.items_of(reader, form))), (form,))
 
 
 def over(reader, site, form: Form) -> Ref:
@@ -24,19 +25,20 @@ def over(reader, site, form: Form) -> Ref:
         contents = reader.contents(form)
         if contents.what in ("range", "sequence", "elements", "zip", "enumerate", "generator"):
             return form
-        if contents.what == "dict":
-            form = Tuple(tuple(map(Known, contents.keys)))
-        elif contents.what == "list":
-            return reader.make(site, "sequence", (0,), (form,))
-        else:
+        if contents.what not in ("dict", "list"):
             raise Refused(f"iteration over {described(form)}")
+        return reader.make(site, "sequence", (0, None), (form,))
     if isinstance(form, Known) and isinstance(form.value, (tuple, str)):
         form = Tuple(tuple(map(Known, form.value)))
     if isinstance(form, Known) and isinstance(form.value, range):
         r = form.value
-        return new_range(reader, site, Known(r.start), Known(r.stop), Known(r.step))
-    if isinstance(form, Tuple):
-        return reader.make(site, "sequence", (0,), (form,))
+        form = Range(Known(r.start), Known(r.stop), r.step)
+    if isinstance(form, Range):
+        return reader.make(site, "range", (form.step,), (form.start, form.stop))
+    if isinstance(form, Tuple) or (isinstance(form, Method) and form.name in access.VIEWS):
+        return reader.make(site, "sequence", (0, None), (form,))
+    if not isinstance(form, (Array, Row)):
+        raise Refused(f"iteration over {described(form)}")
     return reader.make(site, "elements", (), (form, Known(0)))
 
 
@@ -48,9 +50,15 @@ def has_next(reader, iterator: Ref) -> Form:
         op = operator.lt if contents.keys[0] > 0 else operator.gt
         return compared(build, op, *contents.items)
     if contents.what == "sequence":
-        return Known(contents.keys[0] < len(access.items_of(reader, contents.items[0])))
+        at, count = contents.keys
+        there = len(access.items_of(reader, contents.items[0]))
+        if count not in (None, there):
+            raise Refused("a list that changes while it is gone through from its end")
+        return Known(at < there)
     if contents.what == "elements":
-        return compared(build, operator.lt, contents.items[1], access.length(reader, contents.items[0]))
+        return compared(
+            build, operator.lt, contents.items[1], access.length(reader, contents.items[0])
+        )
     if contents.what == "enumerate":
         return has_next(reader, contents.items[0])  # type: ignore[arg-type]
     if contents.what == "zip":
@@ -78,30 +86,28 @@ def advanced(reader, iterator: Ref) -> Form:
         position, stop = contents.items
         after = arithmetic(reader.builder, operator.add, position, Known(contents.keys[0]))
         if is_natural(position) and contents.keys[0] > 0:
-            after = access.natural(after)
+            after = natural(after)
         reader.update(iterator, contents.keys, (after, stop))
         return position
     if contents.what == "sequence":
-        at = contents.keys[0]
-        reader.update(iterator, (at + 1,), contents.items)
-        return access.items_of(reader, contents.items[0])[at]
+        at, count = contents.keys
+        reader.update(iterator, (at + 1, count), contents.items)
+        items = access.items_of(reader, contents.items[0])
+        return items[at if count is None else count - 1 - at]
     if contents.what == "elements":
         form, position = contents.items
         item = access.element(reader, form, position)
-        after = access.natural(arithmetic(reader.builder, operator.add, position, Known(1)))
+        after = natural(arithmetic(reader.builder, operator.add, position, Known(1)))
         reader.update(iterator, (), (form, after))
         return item
     if contents.what == "enumerate":
         inner, count = contents.items
         after = arithmetic(reader.builder, operator.add, count, Known(1))
         if is_natural(count):
-            after = access.natural(after)
+            after = natural(after)
         item = advanced(reader, inner)  # type: ignore[arg-type]
         reader.update(iterator, (), (inner, after))
         return Tuple((count, item))
     if contents.what == "zip":
         return Tuple(tuple([advanced(reader, one) for one in contents.items]))  # type: ignore[arg-type]
     raise Refused(f"iteration over {contents.what}")
-
-
-__all__ = ["Contents", "advanced", "has_next", "new_range", "over"]

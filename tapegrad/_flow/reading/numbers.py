@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..ir.builder import Builder
 from ..ir.graph import BOOL, FLOAT, INT, Value
-from .errors import Refused
+from .errors import Raises, Refused
 from .forms import Form, Known, Maybe, Number, described
 
 _TYPES = {FLOAT: float, INT: int, BOOL: bool}
@@ -46,9 +46,19 @@ _COMPARISONS: dict[Callable, tuple[str, bool, bool]] = {
 COMPARISONS = frozenset(_COMPARISONS)
 ARITHMETIC = frozenset((*_FLOATS, *_INTS))
 
-
-class Raises(Exception):
-    """Python raises here: the call leaves the graph."""
+#: What an operator in place does with numbers.
+IN_PLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+}
 
 
 def kind_of(form: Form) -> str | None:
@@ -117,11 +127,13 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
         raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
     if isinstance(a, Known) and isinstance(b, Known):
         return folded(op, a.value, b.value)
-    if FLOAT in kinds or op is operator.truediv:
+    if FLOAT in kinds or (op is operator.truediv and kinds != (BOOL, BOOL)):
         return _of_floats(builder, op, a, b)
     if kinds == (BOOL, BOOL) and op in _TRUTHS:
         step = _TRUTHS[op]
         return number(builder.step(step, converted(builder, a, BOOL), converted(builder, b, BOOL)))
+    if kinds == (BOOL, BOOL):  # NumPy's truths are not integers
+        raise Refused(f"{op.__name__} of two truths")
     if op is operator.pow:
         return _integer_power(builder, a, b)
     if op not in _INTS:
@@ -154,12 +166,13 @@ def _of_floats(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
 
 def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
     """x ** y. For floats of Python's, which may raise or be complex, the result must be finite."""
-    if isinstance(b, Known) and b.value in (1, 2, 3) and is_number(a):
-        if b.value == 1:
-            return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
+    if isinstance(b, Known) and b.value == 1:
+        return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
+    if isinstance(b, Known) and b.value in (2, 3):
         square = applied(builder, "square", a)
-        return square if b.value == 2 else applied(builder, "multiply", square, a)
-    made = applied(builder, "power", a, b)
+        made = square if b.value == 2 else applied(builder, "multiply", square, a)
+    else:
+        made = applied(builder, "power", a, b)
     if not tensor:
         finite = builder.step("is_finite", made.value)  # type: ignore[arg-type]
         builder.check(finite, "a power that Python may refuse")
@@ -211,4 +224,6 @@ def negative(builder: Builder, form: Form) -> Form:
         return folded(operator.neg, form.value)
     if kind_of(form) == FLOAT:
         return applied(builder, "negative", form)
+    if kind_of(form) == BOOL:
+        raise Refused("the negative of a truth")
     return number(builder.step("int_negative", converted(builder, form, INT)))

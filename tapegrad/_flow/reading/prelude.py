@@ -41,6 +41,62 @@ def max_of(iterable):
     return found
 
 
+def min_by(iterable, key):
+    is_first = True
+    found = None
+    least = None
+    for item in iterable:
+        value = key(item)
+        if is_first:
+            found, least = item, value
+            is_first = False
+        elif value < least:
+            found, least = item, value
+    if is_first:
+        raise ValueError
+    return found
+
+
+def max_by(iterable, key):
+    is_first = True
+    found = None
+    most = None
+    for item in iterable:
+        value = key(item)
+        if is_first:
+            found, most = item, value
+            is_first = False
+        elif value > most:
+            found, most = item, value
+    if is_first:
+        raise ValueError
+    return found
+
+
+def min_or(iterable, default):
+    is_first = True
+    found = default
+    for item in iterable:
+        if is_first:
+            found = item
+            is_first = False
+        elif item < found:
+            found = item
+    return found
+
+
+def max_or(iterable, default):
+    is_first = True
+    found = default
+    for item in iterable:
+        if is_first:
+            found = item
+            is_first = False
+        elif item > found:
+            found = item
+    return found
+
+
 def min_2(a, b):
     return b if b < a else a
 

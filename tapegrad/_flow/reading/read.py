@@ -11,13 +11,17 @@ import numpy as np
 
 from ..ir.graph import FLOAT, INT, Graph, Input
 from ..ir.validation import validate
+from .access import new_list
 from .code import code_of
-from .errors import Again, Refused
-from .forms import element_joined, Array, Contents, Form, Known, Maybe, Number, Tuple, numbers
-from .numbers import Raises, number
+from .errors import Again, Raises, Refused
+from .forms import Array, Form, Known, Number, Tuple
+from .joins import element_joined
+from .names_outside import bound_arguments
+from .numbers import number
 from .reader import Reader
 from .state import Frame, Stack
 from .statements import follow
+from .views import strides_of
 
 #: How often reading begins again.
 _TIMES = 40
@@ -25,7 +29,7 @@ _TIMES = 40
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """An input: dtype and lengths, () for a number; lengths that are None change from call to call."""
+    """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
 
     kind: str  # of the dtype, as NumPy names it
     lengths: tuple[int | None, ...]
@@ -71,23 +75,34 @@ def _same(a: int, b: int) -> None:
 
 def _read(f, trees: list, names: list[str], choices: dict) -> Reading:
     graph = Graph()
-    reader = Opened(graph, choices, follow)
+    reader = Opened(graph, choices)
     reader.run(lambda: _start(reader, f, trees, names))
     validate(graph)
-    return Reading(graph, reader.end.state.variables["result", ""], reader.dependencies, list(reader.hidden.values()))
+    return Reading(
+        graph,
+        reader.end.state.variables["result", ""],
+        reader.dependencies,
+        list(reader.hidden.values()),
+    )
 
 
 class Opened(Reader):
     """A reader with what a function reads outside of its arguments."""
 
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None]):
+        super().__init__(graph, choices, follow)
+        self._hidden_forms: dict[int, Form] = {}
+
     def outside(self, value) -> Form:
         """An object from outside of the function as a form."""
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if isinstance(value, (np.floating, np.integer, np.bool_)):
+        if isinstance(value, (np.float64, np.int64)):
             return Known(value.item())
         if isinstance(value, tuple):
             return Tuple(tuple(map(self.outside, value)))
+        if isinstance(value, (np.generic,)):
+            raise Refused(f"it reads a number of dtype {value.dtype} from outside")
         if isinstance(value, (list, dict, set)):
             raise Refused("it reads a list or dict from outside; pass it as an argument")
         return Known(value)
@@ -101,7 +116,9 @@ class Opened(Reader):
             value = getattr(owner, name)
         except AttributeError as error:
             raise Raises(f"AttributeError: {error}") from None
-        if isinstance(owner, (types.ModuleType, type)) and not owner.__name__.startswith(("numpy", "math", "tapegrad", "scipy")):
+        if isinstance(owner, (types.ModuleType, type)) and not owner.__name__.startswith(
+            ("numpy", "math", "tapegrad", "scipy")
+        ):
             self.dependencies.append((vars(owner), name, value))
         return self.outside(value)
 
@@ -111,22 +128,20 @@ class Opened(Reader):
         if id(value) not in self.hidden:
             self.hidden[id(value)] = value
             given = Given("f", value.shape, False)
-            self._hidden_forms = getattr(self, "_hidden_forms", {})
             self._hidden_forms[id(value)] = entered(self, given, writable=False)
         return self._hidden_forms[id(value)]
 
 
 def _start(reader: Opened, f, trees: list, names: list[str]):
     """The inputs as forms, and the way to the function's first statement."""
-    forms = [_form(reader, tree, (k,)) for k, tree in enumerate(trees)]
-    from .calls import _bound
+    forms = [_form(reader, tree, ("argument", k)) for k, tree in enumerate(trees)]
 
     code = f.__code__
     defaults = [reader.outside(one) for one in f.__defaults__ or ()]
     keywords = {k: reader.outside(v) for k, v in (f.__kwdefaults__ or {}).items()}
     count = len(forms) - len(names)
     named = dict(zip(names, forms[count:], strict=True))
-    arguments = _bound(code, forms[:count], named, defaults, keywords)
+    arguments = bound_arguments(code, forms[:count], named, defaults, keywords)
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
     frame = Frame("f", code_of(code), f.__globals__, cells)
     if code.co_flags & 0x20:
@@ -145,8 +160,6 @@ def _form(reader: Opened, tree, place: tuple) -> Form:
             raise Refused("an argument is a namedtuple")
         return Tuple(tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)]), place)
     if isinstance(tree, list):
-        from .access import new_list
-
         items = tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)])
         return new_list(reader, place, items)
     if isinstance(tree, dict):
@@ -177,13 +190,16 @@ def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
             for value, length in zip(values[1:], given.lengths, strict=True)
         ]
     )
-    from . import arrays
-
     block, reader.builder.block = reader.builder.block, entry
-    strides = arrays.strides_of(reader, lengths)
+    strides = strides_of(reader, lengths)
     reader.builder.block = block
     element = {"f": FLOAT, "i": INT, "u": INT, "b": "b"}[given.kind]
-    return Array(number(values[0]), lengths, strides, region, element, element != FLOAT, writable)
-
-
-__all__ = ["Contents", "Given", "Maybe", "Reading", "numbers", "read"]
+    return Array(
+        number(values[0]),
+        lengths,
+        strides,
+        region,
+        element,
+        element != FLOAT,
+        writable and given.differentiated,
+    )

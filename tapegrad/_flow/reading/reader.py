@@ -19,15 +19,13 @@ from .forms import (
     Form,
     Known,
     Number,
-    Pair,
     Ref,
     Tuple,
     described,
-    joined,
-    lifted,
     numbers,
     shape_of,
 )
+from .joins import lifted
 from .numbers import converted
 from .state import Frame, Stack, State
 
@@ -250,10 +248,10 @@ class Reader:
             (wanted.heap, state.heap),
         ):
             for key, form in template.items():
-                self._match(form, given[key], made)  # type: ignore[index]
+                self.match(form, given[key], made)  # type: ignore[index]
         return made
 
-    def _match(self, wanted: Form, given: Form, made: list[Value]) -> None:
+    def match(self, wanted: Form, given: Form, made: list[Value]) -> None:
         if isinstance(wanted, Number):
             made.append(converted(self.builder, given, wanted.kind))
             return
@@ -261,12 +259,14 @@ class Reader:
             none = isinstance(given, Known) and given.value is None
             made.append(self.builder.constant(not none))
             if none:
-                made.extend(self.builder.constant(_ZERO[one.kind]) for one in numbers(wanted.parts[1]))
+                made.extend(
+                    self.builder.constant(_ZERO[one.kind]) for one in numbers(wanted.parts[1])
+                )
             else:
-                self._match(wanted.parts[1], given, made)
+                self.match(wanted.parts[1], given, made)
             return
         for part, other in zip(wanted.parts, given.parts, strict=True):
-            self._match(part, other, made)
+            self.match(part, other, made)
 
     # --- help for statements ------------------------------------------------------------------
 
@@ -293,13 +293,29 @@ class Reader:
         roots = self._roots(point.stack, point.label, self.at)
         return site in self.state.kept(roots, self.cells).heap
 
+    def lends(self, frame: Frame, stack: Stack, label: int, at: int) -> bool:
+        """Whether variables of an earlier call with this frame's name are still reached."""
+        state = self.state.kept(self._roots(stack, label, at), self.cells)
+        return any((frame.name, name) in state.variables for name in frame.code.cells)
+
+    def is_used_after(self, site) -> bool:
+        """Whether an object is still reached after the statement that is being followed."""
+        point = self.point
+        assert point is not None and point.stack is not None
+        roots = self._roots(point.stack, point.label, self.at + 1)
+        return site in self.state.kept(roots, self.cells).heap
+
     at = 0  # the statement that is being followed
 
     def contents(self, form: Ref) -> Contents:
+        if form.site not in self.state.heap:
+            raise Refused("an object that is made on one way alone")
         return self.state.heap[form.site]
 
     def update(self, form: Ref, keys: tuple, items: tuple[Form, ...]) -> None:
         """Other contents of an object."""
+        if form.site[0] == "argument":
+            raise Refused("it changes a list or dict that is an argument")
         self.state.heap[form.site] = Contents(self.state.heap[form.site].what, keys, items)
 
     def copied(self, form: Form) -> Form:
@@ -326,5 +342,3 @@ class Reader:
 
 
 _ZERO = {"f": 0.0, "i": 0, "b": False}
-
-__all__ = ["Again", "Inline", "Pair", "Point", "Reader", "joined"]

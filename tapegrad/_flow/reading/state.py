@@ -9,7 +9,8 @@ from typing import Any
 from ..ir.graph import Value
 from .code import Code
 from .errors import Again
-from .forms import Contents, Form, Function, Ref, bound, joined, numbers, unbound
+from .forms import Contents, Form, Function, Ref, bound, numbers, unbound
+from .joins import joined
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,6 +75,7 @@ class State:
             contents = state.heap[form.site] = self.heap[form.site]
             if contents.what == "generator":
                 waiting.extend((contents.keys[0], name) for name in contents.keys[3])
+                waiting.extend(cells(contents.keys[0]))
             self._follow(contents, state, waiting, cells)
         if isinstance(form, Function):
             waiting.extend(cells(form.frame))

@@ -2,46 +2,20 @@
 
 from __future__ import annotations
 
-import operator
-import types
-from typing import Any
-
 from numba.core import ir
 
-from ..ir.graph import BOOL, Branch, Jump
-from . import access, calls
-from .code import code_of
-from .errors import Refused
-from .forms import NONE, Form, Function, Known, Maybe, Method, Number, Pair, Ref, Tuple, described
+from ..ir.graph import BOOL, Branch, Edge, Jump
+from . import access, container_operators
+from .errors import Raises, Refused
+from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
 from .numbers import (
-    ARITHMETIC,
-    COMPARISONS,
-    Raises,
-    compared,
     converted,
-    folded,
-    is_number,
-    negated,
-    negative,
-    settled,
     truth,
 )
 from .reader import DEPTH, Inline, Point, Reader
-from .state import Frame, Stack
-
-_INPLACE = {
-    operator.iadd: operator.add,
-    operator.isub: operator.sub,
-    operator.imul: operator.mul,
-    operator.itruediv: operator.truediv,
-    operator.ifloordiv: operator.floordiv,
-    operator.imod: operator.mod,
-    operator.ipow: operator.pow,
-    operator.iand: operator.and_,
-    operator.ior: operator.or_,
-    operator.ixor: operator.xor,
-}
+from .right_sides import RightSides
+from .state import Stack
 
 
 def follow(reader: Reader, point: Point) -> None:
@@ -53,14 +27,8 @@ def follow(reader: Reader, point: Point) -> None:
         point.ways = [way for way in point.ways if way[1] is not reader.builder.block]
 
 
-class Statements:
+class Statements(RightSides):
     """The statements from a point on."""
-
-    def __init__(self, reader: Reader, point: Point):
-        self.reader, self.point, self.builder = reader, point, reader.builder
-        assert point.stack is not None
-        self.stack: Stack = point.stack
-        self.frame: Frame = reader.frames[point.stack.frame]
 
     def run(self) -> None:
         body = self.frame.code.blocks[self.point.label].body
@@ -78,30 +46,6 @@ class Statements:
                     raise Refused(f"{error} (line {statement.loc.line})") from None
                 raise
 
-    # --- variables ----------------------------------------------------------------------------
-
-    def get(self, var) -> Form:
-        form = self.reader.state.variables.get(self._key(var.name))
-        if form is None:
-            raise Raises(f"UnboundLocalError: {var.name}")
-        return form
-
-    def set(self, name: str, form: Form) -> None:
-        self.reader.state.variables[self._key(name)] = form
-
-    def _key(self, name: str):
-        if name in self.frame.code.free:
-            key = self.reader.owner(self.frame, name)
-            if key is None:
-                raise Refused(f"it assigns to {name}, a variable outside of the function")
-            return key
-        return self.frame.name, name
-
-    @property
-    def site(self) -> tuple:
-        """What is made by this statement has it as its name."""
-        return self.frame.name, self.point.label, self.at
-
     # --- statements ---------------------------------------------------------------------------
 
     def _statement(self, statement) -> bool:
@@ -110,7 +54,9 @@ class Statements:
             return self._assign(statement)
         if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
             index = _static(self, statement)
-            access.set_item(self.reader, self.get(statement.target), index, self.get(statement.value))
+            access.set_item(
+                self.reader, self.get(statement.target), index, self.get(statement.value)
+            )
             return False
         if isinstance(statement, ir.SetAttr):
             value = self.get(statement.value)
@@ -128,6 +74,7 @@ class Statements:
         if isinstance(statement, (ir.Raise, ir.StaticRaise)):
             raise Raises("an exception")
         if isinstance(statement, ir.Del):
+            self.reader.state.variables.pop(self._key(statement.value), None)
             return False
         raise Refused(f"it has a statement that is not known ({type(statement).__name__})")
 
@@ -153,16 +100,15 @@ class Statements:
         return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
 
     def _branch(self, statement) -> None:
-        condition = truth(self.builder, self._as_truth(self.get(statement.cond)))
+        condition = truth(
+            self.builder, container_operators.truth_of(self.reader, self.get(statement.cond))
+        )
         if isinstance(condition, Known):
             target = statement.truebr if condition.value else statement.falsebr
             self.builder.block.end = Jump(self._goto(target, 0))
             return
         then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
         self.builder.block.end = Branch(condition.value, then, other)  # type: ignore[attr-defined]
-
-    def _as_truth(self, form: Form) -> Form:
-        return access.truth_of(self.reader, form)
 
     def _return(self, form: Form) -> None:
         below = self.stack.below
@@ -176,9 +122,7 @@ class Statements:
             reader_keys = (keys[0], None, 0, keys[3])
             self.reader.update(Ref(site), reader_keys, ())
             form = Pair(NONE, False)
-        caller = self.reader.frames[below.frame]
         state.variables[below.frame, self.stack.target] = form
-        del caller
         note = ("done",) if self.stack.generator is not None else ()
         edge = self.reader.goto(below, self.stack.label, self.stack.at, state, note)
         self.builder.block.end = Jump(edge)
@@ -193,28 +137,13 @@ class Statements:
         names = {one.frame for one in _stacks(self.stack)}
         if frame.name in names:
             raise Refused(f"{frame.code.name} calls itself")
+        self.check_cells(frame)
         reader.frames[frame.name] = frame
         for name, form in call.arguments.items():
             reader.state.variables[frame.name, name] = form
         stack = Stack(frame.name, self.stack, self.point.label, self.at + 1, target, generator)
         edge = reader.goto(stack, frame.code.first, 0, reader.state)
         self.builder.block.end = Jump(edge)
-
-    def inline(self, function: Form, args: list[Form], kwargs: dict[str, Form]) -> Form | Inline:
-        """A call of a function of Python's: followed, or a generator."""
-        frame, bound = calls.framed(self.reader, function, args, kwargs, self._frame_name())
-        if frame.code.code.co_flags & 0x20:
-            self.reader.frames[frame.name] = frame
-            for name, form in bound.items():
-                self.reader.state.variables[frame.name, name] = form
-            names = tuple(sorted(frame.code.live(frame.code.first, 0)))
-            return self.reader.make(
-                self.site, "generator", (frame.name, frame.code.first, 0, names), ()
-            )
-        return Inline(frame, bound)
-
-    def _frame_name(self):
-        return self.frame.name, self.point.label, self.at
 
     # --- iterators ----------------------------------------------------------------------------
 
@@ -241,8 +170,6 @@ class Statements:
         more.end = Jump(edge)
         self.builder.block, self.reader.state = block, state
         done = self._after_next(iterator, name, False)
-        from ..ir.graph import Edge
-
         block.end = Branch(condition, Edge(more, []), done)
 
     def _after_next(self, iterator: Ref, name: str, there: bool):
@@ -279,133 +206,6 @@ class Statements:
         edge = self.reader.goto(below, stack.label, stack.at, state, ("more",))
         self.builder.block.end = Jump(edge)
 
-    # --- values -------------------------------------------------------------------------------
-
-    def _value(self, value) -> Form | Inline:
-        if isinstance(value, ir.Var):
-            return self.get(value)
-        if isinstance(value, ir.Const):
-            return Known(value.value)
-        if isinstance(value, ir.Global):
-            return calls.global_(self.reader, self.frame, value.name)
-        if isinstance(value, ir.FreeVar):
-            return self._free(value.name)
-        if isinstance(value, ir.Arg):
-            return self.get(value)
-        if isinstance(value, ir.Expr):
-            made = getattr(self, "_" + value.op, None)
-            if made is None:
-                raise Refused(f"it uses what is not known ({value.op})")
-            return made(value)
-        raise Refused(f"it uses what is not known ({type(value).__name__})")
-
-    def _free(self, name: str) -> Form:
-        key = self.reader.owner(self.frame, name)
-        if key is not None:
-            form = self.reader.state.variables.get(key)
-            if form is None:
-                raise Raises(f"NameError: {name}")
-            return form
-        return calls.outside(self.reader, self.frame, name)
-
-    def _binop(self, value) -> Form | Inline:
-        return self.operator(value.fn, self.get(value.lhs), self.get(value.rhs))
-
-    def _inplace_binop(self, value) -> Form | Inline:
-        a, b = self.get(value.lhs), self.get(value.rhs)
-        made = access.in_place(self, value.fn, a, b)
-        return made if made is not None else self.operator(_INPLACE[value.fn], a, b)
-
-    def operator(self, op, a: Form, b: Form) -> Form | Inline:
-        a, b = settled_unless_none(self, op, a), settled_unless_none(self, op, b)
-        if op in COMPARISONS and is_number(a) and is_number(b):
-            return compared(self.builder, op, a, b)
-        if op in ARITHMETIC and is_number(a) and is_number(b):
-            from .numbers import arithmetic
-
-            return arithmetic(self.builder, op, a, b)
-        return access.operator_of(self, op, a, b)
-
-    def _unary(self, value) -> Form | Inline:
-        form = settled(self.builder, self.get(value.value))
-        if value.fn in (operator.not_, "not"):
-            return negated(self.builder, self._as_truth(form))
-        if value.fn in (operator.neg, "-") and is_number(form):
-            return negative(self.builder, form)
-        if value.fn in (operator.pos, "+") and is_number(form):
-            return form
-        return access.unary_of(self, value.fn, form)
-
-    def _call(self, value) -> Form | Inline:
-        function = self.get(value.func)
-        args = [self.get(one) for one in value.args]
-        kwargs = {name: self.get(one) for name, one in dict(value.kws).items()}
-        if value.vararg is not None:
-            spread = access.items_of(self.reader, self.get(value.vararg))
-            args += spread
-        if getattr(value, "varkwarg", None) is not None:
-            raise Refused("a call with **")
-        return calls.called(self, function, args, kwargs)
-
-    def _getattr(self, value) -> Form:
-        return access.attribute(self.reader, self.get(value.value), value.attr)
-
-    def _getitem(self, value) -> Form:
-        return access.get_item(self, self.get(value.value), self.get(value.index))
-
-    def _static_getitem(self, value) -> Form:
-        index = Known(value.index) if value.index_var is None else self.get(value.index_var)
-        return access.get_item(self, self.get(value.value), index)
-
-    def _build_tuple(self, value) -> Form:
-        return Tuple(tuple([self.get(one) for one in value.items]), self.site)
-
-    def _build_list(self, value) -> Form:
-        items = tuple([self.get(one) for one in value.items])
-        return access.new_list(self.reader, self.site, items)
-
-    def _build_map(self, value) -> Form:
-        keys = [self.get(key) for key, _ in value.items]
-        if not all(isinstance(key, Known) for key in keys):
-            raise Refused("a dict whose keys are computed")
-        items = {key.value: self.get(item) for key, (_, item) in zip(keys, value.items, strict=True)}  # type: ignore[attr-defined]
-        return self.reader.make(self.site, "dict", tuple(items), tuple(items.values()))
-
-    def _getiter(self, value) -> Form | Inline:
-        return calls.iterator(self, self.get(value.value))
-
-    def _pair_first(self, value) -> Form:
-        return _pair(self.get(value.value)).item
-
-    def _pair_second(self, value) -> Form:
-        return Known(_pair(self.get(value.value)).there)
-
-    def _exhaust_iter(self, value) -> Form:
-        items = access.unpacked(self.reader, self.get(value.value), value.count)
-        return Tuple(tuple(items), self.site)
-
-    def _cast(self, value) -> Form:
-        return self.get(value.value)
-
-    def _make_function(self, value) -> Form:
-        code: Any = value.code
-        if isinstance(code, ir.Var):
-            code = self.get(code).value  # type: ignore[attr-defined]
-        defaults: tuple[Form, ...] = ()
-        if value.defaults is not None:
-            given = value.defaults
-            form = self.get(given) if isinstance(given, ir.Var) else Known(given)
-            defaults = tuple(access.items_of(self.reader, form))
-        return Function(code, self.frame.name, self.frame.globals, defaults, code.co_name)
-
-
-
-
-def _pair(form: Form) -> Pair:
-    if not isinstance(form, Pair):
-        raise Refused("it uses an iterator in a way that is not known")
-    return form
-
 
 def _stacks(stack: Stack | None):
     while stack is not None:
@@ -419,13 +219,3 @@ def _static(statements: Statements, statement) -> Form:
             return statements.get(statement.index_var)
         return Known(statement.index)
     return statements.get(statement.index)
-
-
-def settled_unless_none(statements: Statements, op, form: Form) -> Form:
-    """What may be None, settled where the operator does not ask about that."""
-    if isinstance(form, Maybe) and op not in (operator.is_, operator.is_not, operator.eq, operator.ne):
-        return settled(statements.builder, form)
-    return form
-
-
-__all__ = ["Method", "Number", "code_of", "folded", "follow", "types"]

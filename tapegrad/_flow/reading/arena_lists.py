@@ -5,11 +5,29 @@ from __future__ import annotations
 import dataclasses
 import operator
 
-from ..ir.graph import INT, Value
+from ..ir.graph import INT, Edge, Value
 from . import loops
-from .errors import Again, Refused
-from .forms import NOTHING, element_joined, Form, Known, Number, Row, Tuple, bound, described, joined, numbers, shape_of, unbound
-from .numbers import Raises, arithmetic, compared, converted, number
+from .errors import Again, Raises, Refused
+from .forms import (
+    NOTHING,
+    Form,
+    Known,
+    Number,
+    Row,
+    Tuple,
+    bound,
+    described,
+    numbers,
+    shape_of,
+    unbound,
+)
+from .joins import element_joined, joined
+from .numbers import (
+    arithmetic,
+    compared,
+    converted,
+    number,
+)
 
 _LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
 
@@ -49,7 +67,7 @@ def new(reader, site, items: tuple[Form, ...]) -> Row:
         element = NOTHING
     made = _allocated(reader, site, element, Known(len(items)), Known(max(len(items), 4)))
     for k, item in enumerate(items):
-        assign(reader, made, Known(k), item)
+        _set(reader, made, Known(k), item)
     return made
 
 
@@ -71,10 +89,10 @@ def filled(reader, site, item: Form, count: Form) -> Row:
     size = build.step("int_max", size, zero)
     form = number(size)
     made = _allocated(reader, site, element, form, form)
-    if not (isinstance(item, Known) and item.value == 0):
+    if not (isinstance(item, Known) and repr(item.value) in ("0", "0.0", "False")):
 
         def body(k: Value, _: list) -> list:
-            assign(reader, made, Number(INT, k, natural=True), item)
+            _set(reader, made, Number(INT, k, natural=True), item)
             return []
 
         loops.counted(build, size, body, [])
@@ -112,7 +130,11 @@ def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
     """Region and address of each number of an element."""
     build, kinds = reader.builder, [one.kind for one in numbers(row.element)]
     data = _word(reader, row, _DATA)
-    offset = converted(build, arithmetic(build, operator.mul, position, Known(len(kinds))), INT) if len(kinds) != 1 else converted(build, position, INT)
+    offset = (
+        converted(build, arithmetic(build, operator.mul, position, Known(len(kinds))), INT)
+        if len(kinds) != 1
+        else converted(build, position, INT)
+    )
     first = build.step("int_add", data, offset)
     shape = shape_of(row.element)
     found = []
@@ -138,10 +160,20 @@ def item(reader, row: Row, position: Form) -> Form:
 
 def assign(reader, row: Row, position: Form, form: Form) -> None:
     """Set the item at a position that is there."""
+    _check_changeable(row)
+    _set(reader, row, position, form)
+
+
+def _check_changeable(row: Row) -> None:
+    if row.is_given:
+        raise Refused("it changes a list that is an argument")
+
+
+def _set(reader, row: Row, position: Form, form: Form) -> None:
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
     values: list[Value] = []
-    reader._match(row.element, form, values)
+    reader.match(row.element, form, values)
     for (region, address), value in zip(_places(reader, row, position), values, strict=True):
         if value.kind == "b":
             value = reader.builder.step("bool_to_int", value)
@@ -150,13 +182,13 @@ def assign(reader, row: Row, position: Form, form: Form) -> None:
 
 def append(reader, row: Row, form: Form) -> None:
     """Add an item at the end; where there is no room the items move."""
+    _check_changeable(row)
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
     build, head = reader.builder, reader.row_region("head", INT)
     handle = converted(build, row.handle, INT)
     count, room = _word(reader, row, _LENGTH), _word(reader, row, _ROOM)
     grow, after = build.begin(), build.begin()
-    from ..ir.graph import Edge
 
     build.branch(build.step("int_less", count, room), Edge(after, []), Edge(grow, []))
     build.block = grow
@@ -165,13 +197,15 @@ def append(reader, row: Row, form: Form) -> None:
     build.block = after
     more = build.step("int_add", count, build.constant(1))
     build.store(head, _at(build, handle, _LENGTH), more)
-    assign(reader, row, Number(INT, count, natural=True), form)
+    _set(reader, row, Number(INT, count, natural=True), form)
 
 
 def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
     build, head = reader.builder, reader.row_region("head", INT)
     kinds = [one.kind for one in numbers(row.element)]
-    wider = build.step("int_add", build.step("int_multiply", room, build.constant(2)), build.constant(4))
+    wider = build.step(
+        "int_add", build.step("int_multiply", room, build.constant(2)), build.constant(4)
+    )
     words = build.step("int_multiply", wider, build.constant(max(len(kinds), 1)))
     data = build.step("allocate", words)
     old = _word(reader, row, _DATA)
@@ -191,8 +225,17 @@ def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
     build.store(head, _at(build, handle, _DATA), data)
 
 
+def emptied(reader, row: Row) -> None:
+    """All items go."""
+    _check_changeable(row)
+    build = reader.builder
+    at = _at(build, converted(build, row.handle, INT), _LENGTH)
+    build.store(reader.row_region("head", INT), at, build.constant(0))
+
+
 def popped(reader, row: Row) -> Form:
     """The last item, which goes."""
+    _check_changeable(row)
     build = reader.builder
     count = length(reader, row)
     there = compared(build, operator.gt, count, Known(0))
@@ -203,6 +246,3 @@ def popped(reader, row: Row) -> Form:
     handle = converted(build, row.handle, INT)
     build.store(head, _at(build, handle, _LENGTH), converted(build, last, INT))
     return found
-
-
-__all__ = ["Raises", "append", "assign", "element_of", "filled", "item", "length", "new", "popped"]
