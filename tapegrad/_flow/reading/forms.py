@@ -138,7 +138,7 @@ class Array(Form):
     """An array in the arena: its address, lengths, and strides in words.
 
     `element` is the kind of its elements; integers and truths of inputs lie there as doubles
-    (`as_doubles`). A float array has `tensor` elements or not.
+    (`as_doubles`). One that NumPy itself made is `plain`: it takes no tensors.
     """
 
     address: Form
@@ -148,10 +148,12 @@ class Array(Form):
     element: str = FLOAT
     as_doubles: bool = False
     writable: bool = True
+    plain: bool = False
 
     @property
     def head(self) -> tuple:
-        return Array, len(self.lengths), self.element, self.as_doubles, self.writable
+        kind = self.element, self.as_doubles, self.writable, self.plain
+        return Array, len(self.lengths), *kind
 
     @property
     def parts(self) -> tuple[Form, ...]:

@@ -332,7 +332,7 @@ class Reader:
         return self._of_one_kind(form) if isinstance(form, Number) and form.mixed else form
 
     def _of_one_kind(self, form: Number) -> Form:
-        """A float that may be an integer of Python's on some way: a call leaves where it is whole."""
+        """A float that may be an int on some way: a call leaves where it is whole."""
         if form.kind != FLOAT or form.value is None:
             raise Refused("the result is an int on one way and a truth on another")
         build = self.builder

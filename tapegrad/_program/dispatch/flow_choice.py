@@ -85,7 +85,9 @@ class Flows:
         """What became of branches, in lines."""
         for flow in self.found.values():
             blocks = len(flow.program.graph.blocks)
-            line = f"branches and loops: a graph of {blocks} blocks read from bytecode, {flow.state}, "
+            line = (
+                f"branches and loops: a graph of {blocks} blocks read from bytecode, {flow.state}, "
+            )
             line += f"{flow.calls} evaluations"
             yield line + (f", {flow.left} left: {flow.why}" if flow.left else "")
         for reason in dict.fromkeys(self.refused.values()):
