@@ -6,7 +6,7 @@ import functools
 import types
 
 from numba.core import bytecode, interpreter, ir
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from .errors import Refused
 
@@ -84,7 +84,14 @@ def _blocks(code: types.CodeType) -> dict:
     try:
         identity = bytecode.FunctionIdentity.from_function(function)
         return interpreter.Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
-    except (NumbaError, NotImplementedError, AssertionError, KeyError, IndexError) as error:
+    except (
+        NumbaError,
+        UnsupportedBytecodeError,
+        NotImplementedError,
+        AssertionError,
+        KeyError,
+        IndexError,
+    ) as error:
         first = str(error).strip().splitlines()[:1]
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"

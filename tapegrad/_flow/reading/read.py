@@ -80,7 +80,7 @@ def _read(f, trees: list, names: list[str], choices: dict) -> Reading:
     validate(graph)
     return Reading(
         graph,
-        reader.end.state.variables["result", ""],
+        reader.result,
         reader.dependencies,
         list(reader.hidden.values()),
     )

@@ -14,8 +14,21 @@ from typing import Any
 from ..ir.builder import Builder
 from ..ir.graph import Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
-from .forms import Contents, Form, Known, Number, Ref, Tuple, numbers
-from .numbers import converted
+from .forms import (
+    Array,
+    Contents,
+    Form,
+    Known,
+    Maybe,
+    Number,
+    Ref,
+    Row,
+    Tuple,
+    described,
+    numbers,
+    unbound,
+)
+from .numbers import converted, settled
 from .state import Frame, Stack, State
 
 #: Points of one function, and how often one is followed.
@@ -60,6 +73,7 @@ class Reader:
         self.point: Point | None = None
         self.state = State()
         self.end = Point(None, 0, 0, State())
+        self.result: Form = Known(None)
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
         self._lines: dict[str, int] = {"": 0}
@@ -116,7 +130,9 @@ class Reader:
         point.block.parameters = [self.graph.value(kind) for kind in kinds]
         self.state = point.state.bound(iter(point.block.parameters))
         if point is self.end:
-            results = [one.value for one in numbers(self.state.variables["result", ""])]
+            form = settled(self.builder, self.state.variables["result", ""])
+            self.result = unbound(form)
+            results = [one.value for one in numbers(form)]
             point.block.end = Return(tuple(results))  # type: ignore[arg-type]
             return
         self._follow(self, point)
@@ -227,7 +243,7 @@ class Reader:
             (wanted.heap, state.heap),
         ):
             for key, form in template.items():
-                self.match(form, given[key], made)  # type: ignore[index]
+                self.match(form, given[key], made)
         return made
 
     def match(self, wanted: Form, given: Form, made: list[Value]) -> None:
@@ -308,6 +324,8 @@ class Reader:
             raise Refused("the result is an object that the function makes")
         if isinstance(form, Tuple):
             return Tuple(tuple(map(self.copied, form.items)))
+        if not isinstance(form, (Known, Number, Array, Row, Maybe)):
+            raise Refused(f"the result is {described(form)}")
         return form
 
 
