@@ -62,7 +62,7 @@ def items_of(reader, form: Form) -> list[Form]:
 
 
 def _viewed(contents, name: str) -> list[Form]:
-    keys = [Known(key) for key in contents.keys]
+    keys: list[Form] = [Known(key) for key in contents.keys]
     if name == "items()":
         return [Tuple(pair) for pair in zip(keys, contents.items, strict=True)]
     return keys if name == "keys()" else list(contents.items)
@@ -76,7 +76,7 @@ def unpacked(reader, form: Form, count: int) -> list[Form]:
         if isinstance(same, Known) and not same.value:
             raise Raises("ValueError: unpacking")
         if isinstance(same, Number):
-            reader.builder.check(same.value, "another number of values to unpack")  # type: ignore[arg-type]
+            reader.builder.check(same.value, "another number of values to unpack")
         return [element(reader, form, Known(k)) for k in range(count)]
     items = items_of(reader, form)
     if len(items) != count:

@@ -7,6 +7,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
+from typing import Any
 
 from . import prelude
 from .builtin_functions import BUILTINS
@@ -45,20 +46,24 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         return s.inline(function, args, kwargs)
     if isinstance(target, type) and _is_plain_class(target):
         made = s.reader.make(s.site, "instance", (target, ()), ())
-        if target.__init__ is object.__init__:
+        if _init_of(target) is object.__init__:
             if args or kwargs:
                 raise Raises("TypeError: arguments of a class without __init__")
             return made
-        call = s.inline(Known(target.__init__), [made, *args], kwargs)
+        call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
         return dataclasses.replace(call, result=made)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _init_of(target: type) -> Any:
+    return inspect.getattr_static(target, "__init__")
 
 
 def _is_plain_class(target: type) -> bool:
     """Whether instances of a user's class are what its `__init__` makes them."""
     own = (object.__new__, object.__getattribute__, object.__setattr__, type)
     has = (target.__new__, target.__getattribute__, target.__setattr__, type(target))
-    init = target.__init__
+    init = _init_of(target)
     simple = init is object.__init__ or isinstance(init, types.FunctionType)
     return (
         has == own

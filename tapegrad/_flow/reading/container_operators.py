@@ -174,7 +174,7 @@ def append(reader, owner: Form, item: Form) -> None:
     if isinstance(owner, Row):
         arena_lists.append(reader, owner, item)
         return
-    contents = reader.contents(owner)  # type: ignore[arg-type]
+    contents = reader.contents(owner)
     reader.update(owner, (), (*contents.items, item))
 
 
@@ -192,7 +192,7 @@ def popped(reader, owner: Form, index: Form | None) -> Form:
         if index is not None:
             raise Refused("pop of another item than the last")
         return arena_lists.popped(reader, owner)
-    items = list(reader.contents(owner).items)  # type: ignore[arg-type]
+    items = list(reader.contents(owner).items)
     at = -1 if index is None else getattr(index, "value", None)
     if not isinstance(at, int):
         raise Refused("pop at a computed place")

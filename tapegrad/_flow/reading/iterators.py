@@ -60,9 +60,9 @@ def has_next(reader, iterator: Ref) -> Form:
             build, operator.lt, contents.items[1], access.length(reader, contents.items[0])
         )
     if contents.what == "enumerate":
-        return has_next(reader, contents.items[0])  # type: ignore[arg-type]
+        return has_next(reader, contents.items[0])
     if contents.what == "zip":
-        found = [has_next(reader, one) for one in contents.items]  # type: ignore[arg-type]
+        found = [has_next(reader, one) for one in contents.items]
         return _all(reader, found)
     raise Refused(f"iteration over {contents.what}")
 
@@ -105,9 +105,9 @@ def advanced(reader, iterator: Ref) -> Form:
         after = arithmetic(reader.builder, operator.add, count, Known(1))
         if is_natural(count):
             after = natural(after)
-        item = advanced(reader, inner)  # type: ignore[arg-type]
+        item = advanced(reader, inner)
         reader.update(iterator, (), (inner, after))
         return Tuple((count, item))
     if contents.what == "zip":
-        return Tuple(tuple([advanced(reader, one) for one in contents.items]))  # type: ignore[arg-type]
+        return Tuple(tuple([advanced(reader, one) for one in contents.items]))
     raise Refused(f"iteration over {contents.what}")

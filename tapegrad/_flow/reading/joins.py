@@ -29,13 +29,13 @@ def joined(a: Form, b: Form, unite) -> Form:
         return a if same else a.with_parts(made)
     if isinstance(a, Row) and isinstance(b, Row):
         raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
-    kinds = _kind(a), _kind(b)
-    if None not in kinds:
-        kind = max(kinds, key=_ORDER.__getitem__)  # type: ignore[arg-type]
+    one, other = _kind(a), _kind(b)
+    if one is not None and other is not None:
+        kind = max(one, other, key=_ORDER.__getitem__)
         natural = is_natural(a) and is_natural(b)
-        mixed = kinds[0] != kinds[1] or _mixed(a) or _mixed(b)
+        mixed = one != other or _mixed(a) or _mixed(b)
         tensor = _tensor(a) and _tensor(b)
-        return Number(kind, None, tensor, natural and kind == INT, mixed)  # type: ignore[arg-type]
+        return Number(kind, None, tensor, natural and kind == INT, mixed)
     return _with_none(a, b, unite)
 
 

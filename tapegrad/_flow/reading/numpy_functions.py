@@ -50,7 +50,7 @@ def _elementwise(name: str, plain: Callable | None, raises: bool):
         if plain is not None and all(isinstance(x, Known) for x in forms):
             with np.errstate(all="ignore"):
                 made = folded(plain, *[x.value for x in forms])
-            return Known(float(made.value)) if isinstance(made.value, np.generic) else made  # type: ignore[attr-defined]
+            return Known(float(made.value)) if isinstance(made.value, np.generic) else made
         ints = all(kind_of(x) in (INT, BOOL) for x in forms)
         if ints and name in _OF_INTS:
             return _OF_INTS[name](s, *forms)
@@ -144,7 +144,7 @@ def _filled(s, shape: Form, value: Form, element) -> Array:
     lengths = shape.items if isinstance(shape, Tuple) else (shape,)
     if not all(kind_of(one) == INT for one in lengths):
         raise Refused(f"an array of lengths {described(shape)}")
-    if any(isinstance(one, Known) and one.value < 0 for one in lengths):  # type: ignore[attr-defined]
+    if any(isinstance(one, Known) and one.value < 0 for one in lengths):
         raise Raises("ValueError: negative dimensions are not allowed")
     for one in lengths:
         if not is_natural(one):

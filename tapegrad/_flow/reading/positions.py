@@ -8,6 +8,7 @@ import operator
 from ..ir.graph import BOOL, INT
 from .errors import Raises, Refused
 from .forms import (
+    NONE,
     Form,
     Known,
     Method,
@@ -77,11 +78,25 @@ def sliced(reader, form: Form, length: Form) -> tuple[Form, Form, Form]:
         last = _bound(reader, stop, length, length)
         count = arithmetic(reader.builder, operator.sub, last, first)
         return first, _at_least_0(reader, count), Known(1)
+    if isinstance(step, Known) and step.value == -1 and start.head == stop.head == NONE.head:
+        return arithmetic(reader.builder, operator.sub, length, Known(1)), length, step
+    if isinstance(step, Known) and type(step.value) is int and step.value > 1:
+        return _stepped(reader, start, stop, step, length)
     both = all(isinstance(x, Known) for x in (start, stop, step, length))
     if not both:
         raise Refused("a slice with a step, of a length that is computed")
     indices = range(length.value)[slice(start.value, stop.value, step.value)]  # type: ignore[attr-defined]
     return Known(indices.start if len(indices) else 0), Known(len(indices)), Known(indices.step)
+
+
+def _stepped(reader, start: Form, stop: Form, step: Known, length: Form) -> tuple:
+    """The same for a step of two or more."""
+    first = _bound(reader, start, length, Known(0))
+    last = _bound(reader, stop, length, length)
+    gap = arithmetic(reader.builder, operator.sub, last, first)
+    wide = arithmetic(reader.builder, operator.add, gap, Known(step.value - 1))
+    count = arithmetic(reader.builder, operator.floordiv, wide, step)
+    return first, _at_least_0(reader, count), step
 
 
 def _bound(reader, given: Form, length: Form, default: Form) -> Form:

@@ -66,6 +66,9 @@ def read(f: Callable, trees: list, names: list[str]) -> Reading:
                 choices[site] = element_joined(choices.get(site), again.element, _same)
         except Raises as error:
             raise Refused(f"it always raises {error}") from None
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # a mistake here must cost the graph, not the call
+            raise Refused(f"reading failed with {type(error).__name__}: {error}") from error
     raise Refused("its lists hold items of kinds that do not fit")
 
 
@@ -80,7 +83,7 @@ def _read(f, trees: list, names: list[str], choices: dict) -> Reading:
     validate(graph)
     return Reading(
         graph,
-        reader.end.state.variables["result", ""],
+        reader.result,
         reader.dependencies,
         list(reader.hidden.values()),
     )

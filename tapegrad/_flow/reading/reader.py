@@ -15,18 +15,22 @@ from ..ir.builder import Builder
 from ..ir.graph import FLOAT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
+    Array,
     Contents,
     Form,
     Known,
+    Maybe,
     Number,
     Ref,
+    Row,
     Tuple,
     described,
     numbers,
     shape_of,
+    unbound,
 )
 from .joins import lifted
-from .numbers import converted
+from .numbers import converted, settled
 from .state import Frame, Stack, State
 
 #: Points of one function, and how often one is followed.
@@ -71,6 +75,7 @@ class Reader:
         self.point: Point | None = None
         self.state = State()
         self.end = Point(None, 0, 0, State())
+        self.result: Form = Known(None)
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
         self._lines: dict[str, int] = {"": 0}
@@ -127,7 +132,9 @@ class Reader:
         point.block.parameters = [self.graph.value(kind) for kind in kinds]
         self.state = point.state.bound(iter(point.block.parameters))
         if point is self.end:
-            results = [one.value for one in numbers(self.state.variables["result", ""])]
+            form = settled(self.builder, self.state.variables["result", ""])
+            self.result = unbound(form)
+            results = [one.value for one in numbers(form)]
             point.block.end = Return(tuple(results))  # type: ignore[arg-type]
             return
         self._follow(self, point)
@@ -248,7 +255,7 @@ class Reader:
             (wanted.heap, state.heap),
         ):
             for key, form in template.items():
-                self.match(form, given[key], made)  # type: ignore[index]
+                self.match(form, given[key], made)
         return made
 
     def match(self, wanted: Form, given: Form, made: list[Value]) -> None:
@@ -329,7 +336,11 @@ class Reader:
             raise Refused("the result is an object that the function makes")
         if isinstance(form, Tuple):
             return Tuple(tuple(map(self.copied, form.items)))
-        return self._of_one_kind(form) if isinstance(form, Number) and form.mixed else form
+        if isinstance(form, Number) and form.mixed:
+            return self._of_one_kind(form)
+        if not isinstance(form, (Known, Number, Array, Row, Maybe)):
+            raise Refused(f"the result is {described(form)}")
+        return form
 
     def _of_one_kind(self, form: Number) -> Form:
         """A float that may be an int on some way: a call leaves where it is whole."""

@@ -172,12 +172,12 @@ class RightSides:
         return access.new_list(self.reader, self.site, items)
 
     def _build_map(self, value) -> Form:
-        keys = [self.get(key) for key, _ in value.items]
-        if not all(isinstance(key, Known) for key in keys):
-            raise Refused("a dict whose keys are computed")
-        items = {
-            key.value: self.get(item) for key, (_, item) in zip(keys, value.items, strict=True)
-        }  # type: ignore[attr-defined]
+        items: dict[Any, Form] = {}
+        for key, item in value.items:
+            known = self.get(key)
+            if not isinstance(known, Known):
+                raise Refused("a dict whose keys are computed")
+            items[known.value] = self.get(item)
         return self.reader.make(self.site, "dict", tuple(items), tuple(items.values()))
 
     def _getiter(self, value) -> Form | Inline:

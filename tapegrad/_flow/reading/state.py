@@ -85,13 +85,13 @@ class State:
     def unbound(self) -> State:
         return State(
             {k: unbound(v) for k, v in self.variables.items()},
-            {k: unbound(v) for k, v in self.heap.items()},  # type: ignore[misc]
+            {k: unbound(v) for k, v in self.heap.items()},
         )
 
     def bound(self, values: Iterator[Value]) -> State:
         return State(
             {k: bound(v, values) for k, v in self.variables.items()},
-            {k: bound(v, values) for k, v in self.heap.items()},  # type: ignore[misc]
+            {k: bound(v, values) for k, v in self.heap.items()},
         )
 
     def kinds(self) -> list[str]:
@@ -108,14 +108,14 @@ class State:
         for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
             for key in list(mine):
                 if key not in its:  # not set on one of the ways
-                    del mine[key]  # type: ignore[attr-defined]
+                    del mine[key]
                     changed = True
                     continue
-                if _differ(mine[key], its[key]):  # type: ignore[index]
+                if _differ(mine[key], its[key]):
                     raise Again({key}, None)
-                made = joined(mine[key], its[key], unite)  # type: ignore[index]
-                if made is not mine[key]:  # type: ignore[index]
-                    mine[key] = unbound(made)  # type: ignore[index]
+                made = joined(mine[key], its[key], unite)
+                if made is not mine[key]:
+                    mine[key] = unbound(made)  # type: ignore[assignment]
                     changed = True
         return changed
 

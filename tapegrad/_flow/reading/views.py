@@ -118,7 +118,9 @@ def view(reader, array: Array, index: Form) -> Array:
     if isinstance(index, Known) and isinstance(index.value, tuple):
         index = Tuple(tuple(map(Known, index.value)))
     parts = index.items if isinstance(index, Tuple) else (index,)
-    address, lengths, strides = array.address, [], []
+    address = array.address
+    lengths: list[Form] = []
+    strides: list[Form] = []
     rest = list(zip(array.lengths, array.strides, strict=True))
     for one in parts:
         if isinstance(one, Known) and one.value is None:

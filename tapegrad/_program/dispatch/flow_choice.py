@@ -75,6 +75,9 @@ class Flows:
             except Refused as error:
                 self.refused[key] = str(error)
                 continue
+            except Exception as error:  # a fault of ours must not stop the user's call
+                self.refused[key] = f"reading failed, please report this: {error!r}"
+                continue
             self.found[key] = flow
             if owner._native:
                 self._make_native(owner, flow, arguments.values)

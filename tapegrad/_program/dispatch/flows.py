@@ -40,7 +40,8 @@ def key_of(arguments: Arguments, exact: bool) -> tuple:
 
 def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     """The graph of a function for such arguments; Refused where there is none."""
-    leaves, given = [], iter(arguments.kinds)
+    leaves: list[Given | Known] = []
+    given = iter(arguments.kinds)
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
@@ -78,8 +79,6 @@ class Flow:
         #: Of each argument its number of dimensions and, if they are fixed, its lengths.
         self.shapes: list[tuple[int, tuple | None]] | None = None
         if bare and in_order and exact and all(plain):
-            given = [one for one in reading.graph.inputs[: len(arguments.kinds)]]
-            del given
             self.shapes = [
                 (len(shape), shape if differentiated else None)
                 for _, shape, differentiated in arguments.kinds
