@@ -52,11 +52,12 @@ def compile(
     `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
     What Python learns of a value (an `if`, `t.item()`, an index) is checked at every call. Where it
-    is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
-    raises RuntimeError. A function that reads anything but its arguments is found out by `verify`:
-    the second call ("once"), every one ("always") or none ("never") is compared with `f` called as
-    it is; RuntimeError says what differs. A function that cannot be recorded is called as it is,
-    and a RuntimeWarning says why, once.
+    is otherwise, the loops and branches of `f` are read from its bytecode into a graph that serves
+    all ways; where that is refused `f` is recorded again and both recordings are kept. With
+    `on_branch="error"` either raises RuntimeError. A function that reads anything but its arguments
+    is found out by `verify`: the second call ("once"), every one ("always") or none ("never") is
+    compared with `f` called as it is; RuntimeError says what differs. A function that cannot be
+    recorded is called as it is, and a RuntimeWarning says why, once.
 
     `native` compiles code of the function's own, in a thread beside: after many calls (None), from
     the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
@@ -172,10 +173,14 @@ class Compiled(Composed):
 
     def hessian(self, *args, **kwargs):
         """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        if self._flows.found and (found := self._flows.hessian(self, args, kwargs)) is not None:
+            return found
         return self._of("hessian", hessian, args, kwargs)
 
     def hvp(self, x, v, *others):
         """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        if self._flows.found and (found := self._flows.hvp(self, (x, *others), v)) is not None:
+            return found
         return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
 
     def jvp(self, primals, tangents):

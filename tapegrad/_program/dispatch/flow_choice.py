@@ -12,8 +12,10 @@ import numpy as np
 
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
+from ..._transforms.gradients import hvp as eager_hvp
 from .background import later
 from .flows import PATIENCE, Flow, flow_for, is_result, key_of
+from .rounding import first_difference
 from .signature import Arguments
 
 #: Recordings of calls that differ in lengths alone before a graph is tried.
@@ -146,6 +148,66 @@ class Flows:
         numbers = [number % len(args) for number in owner._argnums]
         order = sorted({*numbers})
         return value, tuple([made[order.index(number)] for number in numbers])
+
+    # --- second derivatives -------------------------------------------------------------------
+
+    def hvp(self, owner, args: tuple, v):
+        """The Hessian of the only differentiated argument, the first, times v; None if not here."""
+        if owner._argnums != (0,) or not isinstance(args[0], (float, np.ndarray)):
+            return None
+        tangent = _tangent(args[0], v)
+        rows = None if tangent is None else self._along(owner, args, [tangent])
+        if rows is None or self._is_wrong(owner, args, rows[0], tangent):
+            return None
+        return rows[0]
+
+    def hessian(self, owner, args: tuple, kwargs: dict):
+        """The Hessian of the only differentiated argument; None if not here."""
+        if kwargs or len(owner._argnums) != 1 or not owner._single or not args:
+            return None
+        x = args[owner._argnums[0] % len(args)]
+        if type(x) is float:
+            rows = self._along(owner, args, [1.0])
+            return None if rows is None or self._is_wrong(owner, args, rows[0], 1.0) else rows[0]
+        if type(x) is not np.ndarray or x.dtype != np.float64 or not x.size:
+            return None
+        units = list(np.eye(x.size).reshape(x.size, *x.shape))
+        rows = self._along(owner, args, units)
+        if rows is None or self._is_wrong(owner, args, rows[0], units[0]):
+            return None
+        return np.stack(rows).reshape(*x.shape, *x.shape)
+
+    def _along(self, owner, args: tuple, tangents: list) -> list | None:
+        """Derivatives of the gradient along each of some tangents."""
+        arguments = Arguments(args, {}, owner._argnums)
+        if arguments.nested or arguments.reason is not None or owner._verify == "always":
+            return None
+        flow = self.of(owner, arguments)
+        values = None if flow is None else flow.values(args)
+        if flow is None or values is None or not flow.is_number:
+            return None
+        found = [flow.along(values, [one]) for one in tangents]
+        return None if any(one is None for one in found) else [one[0] for one in found]  # type: ignore[index]
+
+    def _is_wrong(self, owner, args: tuple, found, tangent) -> bool:
+        """Compare a product with the eager one where an edge is new; wrong ones end the graph."""
+        flow = self._last
+        number = owner._argnums[0] % len(args)
+        if owner._verify == "never" or number or flow is None or not flow.is_new_along():
+            return False
+        pair = first_difference(found, eager_hvp(owner._f)(args[0], tangent, *args[1:]))
+        if pair is not None:
+            self.refuse(owner, f"its second derivative is {pair[0]} where a call gives {pair[1]}")
+        return pair is not None
+
+
+def _tangent(x, v):
+    """A tangent of an input as graphs take it, None if it is another thing."""
+    if type(x) is float:
+        return float(v) if isinstance(v, (int, float)) else None
+    if type(v) is not np.ndarray or v.shape != x.shape or v.dtype.kind not in "fiu":
+        return None
+    return np.ascontiguousarray(v, np.float64)
 
 
 def _compiled(flow: Flow, values: list, name: str) -> None:

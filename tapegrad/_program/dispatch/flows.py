@@ -72,6 +72,7 @@ class Flow:
         self.state = "interpreted"
         self.trial: Functions | None = None
         self._tangents: FlowProgram | None = None
+        self._seen_along: np.ndarray | None = None
         bare = not arguments.names and not any(fixed for fixed, _ in arguments.static)
         in_order = not any(arguments.orders)
         exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
@@ -142,6 +143,13 @@ class Flow:
             return True
         return not np.array_equal(self.program.covered, self.verified)
 
+    def is_new_along(self) -> bool:
+        """Whether the last derivative along tangents took an edge that none took before."""
+        covered = self._tangents.covered  # type: ignore[union-attr]
+        is_new = self._seen_along is None or not np.array_equal(covered, self._seen_along)
+        self._seen_along = covered.copy()
+        return is_new
+
     def verify(self) -> None:
         """Note that a call was compared."""
         self.verified = self.program.covered.copy()
@@ -167,21 +175,14 @@ class Flow:
         self.program.use(functions)
         self.state = "native"
 
-    # --- second derivatives -------------------------------------------------------------------
-
-    def along(self, values: list, tangents: list, gradient: bool) -> tuple | None:
-        """Value, its derivative along tangents, and with `gradient` that of the derivative."""
-        if not self.is_number:
-            return None
+    def along(self, values: list, tangents: list) -> list | None:
+        """The derivatives of the gradient along tangents of the differentiated inputs."""
         if self._tangents is None:
             which = [k for k, one in enumerate(self.program.graph.inputs) if one.differentiated]
             self._tangents = FlowProgram(simplified(with_tangents(self.program.graph, which)))
-        program = self._tangents
-        inputs = [*values, *self.hidden]
-        outcome = program.run([*inputs, *tangents], gradient, (0.0, 1.0))
-        if outcome.status != FINISHED:
-            return None
-        return outcome.results[0], outcome.results[1], outcome.gradients
+        inputs = [*values, *self.hidden, *tangents]
+        outcome = self._tangents.run(inputs, True, (0.0, 1.0))
+        return outcome.gradients if outcome.status == FINISHED else None
 
 
 def _built(form: Form, results: Iterator) -> Any:
