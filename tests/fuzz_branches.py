@@ -11,6 +11,7 @@ import datetime
 import linecache
 import logging
 import multiprocessing
+import signal
 import sys
 import traceback
 import warnings
@@ -26,8 +27,8 @@ import tapegrad.numpy
 #: Calls of a program, by other numbers, data and lengths; the data have 2-D arrays, too.
 CALLS, LENGTHS = 12, (5, 5, 5, 3, 8)
 RTOL, ATOL = 1e-9, 1e-11
-#: Seeds that a task runs, and a result that it waits for in seconds.
-BATCH, PATIENCE = 25, 900
+#: Seeds that a task runs, and the seconds after which a program is taken to hang.
+BATCH, PATIENCE = 25, 120
 
 
 def function(seed: int):
@@ -98,16 +99,23 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     return counts, wrong
 
 
+def hangs(*_):
+    raise TimeoutError(f"a program took more than {PATIENCE} s")
+
+
 def batch(first: int, count: int, native: frozenset):
     """What the checks of some seeds say; text of errors where one crashes."""
     warnings.simplefilter("ignore")
     logging.disable()
+    signal.signal(signal.SIGALRM, hangs)
     counts, wrong = collections.Counter(), []
     for seed in range(first, first + count):
+        signal.alarm(PATIENCE)
         try:
             found, said = check(seed, seed in native)
         except Exception:
             found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
+        signal.alarm(0)
         counts.update(found)
         wrong += [(seed, one) for one in said]
     return counts, wrong
@@ -126,7 +134,7 @@ def run(given) -> int:
         }
         for first, task in tasks.items():
             try:
-                found, wrong = task.result(timeout=PATIENCE)
+                found, wrong = task.result()
             except Exception as error:
                 found, wrong = {"crashed": 1}, [(first, f"seeds from {first}: {error!r}")]
             counts.update(found)

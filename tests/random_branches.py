@@ -116,7 +116,7 @@ class Writer:
             self.whiles += 1
             count = f"c{self.whiles}"
             self.put(indent, f"{count} = 0")
-            self.put(indent, f"while {count} < 6 and {self.fill(self.pick(CONDITIONS))}:")
+            self.put(indent, f"while {count} < 6 and ({self.fill(self.pick(CONDITIONS))}):")
             self.put(indent + 1, f"{count} += 1")
         else:
             self.put(indent, self.pick(LOOPS))

@@ -13,7 +13,7 @@ import tapegrad as tg
 
 RTOL = 1e-10
 #: At most so many inputs of each function: all of them take minutes.
-CALLS = int(os.environ.get("TAPEGRAD_BRANCHING", 12))
+CALLS = int(os.environ.get("TAPEGRAD_BRANCHING", 8))
 #: Calls of each function at which second derivatives are compared, too.
 SECOND = 2
 

@@ -98,6 +98,26 @@ def test_refusals():
         c.profile("four")
 
 
+def test_explain_says_what_stays_interpreted():
+    """Hundreds of operations that repeat nothing are more text than they are worth."""
+
+    def f(x):
+        y, rng = x[0] * 1.0, np.random.default_rng(0)
+        for one in rng.random(300):
+            y = np.sin(y) * one if one < 0.5 else y * y + one
+        for _ in range(100):
+            y = y * 0.9 + np.cos(y)
+        return y
+
+    c = tg.compile(f, native=True)
+    for k in range(2):
+        c.value_and_grad(X + 0.1 * k), c.wait()
+    assert "  interpreted: " in c.explain() and "too long to compile" in c.explain()
+    found = c.profile(X)
+    assert found.native and "mixed" in {step.tier for step in found.steps}
+    np.testing.assert_allclose(c(X), f(X), rtol=1e-12)
+
+
 def test_explain_names_branches():
     def f(x):
         return x[0] * x[1] if x[0] > 0.0 else x[1] * 2.0

@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tape.svg import saved
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
@@ -25,9 +24,6 @@ from .files import file_format
 from .methods import BoundCompiled, MethodPrograms
 from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
-from .reports.draw import drawing_of_program
-from .reports.explain import explain
-from .reports.step_times import ProgramProfile, profile
 
 _CHOICES = {
     "on_branch": ("record", "error"),
@@ -353,66 +349,13 @@ class Compiled(Composed):
         except ValueError as error:
             raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
 
-    def explain(self) -> str:
-        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
-        return explain(self._compilation())
-
-    def profile(self, *args, repeats=10) -> ProgramProfile:
-        """Where the time of the program for such arguments goes: by step and by your line.
-
-        Each step is timed, forward and reverse, and the function is called once more while the
-        lines of its operations are noted. Time of a step is shared out evenly by its operations.
-
-        Parameters
-        ----------
-        *args
-            Arguments as for a call.
-        repeats : int, optional
-            Evaluations that are timed; the best time of each step counts.
-
-        Returns
-        -------
-        ProgramProfile
-            With `steps`, `lines`, `forward`, `reverse`; `print` shows tables.
-
-        Raises
-        ------
-        ValueError
-            If the function runs without a program, or `repeats` is less than 1.
-        """
-        if repeats < 1:
-            raise ValueError(f"tapegrad.compile: repeats is {repeats}; it must be positive")
-        if records(*args):
-            raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
-        arguments, variant = Arguments(args, {}, self._argnums), None
-        for _ in range(2):  # recorded, and compared
-            self._evaluate(args, {}, gradient=False)
-        family = self._families.found.get(arguments.key) if self._reason is None else None
-        if family is not None:
-            self._convert(family)
-            variant, run, _ = family.run(arguments.values, False)
-        if variant is None or run is None:
-            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
-        run.program.end(run)
-        return profile(run.program, self._name, self._f, arguments, repeats)
-
-    def draw(self, path=None) -> str:
-        """A picture of the program used last, as SVG text, also written to `path` if there is one.
-
-        Steps are drawn with what flows between them; fused groups and loops are marked.
-        """
-        self._compilation()
-        found = [family.found[0] for family in self._families.found.values() if family.found]
-        if not found:
-            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
-        return saved(drawing_of_program(found[-1].program, self._name), path)
-
     def _compilation(self) -> Compilation:
         for family in list(self._families.found.values()):
             self._convert(family)
         derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
-        return Compilation(*settings, dict(self._families.found), derived, self._reason)
+        flows = tuple(self._flows.described())
+        return Compilation(*settings, dict(self._families.found), derived, self._reason, flows)
 
 
 def _is_followed(f: types.MethodType) -> bool:

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .dispatch.evaluation import Replayed
+from .dispatch.flow_choice import Flows
 from .dispatch.variants import Compilation, Variants
+from .reports.reported import Reported
 
 #: Methods that are what the transform of their name gives of the function.
 _BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
 
 
-class Composed(Replayed):
+class Composed(Reported):
     """A function and its programs, and those of transforms of it."""
 
     _derived: dict[str, Any]
@@ -85,6 +86,7 @@ class Composed(Replayed):
             self._convert(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
+        made._flows.found, made._flows.refused = dict(self._flows.found), dict(self._flows.refused)
         made._reason, made._installed = self._reason, dict(self._installed)
         return made
 
@@ -100,6 +102,7 @@ class Composed(Replayed):
         """Forget all programs, and why there were none: the next call records the function."""
         self._fast = self._fast_value = self._reason = None
         self._families.found, self._families.unused = {}, 0
+        self._flows = Flows()
         self._derived.clear()
         self._installed.clear()
 
@@ -114,6 +117,7 @@ class Composed(Replayed):
             native = sum([variant.program.native for variant in variants])
             state = f"{_count(len(families), 'signature')}, {_count(len(variants), 'program')}"
             state += f", {native} native" if native else ""
+            state += f", {_count(len(self._flows.found), 'graph')}" if self._flows.found else ""
         return f"<compiled function {self._name}: {state}>"
 
 

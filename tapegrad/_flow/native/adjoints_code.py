@@ -28,7 +28,7 @@ def _bounded(node) -> bool:
         return _bounded(node.operand)
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else "select"
-        return name == "sign" or (name == "select" and all(map(_bounded, node.args[1:])))
+        return name == "select" and all(map(_bounded, node.args[1:]))
     return isinstance(node, ast.Constant)
 
 

@@ -138,7 +138,7 @@ class _Tangents:
                 made = self.builder.step(op, condition, self._of(x), self._of(y))
             else:
                 made = self._pointwise(step)
-            self.tangents[step.result] = made  # type: ignore[index]
+            self.tangents[step.result] = made
 
     def _of(self, value: Value) -> Value:
         return self.tangents.get(value, self.zero)

@@ -6,7 +6,6 @@ import functools
 import types
 
 from numba.core import bytecode, interpreter, ir
-from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from .errors import Refused
 
@@ -83,15 +82,8 @@ def _blocks(code: types.CodeType) -> dict:
     function = types.FunctionType(code, _Everything(), code.co_name, None, cells)
     try:
         identity = bytecode.FunctionIdentity.from_function(function)
-        return interpreter.Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
-    except (
-        NumbaError,
-        UnsupportedBytecodeError,
-        NotImplementedError,
-        AssertionError,
-        KeyError,
-        IndexError,
-    ) as error:
+        return _Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
+    except Exception as error:  # whatever Numba's reader says of bytecode that it does not know
         first = str(error).strip().splitlines()[:1]
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
@@ -106,3 +98,26 @@ class _Everything(dict):
 
     def get(self, name, default=None):
         return None
+
+
+class _Assigner(interpreter.Assigner):
+    """Simplifies assignments, but of variables that functions share: a call may set these."""
+
+    def __init__(self, shared: set[str]):
+        super().__init__()
+        self._shared = shared
+
+    def assign(self, srcvar, destvar):
+        if srcvar.name not in self._shared:
+            return super().assign(srcvar, destvar)
+        for name in self.src_invalidate.pop(destvar.name, ()):
+            self.dest_to_src.pop(name, None)
+        return srcvar
+
+
+class _Interpreter(interpreter.Interpreter):
+    """Numba's, with variables read where Python reads them."""
+
+    def _start_new_block(self, offset):
+        super()._start_new_block(offset)
+        self.assigner = _Assigner({*self.code_cellvars, *self.code_freevars})

@@ -58,13 +58,14 @@ class Number(Form):
 
     `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function is
     called as it is: then dividing it by 0 raises nothing. `natural` says of an int that it is not
-    negative.
+    negative. `mixed` says that Python's number is of a smaller kind on some way.
     """
 
     kind: str
     value: Value | None
     tensor: bool = False
     natural: bool = False
+    mixed: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,7 +157,7 @@ class Array(Form):
     """An array in the arena: its address, lengths, and strides in words.
 
     `element` is the kind of its elements; integers and truths of inputs lie there as doubles
-    (`as_doubles`). A float array has `tensor` elements or not.
+    (`as_doubles`). One that NumPy itself made is `plain`: it takes no tensors.
     """
 
     address: Form
@@ -166,10 +167,12 @@ class Array(Form):
     element: str = FLOAT
     as_doubles: bool = False
     writable: bool = True
+    plain: bool = False
 
     @property
     def head(self) -> tuple:
-        return Array, len(self.lengths), self.element, self.as_doubles, self.writable
+        kind = self.element, self.as_doubles, self.writable, self.plain
+        return Array, len(self.lengths), *kind
 
     @property
     def parts(self) -> tuple[Form, ...]:
@@ -325,7 +328,7 @@ def numbers(form: Form) -> Iterator[Number]:
 def unbound(form: Form) -> Form:
     """The form as a block takes it: numbers without values."""
     if isinstance(form, Number):
-        return Number(form.kind, None, form.tensor, form.natural)
+        return Number(form.kind, None, form.tensor, form.natural, form.mixed)
     parts = form.parts
     return form.with_parts(tuple([unbound(part) for part in parts])) if parts else form
 
@@ -333,7 +336,7 @@ def unbound(form: Form) -> Form:
 def bound(form: Form, values: Iterator[Value]) -> Form:
     """The form with values for its numbers, in order."""
     if isinstance(form, Number):
-        return Number(form.kind, next(values), form.tensor, form.natural)
+        return Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
     parts = form.parts
     return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
 

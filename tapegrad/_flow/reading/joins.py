@@ -28,7 +28,8 @@ def joined(a: Form, b: Form, unite) -> Form:
     `unite(region, region)` is called for memory that may be the one or the other.
     """
     if isinstance(a, Number) and isinstance(b, Number):
-        if a.kind == b.kind and a.tensor <= b.tensor and a.natural <= b.natural:
+        fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
+        if a.kind == b.kind and fits:
             return a
     elif a.head == b.head and not isinstance(a, Number):
         _unite(a, b, unite)
@@ -47,7 +48,9 @@ def joined(a: Form, b: Form, unite) -> Form:
     if one is not None and other is not None:
         kind = max(one, other, key=_ORDER.__getitem__)
         natural = is_natural(a) and is_natural(b)
-        return Number(kind, None, _tensor(a) and _tensor(b), natural and kind == INT)
+        mixed = one != other or _mixed(a) or _mixed(b)
+        tensor = _tensor(a) and _tensor(b)
+        return Number(kind, None, tensor, natural and kind == INT, mixed)
     return _with_none(a, b, unite)
 
 
@@ -93,6 +96,17 @@ def _lifted(form: Form) -> Form:
     """A known number as one that calls compute."""
     kind = _kind(form)
     return form if kind is None else Number(kind, None)
+
+
+def lifted(form: Form) -> Form:
+    """The form with numbers that calls compute in place of known ones."""
+    if not form.parts:
+        return _lifted(form)
+    return form.with_parts(tuple([lifted(part) for part in form.parts]))
+
+
+def _mixed(form: Form) -> bool:
+    return isinstance(form, Number) and form.mixed
 
 
 def _is_none(form: Form) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import operator
@@ -20,6 +21,7 @@ from .forms import (
     Form,
     Known,
     Number,
+    Ref,
     Row,
     Tuple,
     described,
@@ -54,6 +56,8 @@ def _elementwise(name: str, plain: Callable | None, raises: bool):
             return _OF_INTS[name](s, *forms)
         if ints and name not in _ALWAYS_FLOAT:
             raise Refused(f"{name} of integers")
+        if raises and any(map(is_tensor, forms)):
+            raise Raises(f"TypeError: math.{name} of a tensor")
         quiet = [array_arithmetic.quiet(x) for x in forms]
         made = applied(s.builder, name, *quiet)
         if raises:
@@ -270,7 +274,22 @@ def numpy_functions() -> dict[Any, Callable]:
                 found[getattr(module, name)] = _elementwise(name, plain, False)
         found.update({getattr(module, name): handler for name, handler in _NUMPY.items()})
         found[module.linalg.norm] = _norm
+    for name in ("zeros", "ones", "full", "empty", "array", "asarray"):
+        found[getattr(np, name)] = _of_plain_numpy(_NUMPY[name])
     return found
+
+
+def _of_plain_numpy(make: Callable) -> Callable:
+    """A function that makes an array, which takes no tensors where NumPy itself makes it."""
+
+    def handler(s, *args, **kwargs):
+        for form in args:
+            items = access.items_of(s.reader, form) if isinstance(form, (Tuple, Ref)) else [form]
+            if any(is_tensor(one) or isinstance(one, Array) for one in items):
+                raise Raises("TypeError: NumPy makes an array of tensors")
+        return dataclasses.replace(make(s, *args, **kwargs), plain=True)
+
+    return handler
 
 
 def _of_math(module) -> dict[Any, Callable]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.builder import Builder
-from ..ir.graph import INT, Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
     Array,
@@ -27,8 +27,10 @@ from .forms import (
     Tuple,
     described,
     numbers,
+    shape_of,
     unbound,
 )
+from .joins import lifted
 from .numbers import converted, settled
 from .state import Frame, Stack, State
 
@@ -208,6 +210,7 @@ class Reader:
         """Fill in the arguments of all ways, and put the blocks that are reached in order."""
         if "end" not in self.points:
             raise Refused("it never returns")
+        self._check_results()
         for point in self.points.values():
             for edge, block, target, state in point.ways:
                 self.builder.block = block
@@ -223,6 +226,15 @@ class Reader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+
+    def _check_results(self) -> None:
+        """All ways to the end give results of the same kinds, as their ints and floats differ."""
+        ways = [way for point in self.points.values() for way in point.ways if way[2] is self.end]
+        results = [state.variables["result", ""] for _, _, _, state in ways]
+        for other in results[1:]:
+            if shape_of(lifted(other)) != shape_of(lifted(results[0])):
+                one, two = described(results[0]), described(other)
+                raise Refused(f"the result is {one} on one way, {two} on another")
 
     def _order(self) -> None:
         found: dict[int, Block] = {}
@@ -343,9 +355,20 @@ class Reader:
             raise Refused("the result is an object that the function makes")
         if isinstance(form, Tuple):
             return Tuple(tuple(map(self.copied, form.items)))
+        if isinstance(form, Number) and form.mixed:
+            return self._of_one_kind(form)
         if not isinstance(form, (Known, Number, Array, Row, Maybe)):
             raise Refused(f"the result is {described(form)}")
         return form
+
+    def _of_one_kind(self, form: Number) -> Form:
+        """A float that may be an int on some way: a call leaves where it is whole."""
+        if form.kind != FLOAT or form.value is None:
+            raise Refused("the result is an int on one way and a truth on another")
+        build = self.builder
+        whole = build.step("float_equal", build.step("rint", form.value), form.value)
+        build.check(build.step("bool_not", whole), "a result that may be an int")
+        return Number(FLOAT, form.value, form.tensor)
 
 
 _ZERO = {"f": 0.0, "i": 0, "b": False}

@@ -51,6 +51,9 @@ class RightSides:
         self.reader.state.variables[self._key(name)] = form
 
     def _key(self, name: str):
+        if not name.startswith("$"):
+            shared = name.partition(".")[0]  # Numba numbers names that are set again
+            name = shared if shared in self.frame.code.free else name
         if name in self.frame.code.free:
             key = self.reader.owner(self.frame, name)
             if key is None:

@@ -22,6 +22,7 @@ from .numbers import (
     compared,
     converted,
     is_number,
+    is_tensor,
     number,
 )
 from .positions import is_slice, natural, position, sliced
@@ -79,7 +80,7 @@ def loaded(reader, array: Array) -> Form:
     build = reader.builder
     value = build.load(array.region, converted(build, array.address, INT))
     if array.element == FLOAT:
-        return Number(FLOAT, value, True)
+        return Number(FLOAT, value, not array.plain)
     if array.as_doubles:
         if array.element == BOOL:
             return compared(build, operator.ne, Number(FLOAT, value), Known(0.0))
@@ -92,6 +93,8 @@ def loaded(reader, array: Array) -> Form:
 def stored(reader, array: Array, form: Form) -> None:
     if not array.writable or array.as_doubles:
         raise Refused("it writes to an array that it is given as data of another type")
+    if array.plain and is_tensor(form):
+        raise Raises("TypeError: a tensor is written to an array of NumPy's")
     build = reader.builder
     value = converted(build, form, array.element)
     if value.kind == BOOL:

@@ -13,11 +13,12 @@ from ..._core.tensor.row_listeners import users_level
 from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
+from ..build.executable import Program
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
-from .recorded_call import recorded_call, short_recorded_call
 from .flow_choice import Flows
+from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -55,30 +56,25 @@ class Replayed:
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        if arguments is not None and (found := self._by_flow(arguments, args, kwargs, gradient)):
+            return found
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
             if arguments is not None and arguments.nested and not gradient:
                 if (row := self._as_row(args, kwargs, arguments)) is not None:
                     return row[0], None
             return self._eagerly(args, kwargs, gradient)
-        if self._flows.found and (found := self._by_flow(arguments, args, kwargs, gradient)):
-            return found
         self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
             if self._flows.asked(self, arguments, stopped):
                 if (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
                     return found
-            if stopped is not None:
-                self._branch(family, stopped)
-                if self._reason is not None:
-                    return self._eagerly(args, kwargs, gradient)
-            return self._record(family, arguments, args, kwargs, gradient)
+            return self._on_another_way(family, arguments, stopped, args, kwargs, gradient)
         if variant.trial is not None and variant.trial.is_new:  # it came just now
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
-        family.hits += 1
-        self._count(variant, 1, arguments.values)
+        self._count_hit(family, variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -98,8 +94,36 @@ class Replayed:
             self._shorten(variant, arguments, gradient)
         return found
 
+    def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
+        """A call that no program serves: recorded, or eagerly."""
+        if stopped is not None:
+            self._branch(family, stopped)
+            if self._reason is not None:
+                return self._eagerly(args, kwargs, gradient)
+        return self._record(family, arguments, args, kwargs, gradient)
+
+    def _program_for(self, arguments: Arguments) -> Program:
+        """The program by which a call with such arguments is evaluated, recorded if need be."""
+        for _ in range(2):  # recorded, and compared
+            arguments.call(lambda *a, **k: self._evaluate(a, k, gradient=False), arguments.values)
+        family = self._families.found.get(arguments.key) if self._reason is None else None
+        run = None
+        if family is not None:
+            self._convert(family)
+            _, run, _ = family.run(arguments.values, False)
+        if run is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
+        run.program.end(run)
+        return run.program
+
+    def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
+        family.hits += 1
+        self._count(variant, 1, values)
+
     def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
         """Value and gradient by the graph of the function; None where it has none for the call."""
+        if not self._flows.found or arguments.nested or arguments.reason is not None:
+            return None
         flow = self._flows.of(self, arguments)
         found = None if flow is None else flow.run(arguments.values, gradient)
         if flow is None or found is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,8 @@ class Flows:
         return None
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
-        if not isinstance(owner._f, types.FunctionType):
+        f = owner._f
+        if not isinstance(f, types.FunctionType) or f.__module__.startswith("tapegrad."):
             return None
         for exact in (False, True):
             key = key_of(arguments, exact)
@@ -73,11 +75,26 @@ class Flows:
             except Refused as error:
                 self.refused[key] = str(error)
                 continue
+            except Exception as error:  # a fault of ours must not stop the user's call
+                self.refused[key] = f"reading failed, please report this: {error!r}"
+                continue
             self.found[key] = flow
             if owner._native:
                 self._make_native(owner, flow, arguments.values)
             return flow
         return None
+
+    def described(self) -> Iterator[str]:
+        """What became of branches, in lines."""
+        for flow in self.found.values():
+            blocks = len(flow.program.graph.blocks)
+            line = (
+                f"branches and loops: a graph of {blocks} blocks read from bytecode, {flow.state}, "
+            )
+            line += f"{flow.calls} evaluations"
+            yield line + (f", {flow.left} left: {flow.why}" if flow.left else "")
+        for reason in dict.fromkeys(self.refused.values()):
+            yield f"branches and loops: recorded for each way, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
         del self.found[key]

@@ -11,6 +11,7 @@ import numpy as np
 from ..._core.tensor.pytree import tree_build
 from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
+from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import FlowProgram, Functions
 from ..._flow.reading.errors import Refused
@@ -39,7 +40,8 @@ def key_of(arguments: Arguments, exact: bool) -> tuple:
 
 def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     """The graph of a function for such arguments; Refused where there is none."""
-    leaves, given = [], iter(arguments.kinds)
+    leaves: list[Given | Known] = []
+    given = iter(arguments.kinds)
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
@@ -61,7 +63,7 @@ class Flow:
 
     def __init__(self, reading: Reading, arguments: Arguments):
         self.reading = reading
-        self.program = FlowProgram(reading.graph)
+        self.program = FlowProgram(simplified(reading.graph))
         self.verified = self.program.covered.copy()
         self.hidden = reading.hidden
         self.calls = self.left = 0
@@ -77,8 +79,6 @@ class Flow:
         #: Of each argument its number of dimensions and, if they are fixed, its lengths.
         self.shapes: list[tuple[int, tuple | None]] | None = None
         if bare and in_order and exact and all(plain):
-            given = [one for one in reading.graph.inputs[: len(arguments.kinds)]]
-            del given
             self.shapes = [
                 (len(shape), shape if differentiated else None)
                 for _, shape, differentiated in arguments.kinds
@@ -175,7 +175,7 @@ class Flow:
             return None
         if self._tangents is None:
             which = [k for k, one in enumerate(self.program.graph.inputs) if one.differentiated]
-            self._tangents = FlowProgram(with_tangents(self.program.graph, which))
+            self._tangents = FlowProgram(simplified(with_tangents(self.program.graph, which)))
         program = self._tangents
         inputs = [*values, *self.hidden]
         outcome = program.run([*inputs, *tangents], gradient, (0.0, 1.0))

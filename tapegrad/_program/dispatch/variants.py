@@ -337,7 +337,7 @@ class Compilation:
     """A compiled function: its name, what it gives, which arguments are differentiated, programs.
 
     `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs.
+    programs, `flows` in lines what became of its branches.
     """
 
     name: str
@@ -347,3 +347,4 @@ class Compilation:
     families: dict[Any, Variants]
     derived: dict[str, Compilation]
     reason: str | None = None
+    flows: tuple[str, ...] = ()

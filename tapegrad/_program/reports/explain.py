@@ -32,6 +32,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     yield f"{name}: {_counted(count, 'signature')}"
     if found.reason:
         yield f"  called as it is, without a program: {found.reason}"
+    yield from (f"  {line}" for line in found.flows)
     for key, family in found.families.items():
         if family.found:
             yield f"  signature ({_key(key)}): {_programs(family)}"
@@ -202,6 +203,9 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
         for part in program.parts.of[k]:
             if isinstance(part.keep, str):
                 yield f"  native: {part.keep}"
+            elif program.native:
+                count = _counted(len(part.keep), "operation")
+                yield f"  interpreted: {count}, which would take too long to compile, or are few"
     elif isinstance(step, Elementwise):
         yield group(program, step)
     else:

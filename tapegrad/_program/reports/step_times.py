@@ -36,7 +36,8 @@ MOST = 20
 class StepTime:
     """One step of a program, and the seconds that it takes.
 
-    `tier` is "native", "interpreted", "kernel" (compiled ahead, for any program) or "Python".
+    `tier` is "native", "interpreted", "mixed" (of both), "kernel" (compiled ahead, for any program)
+    or "Python".
     `operations` counts those in it, by the user's place (file, line, function); None where no line
     is known.
     """
@@ -118,16 +119,10 @@ def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) 
             run = entered(program, values, run)
             times.append(_times(program, run))
         best = np.maximum(np.min(times, 0) - _overhead(program), 0.0)
-        steps = [
-            StepTime(
-                k,
-                _what(step),
-                _tier(program, k),
-                *best[k].tolist(),
-                _lines(program, run, k, recorded),
-            )
-            for k, step in enumerate(program.code.steps)
-        ]
+        steps = []
+        for k, (step, (forward, reverse)) in enumerate(zip(program.code.steps, best, strict=True)):
+            words, lines = (_what(step), _tier(program, k)), _lines(program, run, k, recorded)
+            steps.append(StepTime(k, *words, float(forward), float(reverse), lines))
     finally:
         program.end(run)
     return ProgramProfile(name, program.native, steps)
@@ -202,8 +197,8 @@ def _tier(program: Program, k: int) -> str:
     if isinstance(step, Computed) or (ruled is not None and calls_python(step)):
         return "Python"
     if isinstance(step, Scalars):
-        native = any(isinstance(part.keep, str) for part in parts)
-        return "native" if native else "interpreted"
+        native = [isinstance(part.keep, str) for part in parts]
+        return "native" if all(native) else "mixed" if any(native) else "interpreted"
     if isinstance(step, Elementwise):
         return "native" if program.native else "interpreted"
     return "kernel"
