@@ -724,6 +724,45 @@ def try_step(x):
     return (x[::2] * x[1::2]).sum() + x[::-1][0] * x[:-1:3].sum() + (x[2::5]).sum()
 
 
+def try_strings(x):
+    state, last = "up", "none"
+    total = 0.0
+    for value in x:
+        if state == "up":
+            total += value * 2
+            state = "down" if value > 0.5 else "rest"
+        elif state != "rest":
+            total -= value * value
+            last = state
+            state = "up" if value < 0 else "down"
+        elif last == "down" or state == "never":
+            state = last
+        else:
+            total += value
+            state = "up"
+    return total + (x[0] if state == "up" else x[1] ** 2)
+
+
+def try_string_truth(x):
+    state = ""
+    for value in x:
+        if value > 0:
+            state = "a"
+    return x[0] if state else x[1]
+
+
+def try_string_options(x):
+    a, b = "p", "q"
+    total = 0.0
+    for value in x:
+        if value > 0:
+            a, b = b, a
+        elif value < -1:
+            b = "r"
+        total += value * (1 if a == "p" else 2) * (3 if b == "q" else 5)
+    return total
+
+
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "any"])
 @pytest.mark.parametrize("name", [name for name in [*globals()] if name.startswith("try_")])
 @pytest.mark.filterwarnings("ignore")
@@ -743,7 +782,7 @@ REFUSED = frozenset(
     try_at try_cls try_cmpnone try_del try_deque try_deque2 try_dictnum try_enumiter try_eq
     try_float try_float2 try_fstr try_gen2 try_invb try_invb2 try_is try_len try_lol
     try_loopdef try_maskarr try_negb try_npclip try_objloop try_objs try_prop try_rec
-    try_set try_set_ try_shift try_slot try_star try_super try_try try_try2
+    try_set try_set_ try_shift try_slot try_star try_string_truth try_super try_try try_try2
     """.split()
 )
 LEFT = frozenset("try_raise try_maxtie".split())

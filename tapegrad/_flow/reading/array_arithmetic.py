@@ -23,6 +23,7 @@ from .numbers import (
     compared,
     converted,
     is_number,
+    is_tensor,
     negative,
     number,
     truth,
@@ -109,12 +110,14 @@ def quiet(form: Form) -> Form:
 
 def in_place(reader, op, a: Array, b: Form) -> Array:
     """`a op= b`."""
-
     if op not in IN_PLACE:
         raise Refused(f"{op.__name__} of an array")
     result = operator_of(reader, IN_PLACE[op], a, b)
     if not isinstance(result, Array) or len(result.lengths) != len(a.lengths):
         raise Raises("ValueError: could not broadcast")
+    is_plain = b.plain if isinstance(b, Array) else not is_tensor(b)
+    if a.plain and is_plain:  # then no element of the result is a tensor
+        result = dataclasses.replace(result, plain=True)
     fill(reader, a.lengths, a, broadcast(reader, result, a.lengths))
     return a
 
@@ -131,7 +134,8 @@ def assigned(reader, array: Array, index: Form, value: Form) -> None:
     """`array[index] = value`."""
     target = view(reader, array, index)
     if isinstance(value, Array):
-        value = mapped(reader, lambda x: x, value)  # what is read may be what is written
+        # a copy, as what is read may be what is written
+        value = dataclasses.replace(mapped(reader, lambda x: x, value), plain=value.plain)
         value = broadcast(reader, value, target.lengths)
     fill(reader, target.lengths, target, value)
 

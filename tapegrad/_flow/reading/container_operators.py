@@ -11,6 +11,7 @@ from .errors import Again, Refused
 from .forms import (
     NONE,
     Array,
+    Choice,
     Form,
     Known,
     Maybe,
@@ -60,6 +61,8 @@ def operator_of(s, op, a: Form, b: Form):
         return _is_none(reader, b if a.head == NONE.head else a, op)
     if isinstance(a, Known) and isinstance(b, Known):
         return _of_known(op, a.value, b.value)
+    if op in (operator.eq, operator.ne) and (isinstance(a, Choice) or isinstance(b, Choice)):
+        return _is_chosen(reader, op, *((a, b) if isinstance(a, Choice) else (b, a)))
     if isinstance(a, Array) or isinstance(b, Array):
         return array_arithmetic.operator_of(reader, op, a, b)
     if op is operator.mul and (is_list(reader, a) or is_list(reader, b)):
@@ -73,6 +76,15 @@ def operator_of(s, op, a: Form, b: Form):
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
         return _any(reader, found)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
+
+
+def _is_chosen(reader, op, choice, other: Form) -> Form:
+    """Whether one of several strings is one that is known."""
+    if not isinstance(other, Known) or type(other.value) is not str:
+        raise Refused(f"{op.__name__} of one of several strings and {described(other)}")
+    if other.value not in choice.options:
+        return Known(op is operator.ne)
+    return compared(reader.builder, op, choice.index, Known(choice.options.index(other.value)))
 
 
 def _of_known(op, a, b) -> Form:

@@ -84,6 +84,25 @@ class Maybe(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Choice(Form):
+    """One of a few strings: `index` is its place in `options`."""
+
+    index: Form
+    options: tuple[str, ...]
+
+    @property
+    def head(self) -> tuple:
+        return Choice, self.options
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.index,)
+
+    def with_parts(self, parts):
+        return Choice(parts[0], self.options)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Tuple(Form):
     """A tuple; `site` is where it was made."""
 

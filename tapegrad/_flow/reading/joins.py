@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from ..ir.graph import BOOL, FLOAT, INT
 from .errors import Again, Refused
-from .forms import NOTHING, Array, Form, Known, Maybe, Number, Row, described, is_natural, unbound
+from .forms import (
+    NOTHING,
+    Array,
+    Choice,
+    Form,
+    Known,
+    Maybe,
+    Number,
+    Row,
+    described,
+    is_natural,
+    unbound,
+)
 
 #: Kinds of numbers, each a part of the next.
 _ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
@@ -29,6 +41,9 @@ def joined(a: Form, b: Form, unite) -> Form:
         return a if same else a.with_parts(made)
     if isinstance(a, Row) and isinstance(b, Row):
         raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
+    options = _options(a), _options(b)
+    if all(options):
+        return Choice(Number(INT, None), tuple(dict.fromkeys((*options[0], *options[1]))))
     one, other = _kind(a), _kind(b)
     if one is not None and other is not None:
         kind = max(one, other, key=_ORDER.__getitem__)
@@ -46,6 +61,13 @@ def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
     if b is None or b is NOTHING:
         return a
     return unbound(joined(a, b, unite))
+
+
+def _options(form: Form) -> tuple[str, ...]:
+    """The strings that a form may be, () for others."""
+    if isinstance(form, Choice):
+        return form.options
+    return (form.value,) if isinstance(form, Known) and type(form.value) is str else ()
 
 
 def _unite(a: Form, b: Form, unite) -> None:

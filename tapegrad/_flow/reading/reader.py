@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.builder import Builder
-from ..ir.graph import FLOAT, Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
     Array,
+    Choice,
     Contents,
     Form,
     Known,
@@ -262,6 +263,9 @@ class Reader:
         if isinstance(wanted, Number):
             made.append(converted(self.builder, given, wanted.kind))
             return
+        if isinstance(wanted, Choice):
+            made.append(self._chosen(wanted, given))
+            return
         if type(wanted).__name__ == "Maybe" and type(given).__name__ != "Maybe":
             none = isinstance(given, Known) and given.value is None
             made.append(self.builder.constant(not none))
@@ -274,6 +278,21 @@ class Reader:
             return
         for part, other in zip(wanted.parts, given.parts, strict=True):
             self.match(part, other, made)
+
+    def _chosen(self, wanted: Choice, given: Form) -> Value:
+        """The place of a string in other options."""
+        if isinstance(given, Known):
+            return self.builder.constant(wanted.options.index(given.value))
+        assert isinstance(given, Choice)
+        build, index = self.builder, converted(self.builder, given.index, INT)
+        if wanted.options[: len(given.options)] == given.options:
+            return index
+        places = [build.constant(wanted.options.index(one)) for one in given.options]
+        found = places[0]
+        for k, place in enumerate(places[1:], 1):
+            here = build.step("int_equal", index, build.constant(k))
+            found = build.step("int_select", here, place, found)
+        return found
 
     # --- help for statements ------------------------------------------------------------------
 
