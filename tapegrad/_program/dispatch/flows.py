@@ -21,6 +21,7 @@ from .rounding import first_difference
 from .signature import Arguments, structure
 
 _FLOAT64 = np.dtype(np.float64)
+_DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
 #: Seconds of interpreting after which a graph gets native code.
 PATIENCE = 0.05
 #: A call in so many is compared with the function; of so many calls half may be left.
@@ -47,6 +48,8 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
             leaves.append(Known(value))
             continue
         dtype, shape, differentiated = next(given)
+        if dtype not in _DTYPES:
+            raise Refused(f"an argument has dtype {dtype}")
         known = differentiated or exact
         lengths = tuple(shape) if known else (None,) * len(shape)
         leaves.append(Given(dtype.kind, lengths, differentiated))
