@@ -43,7 +43,7 @@ from .numbers import (
 from .positions import natural
 
 
-def _elementwise(name: str, plain: Callable | None, raises: bool):
+def _elementwise(name: str, plain: Callable | None, raises: bool, tensors: bool = True):
     """An element-wise function: of numbers, or of arrays."""
 
     def one(s, *forms):
@@ -56,7 +56,7 @@ def _elementwise(name: str, plain: Callable | None, raises: bool):
             return _OF_INTS[name](s, *forms)
         if ints and name not in _ALWAYS_FLOAT:
             raise Refused(f"{name} of integers")
-        if raises and any(map(is_tensor, forms)):
+        if not tensors and any(map(is_tensor, forms)):
             raise Raises(f"TypeError: math.{name} of a tensor")
         quiet = [array_arithmetic.quiet(x) for x in forms]
         made = applied(s.builder, name, *quiet)
@@ -296,7 +296,9 @@ def _of_math(module) -> dict[Any, Callable]:
     found = {}
     for name, op in _MATH.items():
         if hasattr(module, name):
-            found[getattr(module, name)] = _elementwise(op, getattr(math, name), module is math)
+            found[getattr(module, name)] = _elementwise(
+                op, getattr(math, name), True, module is not math
+            )
     for name in ("floor", "ceil", "trunc"):
         plain = getattr(math, name)
         found[getattr(module, name)] = builtin_functions.rounded_to_int(name, plain)
