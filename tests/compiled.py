@@ -8,6 +8,9 @@ import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._core.tensor.values import value_of
 
+#: Evaluations before native code, where the fixture `native_when_hot` is used.
+HOT = 200
+
 
 def numbers(tree):
     return [np.asarray(value_of(leaf)) for _, leaf in tree_leaves(tree)]

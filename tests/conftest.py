@@ -5,9 +5,11 @@ import random
 
 import numpy as np
 import pytest
+from compiled import HOT
 from hypothesis import HealthCheck, settings
 
 from tapegrad._program.build import executable
+from tapegrad._program.dispatch import evaluation
 from tapegrad._program.files.verify import check
 from tapegrad._program.native import simd_planning
 from tapegrad._program.passes import pipeline
@@ -31,6 +33,12 @@ def frozen():
     """What a module finds is no garbage of its tests: a million objects less to look through."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def native_when_hot(monkeypatch):
+    """Native code after a fixed number of evaluations, whatever they are expected to cost."""
+    monkeypatch.setattr(evaluation, "patience", lambda program: HOT)
 
 
 @pytest.fixture(autouse=True)

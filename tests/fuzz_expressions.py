@@ -205,7 +205,7 @@ CREATORS = [
     "np.array([{0}, {1}])", "np.array([[{0}, 0.5], [{1}, -0.3]])",
     "np.asarray([{0}, 0.2, {1}], dtype=float)", "np.linspace({0}, {1}, 4)", "np.r_[{0}, {2}, 0.3]",
     "np.c_[{2}, {2} ** 2]", "np.eye(3) * {0}", "np.array([t * {0} for t in {2}])",
-    "np.asarray([{2}, {2} * {1}])", "np.empty_like({2}) * 0.0 + {0}", "np.array({2})",
+    "np.asarray([{2}, {2} * {1}])", "np.zeros_like({2}) + {0}", "np.array({2})",
     "np.stack([{0}, {1}])", "np.concatenate([[{0}], {2}])", "np.sin([{0}, {1}])",
     "np.array([{2}, {2}[::-1]]).T", "np.full_like({2}, {1})",
     "np.linspace(0.0, {0}, 3, endpoint=False)", "np.array({2}, copy=True)",

@@ -157,7 +157,7 @@ COMPLEX_NUMBERS = written_out(_NUMBERS, COMPLEX_GRAM)
 #: Arrays of zeros and of numbers, which can be written with complex values.
 COMPLEX_CREATORS = [
     "np.zeros(3, complex)", "np.zeros((2, 3), complex)", "np.ones(4, dtype=complex)",
-    "np.zeros_like({0})", "np.array([{1}, 1j * {1}])", "np.empty_like({0}) * 0.0 + 0.3j",
+    "np.zeros_like({0})", "np.array([{1}, 1j * {1}])", "np.zeros_like({0}) + 0.3j",
     "np.full(3, {1} + 0.2j)", "np.array([[{1}, 0.5j], [0.2 - 1j, -{1}]])",
     "np.asarray([{1}, 0.2], dtype=complex)", "np.eye(3, dtype=complex) * {1}", "np.copy({0})",
     "np.array([t * 1j for t in {0}.reshape(-1)[:3]])",

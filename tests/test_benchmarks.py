@@ -6,6 +6,7 @@ import pytest
 import tapegrad as tg
 from benchmarks import (
     batches,
+    branches,
     custom,
     figures,
     limits,
@@ -151,3 +152,16 @@ def test_hessian_of_the_process_is_that_of_its_program():
 def test_steps_of_cholesky_are_measured():
     assert all(seconds > 0 for seconds in linear_algebra.cholesky_seconds(peers.EAGER, 5, 1))
     assert linear_algebra.track_reverse_of_cholesky(5) > 0
+
+
+@pytest.mark.parametrize("name", ["robust_6", "regimes", "dtw", "newton"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_functions_with_branches_agree(name):
+    eager, compiled = (branches.call_of(name, s, True) for s in (branches.EAGER, branches.COMPILED))
+    for _ in range(branches.INPUTS):
+        assert peers.disagreement(compiled(), eager()) < 1e-11
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_fits_find_the_same():
+    assert branches.fit(6, branches.COMPILED) == pytest.approx(branches.fit(6, branches.EAGER))

@@ -49,7 +49,7 @@ def adaptive(rate):
 @pytest.mark.parametrize("f", [bisection, adaptive])
 def test_algorithms_that_look_at_values(f):
     c = check(f, [(a,) for a in (0.5, 2.0, 0.51, 3.0, 0.5, 2.01, 3.0)])
-    assert 1 < programs(c) < 7
+    assert programs(c) == 1 and "graph" in c.explain()
 
 
 def metropolis(x, steps, levels):

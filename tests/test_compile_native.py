@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 import random_programs
-from compiled import check_tiers, is_native, programs, same
+from compiled import HOT, check_tiers, is_native, programs, same
 from elementwise_steps import EXACT, ROUNDED, steps
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad._core.ops.table import BY_CODE
 from tapegrad._program.build.assembly import TEXTS
-from tapegrad._program.dispatch.background import HOT
 from tapegrad._program.ir.steps import View
 from tapegrad._program.native import scalar_code
+
+pytestmark = pytest.mark.usefixtures("native_when_hot")
 
 # --- element-wise chains ------------------------------------------------------------------------
 

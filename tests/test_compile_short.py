@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from compiled import programs
+from compiled import HOT, programs
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._program.dispatch.background import HOT
 from tapegrad._program.dispatch.signature import structure
+
+pytestmark = pytest.mark.usefixtures("native_when_hot")
 
 X = np.array([0.5, -1.0, 2.0])
 

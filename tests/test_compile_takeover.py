@@ -5,14 +5,15 @@ import warnings
 
 import numpy as np
 import pytest
-from compiled import is_native, same
+from compiled import HOT, is_native, same
 
 import tapegrad as tg
 from tapegrad._program.build.executable import Program
 from tapegrad._program.dispatch import background, takeover
-from tapegrad._program.dispatch.background import HOT
 from tapegrad._program.dispatch.variants import Variants
 from tapegrad._program.native import fused_elementwise, scalar_code
+
+pytestmark = pytest.mark.usefixtures("native_when_hot")
 
 X = np.linspace(0.5, 1.5, 40)
 

@@ -134,6 +134,17 @@ def test_real_tensors_take_no_complex_values():
     assert x.tolist() == [1.0, 2.0]
 
 
+def test_a_plain_array_is_named_where_complex_values_are_written_to_it():
+    plain = np.ones(3, complex)
+    for write in (
+        lambda: np.subtract(plain, leaf()[:3], out=plain),
+        lambda: np.add.reduce(tg.stack([leaf()[:3]] * 2), out=plain),
+    ):
+        with pytest.raises(TypeError, match="cannot be written to a plain NumPy array"):
+            write()
+    assert plain.tolist() == [1.0] * 3
+
+
 def test_the_stand_in_makes_complex_tensors():
     def f(x):
         z = tnp.zeros(2, complex)

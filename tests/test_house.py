@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = [
     *("_core", "_core/codegen", "_core/ops", "_core/recorder", "_core/sweep", "_core/tape"),
     *("_core/tensor", "_core/operations", "_derivatives", "_transforms", "_custom"),
+    *("_flow/ir", "_flow/reading", "_flow/interpreted", "_flow/passes", "_flow/native", "_flow"),
     *("_program/ir", "_program/replay", "_program/native", "_program/lowering", "_program/build"),
     *("_program/passes", "_program/dispatch", "_program/files", "_program/reports", "_program"),
     *("_batching", "numpy", "numpy/polynomial", "math", "scipy"),
@@ -25,12 +26,14 @@ FOLDERS = [
 PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
 SAME = {
+    "builder": "steps of programs, of graphs",
     "elementwise": "declarations of element-wise operations: ours, the user's",
+    "graph": "PyTorch's nodes of a tape, blocks of loops and branches",
     "random": "random numbers: those of layers, NumPy's",
     "testing": "checks of derivatives, and NumPy's of arrays",
 }
 #: The folders in which Numba and llvmlite may be imported.
-COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay"}
+COMPILING = {"_core/codegen", "_core/recorder", "_core/sweep", "_program/replay", "_flow/reading"}
 LINES, FUNCTION_LINES = 400, 40
 names = [str(path.relative_to(PACKAGE)) for path in FILES]
 every_file = pytest.mark.parametrize("path", FILES, ids=names)

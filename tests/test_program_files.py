@@ -119,8 +119,11 @@ def test_what_the_file_has_no_program_for_is_said(tmp_path):
         loaded(X)
     with pytest.raises(RuntimeError, match="cannot be called: an argument has dtype float32"):
         loaded(np.float32(0.7))
+    x = tg.tensor(0.7, requires_grad=True)
+    (gradient,) = tg.autograd.grad(loaded(x), x)  # first derivatives of recorded arguments
+    assert gradient.item() == loaded.grad(0.7)
     with pytest.raises(RuntimeError, match="no recorded tensors"):
-        loaded(tg.tensor(0.7, requires_grad=True))
+        loaded.grad(x)
     for n in range(40):  # forgets nothing for it
         with pytest.raises(RuntimeError, match="no program in its file"):
             loaded(np.ones(n + 1))

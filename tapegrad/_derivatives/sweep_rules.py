@@ -42,7 +42,7 @@ def _row_at(sweep, number: int) -> int:
     return start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
 
 
-def _references(sweep, number: int) -> list:
+def references_of(sweep, number: int) -> list:
     """Operands of a row, then its output, as `Walk.read` gives them."""
     row = _row_at(sweep, number)
     start = row - (number & (layout.ROWS - 1)) * layout.ROW_BYTES
@@ -64,7 +64,7 @@ def _value(sweep, source: int, what):
 def _read(sweep, number: int, op: Structural) -> tuple:
     """What the rule of a row is called with: its site, the output, the operands."""
     if not sweep.writes:
-        site = site_of(op, _references(sweep, number))
+        site = site_of(op, references_of(sweep, number))
         operands = [_value(sweep, *operand) for operand in site.operands]
         if site.out is None:
             return site, np.reshape(_value(sweep, number, None), site.shape), operands

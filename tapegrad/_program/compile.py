@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 
 import numpy as np
 
 from .._core.operations import PUBLIC
-from .._core.tape.svg import saved
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
-from .dispatch.background import HOT, finish
+from .composition import Composed
+from .dispatch.background import finish
 from .dispatch.batch import Batch
-from .dispatch.evaluation import Replayed
 from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.short_call import arrays_for, fast_call
 from .dispatch.signature import Arguments, own_copy
 from .dispatch.variants import Compilation, Variant
 from .files import file_format
+from .methods import BoundCompiled, MethodPrograms
 from .named_arguments_compiled import CompiledByName
-from .reports.draw import drawing_of_program
-from .reports.explain import explain
+from .pickled import reduced
 
 _CHOICES = {
     "on_branch": ("record", "error"),
@@ -52,11 +52,12 @@ def compile(
     `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
 
     What Python learns of a value (an `if`, `t.item()`, an index) is checked at every call. Where it
-    is otherwise, `f` is recorded again and both recordings are kept; with `on_branch="error"` that
-    raises RuntimeError. A function that reads anything but its arguments is found out by `verify`:
-    the second call ("once"), every one ("always") or none ("never") is compared with `f` called as
-    it is; RuntimeError says what differs. A function that cannot be recorded is called as it is,
-    and a RuntimeWarning says why, once.
+    is otherwise, the loops and branches of `f` are read from its bytecode into a graph that serves
+    all ways; where that is refused `f` is recorded again and both recordings are kept. With
+    `on_branch="error"` either raises RuntimeError. A function that reads anything but its arguments
+    is found out by `verify`: the second call ("once"), every one ("always") or none ("never") is
+    compared with `f` called as it is; RuntimeError says what differs. A function that cannot be
+    recorded is called as it is, and a RuntimeWarning says why, once.
 
     `native` compiles code of the function's own, in a thread beside: after many calls (None), from
     the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
@@ -81,20 +82,25 @@ def compile(
     settings["native"] = native
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
-    kind, f, argnums = transform_of(f) or ("value", f, argnums)
+    kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
+    if isinstance(f, types.MethodType) and argnames is None and _is_followed(f):
+        return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     if argnames is not None:
         return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
     return Compiled(f, kind, argnums, **settings)
 
 
-class Compiled(Replayed):
+class Compiled(Composed):
     """A compiled function; made by `tg.compile`, see there."""
 
     def __init__(self, f: Callable, kind: str, argnums, **settings):
         super().__init__(f, kind, argnums, **settings)
         self._settings = settings
-        functools.update_wrapper(self, f)
+        own = ("__dict__",) if isinstance(f, types.FunctionType) else ()  # others have state there
+        functools.update_wrapper(self, f, updated=own)
         self._derived: dict[str, Compiled] = {}
+        self._installed = {}
+        self._method: MethodPrograms | None = None  # where it is one
 
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
@@ -103,9 +109,14 @@ class Compiled(Replayed):
         if fast is not None and not kwargs:
             found = fast.value(args)
             if found is not None:
-                if fast.calls == HOT:
-                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+                self._when_hot(fast, args)
                 return found[0]
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=False)
+            if found is not None:
+                return found[0]
+        if (row := self._as_short_row(args, kwargs)) is not None:
+            return row[0]
         value, _ = self._evaluate(args, kwargs, gradient=False)
         return value
 
@@ -122,12 +133,15 @@ class Compiled(Replayed):
         if fast is not None and not kwargs:
             found = fast.value_and_grad(args)
             if found is not None:
-                if fast.calls == HOT:
-                    self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+                self._when_hot(fast, args)
                 value, gradients = found
                 if fast.bare and self._single:
                     return value, gradients[0]
                 return value, self._arranged(fast, args, gradients)
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=True)
+            if found is not None:
+                return found
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, out=None, **kwargs):
@@ -159,10 +173,14 @@ class Compiled(Replayed):
 
     def hessian(self, *args, **kwargs):
         """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        if self._flows.found and (found := self._flows.hessian(self, args, kwargs)) is not None:
+            return found
         return self._of("hessian", hessian, args, kwargs)
 
     def hvp(self, x, v, *others):
         """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        if self._flows.found and (found := self._flows.hvp(self, (x, *others), v)) is not None:
+            return found
         return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
 
     def jvp(self, primals, tangents):
@@ -183,12 +201,32 @@ class Compiled(Replayed):
 
         `of` are its own argnums, where its arguments are others than those of the function.
         """
-        if name not in self._derived:
-            argnums = self._argnums[0] if self._single else self._argnums
-            made = transform(self._f, argnums)
+        argnums = self._asked()
+
+        def make():
             own = argnums if of is None else of
-            self._derived[name] = Compiled(made, "value", own, **self._settings)
-        return self._derived[name](*args, **kwargs)
+            return Compiled(transform(self._f, argnums), "value", own, **self._settings)
+
+        return self._made(name, make)(*args, **kwargs)
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        if self._method is None:
+            make = functools.partial(Compiled, kind=self._kind, **self._settings)
+            make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
+            self._method = MethodPrograms(self._f, make_one, self._asked())
+        return BoundCompiled(self._method, instance, self._name)
+
+    def __reduce__(self):
+        kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}
+        return reduced(self, _of_kind, self._f, kept)
+
+    def _again(self, argnums, argnames=None, f=None):
+        f = self._f if f is None else f
+        if argnames is not None:
+            return compile(f, argnames=argnames, **self._settings)
+        return Compiled(f, "value", argnums, **self._settings)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):
         """Values, and gradients, for each row of the arguments, evaluated on threads.
@@ -223,8 +261,7 @@ class Compiled(Replayed):
             variant = self._variant(first, gradient)  # as in every call: sums are in its order
         if variant is not None:
             left = batch.run(variant.program, threads)
-            if batch.count >= HOT:
-                self._make_native(variant, list(batch.arguments(0)))
+            self._count(variant, batch.count, list(batch.arguments(0)))
             found = [self._flat(gradient, batch.arguments(row)) for row in left]
             if not any(is_recorded(value) for value, _ in found):
                 for row, results in zip(left, found, strict=True):
@@ -303,7 +340,7 @@ class Compiled(Replayed):
         """
         for future in self._compiling:
             finish(future)
-        for derived in self._derived.values():
+        for derived in list(self._derived.values()):
             derived.wait()
 
     def save(self, path) -> None:
@@ -317,27 +354,34 @@ class Compiled(Replayed):
         except ValueError as error:
             raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
 
-    def explain(self) -> str:
-        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
-        return explain(self._compilation())
-
-    def draw(self, path=None) -> str:
-        """A picture of the program used last, as SVG text, also written to `path` if there is one.
-
-        Steps are drawn with what flows between them; fused groups and loops are marked.
-        """
-        self._compilation()
-        found = [family.found[0] for family in self._families.found.values() if family.found]
-        if not found:
-            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
-        return saved(drawing_of_program(found[-1].program, self._name), path)
-
     def _compilation(self) -> Compilation:
-        for family in self._families.found.values():
+        for family in list(self._families.found.values()):
             self._convert(family)
-        derived = {name: one._compilation() for name, one in self._derived.items()}
+        derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
-        return Compilation(*settings, self._families.found, derived, self._reason)
+        flows = tuple(self._flows.described())
+        return Compilation(*settings, dict(self._families.found), derived, self._reason, flows)
+
+
+def _is_followed(f: types.MethodType) -> bool:
+    """Whether a method is one of an instance, whose attributes it may read."""
+    return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
+
+
+def _of_kind(f, kind: str, argnums, **settings) -> Compiled:
+    return Compiled(f, kind, argnums, **settings)
+
+
+def _method_of(f) -> tuple | None:
+    """The (kind, function, argnums) of what `tg.grad` gave of a compiled function."""
+    owner, name = getattr(f, "__self__", None), getattr(f, "__name__", "")
+    if (
+        isinstance(owner, Compiled)
+        and owner._kind == "value"
+        and name in ("grad", "value_and_grad")
+    ):
+        return name, owner, owner._asked()
+    return None
 
 
 def _pulled_back(f, argnums):

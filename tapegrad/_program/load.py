@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import io
+
 from .._core.tensor import runtime as rt
 from .compile import Compiled
 from .dispatch.variants import Compilation
@@ -38,6 +41,11 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     return Loaded(found, native)
 
 
+def _restored(content: bytes, native) -> Loaded:
+    rt.start()
+    return Loaded(file_format.load(content), native)
+
+
 class Loaded(Compiled):
     """A compiled function from a file; made by `tg.load`, see there."""
 
@@ -58,12 +66,28 @@ class Loaded(Compiled):
                 for variant in family.found:
                     self._make_native(variant, None)
 
-    def _of(self, name, transform, args, kwargs, of=None):
+    def __reduce__(self):
+        stream = io.BytesIO()
+        file_format.save(stream, self._compilation())
+        return _restored, (stream.getvalue(), self._native)
+
+    def __copy__(self):
+        return Loaded(self._compilation(), self._native)
+
+    def __deepcopy__(self, memo):
+        return copy.copy(self)
+
+    def clear(self) -> None:
+        raise RuntimeError(
+            f"tapegrad.load: {self._name} was loaded without its function: nothing would be left"
+        )
+
+    def _made(self, name, make):
         if name not in self._derived:
             raise RuntimeError(
                 f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"
             )
-        return super()._of(name, transform, args, kwargs)
+        return self._derived[name]
 
     def _record(self, family, arguments, args, kwargs, gradient):
         if not family.found:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
+from .._transforms.gradients import jvp, vjp
 from .._transforms.named_arguments import Names, joined
+from .dispatch.signature import own_copy
+from .pickled import reduced
 
 
 class CompiledByName:
@@ -24,7 +29,11 @@ class CompiledByName:
 
         of_values.__name__ = getattr(f, "__name__", str(f))
         self._kind, self._compiled = kind, make(of_values, "value", 0, **settings)
-        functools.update_wrapper(self, f)
+        self._f, self._settings = f, settings
+        self._by_position: dict = {}  # for `map`: functions of all arguments by position
+        self._make, self._asked = make, argnames
+        own = ("__dict__",) if isinstance(f, types.FunctionType) else ()  # others have state there
+        functools.update_wrapper(self, f, updated=own)
         self._split = names.split
 
     def _one(self, found):
@@ -62,12 +71,114 @@ class CompiledByName:
             )
         return found
 
+    def hvp(self, v, *args, **kwargs):
+        """The Hessian by the named arguments times v, which is like them, at the arguments."""
+        vs = (v,) if self._names.single else tuple(v)
+        values, *rest = self._split(args, kwargs)
+        return self._one(self._compiled.hvp(values, vs, *rest))
+
+    def jvp(self, tangents, *args, **kwargs):
+        """Value, and the derivative along tangents, which are like the named arguments."""
+        given = (tangents,) if self._names.single else tuple(tangents)
+        call = (given, *self._split(args, kwargs))
+        return self._compiled._of("jvp", lambda f, _: _pushed(f), call, {}, 1)
+
+    def vjp(self, *args, **kwargs):
+        """Value, and a function of adjoints of it to those of the named arguments."""
+        call = self._split(args, own_copy(kwargs))
+        value, call = self._compiled(*call), own_copy(call)  # which the caller may change
+
+        def back(adjoint):
+            found = self._compiled._of("vjp", lambda f, _: _pulled(f), (adjoint, *call), {}, 1)
+            return self._one(found)
+
+        return value, back
+
+    def map(self, *args, in_axes=0, gradient=True, threads=None, **kwargs):
+        """Values, and gradients, for each row of the arguments, as `Compiled.map` gives them.
+
+        `in_axes` is one for all arguments, or a dict of those by name that are not 0.
+        """
+        return self._rows("map", args, kwargs, in_axes, gradient=gradient, threads=threads)
+
+    def sum(self, *args, in_axes=0, gradient=True, threads=None, **kwargs):
+        """The sum of the values for all rows, and its gradient; arguments as for `map`."""
+        return self._rows("sum", args, kwargs, in_axes, gradient=gradient, threads=threads)
+
+    def _rows(self, method: str, args: tuple, kwargs: dict, in_axes, **options):
+        """What a method gives of the function of all arguments by position."""
+        names, count = tuple(sorted(kwargs)), len(args)
+        places = self._names.places(args, kwargs)
+        numbers = [count + names.index(k) if isinstance(k, str) else k for k in places]
+        key = (count, names)
+        if key not in self._by_position:
+            f = self._f
+
+            def of_all(*values):
+                return f(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+            asked = numbers[0] if self._names.single else tuple(numbers)
+            made = type(self._compiled)(of_all, "value", asked, **self._settings)
+            self._by_position.setdefault(key, made)
+        if isinstance(in_axes, dict):
+            every = [*self._names.of_positions(count), *names]
+            if unknown := in_axes.keys() - {*every}:
+                raise ValueError(
+                    f"tapegrad.compile: in_axes names {sorted(unknown)}, which are no arguments of "
+                    "this call"
+                )
+            in_axes = tuple([in_axes.get(name, 0) for name in every])
+        values = (*args, *[kwargs[name] for name in names])
+        return getattr(self._by_position[key], method)(*values, in_axes=in_axes, **options)
+
+    def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
+        """What `tg.grad` and so on give of this function; None where they go eagerly."""
+        names = argnames if argnames is None or isinstance(argnames, str) else tuple(argnames)
+        own = self._names.names[0] if self._names.single else self._names.names
+        return getattr(self, transform) if self._kind == "value" and names == own else None
+
+    def clear(self) -> None:
+        """Forget all programs: the next call records the function."""
+        self._compiled.clear()
+        self._by_position.clear()
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._names.names)
+        return f"{repr(self._compiled).removesuffix('>')}; by {names}>"
+
+    def __reduce__(self):
+        kept = {**self._settings, "kind": self._kind, "argnames": self._asked}
+        return reduced(self, type(self)._of_kind, self._f, {**kept, "make": self._make})
+
+    @classmethod
+    def _of_kind(cls, f, make, kind, argnames, **settings):
+        return cls(make, f, kind, 0, argnames, **settings)
+
+    def __copy__(self):
+        return self._of_kind(self._f, self._make, self._kind, self._asked, **self._settings)
+
+    def __deepcopy__(self, memo):
+        f = copy.deepcopy(self._f, memo)
+        made = self._of_kind(f, self._make, self._kind, self._asked, **self._settings)
+        memo[id(self)] = made
+        return made
+
     def __getattr__(self, name: str):
-        if name in ("explain", "wait", "draw"):
+        if name in ("explain", "wait", "draw", "_compilation", "_install", "_families", "_derived"):
             return getattr(self._compiled, name)
-        if name in ("hvp", "jvp", "vjp", "map", "sum", "numba", "save"):
+        if name in ("numba", "save"):
             raise AttributeError(
                 f"tapegrad.compile: {name} takes arguments by position: give argnums in place of "
                 "argnames"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _pushed(f: Callable) -> Callable:
+    """A function of tangents and a call, to its value and the derivative along the tangents."""
+    return lambda tangents, values, *rest: jvp(lambda v: f(v, *rest), (values,), (tangents,))
+
+
+def _pulled(f: Callable) -> Callable:
+    """A function of an adjoint of the value and a call, to adjoints of its values."""
+    return lambda adjoint, values, *rest: vjp(lambda v: f(v, *rest), values)[1](adjoint)[0]

@@ -23,6 +23,7 @@ from .._derivatives.recorded_reverse import (
 )
 from .._derivatives.reverse_mode import plant, run
 from .._derivatives.second_order import product_with_hessian
+from .compiled_functions import method_of_compiled
 from .complex_derivatives import as_complex_as, holomorphic_value_and_grad, refuse_complex
 from .named_arguments import by_names
 
@@ -50,6 +51,9 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
     >>> tg.grad(lambda x, *, rate: x * rate, argnames="rate")(2.0, rate=3.0)
     2.0
     """
+    if not has_aux and not holomorphic:
+        if made := method_of_compiled("value_and_grad", f, argnums, argnames):
+            return made
     if argnames is not None:
         options = dict(has_aux=has_aux, holomorphic=holomorphic)
         return by_names(value_and_grad, f, argnums, argnames, **options)
@@ -136,6 +140,9 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
     >>> tg.grad(np.tanh)(0.0)
     1.0
     """
+    if not has_aux and not holomorphic:
+        if made := method_of_compiled("grad", f, argnums, argnames):
+            return made
     if argnames is not None:
         return by_names(grad, f, argnums, argnames, has_aux=has_aux, holomorphic=holomorphic)
     both = value_and_grad(f, argnums, has_aux, holomorphic=holomorphic)
@@ -181,6 +188,8 @@ def vjp(f, *primals, has_aux=False):
     >>> back(np.array([1.0, 10.0]))
     (array([ 2., 20.]),)
     """
+    if not has_aux and (compiled := method_of_compiled("vjp", f)):
+        return compiled(*primals)
     with rt.recording():
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
         out = f(*inputs.args)
@@ -269,6 +278,8 @@ def jvp(f, primals, tangents):
                 f"tapegrad.jvp: {name} has type {type(given).__name__}; it must be a tuple with "
                 "one entry for each argument of the function"
             )
+    if compiled := method_of_compiled("jvp", f):
+        return compiled(tuple(primals), tuple(tangents))
     with rt.recording():
         inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
         tangents = as_complex_as(tuple(tangents), tuple(primals))
@@ -322,6 +333,8 @@ def hvp(f, has_aux=False):
     >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
     array([6., 6.])
     """
+    if not has_aux and (compiled := method_of_compiled("hvp", f)):
+        return compiled
 
     @functools.wraps(f)
     def evaluate(x, v, *others):

@@ -16,6 +16,7 @@ from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
+from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
 from .gradients import grad, must_record, pushed, with_aux
 from .named_arguments import by_names
@@ -38,6 +39,8 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     array([[2., 0.],
            [0., 4.]])
     """
+    if not has_aux and (made := method_of_compiled("jacobian", f, argnums, argnames)):
+        return made
     if argnames is not None:
         return by_names(jacobian, f, argnums, argnames, has_aux=has_aux)
 
@@ -62,6 +65,8 @@ def hessian(f, argnums=0, has_aux=False, *, argnames=None):
     array([[0., 6.],
            [6., 2.]])
     """
+    if not has_aux and (made := method_of_compiled("hessian", f, argnums, argnames)):
+        return made
     if argnames is not None:
         return by_names(hessian, f, argnums, argnames, has_aux=has_aux)
 

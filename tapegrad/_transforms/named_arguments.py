@@ -44,6 +44,11 @@ class Names:
                 )
         return tuple(found)
 
+    def of_positions(self, count: int) -> list[str]:
+        """The names of the first parameters, "" for those without one."""
+        names = {position: name for name, position in self._positions.items()}
+        return [names.get(k, "") for k in range(count)]
+
     def split(self, args: tuple, kwargs: dict) -> tuple:
         """The values of these arguments; places; the others, with None in their places."""
         places = self.places(args, kwargs)

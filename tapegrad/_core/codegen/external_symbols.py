@@ -37,6 +37,11 @@ def load_symbols(source: str) -> None:
                 raise
 
 
+def name_address(symbol: str, address: int) -> None:
+    """Let compiled code call what lies at an address by a name."""
+    llvm.add_symbol(symbol, address)
+
+
 def _pointer(capsule) -> int:
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,14 @@ from .. import PACKAGE
 from . import forks
 from .external_symbols import load_symbols
 from .intrinsics import helper
-from .numba_pipeline import load, machine_code, magic
+from .numba_pipeline import assembled, load, machine_code, magic
 from .vector_math import VARIANTS
 
 _DIGEST_BYTES = 32
 #: What generated code may include.
 _FOLDERS = (
     *("_core/codegen", "_core/ops", "_core/recorder", "_core/sweep"),
-    *("_program/ir", "_program/replay", "_program/native"),
+    *("_program/ir", "_program/replay", "_program/native", "_flow/ir", "_flow/interpreted"),
 )
 _lock = forks.lock()
 #: Addresses of the functions of a text, by its digest.
@@ -154,6 +155,29 @@ def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int
         code = machine_code({symbols[n]: (helper(module[n]), exports[n]) for n in exports})
         _write(path, code)
     return dict(zip(exports, load(code, symbols.values()), strict=True))
+
+
+def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
+    """Compile functions of a text for LLVM; returns name → address.
+
+    Names that the text defines and exports get the digest, for they are known everywhere.
+    """
+    digest = hashlib.sha256((fingerprint() + _machine() + text).encode()).hexdigest()[:24]
+    with _lock:
+        if digest in _loaded:
+            return _loaded[digest]
+    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
+    path = cache_folder() / f"k_{digest}.o"
+    code = _read(path)
+    if code is None:
+        for name, symbol in symbols.items():
+            text = text.replace(f"@{name}(", f"@{symbol}(")
+        code = assembled(text)
+        _write(path, code)
+    with _lock:  # what another thread has loaded meanwhile is not loaded twice
+        if digest not in _loaded:
+            _loaded[digest] = dict(zip(symbols, load(code, symbols.values()), strict=True))
+        return _loaded[digest]
 
 
 def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:

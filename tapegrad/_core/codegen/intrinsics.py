@@ -98,6 +98,23 @@ def bits_of(typingctx, value):
     return types.int64(types.float64), codegen
 
 
+def _fits(operation):
+    """Whether an operation of two integers has a result of 64 bits: Numba's own assume so."""
+
+    @intrinsic
+    def fits(typingctx, x, y):
+        def codegen(context, builder, signature, args):
+            pair = getattr(builder, f"{operation}_with_overflow")(*args)
+            return builder.not_(builder.extract_value(pair, 1))
+
+        return types.boolean(types.int64, types.int64), codegen
+
+    return fits
+
+
+sum_fits, difference_fits, product_fits = _fits("sadd"), _fits("ssub"), _fits("smul")
+
+
 @intrinsic
 def sum_of(typingctx, total, part):
     """total + part for a sum whose order does not matter, so that it is taken in lanes."""

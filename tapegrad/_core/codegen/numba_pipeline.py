@@ -4,6 +4,7 @@ Generated code is plain: integers, doubles, loops and calls. It needs none of th
 closures, array expressions and literals, and its helpers are only ever included in exports.
 """
 
+import collections
 import contextlib
 import functools
 import gc
@@ -13,6 +14,7 @@ import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import analysis
 from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.cgutils import normalize_ir_text
@@ -20,7 +22,7 @@ from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.ir_utils import build_definitions
+from numba.core.ir_utils import build_definitions, replace_vars_inner, replace_vars_stmt
 from numba.core.ssa import reconstruct_ssa
 
 from . import forks
@@ -37,9 +39,44 @@ class SingleAssignment(FunctionPass):
         super().__init__()
 
     def run_pass(self, state):
+        _rename_within_blocks(state.func_ir.blocks)
         state.func_ir = reconstruct_ssa(state.func_ir)
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
         return True
+
+
+def _rename_within_blocks(blocks) -> None:
+    """Give assignments that only their own block sees names of their own.
+
+    Numba goes through the whole function for each variable that is assigned more than once. In
+    generated code most of those are adjoints, which no other block reads.
+    """
+    uses = analysis.compute_use_defs(blocks)
+    flow = analysis.compute_cfg_from_blocks(blocks)
+    live = analysis.compute_live_map(flow, blocks, uses.usemap, uses.defmap)
+    assignments = [s for block in blocks.values() for s in block.find_insts(numba.core.ir.Assign)]
+    count = collections.Counter(s.target.name for s in assignments)
+    several = {name for name, times in count.items() if times > 1}
+    for label, block in blocks.items():
+        later = set().union(*[live[successor] for successor, _ in flow.successors(label)])
+        _rename(block, several, several & later)
+
+
+def _rename(block, several: set[str], later: set[str]) -> None:
+    """Rename in one block; of variables that are read `later` all assignments but the last."""
+    last = {s.target.name: s for s in block.find_insts(numba.core.ir.Assign)}
+    now: dict = {}
+    for statement in block.body:
+        if not isinstance(statement, numba.core.ir.Assign):
+            replace_vars_stmt(statement, now)
+            continue
+        statement.value = replace_vars_inner(statement.value, now)
+        target = statement.target
+        if target.name in later and last[target.name] is statement:
+            now.pop(target.name, None)
+        elif target.name in several:
+            now[target.name] = target.scope.redefine(target.name, loc=target.loc)
+            statement.target = now[target.name]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -194,6 +231,22 @@ def optimised(exports):
     passes, builder = codegen._module_pass_manager()
     passes.run(module, builder)
     return module
+
+
+def assembled(text: str) -> bytes:
+    """An object file of a text for LLVM.
+
+    Its loops are of branches and chains of sums, which have no use for vectors.
+    """
+    codegen = _target().codegen()
+    module = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"\n{text}')
+    module.data_layout = codegen._data_layout
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(codegen._tm, options)
+    builder.getModulePassManager().run(module, builder)
+    return codegen._tm.emit_object(module)
 
 
 def _add_entry(module, symbol, function):

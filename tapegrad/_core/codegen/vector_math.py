@@ -30,6 +30,12 @@ _C_NAME = {
     "arctan2": "atan2",
     "absolute": "fabs",
 }
+_BINARY = {"arctan2": "atan2", "hypot": "hypot", "power": "pow", "fmod": "fmod"}
+
+
+def c_name(name: str) -> str | None:
+    """The function of the C library with the values of one of ours; None if there is none."""
+    return _BINARY.get(name, _C_NAME.get(name, name if name in VECTOR else None))
 
 
 #: Instruction sets as LLVM calls them, with their letter in names of vector functions; lanes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX
-from ..tensor.complex_functions import refused, seems_complex
-from ..tensor.complex_tensors import ComplexTensor, is_complex, steered_complex, value_of_complex
+from ..tensor.complex_functions import refused, seems_complex, written_to
+from ..tensor.complex_tensors import ComplexTensor, steered_complex, value_of_complex
 from ..tensor.registry import PUBLIC
 from ..tensor.values import tensor_of, value_of, wrap
 
@@ -30,8 +30,9 @@ def ufunc_of_complex(ufunc, inputs, found):
 
 def ufunc_method_of_complex(call, ufunc, method: str, inputs, out, kwargs):
     """A ufunc with keywords, or a method of one, where an operand is complex."""
+    out = None if out is None else out[0]
     if method == "__call__" and not kwargs:
-        return _written(call(ufunc, inputs), out)
+        return written_to(out, call(ufunc, inputs))
     if method == "reduce" and ufunc in _REDUCTIONS:
         options = {k: v for k, v in kwargs.items() if v is not np._NoValue and v is not None}
         options.setdefault("axis", 0)
@@ -39,28 +40,15 @@ def ufunc_method_of_complex(call, ufunc, method: str, inputs, out, kwargs):
             options["axis"] = None
         if options.get("where") is True:
             del options["where"]
-        return _written(PUBLIC[_REDUCTIONS[ufunc]](*inputs, **options), out)
+        return written_to(out, PUBLIC[_REDUCTIONS[ufunc]](*inputs, **options))
     if method == "outer" and not kwargs and len(inputs) == 2:
         x, y = [PUBLIC["asarray"](one) for one in inputs]
-        return _written(call(ufunc, (x[(..., *[None] * y.ndim)], y)), out)
+        return written_to(out, call(ufunc, (x[(..., *[None] * y.ndim)], y)))
     given = ", ".join(f"{name}=" for name in kwargs) or "this method"
     raise TypeError(
         f"tapegrad.{ufunc.__name__}: {given} of {method} is not supported where an operand is "
         "complex; use it on z.real and z.imag"
     )
-
-
-def _written(made, out):
-    if out is None or out[0] is None:
-        return made
-    target = out[0]
-    if not isinstance(target, ComplexTensor) and is_complex(made):
-        raise TypeError(
-            "tapegrad: a complex result is written to out=, which is real or a plain array; give a "
-            "complex tensor"
-        )
-    target[...] = made
-    return target
 
 
 def _shadow(value):

@@ -124,7 +124,7 @@ def by_parts(*data: str):
         if dtype is not None:
             kwargs["dtype"] = real_dtype(ours.__name__, dtype)
         first, second = split(ours, args, kwargs, data)
-        return _written(combined(ours(*first[0], **first[1]), ours(*second[0], **second[1])), out)
+        return written_to(out, combined(ours(*first[0], **first[1]), ours(*second[0], **second[1])))
 
     return how
 
@@ -171,7 +171,7 @@ def by_products(count: int = 2, first: int = 0, conjugated: bool = False):
         if conjugated:
             operands[0] = conjugate_of(operands[0])
         re, im = _products(lambda *parts: ours(*before, *parts, *rest, **kwargs), [], operands)
-        return _written(combined(re, im), out)
+        return written_to(out, combined(re, im))
 
     return how
 
@@ -202,13 +202,14 @@ def alike(ours, *args, **kwargs):
     return ours(*args, **kwargs)
 
 
-def _written(made, out):
+def written_to(out, made):
+    """The result, written to `out` where one is given."""
     if out is None:
         return made
-    if type(out) is not ComplexTensor:
+    if is_complex(made) and type(out) is not ComplexTensor:
         raise TypeError(
-            "tapegrad: a complex result is written to out=, which is real or a plain array; give a "
-            "complex tensor"
+            "tapegrad: out=: a complex result cannot be written to a plain NumPy array or to a "
+            "real tensor; make it with tg.zeros(…, dtype=complex)"
         )
     out[...] = made
     return out

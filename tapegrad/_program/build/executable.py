@@ -67,11 +67,11 @@ class Program:
 
     def _fill_words(self) -> None:
         code, steps = self.code, range(len(self.code.steps))
-        reverse = [call for k in steps[::-1] for call in self._reverse(k)]
+        reverse = [call for k in steps[::-1] for call in self.reverse_calls(k)]
         inputs = [self._input_words(one.view) for one in code.inputs]
         tables = (
             (driver.VALUE_PLAN, _plan([call for k in steps for call in self._forward(k)])),
-            (driver.AHEAD_PLAN, _plan([call for k in steps for call in self._ahead(k)])),
+            (driver.AHEAD_PLAN, _plan([call for k in steps for call in self.ahead_calls(k)])),
             (driver.REVERSE_PLAN, _plan(reverse)),
             (driver.GRADIENT_PLAN, _plan(self._gradient_plan())),
             (driver.CLEARS, self.parts.touched()),
@@ -95,11 +95,11 @@ class Program:
         """The calls of a step."""
         return [(part.forward, part) for part in self.parts.of[k]]
 
-    def _ahead(self, k: int) -> list[Call]:
+    def ahead_calls(self, k: int) -> list[Call]:
         """The same, before its calls in reverse."""
         return [(part.ahead or part.forward, part) for part in self.parts.of[k]]
 
-    def _reverse(self, k: int) -> list[Call]:
+    def reverse_calls(self, k: int) -> list[Call]:
         """The calls of a step in reverse."""
         clears = [(one.forward, one) for one in self._clears.get(k, [])]
         return [(part.reverse, part) for part in self.parts.of[k][::-1]] + clears
@@ -118,17 +118,17 @@ class Program:
         both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
         if not both:
             order = range(len(steps))
-            forward = [call for k in order for call in self._ahead(k)]
-            return forward + [call for k in order[::-1] for call in self._reverse(k)]
+            forward = [call for k in order for call in self.ahead_calls(k)]
+            return forward + [call for k in order[::-1] for call in self.reverse_calls(k)]
         before, after = range(pivot), range(last, len(steps))
         clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
         return [
-            *[call for k in before for call in self._ahead(k)],
-            *[call for k in after[::-1] for call in self._reverse(k)],
+            *[call for k in before for call in self.ahead_calls(k)],
+            *[call for k in after[::-1] for call in self.reverse_calls(k)],
             *[(part.both, part) for part in both],
             *clears,
             *[call for k in after for call in self._forward(k)],
-            *[call for k in before[::-1] for call in self._reverse(k)],
+            *[call for k in before[::-1] for call in self.reverse_calls(k)],
         ]
 
     # --- running ------------------------------------------------------------------------------

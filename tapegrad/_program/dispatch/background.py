@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import threading
 import warnings
 from collections.abc import Callable
@@ -11,16 +12,37 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from ..._core.codegen import forks
 from ..build.executable import Program
+from ..ir.cost import GRADIENT_COSTS, nanoseconds
+from ..ir.steps import Elementwise, Scalars
+from ..ir.uses import constants_of
+from ..native.scalar_code import text_length
 from .takeover import Trial
 from .variants import Variant
 
-#: Evaluations after which a program is worth code of its own.
-HOT = 200
+#: Nanoseconds that native code takes to compile: any, of a fused step, of an operation in its text.
+#: A rough estimate: four functions of numbers, of 20 to 400 operations of text, are off by less
+#: than a factor of 2 on one machine; the share of fused steps has not been measured.
+COMPILATION, OF_STEP, OF_OPERATION = 0.2e9, 0.1e9, 10e6
+#: No fewer evaluations than that, for arguments of a shape that may come only once.
+FEWEST = 10
 _lock = forks.lock()
 _pool: list[ThreadPoolExecutor] = []
 _under_way: dict[Future, Callable] = {}  # what has been submitted and is not over
 _left: dict[Future, Callable] = {}  # of it, what the thread of a parent process was about
 _at_work: list[int] = []  # the thread that is compiling
+
+
+def patience(program: Program) -> int:
+    """Evaluations after which interpreting has taken as long as compiling is expected to take."""
+    code = program.source
+    known, _ = constants_of(code)
+    cost = COMPILATION
+    for step in code.steps:
+        if isinstance(step, Scalars):
+            cost += OF_OPERATION * text_length(step, known)
+        elif isinstance(step, Elementwise):
+            cost += OF_STEP + OF_OPERATION * len(step.ops)
+    return max(FEWEST, math.ceil(cost / nanoseconds(code, GRADIENT_COSTS)))
 
 
 def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Future:
@@ -30,11 +52,16 @@ def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -
     so, the future raises, and the variant goes on interpreted, with the `failure`. `name` is that
     of the function. With `cut` long loops in it keep what they carry at intervals only.
     """
+    return later(functools.partial(_compile, variant, cut, name, trial))
+
+
+def later(job: Callable) -> Future:
+    """Run a job in the thread that compiles."""
     with _lock:
         if not _pool:
             _pool.append(ThreadPoolExecutor(1, thread_name_prefix="tapegrad"))
             threading._register_atexit(_stop)  # type: ignore[attr-defined]
-    return _submitted(functools.partial(_compile, variant, cut, name, trial))
+    return _submitted(job)
 
 
 def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> None:

@@ -10,11 +10,15 @@ import numpy as np
 
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import users_level
+from ..._core.tensor.values import is_recorded
 from ..._derivatives.inputs import plain
 from ..._transforms.gradients import value_and_grad
+from ..build.executable import Program
 from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
-from .background import HOT, compile_later, failed
+from .background import compile_later, failed, patience
+from .flow_choice import Flows
+from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
 from .short_call import FastCall, fast_call
@@ -48,26 +52,29 @@ class Replayed:
         self._fast_value: FastCall | None = None
         self._compiling: list[Future] = []
         self._compares = verify != "never"  # native code with the interpreted program
+        self._flows = Flows()
 
     def _evaluate(self, args, kwargs, gradient: bool):
         arguments = Arguments(args, kwargs, self._argnums) if self._reason is None else None
+        if arguments is not None and (found := self._by_flow(arguments, args, kwargs, gradient)):
+            return found
         family = self._family(arguments) if arguments is not None else None
         if arguments is None or family is None:
+            if arguments is not None and arguments.nested and not gradient:
+                if (row := self._as_row(args, kwargs, arguments)) is not None:
+                    return row[0], None
             return self._eagerly(args, kwargs, gradient)
         self._go_on_with_trials(family, arguments.values)
         variant, memory, stopped = family.run(arguments.values, gradient)
         if variant is None or memory is None:
-            if stopped is not None:
-                self._branch(family, stopped)
-                if self._reason is not None:
-                    return self._eagerly(args, kwargs, gradient)
-            return self._record(family, arguments, args, kwargs, gradient)
+            if self._flows.asked(self, arguments, stopped):
+                if (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
+                    return found
+            return self._on_another_way(family, arguments, stopped, args, kwargs, gradient)
         if variant.trial is not None and variant.trial.is_new:  # it came just now
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
-        family.hits += 1
-        if family.hits == HOT:
-            self._make_native(variant, arguments.values)
+        self._count_hit(family, variant, arguments.values)
         try:
             value = variant.result(memory.program.results(memory))
             if not gradient:
@@ -86,6 +93,79 @@ class Replayed:
         if self._verify != "always":
             self._shorten(variant, arguments, gradient)
         return found
+
+    def _on_another_way(self, family, arguments: Arguments, stopped, args, kwargs, gradient: bool):
+        """A call that no program serves: recorded, or eagerly."""
+        if stopped is not None:
+            self._branch(family, stopped)
+            if self._reason is not None:
+                return self._eagerly(args, kwargs, gradient)
+        return self._record(family, arguments, args, kwargs, gradient)
+
+    def _program_for(self, arguments: Arguments) -> Program:
+        """The program by which a call with such arguments is evaluated, recorded if need be."""
+        for _ in range(2):  # recorded, and compared
+            arguments.call(lambda *a, **k: self._evaluate(a, k, gradient=False), arguments.values)
+        family = self._families.found.get(arguments.key) if self._reason is None else None
+        run = None
+        if family is not None:
+            self._convert(family)
+            _, run, _ = family.run(arguments.values, False)
+        if run is None:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program: {self._reason}")
+        run.program.end(run)
+        return run.program
+
+    def _count_hit(self, family: Variants, variant: Variant, values: list) -> None:
+        family.hits += 1
+        self._count(variant, 1, values)
+
+    def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
+        """Value and gradient by the graph of the function; None where it has none for the call."""
+        if not self._flows.found or arguments.nested or arguments.reason is not None:
+            return None
+        flow = self._flows.of(self, arguments)
+        found = None if flow is None else flow.run(arguments.values, gradient)
+        if flow is None or found is None:
+            return None
+        value, made = found
+        gradients = arguments.gradients(made, self._argnums, self._single) if gradient else None
+        self._fast = self._fast_value = None
+        self._flows.count(self, flow, arguments.values)
+        if self._verify == "always" or (self._verify == "once" and flow.is_due()):
+            expected = self._eagerly(args, kwargs, gradient)
+            if (pair := first_difference((value, gradients), expected)) is not None:
+                self._flows.refuse(self, f"it gives {pair[0]} where a call gives {pair[1]}")
+                return expected
+            flow.verify()
+        return value, gradients
+
+    def _when_hot(self, fast: FastCall, args: tuple) -> None:
+        """Let native code be made of a program that many short calls have used."""
+        if fast.calls == fast.variant.patience:
+            self._make_native(fast.variant, Arguments(args, {}, self._argnums).values)
+
+    def _as_row(self, args, kwargs, arguments: Arguments) -> tuple | None:
+        """The result for recorded arguments, in a tuple, as one row; None where it is none."""
+        recorded = [any(is_recorded(leaf) for _, leaf in tree_leaves(arg)) for arg in args]
+        numbers = tuple([number for number, one in enumerate(recorded) if one])
+        if self._kind != "value" or not numbers:
+            return None
+        if arguments.wanted.issuperset(numbers):
+            return recorded_call(self, arguments)
+        other = self._with_argnums(numbers)
+        if (row := other._as_short_row(args, kwargs)) is not None:
+            return row
+        return recorded_call(other, Arguments(args, kwargs, numbers))
+
+    def _as_short_row(self, args, kwargs) -> tuple | None:
+        """The same by the short way of a call."""
+        fast = self._fast  # another thread may set it
+        return None if fast is None or kwargs else short_recorded_call(self, fast, args)
+
+    def _with_argnums(self, argnums) -> Replayed:
+        """The function with other arguments differentiated."""
+        raise NotImplementedError
 
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
         """Let the next call be a short one, if it is like this; not while code is on trial."""
@@ -213,6 +293,8 @@ class Replayed:
                 f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
+        if self._flows.found:
+            return
         if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
             self._give_up(f"it takes another way at {stopped} at nearly every call")
 
@@ -224,6 +306,16 @@ class Replayed:
             RuntimeWarning,
             stacklevel=users_level(),
         )
+
+    def _count(self, variant: Variant, evaluations: int, values: list) -> None:
+        """Count evaluations of a program; after enough of them it gets native code."""
+        if self._native is False or variant.asked:
+            return
+        variant.calls += evaluations
+        if variant.patience is None:
+            variant.patience = patience(variant.program)
+        if variant.calls >= variant.patience:
+            self._make_native(variant, values)
 
     def _make_native(self, variant: Variant, values: list | None) -> None:
         """Let native code be made of a program, and be compared with it at some inputs first."""

@@ -60,6 +60,7 @@ class FastCall:
             for k, one in enumerate(code.inputs)
             if one.differentiated
         ]
+        self.differentiated = {k for k, one in enumerate(code.inputs) if one.differentiated}
         self.numbers = any(shape == () for _, _, shape in self.gradients)
         outputs = code.outputs
         self.is_number = (

@@ -167,12 +167,26 @@ class Arguments:
             made.append(tree_build(tree, iter(leaves)))
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
 
-    def call(self, f, values: list):
-        """What a function gives for other values of the inputs, copied, of the types they had."""
+    def call(self, f, values: list, tensors: dict | None = None):
+        """What a function gives for other values of the inputs, copied, of the types they had.
+
+        Some of them, by number, are `tensors` instead.
+        """
         inputs = zip(values, self.kinds, self.orders, strict=True)
         made = [_typed(x, dtype, order) for x, (dtype, _, _), order in inputs]
+        for k, tensor in (tensors or {}).items():
+            made[k] = tensor
         args, kwargs = self.build(made)
         return f(*args, **kwargs)
+
+    def plain(self, argnums: tuple[int, ...]) -> Arguments:
+        """The same with values of its own in place of tensors."""
+        return self.call(lambda *args, **kwargs: Arguments(args, kwargs, argnums), self.values)
+
+    def inputs(self) -> list:
+        """The leaves that are inputs, as they came."""
+        leaves = [leaf for tree in self.trees for _, leaf in tree_leaves(tree)]
+        return [leaf for leaf, (fixed, _) in zip(leaves, self.static, strict=True) if not fixed]
 
     def gradients(self, values: list, argnums: tuple[int, ...], single: bool):
         """Derivatives of the differentiated inputs, in the structure of their arguments."""
@@ -190,6 +204,12 @@ class Arguments:
         }
         found = [built[self._number(number)] for number in argnums]
         return found[0] if single else tuple(found)
+
+
+def is_float(value) -> bool:
+    """Whether a number, an array or a tensor is of float64."""
+    value = value_of(value)
+    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype == _FLOAT64
 
 
 def _typed(value, dtype: np.dtype, order):

@@ -176,7 +176,7 @@ def _fault(native: Program, objects: list, found: list | None, expected: list) -
 def _first_step(native: Program, objects: list) -> str | None:
     """The first step of native code whose results differ from those of the same interpreted."""
     plain, steps = Program(native.code), native.code.steps
-    runs = [_entered(native, objects), _entered(plain, objects)]
+    runs = [entered(native, objects), entered(plain, objects)]
     for k, step in enumerate(steps):
         where = f"step {k} of {len(steps)}, {_described(native, k)}"
         for program, run in zip((native, plain), runs, strict=True):
@@ -193,9 +193,9 @@ def _first_step(native: Program, objects: list) -> str | None:
     return None
 
 
-def _entered(program: Program, objects: list) -> Run:
+def entered(program: Program, objects: list, run: Run | None = None) -> Run:
     """Memory with inputs, in which nothing has been computed."""
-    words, given, run = program.words.copy(), table(objects), program.begin()
+    words, given, run = program.words.copy(), table(objects), run or program.begin()
     words[driver.VALUE_COUNT // 8] = 0
     program.compiled["value"](run.address, words.ctypes.data, ctypes.addressof(given), False)
     return run

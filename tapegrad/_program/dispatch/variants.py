@@ -48,11 +48,18 @@ class Variant:
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
     fast: Any = None  # its short way of a call
     asked: bool = False  # for native code
+    calls: int = 0  # evaluations but for those by its short way
+    patience: int | None = None  # evaluations before it asks; None if that is not known yet
     trial: Any = None  # of native code (see `takeover`), while it is not over
     failure: Exception | None = None  # why there is no native code
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
+
+    def is_float(self) -> bool:
+        """Whether the function returns one float, or a tensor that is one."""
+        outputs = [(one.view.shape, one.dtype) for one in self.program.code.outputs]
+        return type(self.tree) is float and outputs == [((), np.float64)]
 
     def differs(self, objects: list, out, again: Callable) -> str | None:
         """Why it does not give what was computed when it was recorded; None if it does.
@@ -161,6 +168,8 @@ class Traced:
                 draws = Draws(f) if self._draws else None
                 try:
                     self.out = f(*args, **kwargs)
+                except NotRecorded:
+                    raise
                 except Exception as error:
                     name = type(error).__name__
                     raise NotRecorded(f"recorded it raises {name}: {error}") from error
@@ -247,6 +256,7 @@ class Variants:
         self.most = most
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
+        self.nested = False  # it was called with recorded arguments
         self.recorded = 0  # how many there have been
         self.hits = 0  # evaluations without a new recording, but for those by a short way
 
@@ -327,7 +337,7 @@ class Compilation:
     """A compiled function: its name, what it gives, which arguments are differentiated, programs.
 
     `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs.
+    programs, `flows` in lines what became of its branches.
     """
 
     name: str
@@ -337,3 +347,4 @@ class Compilation:
     families: dict[Any, Variants]
     derived: dict[str, Compilation]
     reason: str | None = None
+    flows: tuple[str, ...] = ()

@@ -62,7 +62,7 @@ class Pools:
 
 
 def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
-    """Write a file; the suffix is the caller's.
+    """Write a file, or to a stream of bytes; the suffix is the caller's.
 
     It is what `np.savez` writes, byte by byte the same with any NumPy and at any time.
     """
@@ -76,8 +76,11 @@ def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
 
 
 def read(path) -> tuple[Any, Pools]:
-    """The header of a file and its numbers. Whatever is wrong with it, in whatever way, raises."""
-    content = Path(path).read_bytes()
+    """The header of a file, or of its content, and its numbers.
+
+    Whatever is wrong with it, in whatever way, raises.
+    """
+    content = path if isinstance(path, bytes) else Path(path).read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [m for m in archive.infolist() if m.filename != _STRAY]
         if sum(member.file_size for member in members) > len(content):

@@ -61,6 +61,13 @@ def rolled(step: Scalars, known: np.ndarray) -> int:
     return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
 
 
+def text_length(step: Scalars, known: np.ndarray) -> int:
+    """About how many operations the text of a step has. See `native` for `known`."""
+    return sum(
+        piece.text for piece in _pieces(len(step.op), find_loops(step, known)) if piece.native
+    )
+
+
 def native(
     step: Scalars,
     known: np.ndarray,

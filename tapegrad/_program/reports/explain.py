@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..._core.ops.table import BY_CODE
 from ..._core.tensor.trace import Guard, name_of
 from ..build.executable import Program
-from ..dispatch.variants import Compilation, Variant, Variants
+from ..dispatch.variants import Compilation, Variant, Variants, same
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations, size_of
 from ..ir.elementwise_flow import Flow
 from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step
@@ -32,9 +32,11 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     yield f"{name}: {_counted(count, 'signature')}"
     if found.reason:
         yield f"  called as it is, without a program: {found.reason}"
+    yield from (f"  {line}" for line in found.flows)
     for key, family in found.families.items():
         if family.found:
             yield f"  signature ({_key(key)}): {_programs(family)}"
+            yield from (f"    {line}" for line in _branches(family.found))
             for number, variant in enumerate(family.found, 1):
                 yield f"    program {number}"
                 yield from (f"      {line}" for line in _variant(variant))
@@ -63,6 +65,20 @@ def _key(key: tuple) -> str:
         for name, (_, *leaves) in zip([""] * count + names, trees, strict=True)
     ]
     return "; ".join(shown)
+
+
+def _branches(found: list[Variant]) -> Iterator[str]:
+    """The user's lines at which programs part, and how one program could do for both ways."""
+    places = collections.Counter(
+        next((str(g) for g, h in pairs if not same(g.value, h.value)), None)
+        for one, other in itertools.pairwise(found)
+        for pairs in [list(zip(one.guards, other.guards, strict=False))]
+    )
+    for place, count in places.most_common(MOST):
+        if place is not None:
+            again = _counted(count, "more recording")
+            yield f"{again} for {place}: another value took another branch"
+            yield "  np.where, np.maximum or np.clip compute both branches in one program"
 
 
 def _leaf(leaf: tuple) -> str:
@@ -187,6 +203,9 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
         for part in program.parts.of[k]:
             if isinstance(part.keep, str):
                 yield f"  native: {part.keep}"
+            elif program.native:
+                count = _counted(len(part.keep), "operation")
+                yield f"  interpreted: {count}, which would take too long to compile, or are few"
     elif isinstance(step, Elementwise):
         yield group(program, step)
     else:

@@ -1,0 +1,1 @@
+"""Functions with loops and branches as graphs of blocks: read, run, differentiated."""

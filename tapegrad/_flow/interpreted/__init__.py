@@ -1,0 +1,1 @@
+"""Graphs run from tables: one loop with a switch, for all graphs."""

@@ -1,0 +1,131 @@
+"""Expressions of the table put together from operations, by whoever makes them: steps, code.
+
+A maker has two functions, those of `Builder`: `step(op, *operands)` gives the result of an
+operation of a graph, `constant(number)` a float as a value. The elementary operations of an
+expression are element-wise ones of the table too, so that the value of `add` is `add` itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..._core.ops.table import Pointwise
+
+
+class Maker(Protocol):
+    """What expressions are made by; `Builder` is one."""
+
+    def step(self, op: str, *operands: Any) -> Any: ...
+
+    def constant(self, number: float) -> Any: ...
+
+
+_ARITHMETIC: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+}
+_LOGIC: dict[type, str] = {ast.BitAnd: "bool_and", ast.BitOr: "bool_or", ast.NotEq: "bool_xor"}
+#: A comparison, and whether its operands change places.
+_COMPARISONS: dict[type, tuple[str, bool]] = {
+    ast.Lt: ("float_less", False),
+    ast.LtE: ("float_less_equal", False),
+    ast.Gt: ("float_less", True),
+    ast.GtE: ("float_less_equal", True),
+    ast.Eq: ("float_equal", False),
+    ast.NotEq: ("float_equal", False),
+}
+#: Operations whose value is an operation of the expression language under their own name.
+ELEMENTARY = frozenset(("add", "subtract", "multiply", "divide", "negative"))
+
+
+@functools.lru_cache(4096)
+def parsed(expression: str) -> Any:
+    """The syntax tree of an expression."""
+    return ast.parse(expression, mode="eval").body
+
+
+@functools.lru_cache(4096)
+def is_elementary(op: Pointwise) -> bool:
+    """Whether an expression calls the operation by its name: it is not put together of others."""
+    return op.name in ELEMENTARY or op.value == f"np.{op.name}({', '.join(op.inputs)})"
+
+
+def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
+    """The value of an operation, put together."""
+    reading = _Reading(maker, dict(zip(op.inputs, operands, strict=True)))
+    return reading.last(op, op.value)[0]
+
+
+def partials(
+    op: Pointwise, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
+) -> list[Any]:
+    """The slope of the value `out` to each operand that is wanted; None where it is 0."""
+    reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
+    chosen = [
+        slope if want and slope != "0.0" else None
+        for slope, want in zip(op.slopes, wanted, strict=True)
+    ]
+    reading.begin(op, *[slope for slope in chosen if slope is not None])
+    return [slope and reading.of(parsed(slope))[0] for slope in chosen]
+
+
+class _Reading:
+    """An expression made; each part comes with whether it is a truth."""
+
+    def __init__(self, maker: Maker, names: dict[str, Any]):
+        self.maker, self.names = maker, {name: (given, False) for name, given in names.items()}
+
+    def begin(self, op: Pointwise, *expressions: str) -> None:
+        """The steps that expressions share."""
+        for name, text in op.needed(*expressions):
+            self.names[name] = self.of(parsed(text))
+
+    def last(self, op: Pointwise, expression: str) -> tuple[Any, bool]:
+        self.begin(op, expression)
+        return self.of(parsed(expression))
+
+    def of(self, node: Any) -> tuple[Any, bool]:
+        if isinstance(node, ast.Name):
+            return self.names[node.id]
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return self.maker.constant(float(node.value)), False
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = node.operand
+            if isinstance(inner, ast.Constant) and isinstance(inner.value, (int, float)):
+                return self.maker.constant(-float(inner.value)), False
+            return self.maker.step("negative", self.of(inner)[0]), False
+        if isinstance(node, ast.BinOp):
+            kind: type = type(node.op)
+            logic = kind in _LOGIC
+            op = _LOGIC[kind] if logic else _ARITHMETIC[kind]
+            return self.maker.step(op, self.of(node.left)[0], self.of(node.right)[0]), logic
+        if isinstance(node, ast.Compare):
+            return self._comparison(node), True
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise NotImplementedError(ast.unparse(node))
+
+    def _comparison(self, node: ast.Compare) -> Any:
+        left, of_truths = self.of(node.left)
+        (kind,), (other,) = map(type, node.ops), node.comparators
+        if isinstance(other, ast.Constant) and other.value is True and kind is ast.NotEq:
+            return self.maker.step("bool_not", left)
+        right = self.of(other)[0]
+        if of_truths:
+            return self.maker.step(_LOGIC[kind], left, right)
+        op, turned = _COMPARISONS[kind]
+        holds = self.maker.step(op, *((right, left) if turned else (left, right)))
+        return self.maker.step("bool_not", holds) if kind is ast.NotEq else holds
+
+    def _call(self, node: ast.Call) -> tuple[Any, bool]:
+        operands = [self.of(one) for one in node.args]
+        given = [one for one, _ in operands]
+        if isinstance(node.func, ast.Attribute):
+            return self.maker.step(node.func.attr, *given), False
+        truths = operands[-1][1]
+        return self.maker.step("bool_select" if truths else "float_select", *given), truths

@@ -1,0 +1,35 @@
+"""The words that a call of a graph shares with compiled code, and what it answers."""
+
+#: A call's outcome: finished; left (word REASON has why); more words of tape, of the arena needed.
+FINISHED, LEFT, TAPE_FULL, ARENA_FULL = range(4)
+#: Reasons without a number of the graph's: an integer that does not fit, a divisor or length that
+#: does not exist; more jumps than JUMPS.
+ARITHMETIC, TOO_MANY_JUMPS = -1, -2
+
+#: Byte offsets of the words of a frame. Pointers are addresses.
+#: The arena of space s begins `8 * s * ARENA_WORDS` bytes after ARENA; SHADOW has adjoints of its
+#: words in the same layout. The arena's first ARENA_USED words are in use: arrays among the inputs
+#: lie there before the call; what is allocated follows and is set to 0 (the shadow is 0 before
+#: reverse).
+REASON = 0
+ARENA = 8
+ARENA_WORDS = 16
+ARENA_USED = 24
+SHADOW = 32
+TAPE = 40
+TAPE_WORDS = 48
+TAPE_USED = 56
+#: A word for each parameter of the first block: a double, or an integer.
+INPUTS = 64
+#: A word for each result; a truth is 0 or 1.
+OUTPUTS = 72
+#: A double for each result, read by reverse (0 for what is no float).
+OUTPUT_ADJOINTS = 80
+#: A double for each parameter of the first block, written by reverse.
+INPUT_ADJOINTS = 88
+#: A byte for each edge, in the order of blocks and of edges in their ends, set to 1 where a call
+#: went along it; 0 if nobody asks.
+COVERED = 96
+#: So many jumps may a call take before it leaves, which protects from loops without an end.
+JUMPS = 104
+FRAME_BYTES = 112

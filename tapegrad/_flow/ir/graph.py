@@ -1,0 +1,255 @@
+"""A graph of blocks: what a function with loops and branches becomes.
+
+A block has parameters, steps and an end that says where to go on and with which arguments. A value
+is set once in each round of its block, by a step or as a parameter, and is read in blocks that
+it dominates. Arrays and lists of numbers lie in one memory of words of 8 bytes, the arena; an
+address is the number of a word. What is allocated stays until the call is over.
+
+A call that meets what the graph does not know leaves it (`check`, `Leave`, integers beyond 63 bits,
+division by the integer 0): then the function is called as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+#: Kinds of values: float64, int64, truth.
+FLOAT, INT, BOOL = "f", "i", "b"
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """Kinds of the operands and of the result of a step; "" for none."""
+
+    operands: str
+    result: str
+
+
+#: Steps by name, beside the element-wise operations of the table, whose operands are floats.
+#: `const` has its number as payload, loads and stores a `Place`, a check the number of its reason.
+OPERATIONS: dict[str, Operation] = {
+    **dict.fromkeys(("float_const",), Operation("", FLOAT)),
+    **dict.fromkeys(("int_const",), Operation("", INT)),
+    **dict.fromkeys(("bool_const",), Operation("", BOOL)),
+    # integers: a result that does not fit, or a divisor of 0, leaves the graph; Python's rounding
+    **dict.fromkeys(
+        "int_add int_subtract int_multiply int_floor_divide int_remainder "
+        "int_min int_max int_and int_or int_xor".split(),
+        Operation(INT + INT, INT),
+    ),
+    **dict.fromkeys(("int_negative", "int_absolute"), Operation(INT, INT)),
+    **dict.fromkeys("int_equal int_less int_less_equal".split(), Operation(INT + INT, BOOL)),
+    **dict.fromkeys("float_equal float_less float_less_equal".split(), Operation("ff", BOOL)),
+    **dict.fromkeys(("is_finite",), Operation(FLOAT, BOOL)),
+    **dict.fromkeys(("bool_and", "bool_or", "bool_xor"), Operation("bb", BOOL)),
+    **dict.fromkeys(("bool_not",), Operation(BOOL, BOOL)),
+    "int_to_float": Operation(INT, FLOAT),
+    "bool_to_int": Operation(BOOL, INT),
+    "float_to_int": Operation(FLOAT, INT),  # towards 0; leaves where it is not finite, or too large
+    "float_select": Operation("bff", FLOAT),  # the first where the condition holds, else the second
+    "int_select": Operation("bii", INT),
+    "bool_select": Operation("bbb", BOOL),
+    # memory
+    "allocate": Operation(INT, INT),  # so many words, 0 in all spaces; gives the address
+    "load_float": Operation(INT, FLOAT),
+    "load_int": Operation(INT, INT),
+    "store_float": Operation("if", ""),
+    "store_int": Operation("ii", ""),
+    "check": Operation(BOOL, ""),  # leaves the graph where the condition does not hold
+}
+
+
+class Value:
+    """A number that a step gives or a block takes; compared by identity."""
+
+    __slots__ = ("kind", "number")
+
+    def __init__(self, kind: str, number: int):
+        self.kind, self.number = kind, number
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{self.number}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Which memory a load or a store touches.
+
+    What is reached through one region is reached through no other: an alias class. A space is a
+    layer of the arena with addresses of its own, the same in all: 0 holds values, the others
+    tangents.
+    """
+
+    region: int
+    space: int = 0
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Step:
+    """One operation; `line` is an index into the graph's lines."""
+
+    op: str
+    operands: tuple[Value, ...]
+    result: Value | None
+    payload: float | int | bool | Place | None = None
+    line: int = 0
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Edge:
+    """The way to a block, with an argument for each of its parameters."""
+
+    target: Block
+    arguments: list[Value]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Jump:
+    """Go on at a block."""
+
+    edge: Edge
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return (self.edge,)
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return ()
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Branch:
+    """Go on at one of two blocks, by a truth."""
+
+    condition: Value
+    then: Edge
+    other: Edge
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return self.then, self.other
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return (self.condition,)
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Return:
+    """The end, with the results."""
+
+    results: tuple[Value, ...]
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return ()
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return self.results
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Leave:
+    """The call goes on as it is, for the reason of this number."""
+
+    reason: int
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        return ()
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        return ()
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Block:
+    """Steps that run one after the other, and what follows."""
+
+    number: int
+    parameters: list[Value] = dataclasses.field(default_factory=list)
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    end: Jump | Branch | Return | Leave | None = None
+    line: int = 0
+
+
+@dataclasses.dataclass
+class Region:
+    """Words of a kind; `written` says whether a step stores there (allocating is no store)."""
+
+    kind: str
+    written: bool = False
+
+
+@dataclasses.dataclass
+class Input:
+    """An input: a float, or an array in C order.
+
+    A float is one parameter of the first block. An array is its address, in `region`, and its
+    lengths; its elements lie there as doubles, whatever its dtype. An array of tangents has no
+    parameters: it lies at the address of the array `tangent_of`, an input before it, in `space`.
+    """
+
+    ndim: int | None  # None for a float
+    differentiated: bool
+    region: int = -1
+    tangent_of: int | None = None
+    space: int = 0
+
+    @property
+    def parameters(self) -> str:
+        """The kinds of its parameters."""
+        if self.ndim is None:
+            return FLOAT
+        return INT * (1 + self.ndim) if self.tangent_of is None else ""
+
+
+@dataclasses.dataclass
+class Graph:
+    """The blocks, the first one entered first, to which no edge leads.
+
+    Its parameters are those of the inputs in order. `spaces` counts the layers of the arena.
+    `lines` are the places in the user's code that steps come from, as text; `reasons` say why a
+    call leaves.
+    """
+
+    inputs: list[Input] = dataclasses.field(default_factory=list)
+    blocks: list[Block] = dataclasses.field(default_factory=list)
+    regions: list[Region] = dataclasses.field(default_factory=list)
+    lines: list[str] = dataclasses.field(default_factory=lambda: [""])
+    reasons: list[str] = dataclasses.field(default_factory=list)
+    spaces: int = 1
+    values: int = 0  # how many there have been
+
+    @property
+    def entry(self) -> Block:
+        return self.blocks[0]
+
+    def value(self, kind: str) -> Value:
+        """A new value."""
+        self.values += 1
+        return Value(kind, self.values - 1)
+
+    def block(self) -> Block:
+        """A new block."""
+        self.blocks.append(Block(1 + max([one.number for one in self.blocks[-1:]], default=-1)))
+        return self.blocks[-1]
+
+    def region(self, kind: str) -> int:
+        """A new region."""
+        self.regions.append(Region(kind))
+        return len(self.regions) - 1
+
+    def reason(self, text: str) -> int:
+        """The number of a reason to leave."""
+        if text not in self.reasons:
+            self.reasons.append(text)
+        return self.reasons.index(text)
+
+    def steps(self) -> Iterator[Step]:
+        for block in self.blocks:
+            yield from block.steps

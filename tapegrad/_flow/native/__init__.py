@@ -1,0 +1,1 @@
+"""Native code of graphs: values, the tape, adjoints, as text for LLVM."""

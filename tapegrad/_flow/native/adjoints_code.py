@@ -1,0 +1,258 @@
+"""The way back through a graph for LLVM: adjoints, from what the way forward has kept."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import Counter
+
+from ..._core.ops.table import find
+from ..ir import frame
+from ..ir.expressions import parsed, partials
+from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
+from .assembly_text import TYPES, Assembly, Module, constant_text
+from .tape_plan import TapePlan
+from .values_code import PARAMETERS, bases
+
+_NOTHING = "0.0"
+
+
+@functools.lru_cache(4096)
+def is_bounded(slope: str) -> bool:
+    """Whether a slope is finite for all operands but NaN: a choice among constants."""
+    return _bounded(parsed(slope))
+
+
+def _bounded(node) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _bounded(node.operand)
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else "select"
+        return name == "select" and all(map(_bounded, node.args[1:]))
+    return isinstance(node, ast.Constant)
+
+
+class Adjoints:
+    """The text of a function that computes adjoints."""
+
+    def __init__(self, plan: TapePlan, module: Module):
+        self.graph: Graph = plan.graph
+        self.plan, self.ways, self.variation = plan, plan.ways, plan.variation
+        self.code = Assembly(module, None)
+        self.local: dict[Value, str | None] = {}  # adjoints that one block has for itself
+        self.taken: dict[int, list[str | None]] = {}  # adjoints of parameters, by block
+        self.known: dict[Value, str] = {}  # values in the block that is gone back through
+        self.apart = dict.fromkeys(self._set_apart())
+        self._begin()
+        for block in reversed(self.ways.blocks):
+            self._block(block)
+        for _, edge in self.ways.edges():
+            self._edge(edge)
+
+    def text(self, name: str) -> list[str]:
+        head = f"define internal i64 @{name}({PARAMETERS}) noinline nounwind {{"
+        return [head, *self.code.lines, "}"]
+
+    def _set_apart(self) -> list[Value]:
+        """Values with adjoints that come from more than steps of their own block."""
+        own: dict[Value, int] = {}
+        for block in self.ways.blocks:
+            made = [*block.parameters, *[step.result for step in block.steps if step.result]]
+            own.update(dict.fromkeys(made, block.number))
+        elsewhere: Counter[Value] = Counter()
+        for block in self.ways.blocks:
+            read = [one for step in block.steps for one in step.operands]
+            elsewhere.update(one for one in read if own[one] != block.number)
+            elsewhere.update(block.end.reads)  # type: ignore[union-attr]
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                elsewhere.update(edge.arguments)
+        return [one for one in own if one in self.variation and elsewhere[one]]
+
+    def _begin(self) -> None:
+        code = self.code
+        code.label("entry")
+        bases(code, self.graph, "arena")
+        bases(code, self.graph, "shadow")
+        for value in self.apart:
+            code.put(f"%a{value.number} = alloca double")
+            code.put(f"store double {_NOTHING}, ptr %a{value.number}")
+        for k, value in enumerate(self.graph.entry.parameters):
+            code.put(f"%in{k} = load {TYPES[value.kind]}, ptr {code.word('%inputs', k)}")
+        code.put("%position = alloca i64")
+        used = code.read("%frame", frame.TAPE_USED // 8)
+        code.put(f"store i64 {used}, ptr %position")
+        returns = self.plan.returns
+        if not returns:
+            code.put("unreachable")
+        elif len(returns) == 1:
+            code.put(f"br label %end{returns[0].number}")
+        else:
+            self._switch(
+                code.read("%tape", used), {one.number: f"end{one.number}" for one in returns}
+            )
+
+    def _switch(self, number: str, labels: dict[int, str]) -> None:
+        """Go to the label of a number."""
+        *others, (_, last) = labels.items()
+        cases = " ".join(f"i64 {k}, label %{label}" for k, label in others)
+        self.code.put(f"switch i64 {number}, label %{last} [{cases}]")
+
+    # --- blocks -------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        code = self.code
+        if isinstance(block.end, Return):
+            self._return(block, block.end)
+        code.label(f"r{block.number}")
+        self.local, self.known = {}, {}
+        at = code.let("load i64, ptr %position")
+        code.put(f"%frame{block.number} = getelementptr i64, ptr %tape, i64 {at}")
+        self.here = block
+        for step in reversed(block.steps):
+            self._step(step)
+        taken = [self._take(value) for value in block.parameters]
+        if block is self.graph.entry:
+            for k, adjoint in enumerate(taken):
+                code.write("%given", k, adjoint or _NOTHING, "double")
+            code.put(f"ret i64 {frame.FINISHED}")
+            return
+        self._onwards(block, taken)
+
+    def _return(self, block: Block, end: Return) -> None:
+        self.code.label(f"end{block.number}")
+        for k, value in enumerate(end.results):
+            if value in self.variation:
+                self._add(value, self.code.read("%seeds", k, "double"))
+        self._go_back(block)
+
+    def _go_back(self, block: Block) -> None:
+        """From behind the frame of a block to its begin."""
+        at = self.code.let("load i64, ptr %position")
+        before = self.code.let(f"sub i64 {at}, {self.plan.end[id(block)]}")
+        self.code.put(f"store i64 {before}, ptr %position")
+        self.code.put(f"br label %r{block.number}")
+
+    def _onwards(self, block: Block, taken: list[str | None]) -> None:
+        """To the edge that the call came along, with the adjoints of the parameters."""
+        incoming = self.ways.incoming[id(block)]
+        self.taken[block.number] = taken
+        if len(incoming) == 1:
+            self.code.put(f"br label %e{self.ways.number(incoming[0][1])}")
+            return
+        number = self.code.read(f"%frame{block.number}", 0)
+        self._switch(number, {k: f"e{self.ways.number(x)}" for k, (_, x) in enumerate(incoming)})
+
+    def _edge(self, edge: Edge) -> None:
+        code, number = self.code, self.ways.number(edge)
+        source = next(one for one, x in self.ways.incoming[id(edge.target)] if x is edge)
+        code.label(f"e{number}")
+        for value, adjoint in zip(edge.arguments, self.taken[edge.target.number], strict=True):
+            if adjoint is not None and value in self.variation:
+                self._add(value, adjoint)
+        if self.plan.is_root(edge.target):
+            self._go_back(source)
+        else:
+            code.put(f"br label %r{source.number}")
+
+    # --- adjoints and values ------------------------------------------------------------------
+
+    def _add(self, value: Value, adjoint: str) -> None:
+        code = self.code
+        if value in self.apart:
+            before = code.let(f"load double, ptr %a{value.number}")
+            total = code.let(f"fadd nsz double {before}, {adjoint}")
+            code.put(f"store double {total}, ptr %a{value.number}")
+            return
+        own = self.local.get(value)
+        self.local[value] = code.let(f"fadd nsz double {own}, {adjoint}") if own else adjoint
+
+    def _take(self, value: Value) -> str | None:
+        """The adjoint of a value where it is set; None for 0."""
+        if value not in self.variation:
+            return None
+        if value not in self.apart:
+            return self.local.pop(value, None)
+        adjoint = self.code.let(f"load double, ptr %a{value.number}")
+        self.code.put(f"store double {_NOTHING}, ptr %a{value.number}")
+        return adjoint
+
+    def _value(self, value: Value) -> str:
+        """A value of the way forward: an input, from the tape, or computed again."""
+        if value not in self.known:
+            self.known[value] = self._found(value)
+        return self.known[value]
+
+    def _found(self, value: Value) -> str:
+        plan, code = self.plan, self.code
+        if value in plan.inputs:
+            return f"%in{plan.inputs[value]}"
+        if (place := plan.position(self.here, value)) is not None:
+            base = "%tape" if place[0] else f"%frame{self.here.number}"
+            return code.read(base, place[1], TYPES[value.kind])
+        step = plan.made[value]
+        if step.op.endswith("_const"):
+            return constant_text(step)
+        x = [self._value(one) for one in step.operands]
+        if isinstance(step.payload, Place):
+            kind, alias = TYPES[value.kind], code.module.alias(step.payload)
+            return code.read(f"%arena{step.payload.space}", x[0], kind, alias)
+        return code.step(step.op, *x)
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def _step(self, step: Step) -> None:
+        if step.op == "store_float":
+            self._store(step)
+            return
+        if step.result is None or (g := self._take(step.result)) is None:
+            return
+        if step.op == "load_float":
+            if step.payload in self.variation.places:
+                self._load(step, g)
+        elif step.op == "float_select":
+            self._select(step, g)
+        else:
+            self._element_wise(step, g)
+
+    def _shadow(self, step: Step) -> tuple[str, str, str]:
+        place = step.payload
+        assert isinstance(place, Place)
+        return f"%shadow{place.space}", self._value(step.operands[0]), self.code.module.alias(place)
+
+    def _load(self, step: Step, g: str) -> None:
+        base, at, alias = self._shadow(step)
+        before = self.code.read(base, at, "double", alias)
+        total = self.code.let(f"fadd double {before}, {g}")
+        self.code.write(base, at, total, "double", alias)
+
+    def _store(self, step: Step) -> None:
+        if step.payload not in self.variation.places:
+            return
+        base, at, alias = self._shadow(step)
+        if step.operands[1] in self.variation:
+            self._add(step.operands[1], self.code.read(base, at, "double", alias))
+        self.code.write(base, at, _NOTHING, "double", alias)
+
+    def _select(self, step: Step, g: str) -> None:
+        condition = self._value(step.operands[0])
+        _, first, second = step.operands
+        if first in self.variation:
+            self._add(first, self.code.step("float_select", condition, g, _NOTHING))
+        if second in self.variation:
+            self._add(second, self.code.step("float_select", condition, _NOTHING, g))
+
+    def _element_wise(self, step: Step, g: str) -> None:
+        """An adjoint of 0 gives nothing, also where a slope is infinite."""
+        code, op, wanted = self.code, find(step.op), self.variation.wanted(step)
+        read = dict(self.plan.named(step))
+        values = [self._value(read[name]) if name in read else None for name in (*op.inputs, "out")]
+        slopes = partials(op, values[:-1], values[-1], wanted, code)
+        zero = ""
+        for operand, text, slope in zip(step.operands, op.slopes, slopes, strict=True):
+            if slope is None:
+                continue
+            part = code.let(f"fmul double {g}, {slope}")
+            if not is_bounded(text):
+                zero = zero or code.let(f"fcmp oeq double {g}, {_NOTHING}")
+                part = code.step("float_select", zero, _NOTHING, part)
+            self._add(operand, part)

@@ -1,0 +1,71 @@
+"""A graph compiled: the functions that run it forwards and back."""
+
+from __future__ import annotations
+
+from ..._core.codegen.external_symbols import name_address
+from ..._core.codegen.factory import compile_assembly, compile_source
+from ..._core.ops.table import find
+from ..ir import frame
+from ..ir.graph import Graph, Place
+from .adjoints_code import Adjoints
+from .assembly_text import Module
+from .live_adjoints import Variation
+from .tape_plan import TapePlan, Ways
+from .values_code import WORDS, Values
+
+_HELPER = """
+from tapegrad._core.codegen import vector_math as np
+def value({inputs}):
+    return {value}
+"""
+
+
+def compiled(graph: Graph) -> dict[str, int]:
+    """Addresses of `forward`, `ahead` and `reverse`: int64(int64, int64), of a frame and nothing.
+
+    `forward` computes values, `ahead` those and the tape for `reverse`.
+    """
+    text, helpers = assembly(graph)
+    for name in sorted(helpers):
+        _name_helper(name)
+    return compile_assembly(text, ("forward", "ahead", "reverse"))
+
+
+def assembly(graph: Graph) -> tuple[str, set[str]]:
+    """The text for LLVM, and the operations whose functions it calls."""
+    ways, variation = Ways(graph), Variation(graph)
+    plan = TapePlan(graph, ways, variation)
+    places = {step.payload for step in graph.steps() if isinstance(step.payload, Place)}
+    module = Module(places)
+    texts: dict[str, Values | Adjoints] = {
+        "forward": Values(graph, ways, module, None),
+        "ahead": Values(graph, ways, module, plan),
+        "reverse": Adjoints(plan, module),
+    }
+    lines = [line for name, one in texts.items() for line in one.text(f"{name}_inside")]
+    for name in texts:
+        lines += _entry(name, len(ways.numbers))
+    lines = [*module.declared.values(), *lines, *module.metadata()]
+    return "\n".join(lines) + "\n", module.helpers
+
+
+def _entry(name: str, edges: int) -> list[str]:
+    """The function that is called with a frame. Who asks for no edges gets them nowhere."""
+    lines = [f"define i64 @{name}(i64 %at, i64 %data) {{", "  %frame = inttoptr i64 %at to ptr"]
+    for word, offset in {**WORDS, "asked": frame.COVERED}.items():
+        lines.append(f"  %{word}_at = getelementptr i8, ptr %frame, i64 {offset}")
+        lines.append(f"  %{word} = load ptr, ptr %{word}_at")
+    lines.append(f"  %nowhere = alloca i8, i64 {max(edges, 1)}")
+    lines.append("  %none = icmp eq ptr %asked, null")
+    lines.append("  %covered = select i1 %none, ptr %nowhere, ptr %asked")
+    given = ", ".join(f"ptr %{one}" for one in ("frame", "covered", *WORDS))
+    lines.append(f"  %status = call i64 @{name}_inside({given})")
+    return [*lines, "  ret i64 %status", "}"]
+
+
+def _name_helper(name: str) -> None:
+    """Let a text call the function of an operation that the C library does not have."""
+    op = find(name)
+    source = _HELPER.format(inputs=", ".join(op.inputs), value=op.value)
+    signature = f"float64({', '.join(['float64'] * len(op.inputs))})"
+    name_address(f"tapegrad_value_of_{name}", compile_source(source, {"value": signature})["value"])

@@ -1,0 +1,169 @@
+"""What a call keeps for its way back: words of the tape for each block that runs.
+
+Blocks with one way in lie with the block before in one frame: a tree, entered at its root. A frame
+has the number of the edge to its root, then what is saved in each of the blocks, in order. What is
+cheap is computed again instead, from what is saved.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from ..._core.ops.table import find
+from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
+from .live_adjoints import Variation, names_read
+
+#: So many cheap operations are rather done again than a number saved.
+_CHEAP = 3
+_AGAIN = frozenset(
+    "int_add int_subtract int_multiply int_negative int_min int_max int_and int_or int_xor "
+    "int_equal int_less int_less_equal float_equal float_less float_less_equal bool_and bool_or "
+    "bool_xor bool_not int_to_float bool_to_int float_select int_select add subtract multiply "
+    "negative absolute".split()
+)
+_CONSTANTS = frozenset(("float_const", "int_const", "bool_const"))
+
+
+class Ways:
+    """Blocks in the order in which they are reached, and the edges by their numbers."""
+
+    def __init__(self, graph: Graph):
+        self.numbers: dict[int, int] = {}
+        counter = itertools.count()
+        for block in graph.blocks:
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                self.numbers[id(edge)] = next(counter)
+        self.blocks = _ordered(graph)
+        self.place = {id(block): k for k, block in enumerate(self.blocks)}
+        self.incoming: dict[int, list[tuple[Block, Edge]]] = {id(one): [] for one in self.blocks}
+        for block, edge in self.edges():
+            self.incoming[id(edge.target)].append((block, edge))
+
+    def edges(self) -> Iterator[tuple[Block, Edge]]:
+        """Edges that a call may take, each with its block."""
+        for block in self.blocks:
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                yield block, edge
+
+    def number(self, edge: Edge) -> int:
+        return self.numbers[id(edge)]
+
+    def back(self, block: Block, edge: Edge) -> bool:
+        """Whether an edge may close a loop."""
+        return self.place[id(edge.target)] <= self.place[id(block)]
+
+
+def _ordered(graph: Graph) -> list[Block]:
+    """Reverse postorder: a block comes after those that dominate it."""
+    done: list[Block] = []
+    seen = {id(graph.entry)}
+    waiting = [(graph.entry, iter(graph.entry.end.edges))]  # type: ignore[union-attr]
+    while waiting:
+        block, edges = waiting[-1]
+        for edge in edges:
+            if id(edge.target) not in seen:
+                seen.add(id(edge.target))
+                waiting.append((edge.target, iter(edge.target.end.edges)))  # type: ignore[union-attr]
+                break
+        else:
+            done.append(block)
+            waiting.pop()
+    return done[::-1]
+
+
+class TapePlan:
+    """Which values each block saves, and where."""
+
+    def __init__(self, graph: Graph, ways: Ways, variation: Variation):
+        self.graph, self.ways, self.variation = graph, ways, variation
+        self.made: dict[Value, Step] = {
+            step.result: step
+            for block in ways.blocks
+            for step in block.steps
+            if step.result is not None
+        }
+        self.inputs = {value: k for k, value in enumerate(graph.entry.parameters)}
+        self.root: dict[int, Block] = {}
+        self.begin: dict[int, int] = {}
+        self.end: dict[int, int] = {}
+        self.saved: dict[int, dict[Value, int]] = {}  # in the block itself
+        self.known: dict[int, dict[Value, int]] = {}  # in the blocks before in the tree, too
+        self.most: dict[int, int] = {}  # words of a tree
+        self.returns = [block for block in ways.blocks if isinstance(block.end, Return)]
+        for block in ways.blocks:
+            self._allot(block)
+
+    def is_root(self, block: Block) -> bool:
+        return self.root[id(block)] is block
+
+    def _allot(self, block: Block) -> None:
+        incoming = self.ways.incoming[id(block)]
+        before = incoming[0][0] if len(incoming) == 1 else None
+        self.root[id(block)] = self.root[id(before)] if before else block
+        first = self.end[id(before)] if before else int(bool(incoming))
+        self.begin[id(block)] = first
+        self.known[id(block)] = dict(self.known[id(before)]) if before else {}
+        self.saved[id(block)] = {}
+        for value in self._needed(block):
+            if self._cost(block, value) > _CHEAP:
+                at = first + len(self.saved[id(block)])
+                self.saved[id(block)][value] = self.known[id(block)][value] = at
+        self.end[id(block)] = first + len(self.saved[id(block)])
+        root = id(self.root[id(block)])
+        last = self.end[id(block)] + isinstance(block.end, Return)  # a word for which of them
+        self.most[root] = max(self.most.get(root, 0), last)
+
+    def _cost(self, block: Block, value: Value) -> int:
+        if self.position(block, value) is not None or value in self.inputs:
+            return 0
+        step = self.made.get(value)
+        if step is None:
+            return _CHEAP + 1
+        if step.op in _CONSTANTS:
+            return 0
+        cost = 1
+        for operand in step.operands if self.again(step) else ():
+            cost += self._cost(block, operand)
+            if cost > _CHEAP:
+                break
+        return cost if self.again(step) else _CHEAP + 1
+
+    def again(self, step: Step) -> bool:
+        """Whether a step can be done again on the way back."""
+        if isinstance(step.payload, Place):
+            return step.op[:4] == "load" and not self.graph.regions[step.payload.region].written
+        return step.op in _AGAIN
+
+    def position(self, block: Block, value: Value) -> tuple[bool, int] | None:
+        """The word that holds a value on the way back: of the first block's frame, or the own."""
+        if (own := self.known[id(block)].get(value)) is not None:
+            return False, own
+        first = self.saved[id(self.graph.entry)].get(value)
+        return None if first is None else (True, first)
+
+    def _needed(self, block: Block) -> list[Value]:
+        """What the way back through a block reads, each once, in the order of definition."""
+        found: dict[Value, None] = {}
+        for step in block.steps:
+            found.update(dict.fromkeys(self.read(step)))
+        return list(found)
+
+    def read(self, step: Step) -> list[Value]:
+        """What the way back through a step reads."""
+        if step.op == "store_float":
+            return [step.operands[0]] if step.payload in self.variation.places else []
+        if step.result is None or step.result not in self.variation:
+            return []
+        if step.op == "load_float":
+            return [step.operands[0]]
+        if step.op == "float_select":
+            return [step.operands[0]]
+        return [value for _, value in self.named(step)]
+
+    def named(self, step: Step) -> list[tuple[str, Value]]:
+        """What the slopes of an element-wise operation read, by name."""
+        names = (*find(step.op).inputs, "out")
+        read = names_read(step.op, self.variation.wanted(step))
+        values = (*step.operands, step.result)
+        return [pair for pair in zip(names, values, strict=True) if pair[0] in read]  # type: ignore[misc]

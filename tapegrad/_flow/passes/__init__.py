@@ -1,0 +1,1 @@
+"""Graphs changed into others: simpler ones, those of derivatives along directions."""

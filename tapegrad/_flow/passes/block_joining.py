@@ -1,0 +1,102 @@
+"""Blocks joined with what follows them, and short branches as selects."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..ir.graph import Block, Branch, Edge, Graph, Jump, Step, Value
+from .graph_edits import replace
+
+#: So many steps of two arms are rather computed than jumped over; so many selects may they need.
+_MOST_STEPS, _MOST_SELECTS = 8, 4
+#: Steps of arms. An adjoint of 0, as the arm that is not taken has it, stays 0 through these: their
+#: slopes are finite, also of NaN, or operands, which adjoints of 0 are not multiplied by.
+_CHEAP = frozenset(
+    "add subtract multiply negative square minimum maximum float_select int_select bool_select "
+    "float_equal float_less float_less_equal is_finite int_equal int_less int_less_equal "
+    "int_add int_subtract int_min int_max int_and int_or int_xor "
+    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int".split()
+)
+
+
+def join_blocks(graph: Graph) -> bool:
+    """Join blocks where there is no other way; whether branches became selects.
+
+    The blocks are in order.
+    """
+    joining, selected = _Joining(graph), False
+    for block in reversed(graph.blocks):  # inner branches come before outer ones
+        if block not in joining.gone:
+            joining.append_next(block)
+            if joining.select_arms(block):
+                selected = True
+                joining.append_next(block)
+    graph.blocks = [block for block in graph.blocks if block not in joining.gone]
+    replace(graph, joining.replaced)
+    return selected
+
+
+class _Joining:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.ways: Counter[Block] = Counter(
+            edge.target
+            for block in graph.blocks
+            for edge in block.end.edges  # type: ignore[union-attr]
+        )
+        self.gone: set[Block] = set()
+        self.replaced: dict[Value, Value] = {}
+
+    def append_next(self, block: Block) -> None:
+        """Append blocks that are reached from here alone, and from here they alone."""
+        while isinstance(block.end, Jump) and self.ways[block.end.edge.target] == 1:
+            edge = block.end.edge
+            after = edge.target
+            if after is block:
+                return
+            self.replaced.update(zip(after.parameters, edge.arguments, strict=True))
+            block.steps, block.end = block.steps + after.steps, after.end
+            self.gone.add(after)
+
+    def select_arms(self, block: Block) -> bool:
+        """Compute both arms of a branch, where they are cheap and meet again."""
+        end = block.end
+        if not isinstance(end, Branch):
+            return False
+        (then, first), (other, second) = self.arm(end.then), self.arm(end.other)
+        pairs = list(zip(then.arguments, other.arguments, strict=False))
+        selects = sum(a is not b for a, b in pairs)
+        if (
+            then.target is not other.target
+            or len(first) + len(second) > _MOST_STEPS
+            or selects > _MOST_SELECTS
+        ):
+            return False
+        self.gone.update({end.then.target, end.other.target} - {then.target})
+        self.ways[then.target] -= 1
+        block.steps = [*block.steps, *first, *second]
+        line = end.then.target.line
+        arguments = [self.select(block, end.condition, a, b, line) for a, b in pairs]
+        block.end = Jump(Edge(then.target, arguments))
+        return True
+
+    def arm(self, edge: Edge) -> tuple[Edge, list[Step]]:
+        """The edge at the end of an arm and the steps before; an edge may be an arm itself."""
+        block = edge.target
+        if (
+            self.ways[block] == 1
+            and not block.parameters
+            and isinstance(block.end, Jump)
+            and len(block.steps) <= _MOST_STEPS
+            and all(step.op in _CHEAP for step in block.steps)
+        ):
+            return block.end.edge, block.steps
+        return edge, []
+
+    def select(self, block: Block, condition: Value, a: Value, b: Value, line: int) -> Value:
+        if a is b:
+            return a
+        op = {"f": "float_select", "i": "int_select", "b": "bool_select"}[a.kind]
+        result = self.graph.value(a.kind)
+        block.steps.append(Step(op, (condition, a, b), result, None, line))
+        return result

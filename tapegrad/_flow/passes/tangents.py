@@ -1,0 +1,200 @@
+"""The graph of a derivative along directions, from that of a function."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from ..._core.ops.table import TABLE
+from ..ir.activity import varying
+from ..ir.builder import Builder
+from ..ir.expressions import partials
+from ..ir.graph import (
+    FLOAT,
+    Block,
+    Branch,
+    Edge,
+    Graph,
+    Jump,
+    Leave,
+    Place,
+    Region,
+    Return,
+    Step,
+    Value,
+)
+
+
+def with_tangents(
+    graph: Graph, which: Sequence[int], *, differentiate_tangents: bool = False
+) -> Graph:
+    """The graph that computes results and their derivatives along directions.
+
+    Parameters
+    ----------
+    graph : Graph
+        It stays as it is.
+    which : sequence of int
+        Numbers of the inputs that have tangents.
+    differentiate_tangents : bool
+        Whether the tangents among the inputs are differentiated.
+
+    Returns
+    -------
+    Graph
+        The inputs are followed by the tangents of `which`, in this order; the results by the
+        tangents of those that are floats. A space of the arena has its tangents `graph.spaces`
+        further on.
+    """
+    return _Tangents(graph, which, differentiate_tangents).made
+
+
+class _Tangents:
+    """Blocks copied, with the tangent of each value that varies."""
+
+    def __init__(self, graph: Graph, which: Sequence[int], differentiated: bool):
+        self.graph = graph
+        self.values, self.places = varying(graph, which)
+        self.made = Graph(
+            inputs=[dataclasses.replace(one) for one in graph.inputs],
+            blocks=[Block(one.number, [*one.parameters], line=one.line) for one in graph.blocks],
+            regions=[Region(one.kind, one.written) for one in graph.regions],
+            lines=[*graph.lines],
+            reasons=[*graph.reasons],
+            spaces=2 * graph.spaces,
+            values=graph.values,
+        )
+        self.blocks = dict(zip(map(id, graph.blocks), self.made.blocks, strict=True))
+        self.tangents: dict[Value, Value] = {}
+        self.builder = Builder(self.made, self.made.entry)
+        self.zero = self.builder.constant(0.0)
+        self._add_inputs(which, differentiated)
+        for block in graph.blocks[1:]:
+            self._add_parameters(block)
+        for block in self._in_order():
+            self._copy(block)
+
+    def _add_inputs(self, which: Sequence[int], differentiated: bool) -> None:
+        parameters, at, first = self.graph.entry.parameters, 0, []
+        for one in self.graph.inputs:
+            first.append(at)
+            at += len(one.parameters)
+        for k in which:
+            one = self.graph.inputs[k]
+            made = dataclasses.replace(one, differentiated=differentiated)
+            if one.ndim is None:
+                tangent = self.made.value(FLOAT)
+                self.made.entry.parameters.append(tangent)
+                self.tangents[parameters[first[k]]] = tangent
+            else:
+                made.tangent_of = k if one.tangent_of is None else one.tangent_of
+                made.space = one.space + self.graph.spaces
+            self.made.inputs.append(made)
+
+    def _add_parameters(self, block: Block) -> None:
+        for parameter in block.parameters:
+            if parameter in self.values:
+                self.tangents[parameter] = self.made.value(FLOAT)
+                self.blocks[id(block)].parameters.append(self.tangents[parameter])
+
+    def _in_order(self) -> list[Block]:
+        """Blocks such that what sets a value comes before what reads it; others are left out."""
+        order: list[Block] = []
+        seen, waiting = {id(self.graph.entry)}, [(self.graph.entry, False)]
+        while waiting:
+            block, done = waiting.pop()
+            if done:
+                order.append(block)
+                continue
+            waiting.append((block, True))
+            for edge in block.end.edges:  # type: ignore[union-attr]
+                if id(edge.target) not in seen:
+                    seen.add(id(edge.target))
+                    waiting.append((edge.target, False))
+        kept = {id(self.blocks[id(block)]) for block in order}
+        self.made.blocks = [block for block in self.made.blocks if id(block) in kept]
+        return order[::-1]
+
+    def _copy(self, block: Block) -> None:
+        self.builder.block = made = self.blocks[id(block)]
+        for step in block.steps:
+            made.steps.append(dataclasses.replace(step))
+            self.builder.line = step.line
+            self._differentiate(step)
+        made.end = self._end(block.end)
+
+    def _differentiate(self, step: Step) -> None:
+        """Put the steps of a step's tangent after it."""
+        op, place = step.op, step.payload
+        if op == "store_float":
+            if place in self.places:
+                address, value = step.operands
+                self.builder.step(op, address, self._of(value), payload=self._beside(place))
+        elif step.result in self.values:
+            if op == "load_float":
+                made = self.builder.step(op, *step.operands, payload=self._beside(place))
+            elif op == "float_select":
+                condition, x, y = step.operands
+                made = self.builder.step(op, condition, self._of(x), self._of(y))
+            else:
+                made = self._pointwise(step)
+            self.tangents[step.result] = made
+
+    def _of(self, value: Value) -> Value:
+        return self.tangents.get(value, self.zero)
+
+    def _beside(self, place) -> Place:
+        return Place(place.region, place.space + self.graph.spaces)
+
+    def _pointwise(self, step: Step) -> Value:
+        """The sum over the operands of tangent times partial derivative."""
+        declared, total = TABLE[step.op], None
+        signs = [slope in ("1.0", "-1.0") for slope in declared.slopes]
+        active = [one in self.values for one in step.operands]
+        wanted = [a and not plain for a, plain in zip(active, signs, strict=True)]
+        slopes = partials(declared, step.operands, step.result, wanted, self.builder)
+        for k, operand in enumerate(step.operands):
+            tangent = self._of(operand)
+            if not active[k] or declared.slopes[k] == "0.0":
+                continue
+            if declared.slopes[k] == "-1.0" and total is not None:
+                total = self.builder.step("subtract", total, tangent)
+                continue
+            part = tangent
+            if declared.slopes[k] == "-1.0":
+                part = self.builder.step("negative", tangent)
+            elif not signs[k]:
+                part = self._product(tangent, slopes[k])
+            total = part if total is None else self.builder.step("add", total, part)
+        assert total is not None, step.op
+        return total
+
+    def _product(self, tangent: Value, slope: Value) -> Value:
+        """Tangent times slope; a tangent of 0 gives 0, however steep the slope."""
+        step = self.builder.step
+        if self.made_constant(slope):
+            return step("multiply", tangent, slope)
+        flat = step("float_equal", tangent, self.zero)
+        finite = step("is_finite", slope)
+        lost = step("bool_and", flat, step("bool_not", finite))
+        return step("multiply", tangent, step("float_select", lost, self.zero, slope))
+
+    def made_constant(self, value: Value) -> bool:
+        """Whether a value is the constant that was made last."""
+        last = self.builder.block.steps[-1]
+        return last.result is value and last.op == "float_const"
+
+    def _end(self, end):
+        if isinstance(end, Jump):
+            return Jump(self._edge(end.edge))
+        if isinstance(end, Branch):
+            return Branch(end.condition, self._edge(end.then), self._edge(end.other))
+        if isinstance(end, Return):
+            floats = [one for one in end.results if one.kind == FLOAT]
+            return Return((*end.results, *map(self._of, floats)))
+        return Leave(end.reason)
+
+    def _edge(self, edge: Edge) -> Edge:
+        pairs = zip(edge.arguments, edge.target.parameters, strict=True)
+        tangents = [self._of(a) for a, p in pairs if p in self.values]
+        return Edge(self.blocks[id(edge.target)], [*edge.arguments, *tangents])

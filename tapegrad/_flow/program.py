@@ -1,0 +1,287 @@
+"""A graph that can be called: memory for its calls, and who computes."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .interpreted.encoding import Encoding
+from .interpreted.interpreter import compiled
+from .ir import frame as layout
+from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
+from .ir.graph import BOOL, FLOAT, Graph, Return
+
+#: So many runs are kept for later calls; words of tape and arena to begin with, and at most.
+_KEPT, _TAPE_WORDS, _ARENA_WORDS, _MOST_WORDS = 8, 1 << 12, 1 << 8, 1 << 28
+_MOST_JUMPS = 1 << 40
+_USED = layout.ARENA_USED // 8
+_REASONS = {
+    ARITHMETIC: "an integer beyond 63 bits, or a division by the integer 0",
+    TOO_MANY_JUMPS: "the call has no end",
+}
+_TOO_LARGE = "the call needs more memory than a program takes"
+_prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Functions:
+    """Who computes: addresses of `int64(frame, data)` that share the frame, and what they read."""
+
+    forward: int
+    ahead: int
+    reverse: int
+    data: int
+    keep: object = None
+
+    def callables(self) -> tuple[Callable, Callable, Callable]:
+        return _prototype(self.forward), _prototype(self.ahead), _prototype(self.reverse)
+
+
+def interpreted(graph: Graph) -> Functions:
+    """The functions of the interpreter."""
+    encoding = Encoding(graph)
+    return Functions(**compiled(), data=encoding.data, keep=encoding)
+
+
+class Run:
+    """The memory of one call at a time."""
+
+    def __init__(self, program: FlowProgram):
+        parameters, results = program.parameters, program.most_results
+        self.frame = np.zeros(layout.FRAME_BYTES // 8, np.int64)
+        self.address = self.frame.ctypes.data
+        self.inputs = np.zeros(parameters + 1)
+        self.input_words = self.inputs.view(np.int64)
+        self.outputs = np.zeros(results + 1)
+        self.output_words = self.outputs.view(np.int64)
+        self.output_adjoints, self.input_adjoints = np.zeros(results + 1), np.zeros(parameters + 1)
+        self.shapes: list = [None] * len(program.graph.inputs)
+        self.places = [(0, 0, 0)] * len(program.graph.inputs)  # space, first word, end
+        self.used = 0
+        self._point(layout.INPUTS, self.inputs)
+        self._point(layout.OUTPUTS, self.outputs)
+        self._point(layout.OUTPUT_ADJOINTS, self.output_adjoints)
+        self._point(layout.INPUT_ADJOINTS, self.input_adjoints)
+        self._point(layout.COVERED, program.covered)
+        self.frame[layout.JUMPS // 8] = program.jumps
+        self.spaces = program.graph.spaces
+        self.set_tape(_TAPE_WORDS)
+        self.set_arena(_ARENA_WORDS)
+
+    def _point(self, word: int, array: np.ndarray) -> None:
+        self.frame[word // 8] = array.ctypes.data
+
+    def set_tape(self, words: int) -> None:
+        self.tape = np.empty(words, np.int64)
+        self._point(layout.TAPE, self.tape)
+        self.frame[layout.TAPE_WORDS // 8] = words
+
+    def set_arena(self, words: int) -> None:
+        self.arena, self.shadow = np.zeros((2, self.spaces, words))
+        self._point(layout.ARENA, self.arena)
+        self._point(layout.SHADOW, self.shadow)
+        self.frame[layout.ARENA_WORDS // 8] = words
+
+    def grow(self, status: int) -> bool:
+        """Twice the tape or the arena; False where that would be too much."""
+        words = 2 * (len(self.tape) if status == TAPE_FULL else self.arena.shape[1])
+        if words * (1 if status == TAPE_FULL else 2 * self.spaces) > _MOST_WORDS:
+            return False
+        (self.set_tape if status == TAPE_FULL else self.set_arena)(words)
+        return True
+
+
+class Call:
+    """A call that was run: `status`, `reason`, `results`; then its adjoints, until it is closed.
+
+    Results are Python's numbers in the order of the graph. An array among the results is its
+    address and lengths; `array_at` reads it, `seed` sets its adjoint before `reverse`.
+    """
+
+    __slots__ = ("_functions", "_program", "_run", "reason", "results", "status")
+
+    def __init__(self, program, run: Run, functions: tuple, status: int, reason="", results=()):
+        self._program, self._functions = program, functions
+        self._run: Run | None = run
+        self.status, self.reason, self.results = status, reason, list(results)
+
+    @property
+    def _open(self) -> Run:
+        if self._run is None:
+            raise RuntimeError("the call is closed")
+        return self._run
+
+    def array_at(self, address: int, shape: Sequence[int], space: int = 0) -> np.ndarray:
+        """A copy of words of the arena."""
+        words = self._open.arena[space]
+        return words[address : address + int(np.prod(shape))].reshape(shape).copy()
+
+    def seed(self, address: int, adjoint: np.ndarray, space: int = 0) -> None:
+        """Add to the adjoints of words of the arena."""
+        self._open.shadow[space, address : address + adjoint.size] += adjoint.ravel()
+
+    def reverse(self, adjoints: Sequence[float] = (1.0,)) -> list:
+        """The adjoint of each differentiated input, once."""
+        if len(adjoints) != self._program.most_results:
+            raise ValueError(f"{len(adjoints)} adjoints of {self._program.most_results} results")
+        _, _, reverse, data, _ = self._functions  # those that wrote the tape
+        run = self._open
+        run.output_adjoints[: len(adjoints)] = adjoints
+        reverse(run.address, data)
+        return self._program._gradients(run)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if (run := self._run) is not None:
+            self._run = None
+            self._program._put(run)
+
+
+@dataclasses.dataclass(slots=True)
+class Outcome:
+    """What a call gave; `reason` says why it was left where `status` is LEFT."""
+
+    status: int
+    reason: str
+    results: list
+    gradients: list
+
+
+class FlowProgram:
+    """A graph with functions that compute it; calls may run in several threads at once.
+
+    `functions` may be replaced by others of the same graph at any time.
+    """
+
+    def __init__(self, graph: Graph, functions: Functions | None = None, jumps: int = _MOST_JUMPS):
+        self.graph, self.jumps = graph, jumps
+        self.parameters = len(graph.entry.parameters)
+        ends = [block.end for block in graph.blocks if isinstance(block.end, Return)]
+        kinds = {"".join(one.kind for one in end.results) for end in ends} or {""}
+        if len(kinds) > 1:
+            raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
+        (self.kinds,) = kinds
+        self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
+        edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
+        self.covered = np.zeros(edges, np.uint8)
+        self._plan = self._planned()
+        self._pool: list[Run] = []
+        self.use(functions or interpreted(graph))
+
+    def use(self, functions: Functions) -> None:
+        """Compute with other functions from now on."""
+        self._used = (*functions.callables(), functions.data, functions)
+
+    def _planned(self) -> list[tuple[int, int, bool, bool]]:
+        """Of each input: its number, its first parameter, whether it is an array, a tangent's."""
+        plan, first = [], 0
+        for k, one in enumerate(self.graph.inputs):
+            plan.append((k, first, one.ndim is not None, one.tangent_of is not None))
+            first += len(one.parameters)
+        return plan
+
+    def run(
+        self, values: Sequence, gradient: bool = False, adjoints: Sequence[float] = (1.0,)
+    ) -> Outcome:
+        """Results, and gradients with respect to the differentiated inputs.
+
+        `values` has a float or a C-contiguous float64 array for each input.
+        """
+        call = self.start(values, gradient)
+        try:
+            gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
+            return Outcome(call.status, call.reason, call.results, gradients)
+        finally:
+            call.close()
+
+    def start(self, values: Sequence, gradient: bool = False) -> Call:
+        """Run forwards; with `gradient` reverse can follow. The call is to be closed."""
+        try:
+            run = self._pool.pop()
+        except IndexError:
+            run = Run(self)
+        functions = forward, ahead, _, data, _ = self._used
+        function = ahead if gradient else forward
+        while True:
+            self._enter(run, values)
+            status = function(run.address, data)
+            if status == FINISHED:
+                if gradient:
+                    run.shadow[:, : run.frame[_USED]] = 0.0
+                return Call(self, run, functions, status, "", self._results(run))
+            if status == LEFT:
+                return Call(self, run, functions, status, self._why(run))
+            if not run.grow(status):
+                return Call(self, run, functions, LEFT, _TOO_LARGE)
+
+    def _enter(self, run: Run, values: Sequence) -> None:
+        """The inputs of a call into its memory."""
+        for k, first, is_array, _ in self._plan:
+            if not is_array:
+                run.inputs[first] = values[k]
+            elif values[k].shape != run.shapes[k]:
+                self._place(run, values)
+                return self._enter(run, values)
+        if run.spaces > 1:
+            run.arena[1:, : run.used] = 0.0
+        for k, _, is_array, _ in self._plan:
+            if is_array:
+                space, at, end = run.places[k]
+                run.arena[space, at:end] = values[k].reshape(-1)
+        run.frame[_USED] = run.used
+        return None
+
+    def _place(self, run: Run, values: Sequence) -> None:
+        """Addresses and lengths of arrays as parameters."""
+        used = 0
+        for k, first, is_array, is_tangent in self._plan:
+            if not is_array:
+                continue
+            one, shape, at = self.graph.inputs[k], values[k].shape, used
+            if is_tangent:
+                at = run.places[one.tangent_of][1]  # type: ignore[index]
+                if shape != run.shapes[one.tangent_of]:  # type: ignore[index]
+                    raise ValueError("an array and its tangents have different shapes")
+            else:
+                used += values[k].size
+                run.input_words[first : first + 1 + len(shape)] = (at, *shape)
+            run.shapes[k], run.places[k] = shape, (one.space, at, at + values[k].size)
+        run.used = used
+        if used > run.arena.shape[1]:
+            run.set_arena(1 << used.bit_length())
+
+    def _results(self, run: Run) -> list:
+        found = run.outputs[: self.most_results].tolist()
+        if self._all_float:
+            return found
+        words = run.output_words[: self.most_results].tolist()
+        return [
+            number if kind == FLOAT else bool(word) if kind == BOOL else word
+            for kind, number, word in zip(self.kinds, found, words, strict=True)
+        ]
+
+    def _why(self, run: Run) -> str:
+        number = int(run.frame[layout.REASON // 8])
+        return self.graph.reasons[number] if number >= 0 else _REASONS[number]
+
+    def _gradients(self, run: Run) -> list:
+        gradients: list = []
+        for k, first, is_array, _ in self._plan:
+            if not self.graph.inputs[k].differentiated:
+                continue
+            if is_array:
+                space, at, end = run.places[k]
+                gradients.append(run.shadow[space, at:end].reshape(run.shapes[k]).copy())
+            else:
+                gradients.append(float(run.input_adjoints[first]))
+        return gradients
+
+    def _put(self, run: Run) -> None:
+        if len(self._pool) < _KEPT:
+            self._pool.append(run)
+
+
+__all__ = ["Call", "FlowProgram", "Functions", "Outcome", "interpreted"]

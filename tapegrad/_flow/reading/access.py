@@ -1,0 +1,257 @@
+"""Items and attributes of what has parts: tuples, lists, dicts, arrays, instances."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import operator
+import types
+
+from ..ir.graph import BOOL, FLOAT, INT
+from . import arena_lists, array_arithmetic, views
+from .errors import Again, Raises, Refused
+from .forms import (
+    Array,
+    Form,
+    Known,
+    Maybe,
+    Method,
+    Number,
+    Range,
+    Ref,
+    Row,
+    Tuple,
+    described,
+)
+from .numbers import (
+    arithmetic,
+    compared,
+    converted,
+    folded,
+    is_number,
+    kind_of,
+    settled,
+)
+from .positions import position
+
+#: What a dict's methods give: its present keys and items.
+VIEWS = {"items()", "values()", "keys()"}
+_FIXED = (bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis))
+
+
+def is_fixed(value) -> bool:
+    """Whether an object never changes, nor what operators make of it."""
+    if type(value) is tuple:
+        return all(map(is_fixed, value))
+    return type(value) in _FIXED
+
+
+def items_of(reader, form: Form) -> list[Form]:
+    """The items of a tuple or list whose items are known one by one."""
+    if isinstance(form, Tuple):
+        return list(form.items)
+    if isinstance(form, Ref) and reader.contents(form).what == "list":
+        return list(reader.contents(form).items)
+    if isinstance(form, Ref) and reader.contents(form).what == "dict":
+        return [Known(key) for key in reader.contents(form).keys]
+    if isinstance(form, Known) and isinstance(form.value, (tuple, str, range)):
+        return [Known(one) for one in form.value]
+    if isinstance(form, Method) and form.name in VIEWS:
+        return _viewed(reader.contents(form.owner), form.name)
+    raise Refused(f"{described(form)} where a sequence of known length is needed")
+
+
+def _viewed(contents, name: str) -> list[Form]:
+    keys: list[Form] = [Known(key) for key in contents.keys]
+    if name == "items()":
+        return [Tuple(pair) for pair in zip(keys, contents.items, strict=True)]
+    return keys if name == "keys()" else list(contents.items)
+
+
+def unpacked(reader, form: Form, count: int) -> list[Form]:
+    """So many items; another number raises."""
+    if isinstance(form, (Array, Row)):
+        given = length(reader, form)
+        same = compared(reader.builder, operator.eq, given, Known(count))
+        if isinstance(same, Known) and not same.value:
+            raise Raises("ValueError: unpacking")
+        if isinstance(same, Number):
+            reader.builder.check(same.value, "another number of values to unpack")
+        return [element(reader, form, Known(k)) for k in range(count)]
+    items = items_of(reader, form)
+    if len(items) != count:
+        raise Raises("ValueError: unpacking")
+    return items
+
+
+def length(reader, form: Form) -> Form:
+    """What `len` gives."""
+    if isinstance(form, Array):
+        if not form.lengths:
+            raise Raises("TypeError: len() of unsized object")
+        return form.lengths[0]
+    if isinstance(form, Row):
+        return arena_lists.length(reader, form)
+    if isinstance(form, Range):
+        return _range_length(reader, form)
+    if isinstance(form, Known):
+        if not is_fixed(form.value):
+            raise Refused(f"the length of {described(form)}, which lies outside of the function")
+        return folded(len, form.value)
+    return Known(len(items_of(reader, form)))
+
+
+def _range_length(reader, form: Range) -> Form:
+    if form.step not in (1, -1):
+        raise Refused("the length of a range with a step")
+    first, last = (form.start, form.stop) if form.step == 1 else (form.stop, form.start)
+    difference = converted(
+        reader.builder, arithmetic(reader.builder, operator.sub, last, first), INT
+    )
+    zero = reader.builder.constant(0)
+    return Number(INT, reader.builder.step("int_max", difference, zero), natural=True)
+
+
+def element(reader, form: Form, index: Form) -> Form:
+    """An item by a position that is known to be there."""
+    if isinstance(form, Array):
+        return views.item(reader, form, index)
+    if isinstance(form, Row):
+        return arena_lists.item(reader, form, index)
+    raise Refused(f"an item of {described(form)}")
+
+
+def get_item(s, owner: Form, index: Form) -> Form:
+    """`owner[index]`."""
+    reader, index = s.reader, settled(s.builder, index)
+    if isinstance(owner, Maybe):
+        raise Refused("an item of what may be None")
+    if isinstance(owner, Known) and isinstance(index, Known):
+        if is_fixed(owner.value) and is_fixed(index.value):
+            return folded(operator.getitem, owner.value, index.value)
+        raise Refused(f"an item of {described(owner)}, which lies outside of the function")
+    if isinstance(owner, Array):
+        return views.indexed(reader, owner, index)
+    if isinstance(owner, Row):
+        if kind_of(index) != INT:
+            raise Refused(f"a list indexed by {described(index)}")
+        return arena_lists.item(
+            reader, owner, position(reader, index, arena_lists.length(reader, owner))
+        )
+    contents = reader.contents(owner) if isinstance(owner, Ref) else None
+    if contents is not None and contents.what == "dict":
+        if not isinstance(index, Known):
+            raise Refused("a dict with a key that is computed")
+        if index.value not in contents.keys:
+            raise Raises("KeyError")
+        return contents.items[contents.keys.index(index.value)]
+    items = items_of(reader, owner)
+    if isinstance(index, Known):
+        found = folded_item(items, index.value)
+        if not isinstance(found, list):
+            return found
+        if isinstance(owner, Ref):
+            return new_list(reader, s.site, tuple(found))
+        return Tuple(tuple(found), s.site)
+    if isinstance(owner, Ref):
+        raise Again({owner.site}, None)
+    return _chosen(reader, items, index)
+
+
+def folded_item(items: list, index):
+    try:
+        return items[index]
+    except (IndexError, TypeError) as error:
+        raise Raises(f"{type(error).__name__}: {error}") from None
+
+
+def _chosen(reader, items: list[Form], index: Form) -> Form:
+    """An item of a tuple of numbers by a computed index: one of a few."""
+    if len(items) > 16 or not all(map(is_number, items)) or kind_of(index) != INT:
+        raise Refused(f"a tuple of {len(items)} indexed by {described(index)}")
+    build = reader.builder
+    place = position(reader, index, Known(len(items)))
+    kinds = {kind_of(one) for one in items}
+    kind = FLOAT if FLOAT in kinds else INT if INT in kinds else BOOL
+    name = {FLOAT: "float_select", INT: "int_select", BOOL: "bool_select"}[kind]
+    made = converted(build, items[-1], kind)
+    for k in range(len(items) - 2, -1, -1):
+        here = converted(build, compared(build, operator.eq, place, Known(k)), BOOL)
+        made = build.step(name, here, converted(build, items[k], kind), made)
+    return Number(kind, made, all(isinstance(x, Number) and x.tensor for x in items))
+
+
+def set_item(reader, owner: Form, index: Form, value: Form) -> None:
+    """`owner[index] = value`."""
+    index = settled(reader.builder, index)
+    if isinstance(owner, Array):
+        array_arithmetic.assigned(reader, owner, index, value)
+        return
+    if isinstance(owner, Row):
+        place = position(reader, index, arena_lists.length(reader, owner))
+        arena_lists.assign(reader, owner, place, value)
+        return
+    if not isinstance(owner, Ref):
+        raise Refused(f"it writes to {described(owner)}")
+    contents = reader.contents(owner)
+    if contents.what == "dict":
+        if not isinstance(index, Known):
+            raise Refused("a dict with a key that is computed")
+        made = dict(zip(contents.keys, contents.items, strict=True))
+        made[index.value] = value
+        reader.update(owner, tuple(made), tuple(made.values()))
+        return
+    if contents.what != "list":
+        raise Refused(f"it writes to {described(owner)}")
+    if not isinstance(index, Known) or not isinstance(index.value, int):
+        raise Again({owner.site}, None)
+    items = list(contents.items)
+    try:
+        items[index.value] = value
+    except IndexError as error:
+        raise Raises(str(error)) from None
+    reader.update(owner, (), tuple(items))
+
+
+def new_list(reader, site, items: tuple[Form, ...]) -> Form:
+    """A list: in the heap, or in the arena if an earlier reading asked for that."""
+    if site in reader.choices:
+        return arena_lists.new(reader, site, items)
+    return reader.make(site, "list", (), items)
+
+
+def attribute(reader, owner: Form, name: str) -> Form:
+    """`owner.name`."""
+    if isinstance(owner, Known):
+        return reader.outside_attribute(owner.value, name)
+    if isinstance(owner, Array):
+        return views.attribute(reader, owner, name)
+    if isinstance(owner, Ref) and reader.contents(owner).what == "instance":
+        contents = reader.contents(owner)
+        names = contents.keys[1]
+        if name in names:
+            return contents.items[names.index(name)]
+        found = inspect.getattr_static(contents.keys[0], name, None)
+        if isinstance(found, (types.FunctionType, staticmethod)):
+            return Method(owner, name)
+        if found is None or hasattr(type(found), "__get__"):
+            raise Refused(f"the attribute {name} of an instance")
+        return reader.outside_attribute(contents.keys[0], name)
+    if isinstance(owner, Number) and name in ("real", "T"):
+        return owner
+    return Method(owner, name)
+
+
+def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
+    """`owner.name = value`."""
+    if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):
+        raise Refused(f"it sets the attribute {name} of what it has not made")
+    contents = reader.contents(owner)
+    kind, names = contents.keys
+    if hasattr(type(inspect.getattr_static(kind, name, None)), "__set__"):
+        raise Refused(f"it sets the property {name}")
+    made = dict(zip(names, contents.items, strict=True))
+    made[name] = value
+    reader.state.heap[owner.site] = dataclasses.replace(
+        contents, keys=(kind, tuple(made)), items=tuple(made.values())
+    )

@@ -1,0 +1,248 @@
+"""Lists of Python's in the arena: their length, room and data lie at their handle."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+
+from ..ir.graph import INT, Edge, Value
+from . import loops
+from .errors import Again, Raises, Refused
+from .forms import (
+    NOTHING,
+    Form,
+    Known,
+    Number,
+    Row,
+    Tuple,
+    bound,
+    described,
+    numbers,
+    shape_of,
+    unbound,
+)
+from .joins import element_joined, joined
+from .numbers import (
+    arithmetic,
+    compared,
+    converted,
+    number,
+)
+
+_LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
+
+
+def element_of(reader, items: list[Form]) -> Form | None:
+    """The form that all items have, without values."""
+    found: Form | None = None
+    for item in items:
+        form = _lifted(reader, item)
+        found = form if found is None else unbound(joined(found, form, reader.unite))
+    return found
+
+
+def _lifted(reader, form: Form) -> Form:
+    if isinstance(form, Known) and form.kind is not None:
+        return Number(form.kind, None)
+    if isinstance(form, (Number, Row)):
+        return _plain(unbound(form))
+    if isinstance(form, Tuple):
+        return Tuple(tuple([_lifted(reader, one) for one in form.items]))
+    if hasattr(form, "site") and reader.contents(form).what == "list":
+        raise Again({form.site}, None)
+    raise Refused(f"a list of {described(form)}")
+
+
+def _plain(form: Form) -> Form:
+    return Number(form.kind, None) if isinstance(form, Number) else form
+
+
+def new(reader, site, items: tuple[Form, ...]) -> Row:
+    """A list with items."""
+    element = reader.choices[site]
+    if items:
+        own = element_of(reader, list(items))
+        _check_fits(reader, {site}, element, own)
+    if element is None:
+        element = NOTHING
+    made = _allocated(reader, site, element, Known(len(items)), Known(max(len(items), 4)))
+    for k, item in enumerate(items):
+        _set(reader, made, Known(k), item)
+    return made
+
+
+def _check_fits(reader, sites, element: Form | None, own: Form | None) -> None:
+    """Begin again where an item has another form than those seen so far."""
+    widest = element_joined(element, own, reader.unite)
+    if element is None or shape_of(widest) != shape_of(element):  # type: ignore[arg-type]
+        raise Again(set(sites), widest)
+
+
+def filled(reader, site, item: Form, count: Form) -> Row:
+    """`[item] * count`."""
+    element = reader.choices[site]
+    own = element_of(reader, [item])
+    _check_fits(reader, {site}, element, own)
+    build = reader.builder
+    size = converted(build, count, INT)
+    zero = build.constant(0)
+    size = build.step("int_max", size, zero)
+    form = number(size)
+    made = _allocated(reader, site, element, form, form)
+    if not (isinstance(item, Known) and repr(item.value) in ("0", "0.0", "False")):
+
+        def body(k: Value, _: list) -> list:
+            _set(reader, made, Number(INT, k, natural=True), item)
+            return []
+
+        loops.counted(build, size, body, [])
+    return made
+
+
+def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
+    build = reader.builder
+    handle = build.step("allocate", build.constant(_HEAD))
+    made = Row(number(handle), element, frozenset({site}))
+    width = max(len(list(numbers(element))), 1)
+    words = arithmetic(build, operator.mul, room, Known(width))
+    data = build.step("allocate", converted(build, words, INT))
+    head = reader.row_region("head", INT)
+    for place, form in ((_LENGTH, count), (_ROOM, room), (_DATA, number(data))):
+        build.store(head, _at(build, handle, place), converted(build, form, INT))
+    return made
+
+
+def _at(build, address: Value, offset: int) -> Value:
+    return build.step("int_add", address, build.constant(offset)) if offset else address
+
+
+def _word(reader, row: Row, place: int) -> Value:
+    build = reader.builder
+    address = _at(build, converted(build, row.handle, INT), place)
+    return build.load(reader.row_region("head", INT), address)
+
+
+def length(reader, row: Row) -> Number:
+    return Number(INT, _word(reader, row, _LENGTH), natural=True)
+
+
+def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
+    """Region and address of each number of an element."""
+    build, kinds = reader.builder, [one.kind for one in numbers(row.element)]
+    data = _word(reader, row, _DATA)
+    offset = (
+        converted(build, arithmetic(build, operator.mul, position, Known(len(kinds))), INT)
+        if len(kinds) != 1
+        else converted(build, position, INT)
+    )
+    first = build.step("int_add", data, offset)
+    shape = shape_of(row.element)
+    found = []
+    for k, kind in enumerate(kinds):
+        region = reader.row_region(shape, k, "f" if kind == "f" else INT)
+        found.append((region, _at(build, first, k)))
+    return found
+
+
+def item(reader, row: Row, position: Form) -> Form:
+    """The item at a position that is there."""
+    if row.element is NOTHING:
+        raise Raises("IndexError: list index out of range")
+    build, values = reader.builder, []
+    kinds = [one.kind for one in numbers(row.element)]
+    for (region, address), kind in zip(_places(reader, row, position), kinds, strict=True):
+        value = build.load(region, address)
+        if kind == "b":
+            value = build.step("bool_not", build.step("int_equal", value, build.constant(0)))
+        values.append(value)
+    return bound(row.element, iter(values))
+
+
+def assign(reader, row: Row, position: Form, form: Form) -> None:
+    """Set the item at a position that is there."""
+    _check_changeable(row)
+    _set(reader, row, position, form)
+
+
+def _check_changeable(row: Row) -> None:
+    if row.is_given:
+        raise Refused("it changes a list that is an argument")
+
+
+def _set(reader, row: Row, position: Form, form: Form) -> None:
+    own = _lifted(reader, form)
+    _check_fits(reader, row.sites, row.element, own)
+    values: list[Value] = []
+    reader.match(row.element, form, values)
+    for (region, address), value in zip(_places(reader, row, position), values, strict=True):
+        if value.kind == "b":
+            value = reader.builder.step("bool_to_int", value)
+        reader.builder.store(region, address, value)
+
+
+def append(reader, row: Row, form: Form) -> None:
+    """Add an item at the end; where there is no room the items move."""
+    _check_changeable(row)
+    own = _lifted(reader, form)
+    _check_fits(reader, row.sites, row.element, own)
+    build, head = reader.builder, reader.row_region("head", INT)
+    handle = converted(build, row.handle, INT)
+    count, room = _word(reader, row, _LENGTH), _word(reader, row, _ROOM)
+    grow, after = build.begin(), build.begin()
+
+    build.branch(build.step("int_less", count, room), Edge(after, []), Edge(grow, []))
+    build.block = grow
+    _grown(reader, row, handle, count, room)
+    build.jump(after)
+    build.block = after
+    more = build.step("int_add", count, build.constant(1))
+    build.store(head, _at(build, handle, _LENGTH), more)
+    _set(reader, row, Number(INT, count, natural=True), form)
+
+
+def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
+    build, head = reader.builder, reader.row_region("head", INT)
+    kinds = [one.kind for one in numbers(row.element)]
+    wider = build.step(
+        "int_add", build.step("int_multiply", room, build.constant(2)), build.constant(4)
+    )
+    words = build.step("int_multiply", wider, build.constant(max(len(kinds), 1)))
+    data = build.step("allocate", words)
+    old = _word(reader, row, _DATA)
+    shape = shape_of(row.element)
+    for k, kind in enumerate(kinds):
+        region = reader.row_region(shape, k, "f" if kind == "f" else INT)
+
+        def body(j: Value, _: list, k=k, region=region) -> list:
+            offset = build.step("int_multiply", j, build.constant(len(kinds)))
+            source = _at(build, build.step("int_add", old, offset), k)
+            target = _at(build, build.step("int_add", data, offset), k)
+            build.store(region, target, build.load(region, source))
+            return []
+
+        loops.counted(build, count, body, [])
+    build.store(head, _at(build, handle, _ROOM), wider)
+    build.store(head, _at(build, handle, _DATA), data)
+
+
+def emptied(reader, row: Row) -> None:
+    """All items go."""
+    _check_changeable(row)
+    build = reader.builder
+    at = _at(build, converted(build, row.handle, INT), _LENGTH)
+    build.store(reader.row_region("head", INT), at, build.constant(0))
+
+
+def popped(reader, row: Row) -> Form:
+    """The last item, which goes."""
+    _check_changeable(row)
+    build = reader.builder
+    count = length(reader, row)
+    there = compared(build, operator.gt, count, Known(0))
+    build.check(there.value, "pop from an empty list")  # type: ignore[attr-defined]
+    last = dataclasses.replace(arithmetic(build, operator.sub, count, Known(1)), natural=True)  # type: ignore[type-var]
+    found = item(reader, row, last)
+    head = reader.row_region("head", INT)
+    handle = converted(build, row.handle, INT)
+    build.store(head, _at(build, handle, _LENGTH), converted(build, last, INT))
+    return found

@@ -1,0 +1,254 @@
+"""Element-wise operations, sums and products of arrays, as loops."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable
+
+from ..ir.graph import BOOL, FLOAT, INT, Block, Value
+from . import loops
+from .errors import Raises, Refused
+from .forms import (
+    Array,
+    Form,
+    Known,
+    Number,
+    described,
+)
+from .numbers import (
+    COMPARISONS,
+    IN_PLACE,
+    arithmetic,
+    compared,
+    converted,
+    is_number,
+    is_tensor,
+    negative,
+    number,
+    truth,
+)
+from .views import (
+    broadcast,
+    common,
+    element,
+    fill,
+    new,
+    of,
+    product,
+    same_length,
+    stored,
+    view,
+)
+
+_OF_TRUTHS = frozenset((*COMPARISONS, operator.and_, operator.or_, operator.xor))
+
+
+def mapped(reader, function: Callable[..., Form], *forms: Form) -> Array:
+    """A new array with `function` of the elements of arrays and numbers."""
+    lengths = common(reader, list(forms))
+    operands = [broadcast(reader, form, lengths) for form in forms]
+    kind = _result_kind(reader, function, operands)
+    made = new(reader, lengths, kind)
+    build = reader.builder
+
+    def body(indices: list[Value], _: list) -> list:
+        places = [Number(INT, k, natural=True) for k in indices]
+        result = function(*[of(reader, one, places) for one in operands])
+        stored(reader, element(reader, made, places), result)
+        return []
+
+    loops.nested(build, [converted(build, one, INT) for one in lengths], body, [])
+    return made
+
+
+def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
+    """The kind of the elements that a function gives; what it puts into the graph is dropped."""
+
+    block, reader.builder.block = reader.builder.block, Block(-1)
+    try:
+        samples = [
+            Number(x.element, reader.graph.value(x.element), True) if isinstance(x, Array) else x
+            for x in operands
+        ]
+        result = function(*samples)
+    finally:
+        reader.builder.block = block
+    kind = getattr(result, "kind", None)
+    if kind is None:
+        raise Refused(f"an array of {described(result)}")
+    return kind
+
+
+def operator_of(reader, op, a: Form, b: Form) -> Form:
+    """A binary operator with an array."""
+    if op is operator.matmul:
+        return matmul(reader, a, b)
+    if (
+        isinstance(a, Array)
+        and isinstance(b, Array)
+        and BOOL in (a.element, b.element)
+        and op not in _OF_TRUTHS
+    ):
+        raise Refused(f"{op.__name__} of an array of truths")
+    for one in (a, b):
+        if not (isinstance(one, Array) or is_number(one)):
+            raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
+    build = reader.builder
+
+    if op in COMPARISONS:
+        return mapped(reader, lambda x, y: compared(build, op, x, y), a, b)
+    return mapped(reader, lambda x, y: arithmetic(build, op, quiet(x), quiet(y)), a, b)
+
+
+def quiet(form: Form) -> Form:
+    """An operand of an operation of NumPy's: it raises nothing."""
+    if isinstance(form, Number) and form.kind == FLOAT:
+        return dataclasses.replace(form, tensor=True)
+    return form
+
+
+def in_place(reader, op, a: Array, b: Form) -> Array:
+    """`a op= b`."""
+    if op not in IN_PLACE:
+        raise Refused(f"{op.__name__} of an array")
+    result = operator_of(reader, IN_PLACE[op], a, b)
+    if not isinstance(result, Array) or len(result.lengths) != len(a.lengths):
+        raise Raises("ValueError: could not broadcast")
+    is_plain = b.plain if isinstance(b, Array) else not is_tensor(b)
+    if a.plain and is_plain:  # then no element of the result is a tensor
+        result = dataclasses.replace(result, plain=True)
+    fill(reader, a.lengths, a, broadcast(reader, result, a.lengths))
+    return a
+
+
+def unary(reader, op, a: Array) -> Form:
+    if op in (operator.neg, "-"):
+        return mapped(reader, lambda x: negative(reader.builder, x), a)
+    if op in (operator.pos, "+"):
+        return mapped(reader, lambda x: x, a)
+    raise Refused(f"{op} of an array")
+
+
+def assigned(reader, array: Array, index: Form, value: Form) -> None:
+    """`array[index] = value`."""
+    target = view(reader, array, index)
+    if isinstance(value, Array):
+        # a copy, as what is read may be what is written
+        value = dataclasses.replace(mapped(reader, lambda x: x, value), plain=value.plain)
+        value = broadcast(reader, value, target.lengths)
+    fill(reader, target.lengths, target, value)
+
+
+def summed(reader, a: Array) -> Form:
+    """The sum of all elements."""
+    build = reader.builder
+    if a.element == BOOL:
+        zero: Form = Known(0)
+    else:
+        zero = Known(0.0 if a.element == FLOAT else 0)
+
+    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
+        places = [Number(INT, k, natural=True) for k in indices]
+        total = number(carried[0])
+        made = arithmetic(build, operator.add, total, of(reader, a, places))
+        return [made.value]  # type: ignore[attr-defined]
+
+    counts = [converted(build, one, INT) for one in a.lengths]
+    kind = FLOAT if a.element == FLOAT else INT
+    found = loops.nested(build, counts, body, [converted(build, zero, kind)])
+    return Number(kind, found[0], kind == FLOAT)
+
+
+def mean(reader, a: Array) -> Form:
+    size = product(reader, a.lengths)
+    total = summed(reader, a)
+    return arithmetic(reader.builder, operator.truediv, quiet(total), size)
+
+
+def matmul(reader, a: Form, b: Form) -> Form:
+    """The product of vectors and matrices."""
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        raise Refused(f"a matrix product of {described(a)} and {described(b)}")
+    if not a.lengths or len(b.lengths) not in (1, 2) or len(a.lengths) > 3 - (len(b.lengths) > 1):
+        raise Refused("a product of stacks of matrices")
+    if FLOAT not in (a.element, b.element):
+        raise Refused("a matrix product of integers")
+    build = reader.builder
+    first_lengths = a.lengths[:-1]
+    last_lengths = b.lengths[1:]
+    same_length(reader, a.lengths[-1], b.lengths[0])
+    depth = converted(build, a.lengths[-1], INT)
+
+    def dot(places: list) -> Form:
+        first, second = places[: len(first_lengths)], places[len(first_lengths) :]
+
+        def body(k: Value, carried: list[Value]) -> list[Value]:
+            here = Number(INT, k, natural=True)
+            x = of(reader, a, [*first, here])
+            y = of(reader, b, [here, *second])
+            made = arithmetic(build, operator.mul, x, y)
+            total = arithmetic(build, operator.add, Number(FLOAT, carried[0]), made)
+            return [converted(build, total, FLOAT)]
+
+        found = loops.counted(build, depth, body, [build.constant(0.0)])
+        return Number(FLOAT, found[0], True)
+
+    lengths = (*first_lengths, *last_lengths)
+    if not lengths:
+        return dot([])
+    made = new(reader, lengths)
+
+    def each(indices: list[Value], _: list) -> list:
+        places = [Number(INT, k, natural=True) for k in indices]
+        stored(reader, element(reader, made, places), dot(places))
+        return []
+
+    loops.nested(build, [converted(build, one, INT) for one in lengths], each, [])
+    return made
+
+
+def extreme(reader, a: Array, name: str) -> Form:
+    """The largest or smallest element; where two are that, or one is NaN, the call is left."""
+    if a.element != FLOAT:
+        raise Refused(f"{name} of an array that is not of floats")
+    build = reader.builder
+    counts = [converted(build, one, INT) for one in a.lengths]
+    size = compared(build, operator.gt, product(reader, a.lengths), Known(0))
+    build.check(converted(build, size, BOOL), "the extreme of an empty array")
+    first = converted(build, of(reader, a, [Known(0)] * len(counts)), FLOAT)
+
+    def better(indices: list[Value], carried: list[Value]) -> list[Value]:
+        x = _at(reader, a, indices)
+        pair = (carried[0], x) if name == "maximum" else (x, carried[0])
+        return [build.step("float_select", build.step("float_less", *pair), x, carried[0])]
+
+    (found,) = loops.nested(build, counts, better, [first])
+
+    def counted(indices: list[Value], carried: list[Value]) -> list[Value]:
+        x = _at(reader, a, indices)
+        build.check(build.step("float_equal", x, x), "the extreme of an array with NaN")
+        same = build.step("bool_to_int", build.step("float_equal", x, found))
+        return [build.step("int_add", carried[0], same)]
+
+    (times,) = loops.nested(build, counts, counted, [build.constant(0)])
+    build.check(build.step("int_equal", times, build.constant(1)), "an extreme that occurs twice")
+    return Number(FLOAT, found, True)
+
+
+def truths(reader, a: Array, name: str) -> Form:
+    """Whether one element is true (`bool_or`), or all are (`bool_and`)."""
+    build = reader.builder
+
+    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
+        places = [Number(INT, k, natural=True) for k in indices]
+        one = converted(build, truth(build, of(reader, a, places)), BOOL)
+        return [build.step(name, carried[0], one)]
+
+    counts = [converted(build, one, INT) for one in a.lengths]
+    return number(loops.nested(build, counts, body, [build.constant(name == "bool_and")])[0])
+
+
+def _at(reader, a: Array, indices: list[Value]) -> Value:
+    places = [Number(INT, k, natural=True) for k in indices]
+    return converted(reader.builder, of(reader, a, places), FLOAT)

@@ -1,0 +1,229 @@
+"""What stands for Python's built-in functions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.graph import BOOL, FLOAT, INT
+from . import access, array_arithmetic, container_operators, iterators, prelude, views
+from .errors import Raises, Refused
+from .forms import (
+    NONE,
+    Array,
+    Form,
+    Known,
+    Method,
+    Number,
+    Range,
+    Tuple,
+    described,
+)
+from .numbers import (
+    applied,
+    arithmetic,
+    converted,
+    folded,
+    kind_of,
+    number,
+    settled,
+    truth,
+)
+
+
+def _follow(function: Callable):
+    def handler(s, *args, **kwargs):
+        return s.inline(Known(function), list(args), kwargs)
+
+    return handler
+
+
+def iterator(s, form: Form):
+    """`iter(form)`."""
+    return iterators.over(s.reader, s.site, settled(s.builder, form))
+
+
+def _len(s, form):
+    return access.length(s.reader, form)
+
+
+def _range(s, first, second=None, step=None):
+    start, stop = (Known(0), first) if second is None else (first, second)
+    step = step or Known(1)
+    for one in (start, stop, step):
+        if kind_of(one) not in (INT, BOOL):
+            raise Refused(f"a range of {described(one)}")
+    if not isinstance(step, Known):
+        raise Refused("a range whose step is computed")
+    if step.value == 0:
+        raise Raises("ValueError: range() arg 3 must not be zero")
+    return Range(start, stop, step.value)
+
+
+def _enumerate(s, form, start=None):
+    inner = iterators.over(s.reader, (*s.site, 0), form)
+    _only_fresh(s, [form], [inner])
+    return s.reader.make(s.site, "enumerate", (), (inner, start or Known(0)))
+
+
+def _zip(s, *args, strict=None):
+    inner = [iterators.over(s.reader, (*s.site, k), one) for k, one in enumerate(args)]
+    _only_fresh(s, args, inner)
+    if not inner:
+        return iterators.over(s.reader, s.site, Tuple(()))
+    if strict is not None and getattr(strict, "value", True):
+        raise Refused("zip with strict")
+    return s.reader.make(s.site, "zip", (), tuple(inner))
+
+
+def _only_fresh(s, given, inner) -> None:
+    """Refuse iterators that something else goes on with, and generators."""
+    if any(s.reader.contents(one).what == "generator" for one in inner):
+        raise Refused("zip or enumerate of a generator")
+    old = [form.site for form, one in zip(given, inner, strict=True) if form is one]
+    if len({*old}) < len(old) or any(s.reader.is_used_after(site) for site in old):
+        raise Refused("zip or enumerate of an iterator that is used elsewhere")
+
+
+def _reversed(s, form):
+    if isinstance(form, Known) and isinstance(form.value, range):
+        return iterators.over(s.reader, s.site, Known(form.value[::-1]))
+    if isinstance(form, Range):
+        if form.step not in (1, -1):
+            raise Refused("a range with a step, reversed")
+        last = arithmetic(s.builder, operator.sub, form.stop, Known(form.step))
+        before = arithmetic(s.builder, operator.sub, form.start, Known(form.step))
+        return iterators.over(s.reader, s.site, Range(last, before, -form.step))
+    if isinstance(form, Array) and form.lengths:
+        last = arithmetic(s.builder, operator.sub, form.lengths[0], Known(1))
+        return iterators.over(s.reader, s.site, views.turned(s.reader, form, last))
+    if container_operators.is_list(s.reader, form):
+        return iterators.backwards(s.reader, s.site, form)
+    return iterators.over(s.reader, s.site, Tuple(tuple(access.items_of(s.reader, form)[::-1])))
+
+
+def _smallest(name: str):
+    def handler(s, *args, key=None, default=None):
+        if key is not None and key.head != NONE.head:
+            follow = [*([Tuple(args)] if len(args) > 1 else args), key]
+            if default is not None:
+                raise Refused(f"{name} with key and default")
+            return s.inline(Known(getattr(prelude, f"{name}_by")), follow, {})
+        if default is not None:
+            return s.inline(Known(getattr(prelude, f"{name}_or")), [*args, default], {})
+        if len(args) == 2:
+            return s.inline(Known(getattr(prelude, f"{name}_2")), list(args), {})
+        several = Known(getattr(prelude, f"{name}_of"))
+        return s.inline(several, [args[0] if len(args) == 1 else Tuple(args)], {})
+
+    return handler
+
+
+def absolute(s, form):
+    """`abs(form)`."""
+    form = settled(s.builder, form)
+    if isinstance(form, Array):
+        return array_arithmetic.mapped(s.reader, lambda x: absolute(s, x), form)
+    if isinstance(form, Known):
+        return folded(abs, form.value)
+    if kind_of(form) == FLOAT:
+        return applied(s.builder, "absolute", form)
+    if kind_of(form) != INT:
+        raise Refused(f"abs of {described(form)}")
+    return number(s.builder.step("int_absolute", converted(s.builder, form, INT)))
+
+
+def _float(s, form):
+    form = settled(s.builder, form)
+    if isinstance(form, Known):
+        return folded(float, form.value)
+    if kind_of(form) == FLOAT:  # a tensor loses its derivative there, or raises
+        raise Refused("float() of a number that may have a derivative")
+    return Number(FLOAT, converted(s.builder, form, FLOAT), False)
+
+
+def _int(s, form):
+    form = settled(s.builder, form)
+    if isinstance(form, Known):
+        return folded(int, form.value)
+    if kind_of(form) == FLOAT:
+        return number(s.builder.step("float_to_int", converted(s.builder, form, FLOAT)))
+    return number(converted(s.builder, form, INT))
+
+
+def _bool(s, form=None):
+    return (
+        Known(False)
+        if form is None
+        else truth(s.builder, container_operators.truth_of(s.reader, form))
+    )
+
+
+def rounded_to_int(op: str, plain: Callable):
+    """A function of a number that gives an int."""
+
+    def handler(s, form):
+        form = settled(s.builder, form)
+        if isinstance(form, Known):
+            return folded(plain, form.value)
+        if kind_of(form) != FLOAT:
+            return number(converted(s.builder, form, INT))
+        made = applied(s.builder, op, form)
+        return number(s.builder.step("float_to_int", converted(s.builder, made, FLOAT)))
+
+    return handler
+
+
+def _list(s, form=None):
+    if form is None:
+        return access.new_list(s.reader, s.site, ())
+    return s.inline(Known(prelude.list), [form], {})
+
+
+def _tuple(s, form=None):
+    return Tuple(() if form is None else tuple(access.items_of(s.reader, form)), s.site)
+
+
+def _dict(s, **kwargs):
+    return s.reader.make(s.site, "dict", tuple(kwargs), tuple(kwargs.values()))
+
+
+def _slice(s, first, second=None, step=None):
+    start, stop = (NONE, first) if second is None else (first, second)
+    step = step or NONE
+    if all(isinstance(one, Known) for one in (start, stop, step)):
+        return folded(slice, start.value, stop.value, step.value)
+    return Method(Tuple((start, stop, step)), "slice")
+
+
+def _isinstance(s, form, kinds):
+    if isinstance(form, Known) and isinstance(kinds, Known):
+        return folded(isinstance, form.value, kinds.value)
+    raise Refused("isinstance of a value that is computed")
+
+
+BUILTINS: dict[Any, Callable] = {
+    len: _len,
+    range: _range,
+    enumerate: _enumerate,
+    zip: _zip,
+    reversed: _reversed,
+    min: _smallest("min"),
+    max: _smallest("max"),
+    sum: _follow(prelude.sum),
+    any: _follow(prelude.any),
+    all: _follow(prelude.all),
+    map: _follow(prelude.map),
+    abs: absolute,
+    float: _float,
+    int: _int,
+    bool: _bool,
+    list: _list,
+    tuple: _tuple,
+    dict: _dict,
+    slice: _slice,
+    isinstance: _isinstance,
+    iter: iterator,
+    round: rounded_to_int("rint", round),
+}

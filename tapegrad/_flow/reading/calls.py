@@ -1,0 +1,117 @@
+"""Calls: functions that are followed, and those that something stands for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import prelude
+from .builtin_functions import BUILTINS
+from .errors import Raises, Refused
+from .forms import (
+    Form,
+    Function,
+    Known,
+    Method,
+    Ref,
+    described,
+)
+from .method_calls import method_of
+from .numpy_functions import numpy_functions
+
+_signature = functools.lru_cache(1024)(inspect.signature)
+_OURS = ("numpy", "scipy", "tapegrad", "numba")
+
+
+def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
+    """`function(*args, **kwargs)`: a form, or a function to be followed."""
+    if isinstance(function, Function):
+        return s.inline(function, args, kwargs)
+    if isinstance(function, Method):
+        return _method(s, function, args, kwargs)
+    if not isinstance(function, Known):
+        raise Refused(f"it calls {described(function)}")
+    target = function.value
+    if isinstance(target, types.MethodType):
+        owner = s.reader.outside(target.__self__)
+        return called(s, Known(target.__func__), [owner, *args], kwargs)
+    made = _by_table(s, target, args, kwargs)
+    if made is not None:
+        return made
+    if isinstance(target, types.FunctionType) and _is_users(target):
+        return s.inline(function, args, kwargs)
+    if isinstance(target, type) and _is_plain_class(target):
+        made = s.reader.make(s.site, "instance", (target, ()), ())
+        if _init_of(target) is object.__init__:
+            if args or kwargs:
+                raise Raises("TypeError: arguments of a class without __init__")
+            return made
+        call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
+        return dataclasses.replace(call, result=made)
+    raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _init_of(target: type) -> Any:
+    return inspect.getattr_static(target, "__init__")
+
+
+def _is_plain_class(target: type) -> bool:
+    """Whether instances of a user's class are what its `__init__` makes them."""
+    own = (object.__new__, object.__getattribute__, object.__setattr__, type)
+    has = (target.__new__, target.__getattribute__, target.__setattr__, type(target))
+    init = _init_of(target)
+    simple = init is object.__init__ or isinstance(init, types.FunctionType)
+    return (
+        has == own
+        and simple
+        and target.__module__ != "builtins"
+        and not hasattr(target, "__slots__")
+    )
+
+
+def _is_users(target) -> bool:
+    module = (getattr(target, "__module__", "") or "").split(".")[0]
+    return module not in _OURS or target.__globals__ is vars(prelude)
+
+
+def _by_table(s, target, args, kwargs):
+    try:
+        handler = BUILTINS.get(target) or numpy_functions().get(target)
+    except TypeError:
+        return None
+    if handler is None:
+        return None
+    name = getattr(target, "__name__", target)
+    return handled(s, name, handler, args, kwargs)
+
+
+def handled(s, name, handler: Callable, args: list, kwargs: dict):
+    """What a handler makes of a call; refused where it does not take the arguments."""
+    try:
+        _signature(handler).bind(s, *args, **kwargs)
+    except TypeError as error:
+        raise Refused(
+            f"{name} is called with arguments that are not known here ({error})"
+        ) from None
+    return handler(s, *args, **kwargs)
+
+
+def _method(s, method: Method, args: list, kwargs: dict):
+    owner, name = method.owner, method.name
+    if not (isinstance(owner, Ref) and s.reader.contents(owner).what == "instance"):
+        return handled(s, name, method_of(s.reader, owner, name), [owner, *args], kwargs)
+    kind = s.reader.contents(owner).keys[0]
+    found = inspect.getattr_static(kind, name)
+    if isinstance(found, staticmethod):
+        return called(s, Known(found.__func__), args, kwargs)
+    if not isinstance(found, types.FunctionType):
+        raise Refused(f"the attribute {name} of a class is no plain method")
+    for base in kind.__mro__:
+        if name in vars(base):
+            s.reader.dependencies.append((vars(base), name, found))
+            break
+    return called(s, Known(found), [owner, *args], kwargs)

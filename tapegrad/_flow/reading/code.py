@@ -1,0 +1,123 @@
+"""Code of a function as Numba's reader of bytecode gives it: blocks, variables, what is live."""
+
+from __future__ import annotations
+
+import functools
+import types
+
+from numba.core import bytecode, interpreter, ir
+
+from .errors import Refused
+
+
+class Code:
+    """Blocks of statements by label; the first one's label is `first`."""
+
+    def __init__(self, code: types.CodeType):
+        self.code = code
+        self.name = code.co_name
+        self.blocks = _blocks(code)
+        self.first = min(self.blocks)
+        self.free = frozenset(code.co_freevars)
+        self.cells = frozenset(code.co_cellvars)
+        self._live_in = self._liveness()
+        self._live_at: dict[tuple[int, int], frozenset[str]] = {}
+
+    def live(self, label: int, at: int) -> frozenset[str]:
+        """Variables that are read from statement `at` of a block on; cells are always live."""
+        if (label, at) not in self._live_at:
+            body = self.blocks[label].body
+            live = set().union(*[self._live_in[after] for after in _targets(body[-1])])
+            for statement in reversed(body[at:]):
+                _before(statement, live)
+            self._live_at[label, at] = frozenset(live | self.cells)
+        return self._live_at[label, at]
+
+    def _liveness(self) -> dict[int, frozenset[str]]:
+        found: dict[int, frozenset[str]] = dict.fromkeys(self.blocks, frozenset())
+        changed = True
+        while changed:
+            changed = False
+            for label in sorted(self.blocks, reverse=True):
+                body = self.blocks[label].body
+                live = set().union(*[found[after] for after in _targets(body[-1])])
+                for statement in reversed(body):
+                    _before(statement, live)
+                if live != found[label]:
+                    found[label], changed = frozenset(live), True
+        return found
+
+
+def _targets(end) -> list[int]:
+    if isinstance(end, ir.Jump):
+        return [end.target]
+    if isinstance(end, ir.Branch):
+        return [end.truebr, end.falsebr]
+    return []
+
+
+def _before(statement, live: set[str]) -> None:
+    """What is live before a statement, from what is after it."""
+    if isinstance(statement, ir.Assign):
+        live.discard(statement.target.name)
+        read = statement.value
+        if isinstance(read, ir.Var):
+            live.add(read.name)
+        elif isinstance(read, ir.Arg):
+            live.add(read.name)
+        elif isinstance(read, (ir.Expr, ir.Yield)):
+            live.update(one.name for one in read.list_vars())
+        return
+    live.update(one.name for one in statement.list_vars())
+
+
+@functools.lru_cache(1024)
+def code_of(code: types.CodeType) -> Code:
+    """The code read; Refused where Numba's reader does not know it."""
+    return Code(code)
+
+
+def _blocks(code: types.CodeType) -> dict:
+    cells = tuple([types.CellType(None) for _ in code.co_freevars])
+    function = types.FunctionType(code, _Everything(), code.co_name, None, cells)
+    try:
+        identity = bytecode.FunctionIdentity.from_function(function)
+        return _Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
+    except Exception as error:  # whatever Numba's reader says of bytecode that it does not know
+        first = str(error).strip().splitlines()[:1]
+        raise Refused(
+            f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
+        ) from None
+
+
+class _Everything(dict):
+    """Globals in which each name is something: names are looked up when the code is followed."""
+
+    def __missing__(self, name: str):
+        return None
+
+    def get(self, name, default=None):
+        return None
+
+
+class _Assigner(interpreter.Assigner):
+    """Simplifies assignments, but of variables that functions share: a call may set these."""
+
+    def __init__(self, shared: set[str]):
+        super().__init__()
+        self._shared = shared
+
+    def assign(self, srcvar, destvar):
+        if srcvar.name not in self._shared:
+            return super().assign(srcvar, destvar)
+        for name in self.src_invalidate.pop(destvar.name, ()):
+            self.dest_to_src.pop(name, None)
+        return srcvar
+
+
+class _Interpreter(interpreter.Interpreter):
+    """Numba's, with variables read where Python reads them."""
+
+    def _start_new_block(self, offset):
+        super()._start_new_block(offset)
+        self.assigner = _Assigner({*self.code_cellvars, *self.code_freevars})

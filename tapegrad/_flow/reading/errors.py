@@ -1,0 +1,22 @@
+"""What ends the reading of a function, or begins it again."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """A function has no graph, for this reason."""
+
+
+class Raises(Exception):
+    """Python raises here: the call leaves the graph."""
+
+
+class Again(Exception):
+    """Reading has to begin again: lists made at these sites lie in the arena.
+
+    `element` is the form of their elements, None where that is not known yet.
+    """
+
+    def __init__(self, sites, element):
+        super().__init__(f"lists of {element}")
+        self.sites, self.element = sites, element

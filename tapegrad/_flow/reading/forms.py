@@ -1,0 +1,366 @@
+"""Forms: what is known of a value of the user's function while its bytecode is read.
+
+A form has a `head`, which two forms share if they differ in numbers alone, and `parts`, forms in
+turn. At the leaves are objects that are known (`Known`) and numbers that a call computes
+(`Number`). Where ways join, forms are merged part by part.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from ..ir.graph import BOOL, FLOAT, INT, Value
+
+_KIND = {bool: BOOL, int: INT, float: FLOAT}
+
+
+class Form:
+    """What is known of a value."""
+
+    @property
+    def head(self) -> tuple:
+        """Equal for forms that differ in numbers alone."""
+        return (type(self),)
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return ()
+
+    def with_parts(self, parts: tuple[Form, ...]) -> Form:
+        return self
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known(Form):
+    """An object that is the same in each call."""
+
+    value: Any
+
+    @property
+    def head(self) -> tuple:
+        value = self.value
+        if isinstance(value, (bool, int, float, str, bytes, complex)):
+            return Known, type(value), repr(value)
+        return Known, id(value)
+
+    @property
+    def kind(self) -> str | None:
+        """That of a number."""
+        return _KIND.get(type(self.value))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Number(Form):
+    """A number that a call computes. `value` is None in what blocks take.
+
+    `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function is
+    called as it is: then dividing it by 0 raises nothing. `natural` says of an int that it is not
+    negative. `mixed` says that Python's number is of a smaller kind on some way.
+    """
+
+    kind: str
+    value: Value | None
+    tensor: bool = False
+    natural: bool = False
+    mixed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Maybe(Form):
+    """None, or something: `there` is a truth."""
+
+    there: Form
+    form: Form
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.there, self.form
+
+    def with_parts(self, parts):
+        return Maybe(*parts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Choice(Form):
+    """One of a few strings: `index` is its place in `options`."""
+
+    index: Form
+    options: tuple[str, ...]
+
+    @property
+    def head(self) -> tuple:
+        return Choice, self.options
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.index,)
+
+    def with_parts(self, parts):
+        return Choice(parts[0], self.options)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tuple(Form):
+    """A tuple; `site` is where it was made."""
+
+    items: tuple[Form, ...]
+    site: Any = None
+
+    @property
+    def head(self) -> tuple:
+        return Tuple, len(self.items)
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.items
+
+    def with_parts(self, parts):
+        return Tuple(parts, self.site)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Range(Form):
+    """A range: unlike an iterator it may be gone through again."""
+
+    start: Form
+    stop: Form
+    step: int
+
+    @property
+    def head(self) -> tuple:
+        return Range, self.step
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.start, self.stop
+
+    def with_parts(self, parts):
+        return Range(*parts, self.step)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ref(Form):
+    """An object with an identity: its contents are in the heap, under the site that made it."""
+
+    site: Any
+
+    @property
+    def head(self) -> tuple:
+        return Ref, self.site
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Array(Form):
+    """An array in the arena: its address, lengths, and strides in words.
+
+    `element` is the kind of its elements; integers and truths of inputs lie there as doubles
+    (`as_doubles`). One that NumPy itself made is `plain`: it takes no tensors.
+    """
+
+    address: Form
+    lengths: tuple[Form, ...]
+    strides: tuple[Form, ...]
+    region: int
+    element: str = FLOAT
+    as_doubles: bool = False
+    writable: bool = True
+    plain: bool = False
+
+    @property
+    def head(self) -> tuple:
+        kind = self.element, self.as_doubles, self.writable, self.plain
+        return Array, len(self.lengths), *kind
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.address, *self.lengths, *self.strides)
+
+    def with_parts(self, parts):
+        n = len(self.lengths)
+        return dataclasses.replace(
+            self, address=parts[0], lengths=parts[1 : 1 + n], strides=parts[1 + n :]
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Row(Form):
+    """A list of Python's in the arena: `handle` is the address of its length, room and data.
+
+    Elements have the form `element`, with a word for each of its numbers. One of `sites` made it.
+    """
+
+    handle: Form
+    element: Form
+    sites: frozenset = frozenset()
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it may be an argument, which the graph must not change."""
+        return any(site[0] == "argument" for site in self.sites)
+
+    @property
+    def head(self) -> tuple:
+        return Row, shape_of(self.element), self.is_given
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.handle,)
+
+    def with_parts(self, parts):
+        return dataclasses.replace(self, handle=parts[0])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Function(Form):
+    """A function that the code itself makes: its variables from outside lie in a frame."""
+
+    code: types.CodeType
+    frame: Any
+    globals: dict
+    defaults: tuple[Form, ...]
+    name: str
+
+    @property
+    def head(self) -> tuple:
+        return Function, id(self.code), self.frame
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.defaults
+
+    def with_parts(self, parts):
+        return dataclasses.replace(self, defaults=parts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method(Form):
+    """A method of a form, by name."""
+
+    owner: Form
+    name: str
+
+    @property
+    def head(self) -> tuple:
+        return Method, self.name
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.owner,)
+
+    def with_parts(self, parts):
+        return Method(parts[0], self.name)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pair(Form):
+    """What an iterator gives next, and whether there was something."""
+
+    item: Form
+    there: bool
+
+    @property
+    def head(self) -> tuple:
+        return Pair, self.there
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return (self.item,)
+
+    def with_parts(self, parts):
+        return Pair(parts[0], self.there)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Contents(Form):
+    """Contents of an object with an identity: a list, a dict, an instance, an iterator.
+
+    `what` tells these apart; `keys` are those of a dict, names of attributes, or whatever else is
+    fixed.
+    """
+
+    what: Any
+    keys: tuple
+    items: tuple[Form, ...]
+
+    @property
+    def head(self) -> tuple:
+        return Contents, self.what, len(self.items), self.keys
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.items
+
+    def with_parts(self, parts):
+        return Contents(self.what, self.keys, parts)
+
+
+NONE = Known(None)
+
+
+class _Nothing:
+    """No item of a list has been seen."""
+
+
+#: The form of the items of a list that never has any.
+NOTHING = Known(_Nothing())
+
+
+def shape_of(form: Form) -> tuple:
+    """Head and those of the parts, with kinds of numbers."""
+    if isinstance(form, Number):
+        return Number, form.kind
+    if isinstance(form, Known):
+        return form.head
+    return form.head, *[shape_of(part) for part in form.parts]
+
+
+def numbers(form: Form) -> Iterator[Number]:
+    """The numbers in a form, in order."""
+    if isinstance(form, Number):
+        yield form
+    for part in form.parts:
+        yield from numbers(part)
+
+
+def unbound(form: Form) -> Form:
+    """The form as a block takes it: numbers without values."""
+    if isinstance(form, Number):
+        return Number(form.kind, None, form.tensor, form.natural, form.mixed)
+    parts = form.parts
+    return form.with_parts(tuple([unbound(part) for part in parts])) if parts else form
+
+
+def bound(form: Form, values: Iterator[Value]) -> Form:
+    """The form with values for its numbers, in order."""
+    if isinstance(form, Number):
+        return Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
+    parts = form.parts
+    return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
+
+
+def is_natural(form: Form) -> bool:
+    """Whether a number is known to be an integer that is not negative."""
+    if isinstance(form, Known):
+        return type(form.value) is int and form.value >= 0
+    return isinstance(form, Number) and form.natural
+
+
+def described(form: Form) -> str:
+    """A form in words, for messages."""
+    if isinstance(form, Known):
+        text = repr(form.value)
+        return text if len(text) <= 60 else f"a {type(form.value).__name__}"
+    if isinstance(form, Number):
+        return {FLOAT: "a float", INT: "an int", BOOL: "a bool"}[form.kind]
+    if isinstance(form, Array):
+        return f"an array of {len(form.lengths)} dimensions"
+    if isinstance(form, Tuple):
+        return f"a tuple of {len(form.items)}"
+    if isinstance(form, Row):
+        return "a list of " + described(form.element)
+    if isinstance(form, Ref):
+        return "an object made there"
+    return f"a {type(form).__name__.lower()}"

@@ -1,0 +1,113 @@
+"""Iterators: whether there is a next item, and which."""
+
+from __future__ import annotations
+
+import operator
+
+from ..ir.graph import BOOL
+from . import access
+from .errors import Refused
+from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
+from .numbers import arithmetic, compared, converted, number
+from .positions import natural
+
+
+def backwards(reader, site, form: Form) -> Ref:
+    """An iterator over a list from its end."""
+    if not isinstance(form, Ref):
+        raise Refused("a list that changes, reversed")
+    return reader.make(site, "sequence", (0, len(access.items_of(reader, form))), (form,))
+
+
+def over(reader, site, form: Form) -> Ref:
+    """An iterator over a sequence whose items are known one by one, or over one in the arena."""
+    if isinstance(form, Ref):
+        contents = reader.contents(form)
+        if contents.what in ("range", "sequence", "elements", "zip", "enumerate", "generator"):
+            return form
+        if contents.what not in ("dict", "list"):
+            raise Refused(f"iteration over {described(form)}")
+        return reader.make(site, "sequence", (0, None), (form,))
+    if isinstance(form, Known) and isinstance(form.value, (tuple, str)):
+        form = Tuple(tuple(map(Known, form.value)))
+    if isinstance(form, Known) and isinstance(form.value, range):
+        r = form.value
+        form = Range(Known(r.start), Known(r.stop), r.step)
+    if isinstance(form, Range):
+        return reader.make(site, "range", (form.step,), (form.start, form.stop))
+    if isinstance(form, Tuple) or (isinstance(form, Method) and form.name in access.VIEWS):
+        return reader.make(site, "sequence", (0, None), (form,))
+    if not isinstance(form, (Array, Row)):
+        raise Refused(f"iteration over {described(form)}")
+    return reader.make(site, "elements", (), (form, Known(0)))
+
+
+def has_next(reader, iterator: Ref) -> Form:
+    """Whether there is a next item, a truth."""
+    contents = reader.contents(iterator)
+    build = reader.builder
+    if contents.what == "range":
+        op = operator.lt if contents.keys[0] > 0 else operator.gt
+        return compared(build, op, *contents.items)
+    if contents.what == "sequence":
+        at, count = contents.keys
+        there = len(access.items_of(reader, contents.items[0]))
+        if count not in (None, there):
+            raise Refused("a list that changes while it is gone through from its end")
+        return Known(at < there)
+    if contents.what == "elements":
+        return compared(
+            build, operator.lt, contents.items[1], access.length(reader, contents.items[0])
+        )
+    if contents.what == "enumerate":
+        return has_next(reader, contents.items[0])
+    if contents.what == "zip":
+        found = [has_next(reader, one) for one in contents.items]
+        return _all(reader, found)
+    raise Refused(f"iteration over {contents.what}")
+
+
+def _all(reader, found: list[Form]) -> Form:
+    if any(isinstance(one, Known) and not one.value for one in found):
+        return Known(False)
+    left = [converted(reader.builder, one, BOOL) for one in found if not isinstance(one, Known)]
+    if not left:
+        return Known(True)
+    value = left[0]
+    for one in left[1:]:
+        value = reader.builder.step("bool_and", value, one)
+    return number(value)
+
+
+def advanced(reader, iterator: Ref) -> Form:
+    """The next item, which there is; the iterator goes on."""
+    contents = reader.contents(iterator)
+    if contents.what == "range":
+        position, stop = contents.items
+        after = arithmetic(reader.builder, operator.add, position, Known(contents.keys[0]))
+        if is_natural(position) and contents.keys[0] > 0:
+            after = natural(after)
+        reader.update(iterator, contents.keys, (after, stop))
+        return position
+    if contents.what == "sequence":
+        at, count = contents.keys
+        reader.update(iterator, (at + 1, count), contents.items)
+        items = access.items_of(reader, contents.items[0])
+        return items[at if count is None else count - 1 - at]
+    if contents.what == "elements":
+        form, position = contents.items
+        item = access.element(reader, form, position)
+        after = natural(arithmetic(reader.builder, operator.add, position, Known(1)))
+        reader.update(iterator, (), (form, after))
+        return item
+    if contents.what == "enumerate":
+        inner, count = contents.items
+        after = arithmetic(reader.builder, operator.add, count, Known(1))
+        if is_natural(count):
+            after = natural(after)
+        item = advanced(reader, inner)
+        reader.update(iterator, (), (inner, after))
+        return Tuple((count, item))
+    if contents.what == "zip":
+        return Tuple(tuple([advanced(reader, one) for one in contents.items]))
+    raise Refused(f"iteration over {contents.what}")

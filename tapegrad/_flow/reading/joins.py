@@ -1,0 +1,121 @@
+"""What either of two forms may be, where ways of the code join."""
+
+from __future__ import annotations
+
+from ..ir.graph import BOOL, FLOAT, INT
+from .errors import Again, Refused
+from .forms import (
+    NOTHING,
+    Array,
+    Choice,
+    Form,
+    Known,
+    Maybe,
+    Number,
+    Row,
+    described,
+    is_natural,
+    unbound,
+)
+
+#: Kinds of numbers, each a part of the next.
+_ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
+
+
+def joined(a: Form, b: Form, unite) -> Form:
+    """What either of two forms may be, without values; Refused where that is nothing known.
+
+    `unite(region, region)` is called for memory that may be the one or the other.
+    """
+    if isinstance(a, Number) and isinstance(b, Number):
+        fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
+        if a.kind == b.kind and fits:
+            return a
+    elif a.head == b.head and not isinstance(a, Number):
+        _unite(a, b, unite)
+        parts, others = a.parts, b.parts
+        if not parts:
+            return a
+        made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
+        same = all(p is q for p, q in zip(parts, made, strict=True))
+        return a if same else a.with_parts(made)
+    if isinstance(a, Row) and isinstance(b, Row):
+        raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
+    options = _options(a), _options(b)
+    if all(options):
+        return Choice(Number(INT, None), tuple(dict.fromkeys((*options[0], *options[1]))))
+    one, other = _kind(a), _kind(b)
+    if one is not None and other is not None:
+        kind = max(one, other, key=_ORDER.__getitem__)
+        natural = is_natural(a) and is_natural(b)
+        mixed = one != other or _mixed(a) or _mixed(b)
+        tensor = _tensor(a) and _tensor(b)
+        return Number(kind, None, tensor, natural and kind == INT, mixed)
+    return _with_none(a, b, unite)
+
+
+def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
+    """The form of items that have either of two forms; None or NOTHING is no form."""
+    if a is None or a is NOTHING:
+        return b
+    if b is None or b is NOTHING:
+        return a
+    return unbound(joined(a, b, unite))
+
+
+def _options(form: Form) -> tuple[str, ...]:
+    """The strings that a form may be, () for others."""
+    if isinstance(form, Choice):
+        return form.options
+    return (form.value,) if isinstance(form, Known) and type(form.value) is str else ()
+
+
+def _unite(a: Form, b: Form, unite) -> None:
+    if isinstance(a, Array) and isinstance(b, Array):
+        unite(a.region, b.region)
+
+
+def _with_none(a: Form, b: Form, unite) -> Form:
+    """Where one of two is None."""
+    if _is_none(a) or _is_none(b):
+        form = b if _is_none(a) else a
+        if isinstance(form, Maybe):
+            return form
+        return Maybe(Number(BOOL, None), unbound(_lifted(form)))
+    if isinstance(a, Maybe) or isinstance(b, Maybe):
+        p = a.form if isinstance(a, Maybe) else a
+        q = b.form if isinstance(b, Maybe) else b
+        made = joined(p, q, unite)
+        if isinstance(a, Maybe) and made is p:
+            return a
+        return Maybe(Number(BOOL, None), made)
+    raise Refused(f"a variable is {described(a)} on one way and {described(b)} on another")
+
+
+def _lifted(form: Form) -> Form:
+    """A known number as one that calls compute."""
+    kind = _kind(form)
+    return form if kind is None else Number(kind, None)
+
+
+def lifted(form: Form) -> Form:
+    """The form with numbers that calls compute in place of known ones."""
+    if not form.parts:
+        return _lifted(form)
+    return form.with_parts(tuple([lifted(part) for part in form.parts]))
+
+
+def _mixed(form: Form) -> bool:
+    return isinstance(form, Number) and form.mixed
+
+
+def _is_none(form: Form) -> bool:
+    return isinstance(form, Known) and form.value is None
+
+
+def _kind(form: Form) -> str | None:
+    return form.kind if isinstance(form, (Number, Known)) else None
+
+
+def _tensor(form: Form) -> bool:
+    return isinstance(form, Number) and form.tensor

@@ -1,0 +1,121 @@
+"""What stands for methods of arrays, lists and dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import access, array_arithmetic, container_operators
+from .errors import Refused
+from .forms import (
+    NONE,
+    Array,
+    Form,
+    Known,
+    Method,
+    Ref,
+    described,
+)
+from .numbers import (
+    folded,
+)
+
+
+def method_of(reader, owner: Form, name: str) -> Callable:
+    """What stands for a method; its first argument is the owner."""
+    found = None
+    if isinstance(owner, Array):
+        found = _OF_ARRAYS.get(name)
+    elif container_operators.is_list(reader, owner):
+        found = _OF_LISTS.get(name)
+    elif isinstance(owner, Ref) and reader.contents(owner).what == "dict":
+        found = _OF_DICTS.get(name)
+    if found is None:
+        raise Refused(f"the method {name} of {described(owner)}")
+    return found
+
+
+def _sum(s, array):
+    return array_arithmetic.summed(s.reader, array)
+
+
+def _mean(s, array):
+    return array_arithmetic.mean(s.reader, array)
+
+
+def _copy_of_array(s, array):
+    return array_arithmetic.mapped(s.reader, lambda x: x, array)
+
+
+def _dot(s, array, other):
+    return array_arithmetic.matmul(s.reader, array, other)
+
+
+def _append(s, owner, item):
+    container_operators.append(s.reader, owner, item)
+    return NONE
+
+
+def _extend(s, owner, items):
+    for item in access.items_of(s.reader, items):
+        container_operators.append(s.reader, owner, item)
+    return NONE
+
+
+def _pop(s, owner, index=None):
+    return container_operators.popped(s.reader, owner, index)
+
+
+def _clear(s, owner):
+    container_operators.emptied(s.reader, owner)
+    return NONE
+
+
+def _insert(s, owner, index, item):
+    if not isinstance(owner, Ref) or not isinstance(index, Known):
+        raise Refused("insert into a list that changes")
+    items = list(access.items_of(s.reader, owner))
+    folded(items.insert, index.value, item)
+    s.reader.update(owner, (), tuple(items))
+    return NONE
+
+
+def _copy_of_list(s, owner):
+    return access.new_list(s.reader, s.site, tuple(access.items_of(s.reader, owner)))
+
+
+def _view(name: str):
+    def handler(s, owner):
+        return Method(owner, f"{name}()")
+
+    return handler
+
+
+def _get(s, owner, key, default=NONE):
+    contents = s.reader.contents(owner)
+    if not isinstance(key, Known):
+        raise Refused("a dict with a key that is computed")
+    if key.value in contents.keys:
+        return contents.items[contents.keys.index(key.value)]
+    return default
+
+
+_OF_ARRAYS: dict[str, Callable] = {
+    "sum": _sum,
+    "mean": _mean,
+    "copy": _copy_of_array,
+    "dot": _dot,
+}
+_OF_LISTS: dict[str, Callable] = {
+    "append": _append,
+    "extend": _extend,
+    "insert": _insert,
+    "pop": _pop,
+    "clear": _clear,
+    "copy": _copy_of_list,
+}
+_OF_DICTS: dict[str, Callable] = {
+    "items": _view("items"),
+    "values": _view("values"),
+    "keys": _view("keys"),
+    "get": _get,
+}

@@ -1,0 +1,86 @@
+"""Names from outside of a function, and the frames of calls."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+from typing import Any
+
+from . import prelude
+from .code import code_of
+from .errors import Raises, Refused
+from .forms import (
+    Form,
+    Function,
+    Known,
+    Tuple,
+)
+from .state import Frame
+
+
+def global_(reader, frame: Frame, name: str) -> Form:
+    """A global name of a frame's function."""
+    if name in frame.globals:
+        value = frame.globals[name]
+        if frame.globals is not vars(prelude):
+            reader.dependencies.append((frame.globals, name, value))
+        return reader.outside(value)
+    if hasattr(builtins, name):
+        reader.dependencies.append((frame.globals, name, None))
+        return Known(getattr(builtins, name))
+    raise Raises(f"NameError: {name}")
+
+
+def outside(reader, frame: Frame, name: str) -> Form:
+    """A variable of a function that enclosed a frame's function and is over."""
+    while not isinstance(frame.outside, dict):
+        frame = reader.frames[frame.outside]
+    cell = frame.outside[name]
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        raise Raises(f"NameError: {name}") from None
+    reader.dependencies.append((cell, None, value))
+    return reader.outside(value)
+
+
+def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Frame, dict]:
+    """The frame of a call, and its arguments by name."""
+    if isinstance(function, Function):
+        code, defaults = function.code, list(function.defaults)
+        frame = Frame((name, id(code)), code_of(code), function.globals, function.frame)
+        keywords: dict[str, Form] = {}
+    else:
+        found: Any = function.value  # type: ignore[attr-defined]
+        code = found.__code__
+        defaults = [reader.outside(one) for one in found.__defaults__ or ()]
+        keywords = {k: reader.outside(v) for k, v in (found.__kwdefaults__ or {}).items()}
+        cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))
+        frame = Frame((name, id(code)), code_of(code), found.__globals__, cells)
+    return frame, bound_arguments(code, args, kwargs, defaults, keywords)
+
+
+def bound_arguments(
+    code, args: list, kwargs: dict, defaults: list, keywords: dict
+) -> dict[str, Form]:
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba calls them
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        raise Refused(f"{code.co_name} takes **{names[-1]}")
+    given = dict(zip(names[:count], args, strict=False))
+    rest = args[count:]
+    if code.co_flags & inspect.CO_VARARGS:
+        given[names[count + only]] = Tuple(tuple(rest))
+    elif rest:
+        raise Raises("TypeError: too many arguments")
+    for name, form in kwargs.items():
+        if name in given or name not in names[: count + only]:
+            raise Raises(f"TypeError: argument {name}")
+        given[name] = form
+    for name, form in zip(names[count - len(defaults) : count], defaults, strict=True):
+        given.setdefault(name, form)
+    for name, form in keywords.items():
+        given.setdefault(name, form)
+    if any(name not in given for name in names[: count + only]):
+        raise Raises("TypeError: missing arguments")
+    return given

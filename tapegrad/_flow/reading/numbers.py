@@ -1,0 +1,229 @@
+"""Arithmetic on forms that are numbers, as Python does it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ..ir.builder import Builder
+from ..ir.graph import BOOL, FLOAT, INT, Value
+from .errors import Raises, Refused
+from .forms import Form, Known, Maybe, Number, described
+
+_TYPES = {FLOAT: float, INT: int, BOOL: bool}
+_LARGEST = 2**62
+_FLOATS = {
+    operator.add: "add",
+    operator.sub: "subtract",
+    operator.mul: "multiply",
+    operator.truediv: "divide",
+    operator.floordiv: "floor_divide",
+    operator.mod: "remainder",
+    operator.pow: "power",
+}
+_INTS = {
+    operator.add: "int_add",
+    operator.sub: "int_subtract",
+    operator.mul: "int_multiply",
+    operator.floordiv: "int_floor_divide",
+    operator.mod: "int_remainder",
+    operator.and_: "int_and",
+    operator.or_: "int_or",
+    operator.xor: "int_xor",
+}
+_TRUTHS = {operator.and_: "bool_and", operator.or_: "bool_or", operator.xor: "bool_xor"}
+#: What changes nothing.
+_NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1}
+#: Comparisons: a step, whether the operands are exchanged, whether the result is turned.
+_COMPARISONS: dict[Callable, tuple[str, bool, bool]] = {
+    operator.eq: ("equal", False, False),
+    operator.ne: ("equal", False, True),
+    operator.lt: ("less", False, False),
+    operator.le: ("less_equal", False, False),
+    operator.gt: ("less", True, False),
+    operator.ge: ("less_equal", True, False),
+}
+COMPARISONS = frozenset(_COMPARISONS)
+ARITHMETIC = frozenset((*_FLOATS, *_INTS))
+
+#: What an operator in place does with numbers.
+IN_PLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ifloordiv: operator.floordiv,
+    operator.imod: operator.mod,
+    operator.ipow: operator.pow,
+    operator.iand: operator.and_,
+    operator.ior: operator.or_,
+    operator.ixor: operator.xor,
+}
+
+
+def kind_of(form: Form) -> str | None:
+    """The kind of a number, None for other forms."""
+    return form.kind if isinstance(form, (Number, Known)) else None
+
+
+def is_number(form: Form) -> bool:
+    return kind_of(form) is not None
+
+
+def is_tensor(form: Form) -> bool:
+    return isinstance(form, Number) and form.tensor
+
+
+def converted(builder: Builder, form: Form, kind: str) -> Value:
+    """The value of a number as one of a kind that holds it."""
+    if isinstance(form, Known):
+        if form.kind is None:
+            raise Refused(f"{described(form)} where a number is needed")
+        if form.kind == INT and abs(form.value) >= _LARGEST:
+            raise Refused(f"the integer {form.value} is too large")
+        return builder.constant(_TYPES[kind](form.value))
+    if not isinstance(form, Number) or form.value is None:
+        raise Refused(f"{described(form)} where a number is needed")
+    value, has = form.value, form.kind
+    if has == BOOL and kind != BOOL:
+        value, has = builder.step("bool_to_int", value), INT
+    if has == INT and kind == FLOAT:
+        value, has = builder.step("int_to_float", value), FLOAT
+    if has != kind:
+        raise Refused(f"{described(form)} where another kind of number is needed")
+    return value
+
+
+def number(value: Value, tensor: bool = False) -> Number:
+    return Number(value.kind, value, tensor)
+
+
+def settled(builder: Builder, form: Form) -> Form:
+    """Something that may be None, where it must not be."""
+    if isinstance(form, Maybe):
+        builder.check(converted(builder, form.there, BOOL), "a value is None")
+        return form.form
+    return form
+
+
+def folded(function: Callable, *operands) -> Form:
+    """The result for objects that are known."""
+    try:
+        return Known(function(*operands))
+    except Exception as error:
+        raise Raises(f"{type(error).__name__}: {error}") from None
+
+
+def applied(builder: Builder, op: str, *forms: Form) -> Number:
+    """An element-wise operation of numbers."""
+    values = [converted(builder, form, FLOAT) for form in forms]
+    return number(builder.step(op, *values), any(map(is_tensor, forms)))
+
+
+def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
+    """An arithmetic operator of Python's between two numbers."""
+    kinds = kind_of(a), kind_of(b)
+    if None in kinds:
+        raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
+    if isinstance(a, Known) and isinstance(b, Known):
+        return folded(op, a.value, b.value)
+    if FLOAT in kinds or (op is operator.truediv and kinds != (BOOL, BOOL)):
+        return _of_floats(builder, op, a, b)
+    if kinds == (BOOL, BOOL) and op in _TRUTHS:
+        step = _TRUTHS[op]
+        return number(builder.step(step, converted(builder, a, BOOL), converted(builder, b, BOOL)))
+    if kinds == (BOOL, BOOL):  # NumPy's truths are not integers
+        raise Refused(f"{op.__name__} of two truths")
+    if op is operator.pow:
+        return _integer_power(builder, a, b)
+    if op not in _INTS:
+        raise Refused(f"{op.__name__} of integers")
+    for x, y, neutral in ((a, b, _NEUTRAL.get(op)), (b, a, _NEUTRAL.get(op))):
+        if neutral is not None and isinstance(y, Known) and y.value == neutral:
+            if kind_of(x) == INT and (y is b or op is not operator.sub):
+                return x
+    if op is operator.mul and any(isinstance(one, Known) and one.value == 0 for one in (a, b)):
+        return Known(0)
+    return number(builder.step(_INTS[op], converted(builder, a, INT), converted(builder, b, INT)))
+
+
+def _of_floats(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
+    if op not in _FLOATS:
+        raise Refused(f"{op.__name__} of floats")
+    tensor = is_tensor(a) or is_tensor(b)
+    if op is operator.pow:
+        return _power(builder, a, b, tensor)
+    if op in (operator.truediv, operator.floordiv, operator.mod) and not tensor:
+        if isinstance(b, Known):
+            if b.value == 0:
+                raise Raises("ZeroDivisionError")
+        else:
+            divisor = converted(builder, b, FLOAT)
+            is_zero = builder.step("float_equal", divisor, builder.constant(0.0))
+            builder.check(builder.step("bool_not", is_zero), "a division by 0")
+    return applied(builder, _FLOATS[op], a, b)
+
+
+def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
+    """x ** y. For floats of Python's, which may raise or be complex, the result must be finite."""
+    if isinstance(b, Known) and b.value == 1:
+        return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
+    if isinstance(b, Known) and b.value in (2, 3):
+        square = applied(builder, "square", a)
+        made = square if b.value == 2 else applied(builder, "multiply", square, a)
+    else:
+        made = applied(builder, "power", a, b)
+    if not tensor:
+        finite = builder.step("is_finite", made.value)  # type: ignore[arg-type]
+        builder.check(finite, "a power that Python may refuse")
+    return made
+
+
+def _integer_power(builder: Builder, a: Form, b: Form) -> Form:
+    if not isinstance(b, Known) or not 0 <= b.value <= 64:
+        raise Refused("a power of integers whose exponent is not known")
+    result: Form = Known(1)
+    for _ in range(b.value):
+        result = a if isinstance(result, Known) else arithmetic(builder, operator.mul, result, a)
+    return result
+
+
+def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
+    """A comparison of two numbers."""
+    if isinstance(a, Known) and isinstance(b, Known):
+        return folded(op, a.value, b.value)
+    kind = FLOAT if FLOAT in (kind_of(a), kind_of(b)) else INT
+    step, exchanged, turned = _COMPARISONS[op]
+    x, y = converted(builder, a, kind), converted(builder, b, kind)
+    if exchanged:
+        x, y = y, x
+    prefix = "float_" if kind == FLOAT else "int_"
+    made = builder.step(prefix + step, x, y)
+    return number(builder.step("bool_not", made) if turned else made)
+
+
+def truth(builder: Builder, form: Form) -> Form:
+    """The truth of a number, as `if` asks for it."""
+    if isinstance(form, Known):
+        return folded(bool, form.value)
+    kind = kind_of(form)
+    if kind == BOOL:
+        return form
+    zero = Known(0.0 if kind == FLOAT else 0)
+    return compared(builder, operator.ne, form, zero)
+
+
+def negated(builder: Builder, form: Form) -> Form:
+    if isinstance(form, Known):
+        return folded(operator.not_, form.value)
+    return number(builder.step("bool_not", converted(builder, truth(builder, form), BOOL)))
+
+
+def negative(builder: Builder, form: Form) -> Form:
+    if isinstance(form, Known):
+        return folded(operator.neg, form.value)
+    if kind_of(form) == FLOAT:
+        return applied(builder, "negative", form)
+    if kind_of(form) == BOOL:
+        raise Refused("the negative of a truth")
+    return number(builder.step("int_negative", converted(builder, form, INT)))

@@ -1,0 +1,208 @@
+"""A function read into a graph, for arguments of given forms."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..ir.graph import FLOAT, INT, Graph, Input
+from ..ir.validation import validate
+from .access import new_list
+from .code import code_of
+from .errors import Again, Raises, Refused
+from .forms import Array, Form, Known, Number, Tuple
+from .joins import element_joined
+from .names_outside import bound_arguments
+from .numbers import number
+from .reader import Reader
+from .state import Frame, Stack
+from .statements import follow
+from .views import strides_of
+
+#: How often reading begins again.
+_TIMES = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
+
+    kind: str  # of the dtype, as NumPy names it
+    lengths: tuple[int | None, ...]
+    differentiated: bool
+
+
+@dataclasses.dataclass
+class Reading:
+    """What was read: the graph, the form of its result, and what it read outside of its arguments.
+
+    `dependencies` are (globals, name, value), or (cell, None, value): a call is like this one where
+    they are the same objects. `hidden` are arrays from outside: further inputs.
+    """
+
+    graph: Graph
+    result: Form
+    dependencies: list[tuple[Any, str | None, Any]]
+    hidden: list[np.ndarray]
+
+
+def read(f: Callable, trees: list, names: list[str]) -> Reading:
+    """Read `f` for arguments: trees of `Given`, `Known` and containers; the last ones are named.
+
+    Raises Refused where there is no graph.
+    """
+    if not isinstance(f, types.FunctionType):
+        raise Refused(f"it is of type {type(f).__name__}")
+    choices: dict[Any, Form | None] = {}
+    for _ in range(_TIMES):
+        try:
+            return _read(f, trees, names, choices)
+        except Again as again:
+            for site in again.sites:
+                choices[site] = element_joined(choices.get(site), again.element, _same)
+        except Raises as error:
+            raise Refused(f"it always raises {error}") from None
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            # a mistake here must cost the graph, not the call
+            raise Refused(f"reading failed with {type(error).__name__}: {error}") from error
+    raise Refused("its lists hold items of kinds that do not fit")
+
+
+def _same(a: int, b: int) -> None:
+    """Regions of an earlier reading are forgotten."""
+
+
+def _read(f, trees: list, names: list[str], choices: dict) -> Reading:
+    graph = Graph()
+    reader = Opened(graph, choices)
+    reader.run(lambda: _start(reader, f, trees, names))
+    validate(graph)
+    return Reading(
+        graph,
+        reader.result,
+        reader.dependencies,
+        list(reader.hidden.values()),
+    )
+
+
+class Opened(Reader):
+    """A reader with what a function reads outside of its arguments."""
+
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None]):
+        super().__init__(graph, choices, follow)
+        self._hidden_forms: dict[int, Form] = {}
+
+    def outside(self, value) -> Form:
+        """An object from outside of the function as a form."""
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, (np.float64, np.int64)):
+            return Known(value.item())
+        if isinstance(value, tuple):
+            return Tuple(tuple(map(self.outside, value)))
+        if isinstance(value, (np.generic,)):
+            raise Refused(f"it reads a number of dtype {value.dtype} from outside")
+        if isinstance(value, (list, dict, set)):
+            raise Refused("it reads a list or dict from outside; pass it as an argument")
+        return Known(value)
+
+    def outside_attribute(self, owner, name: str) -> Form:
+        """`owner.name` of an object from outside."""
+        fixed = (types.ModuleType, type, str, int, float)
+        if not isinstance(owner, fixed):
+            raise Refused(f"it reads the attribute {name} of an object from outside")
+        try:
+            value = getattr(owner, name)
+        except AttributeError as error:
+            raise Raises(f"AttributeError: {error}") from None
+        if isinstance(owner, (types.ModuleType, type)) and not owner.__name__.startswith(
+            ("numpy", "math", "tapegrad", "scipy")
+        ):
+            self.dependencies.append((vars(owner), name, value))
+        return self.outside(value)
+
+    def _array(self, value: np.ndarray) -> Form:
+        if value.dtype != np.float64 or not value.flags.c_contiguous:
+            raise Refused("it reads an array from outside that is not float64 in C order")
+        if id(value) not in self.hidden:
+            self.hidden[id(value)] = value
+            given = Given("f", value.shape, False)
+            self._hidden_forms[id(value)] = entered(self, given, writable=False)
+        return self._hidden_forms[id(value)]
+
+
+def _start(reader: Opened, f, trees: list, names: list[str]):
+    """The inputs as forms, and the way to the function's first statement."""
+    forms = [_form(reader, tree, ("argument", k)) for k, tree in enumerate(trees)]
+
+    code = f.__code__
+    defaults = [reader.outside(one) for one in f.__defaults__ or ()]
+    keywords = {k: reader.outside(v) for k, v in (f.__kwdefaults__ or {}).items()}
+    count = len(forms) - len(names)
+    named = dict(zip(names, forms[count:], strict=True))
+    arguments = bound_arguments(code, forms[:count], named, defaults, keywords)
+    cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+    frame = Frame("f", code_of(code), f.__globals__, cells)
+    if code.co_flags & 0x20:
+        raise Refused("it is a generator")
+    reader.frames["f"] = frame
+    for name, form in arguments.items():
+        reader.state.variables["f", name] = form
+    return reader.goto(Stack("f"), frame.code.first, 0, reader.state)
+
+
+def _form(reader: Opened, tree, place: tuple) -> Form:
+    if isinstance(tree, Given):
+        return entered(reader, tree)
+    if isinstance(tree, tuple):
+        if type(tree) is not tuple:
+            raise Refused("an argument is a namedtuple")
+        return Tuple(tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)]), place)
+    if isinstance(tree, list):
+        items = tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)])
+        return new_list(reader, place, items)
+    if isinstance(tree, dict):
+        items = tuple([_form(reader, one, (*place, k)) for k, one in tree.items()])
+        return reader.make(place, "dict", tuple(tree), items)
+    if isinstance(tree, Known):
+        return tree
+    raise Refused(f"an argument is of type {type(tree).__name__}")
+
+
+def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
+    """An input as a form, its numbers parameters of the first block."""
+    graph, entry = reader.graph, reader.graph.blocks[0]
+    if not given.lengths and given.kind == "f":
+        value = graph.value(FLOAT)
+        entry.parameters.append(value)
+        graph.inputs.append(Input(None, given.differentiated))
+        return Number(FLOAT, value, given.differentiated)
+    if not given.lengths:
+        raise Refused("an argument is a number of NumPy's that is no float")
+    region = reader.region(FLOAT)
+    graph.inputs.append(Input(len(given.lengths), given.differentiated, region))
+    values = [graph.value(INT) for _ in range(1 + len(given.lengths))]
+    entry.parameters.extend(values)
+    lengths: tuple[Form, ...] = tuple(
+        [
+            Number(INT, value, natural=True) if length is None else Known(length)
+            for value, length in zip(values[1:], given.lengths, strict=True)
+        ]
+    )
+    block, reader.builder.block = reader.builder.block, entry
+    strides = strides_of(reader, lengths)
+    reader.builder.block = block
+    element = {"f": FLOAT, "i": INT, "u": INT, "b": "b"}[given.kind]
+    return Array(
+        number(values[0]),
+        lengths,
+        strides,
+        region,
+        element,
+        element != FLOAT,
+        writable and given.differentiated,
+    )

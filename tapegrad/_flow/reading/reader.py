@@ -1,0 +1,374 @@
+"""A function followed through its bytecode: points of the code become blocks of a graph.
+
+A point is a statement, with the calls under way. What is known there is the join of what comes from
+all ways to it, found by following the code again until nothing changes. A number that differs from
+way to way becomes a parameter of the block; a form that differs otherwise is a reason to refuse.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..ir.builder import Builder
+from ..ir.graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
+from .errors import Again, Refused
+from .forms import (
+    Array,
+    Choice,
+    Contents,
+    Form,
+    Known,
+    Maybe,
+    Number,
+    Ref,
+    Row,
+    Tuple,
+    described,
+    numbers,
+    shape_of,
+    unbound,
+)
+from .joins import lifted
+from .numbers import converted, settled
+from .state import Frame, Stack, State
+
+#: Points of one function, and how often one is followed.
+POINTS, TIMES, DEPTH = 3000, 40, 40
+
+
+class Point:
+    """A point of the code: its block, what is known there, and the ways on."""
+
+    def __init__(self, stack: Stack | None, label: int, at: int, state: State):
+        self.stack, self.label, self.at, self.state = stack, label, at, state
+        self.block = Block(-1)
+        self.ways: list[tuple[Edge, Block, Point, State]] = []
+        self.times = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Inline:
+    """A call that is followed: a function's frame with its arguments by name.
+
+    `result` stands in place of what the function gives.
+    """
+
+    frame: Frame
+    arguments: dict[str, Form]
+    result: Form | None = None
+
+
+class Reader:
+    """Reads one function into `graph`.
+
+    `choices` are sites of lists that lie in the arena, with the form of their elements.
+    `follow(reader, point)` reads the statements of a point, from outside of this module.
+    """
+
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None], follow: Callable):
+        self.graph, self.choices, self._follow = graph, choices, follow
+        self.frames: dict[Any, Frame] = {}
+        self.points: dict[Any, Point] = {}
+        self.waiting: list[Point] = []
+        self.builder = Builder(graph, Block(-1))
+        self.point: Point | None = None
+        self.state = State()
+        self.end = Point(None, 0, 0, State())
+        self.result: Form = Known(None)
+        self._regions: list[int] = []
+        self._rows: dict[Any, int] = {}
+        self._lines: dict[str, int] = {"": 0}
+        self.dependencies: list = []
+        self.hidden: dict[int, Any] = {}
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def region(self, kind: str) -> int:
+        self._regions.append(len(self._regions))
+        return self.graph.region(kind)
+
+    def find(self, region: int) -> int:
+        while self._regions[region] != region:
+            region = self._regions[region]
+        return region
+
+    def unite(self, a: int, b: int) -> None:
+        """Memory that may be either of two."""
+        a, b = self.find(a), self.find(b)
+        if a != b:
+            if self.graph.regions[a].kind != self.graph.regions[b].kind:
+                raise Refused("a variable is a list or array of floats here and of ints there")
+            self._regions[max(a, b)] = min(a, b)
+
+    def row_region(self, *what) -> int:
+        """The region of one number of lists' elements, or of the heads of lists."""
+        if what not in self._rows:
+            self._rows[what] = self.region(what[-1])
+        return self._rows[what]
+
+    # --- points -------------------------------------------------------------------------------
+
+    def run(self, start: Callable[[], Edge]) -> None:
+        """Follow the code from its start until nothing changes."""
+        entry = self.graph.block()
+        first = Point(None, 0, 0, State())
+        first.block, self.point = entry, first
+        self.builder.block = entry
+        entry.end = Jump(start())
+        self.points["entry"] = first
+        while self.waiting:
+            point = self.waiting.pop()
+            point.times += 1
+            if point.times > TIMES or len(self.points) > POINTS:
+                raise Refused("it has too many ways to follow")
+            self._again(point)
+        self._finish()
+
+    def _again(self, point: Point) -> None:
+        point.block, point.ways = Block(-1), []
+        self.builder.block, self.point = point.block, point
+        kinds = point.state.kinds()
+        point.block.parameters = [self.graph.value(kind) for kind in kinds]
+        self.state = point.state.bound(iter(point.block.parameters))
+        if point is self.end:
+            form = settled(self.builder, self.state.variables["result", ""])
+            self.result = unbound(form)
+            results = [one.value for one in numbers(form)]
+            point.block.end = Return(tuple(results))  # type: ignore[arg-type]
+            return
+        self._follow(self, point)
+
+    def goto(self, stack: Stack, label: int, at: int, state: State, note: tuple = ()) -> Edge:
+        """The way to a point from the block that is being made."""
+        kept = state.kept(self._roots(stack, label, at), self.cells)
+        fixed = [
+            (site, contents.keys)
+            for site, contents in kept.heap.items()
+            if contents.what in ("sequence", "generator")
+        ]
+        key = (stack, label, at, note, tuple(fixed))
+        return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound()))
+
+    def give(self, form: Form) -> Edge:
+        """The way to the end, with the result."""
+        kept = self.state.kept([], self.cells)
+        kept.variables["result", ""] = self.copied(form)
+        return self._way("end", kept, self._ending(kept))
+
+    def _ending(self, kept: State):
+        def make():
+            self.end.state = kept.unbound()
+            return self.end
+
+        return make
+
+    def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
+        point = self.points.get(key)
+        if point is None:
+            point = self.points[key] = make()
+            self.waiting.append(point)
+        elif point.state.join(kept, self.unite) and point not in self.waiting:
+            self.waiting.append(point)
+        edge = Edge(point.block, [])
+        self.point.ways.append((edge, self.builder.block, point, kept))  # type: ignore[union-attr]
+        return edge
+
+    def _roots(self, stack: Stack | None, label: int, at: int) -> list:
+        roots: list = []
+        target = ""
+        while stack is not None:
+            frame = self.frames[stack.frame]
+            names = frame.code.live(label, at)
+            roots += [(stack.frame, name) for name in names if name != target]
+            roots += [self.owner(frame, name) for name in frame.code.free]
+            if stack.generator is not None:
+                roots.append((stack.frame, "$generator"))
+            label, at, target, stack = stack.label, stack.at, stack.target, stack.below
+        return [root for root in roots if root is not None]
+
+    def cells(self, frame) -> list:
+        """Variables of a frame that functions made there share, and those it has from outside."""
+        if frame not in self.frames:
+            return []
+        found = self.frames[frame]
+        outside = [self.owner(found, name) for name in found.code.free]
+        return [*[(frame, n) for n in found.code.cells], *[one for one in outside if one]]
+
+    def owner(self, frame: Frame, name: str):
+        """The key of a variable that a frame has from outside; None if that is fixed."""
+        while name in frame.code.free:
+            if isinstance(frame.outside, dict):
+                return None
+            frame = self.frames[frame.outside]
+        return frame.name, name
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """Fill in the arguments of all ways, and put the blocks that are reached in order."""
+        if "end" not in self.points:
+            raise Refused("it never returns")
+        self._check_results()
+        for point in self.points.values():
+            for edge, block, target, state in point.ways:
+                self.builder.block = block
+                edge.target = target.block
+                edge.arguments = self._arguments(target.state, state)
+        self._order()
+        for step in self.graph.steps():
+            if isinstance(step.payload, Place):
+                region = self.find(step.payload.region)
+                step.payload = Place(region, step.payload.space)
+                if step.op.startswith("store"):
+                    self.graph.regions[region].written = True
+        for given in self.graph.inputs:
+            if given.region >= 0:
+                given.region = self.find(given.region)
+
+    def _check_results(self) -> None:
+        """All ways to the end give results of the same kinds, as their ints and floats differ."""
+        ways = [way for point in self.points.values() for way in point.ways if way[2] is self.end]
+        results = [state.variables["result", ""] for _, _, _, state in ways]
+        for other in results[1:]:
+            if shape_of(lifted(other)) != shape_of(lifted(results[0])):
+                one, two = described(results[0]), described(other)
+                raise Refused(f"the result is {one} on one way, {two} on another")
+
+    def _order(self) -> None:
+        found: dict[int, Block] = {}
+        waiting = [self.graph.blocks[0]]
+        while waiting:
+            block = waiting.pop()
+            if id(block) not in found:
+                found[id(block)] = block
+                waiting.extend(edge.target for edge in reversed(block.end.edges))  # type: ignore[union-attr]
+        self.graph.blocks = list(found.values())
+        for k, block in enumerate(self.graph.blocks):
+            block.number = k
+
+    def _arguments(self, wanted: State, state: State) -> list[Value]:
+        """Values for the parameters of a block."""
+        made: list[Value] = []
+        for template, given in (
+            (wanted.variables, state.variables),
+            (wanted.heap, state.heap),
+        ):
+            for key, form in template.items():
+                self.match(form, given[key], made)
+        return made
+
+    def match(self, wanted: Form, given: Form, made: list[Value]) -> None:
+        if isinstance(wanted, Number):
+            made.append(converted(self.builder, given, wanted.kind))
+            return
+        if isinstance(wanted, Choice):
+            made.append(self._chosen(wanted, given))
+            return
+        if type(wanted).__name__ == "Maybe" and type(given).__name__ != "Maybe":
+            none = isinstance(given, Known) and given.value is None
+            made.append(self.builder.constant(not none))
+            if none:
+                made.extend(
+                    self.builder.constant(_ZERO[one.kind]) for one in numbers(wanted.parts[1])
+                )
+            else:
+                self.match(wanted.parts[1], given, made)
+            return
+        for part, other in zip(wanted.parts, given.parts, strict=True):
+            self.match(part, other, made)
+
+    def _chosen(self, wanted: Choice, given: Form) -> Value:
+        """The place of a string in other options."""
+        if isinstance(given, Known):
+            return self.builder.constant(wanted.options.index(given.value))
+        assert isinstance(given, Choice)
+        build, index = self.builder, converted(self.builder, given.index, INT)
+        if wanted.options[: len(given.options)] == given.options:
+            return index
+        places = [build.constant(wanted.options.index(one)) for one in given.options]
+        found = places[0]
+        for k, place in enumerate(places[1:], 1):
+            here = build.step("int_equal", index, build.constant(k))
+            found = build.step("int_select", here, place, found)
+        return found
+
+    # --- help for statements ------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """The user's line that steps come from."""
+        if text not in self._lines:
+            self._lines[text] = len(self.graph.lines)
+            self.graph.lines.append(text)
+        self.builder.line = self._lines[text]
+
+    def make(self, site, what, keys: tuple, items: tuple[Form, ...]) -> Ref:
+        """A new object with an identity."""
+        if site in self.state.heap and self._is_used(site):
+            if what == "list":
+                raise Again({site}, None)
+            raise Refused("an object is made anew while an earlier one of that line is in use")
+        self.state.heap[site] = Contents(what, keys, items)
+        return Ref(site)
+
+    def _is_used(self, site) -> bool:
+        """Whether an older object of a site is still reached from anything live."""
+        point = self.point
+        assert point is not None and point.stack is not None
+        roots = self._roots(point.stack, point.label, self.at)
+        return site in self.state.kept(roots, self.cells).heap
+
+    def lends(self, frame: Frame, stack: Stack, label: int, at: int) -> bool:
+        """Whether variables of an earlier call with this frame's name are still reached."""
+        state = self.state.kept(self._roots(stack, label, at), self.cells)
+        return any((frame.name, name) in state.variables for name in frame.code.cells)
+
+    def is_used_after(self, site) -> bool:
+        """Whether an object is still reached after the statement that is being followed."""
+        point = self.point
+        assert point is not None and point.stack is not None
+        roots = self._roots(point.stack, point.label, self.at + 1)
+        return site in self.state.kept(roots, self.cells).heap
+
+    at = 0  # the statement that is being followed
+
+    def contents(self, form: Ref) -> Contents:
+        if form.site not in self.state.heap:
+            raise Refused("an object that is made on one way alone")
+        return self.state.heap[form.site]
+
+    def update(self, form: Ref, keys: tuple, items: tuple[Form, ...]) -> None:
+        """Other contents of an object."""
+        if form.site[0] == "argument":
+            raise Refused("it changes a list or dict that is an argument")
+        self.state.heap[form.site] = Contents(self.state.heap[form.site].what, keys, items)
+
+    def copied(self, form: Form) -> Form:
+        """A result without objects that have an identity."""
+        if isinstance(form, Ref):
+            contents = self.contents(form)
+            if contents.what == "list":
+                return Contents("list", (), tuple(map(self.copied, contents.items)))
+            if contents.what == "dict":
+                return Contents("dict", contents.keys, tuple(map(self.copied, contents.items)))
+            raise Refused("the result is an object that the function makes")
+        if isinstance(form, Tuple):
+            return Tuple(tuple(map(self.copied, form.items)))
+        if isinstance(form, Number) and form.mixed:
+            return self._of_one_kind(form)
+        if not isinstance(form, (Known, Number, Array, Row, Maybe)):
+            raise Refused(f"the result is {described(form)}")
+        return form
+
+    def _of_one_kind(self, form: Number) -> Form:
+        """A float that may be an int on some way: a call leaves where it is whole."""
+        if form.kind != FLOAT or form.value is None:
+            raise Refused("the result is an int on one way and a truth on another")
+        build = self.builder
+        whole = build.step("float_equal", build.step("rint", form.value), form.value)
+        build.check(build.step("bool_not", whole), "a result that may be an int")
+        return Number(FLOAT, form.value, form.tensor)
+
+
+_ZERO = {"f": 0.0, "i": 0, "b": False}

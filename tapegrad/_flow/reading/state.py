@@ -1,0 +1,126 @@
+"""What is known at a point of the code: variables of the frames under way, and the heap."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ..ir.graph import Value
+from .code import Code
+from .errors import Again
+from .forms import Contents, Form, Function, Ref, bound, numbers, unbound
+from .joins import joined
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Frame:
+    """A call under way. `name` is its own: that of its caller, and where it was called.
+
+    `outside` is the frame of the variables that it has from outside, or a dict of these.
+    """
+
+    name: Any
+    code: Code
+    globals: dict
+    outside: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """The frames under way: the innermost, and where its caller goes on.
+
+    The result goes to the caller's variable `target`; what a generator yields is a `Pair`.
+    """
+
+    frame: Any
+    below: Stack | None = None
+    label: int = 0
+    at: int = 0
+    target: str = ""
+    generator: Any = None  # the site of the generator that the innermost frame is
+
+    def depth(self) -> int:
+        return 1 if self.below is None else 1 + self.below.depth()
+
+
+class State:
+    """Forms of variables, by frame and name, and of objects, by the site that made them."""
+
+    def __init__(self, variables: dict | None = None, heap: dict | None = None):
+        self.variables: dict[tuple[Any, str], Form] = {} if variables is None else variables
+        self.heap: dict[Any, Contents] = {} if heap is None else heap
+
+    def copy(self) -> State:
+        return State(dict(self.variables), dict(self.heap))
+
+    def kept(self, roots: list[tuple[Any, str]], cells) -> State:
+        """What can be reached from variables; `cells(frame)` names those that functions share."""
+        state, waiting, seen = State(), list(roots), set()
+        while waiting:
+            key = waiting.pop()
+            form = self.variables.get(key)
+            if form is None or key in seen:
+                continue
+            seen.add(key)
+            state.variables[key] = form
+            self._follow(form, state, waiting, cells)
+        # in the order of this state: numbers of merged states go with one another
+        state.variables = {k: v for k, v in self.variables.items() if k in state.variables}
+        state.heap = {k: v for k, v in self.heap.items() if k in state.heap}
+        return state
+
+    def _follow(self, form: Form, state: State, waiting: list, cells) -> None:
+        if isinstance(form, Ref) and form.site not in state.heap and form.site in self.heap:
+            contents = state.heap[form.site] = self.heap[form.site]
+            if contents.what == "generator":
+                waiting.extend((contents.keys[0], name) for name in contents.keys[3])
+                waiting.extend(cells(contents.keys[0]))
+            self._follow(contents, state, waiting, cells)
+        if isinstance(form, Function):
+            waiting.extend(cells(form.frame))
+        for part in form.parts:
+            self._follow(part, state, waiting, cells)
+
+    def unbound(self) -> State:
+        return State(
+            {k: unbound(v) for k, v in self.variables.items()},
+            {k: unbound(v) for k, v in self.heap.items()},
+        )
+
+    def bound(self, values: Iterator[Value]) -> State:
+        return State(
+            {k: bound(v, values) for k, v in self.variables.items()},
+            {k: bound(v, values) for k, v in self.heap.items()},
+        )
+
+    def kinds(self) -> list[str]:
+        """Kinds of the numbers, in order."""
+        return [
+            one.kind
+            for form in (*self.variables.values(), *self.heap.values())
+            for one in numbers(form)
+        ]
+
+    def join(self, other: State, unite) -> bool:
+        """Widen this state to hold another one, too; whether it changed."""
+        changed = False
+        for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
+            for key in list(mine):
+                if key not in its:  # not set on one of the ways
+                    del mine[key]
+                    changed = True
+                    continue
+                if _differ(mine[key], its[key]):
+                    raise Again({key}, None)
+                made = joined(mine[key], its[key], unite)
+                if made is not mine[key]:
+                    mine[key] = unbound(made)  # type: ignore[assignment]
+                    changed = True
+        return changed
+
+
+def _differ(a: Form, b: Form) -> bool:
+    """Whether two are contents of a list that has other lengths, or other kinds of items."""
+    is_list = isinstance(a, Contents) and a.what == "list"
+    return is_list and isinstance(b, Contents) and a.head != b.head

@@ -1,0 +1,221 @@
+"""The statements of a point followed: assignments, calls, and the ways on at its end."""
+
+from __future__ import annotations
+
+from numba.core import ir
+
+from ..ir.graph import BOOL, Branch, Edge, Jump
+from . import access, container_operators
+from .errors import Raises, Refused
+from .forms import NONE, Form, Known, Pair, Ref, described
+from .iterators import advanced, has_next
+from .numbers import (
+    converted,
+    truth,
+)
+from .reader import DEPTH, Inline, Point, Reader
+from .right_sides import RightSides
+from .state import Stack
+
+
+def follow(reader: Reader, point: Point) -> None:
+    """Follow the statements of a point to their end."""
+    try:
+        Statements(reader, point).run()
+    except Raises as error:
+        reader.builder.leave(f"the function raises {error}")
+        point.ways = [way for way in point.ways if way[1] is not reader.builder.block]
+
+
+class Statements(RightSides):
+    """The statements from a point on."""
+
+    def run(self) -> None:
+        body = self.frame.code.blocks[self.point.label].body
+        for at in range(self.point.at, len(body)):
+            self.reader.at, self.at = at, at
+            statement = body[at]
+            if statement.loc.line:
+                code = self.frame.code.code
+                self.reader.line(f"{code.co_filename}:{statement.loc.line}, {code.co_name}")
+            try:
+                if self._statement(statement):
+                    return
+            except Refused as error:
+                if "line " not in str(error):
+                    raise Refused(f"{error} (line {statement.loc.line})") from None
+                raise
+
+    # --- statements ---------------------------------------------------------------------------
+
+    def _statement(self, statement) -> bool:
+        """Follow one; whether it ends the point."""
+        if isinstance(statement, ir.Assign):
+            return self._assign(statement)
+        if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+            index = _static(self, statement)
+            access.set_item(
+                self.reader, self.get(statement.target), index, self.get(statement.value)
+            )
+            return False
+        if isinstance(statement, ir.SetAttr):
+            value = self.get(statement.value)
+            access.set_attribute(self.reader, self.get(statement.target), statement.attr, value)
+            return False
+        if isinstance(statement, ir.Jump):
+            self.builder.block.end = Jump(self._goto(statement.target, 0))
+            return True
+        if isinstance(statement, ir.Branch):
+            self._branch(statement)
+            return True
+        if isinstance(statement, ir.Return):
+            self._return(self.get(statement.value))
+            return True
+        if isinstance(statement, (ir.Raise, ir.StaticRaise)):
+            raise Raises("an exception")
+        if isinstance(statement, ir.Del):
+            self.reader.state.variables.pop(self._key(statement.value), None)
+            return False
+        raise Refused(f"it has a statement that is not known ({type(statement).__name__})")
+
+    def _assign(self, statement) -> bool:
+        value, name = statement.value, statement.target.name
+        if isinstance(value, ir.Expr) and value.op == "iternext":
+            self._next(value, name)
+            return True
+        if isinstance(value, ir.Yield):
+            self._yield(value, name)
+            return True
+        form = self._value(value)
+        if isinstance(form, Inline):
+            if form.result is not None:
+                self.set(name, form.result)
+                name = "$nothing"
+            self._enter(form, name)
+            return True
+        self.set(name, form)
+        return False
+
+    def _goto(self, label: int, at: int, note: tuple = (), state=None):
+        return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
+
+    def _branch(self, statement) -> None:
+        condition = truth(
+            self.builder, container_operators.truth_of(self.reader, self.get(statement.cond))
+        )
+        if isinstance(condition, Known):
+            target = statement.truebr if condition.value else statement.falsebr
+            self.builder.block.end = Jump(self._goto(target, 0))
+            return
+        then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
+        self.builder.block.end = Branch(condition.value, then, other)  # type: ignore[attr-defined]
+
+    def _return(self, form: Form) -> None:
+        below = self.stack.below
+        if below is None:
+            self.builder.block.end = Jump(self.reader.give(form))
+            return
+        state = self.reader.state
+        if self.stack.generator is not None:
+            site = self.stack.generator
+            keys = state.heap[site].keys
+            reader_keys = (keys[0], None, 0, keys[3])
+            self.reader.update(Ref(site), reader_keys, ())
+            form = Pair(NONE, False)
+        state.variables[below.frame, self.stack.target] = form
+        note = ("done",) if self.stack.generator is not None else ()
+        edge = self.reader.goto(below, self.stack.label, self.stack.at, state, note)
+        self.builder.block.end = Jump(edge)
+
+    # --- calls --------------------------------------------------------------------------------
+
+    def _enter(self, call: Inline, target: str, generator=None) -> None:
+        """Go on inside of a function."""
+        if self.stack.depth() >= DEPTH:
+            raise Refused("its calls nest too deeply")
+        frame, reader = call.frame, self.reader
+        names = {one.frame for one in _stacks(self.stack)}
+        if frame.name in names:
+            raise Refused(f"{frame.code.name} calls itself")
+        self.check_cells(frame)
+        reader.frames[frame.name] = frame
+        for name, form in call.arguments.items():
+            reader.state.variables[frame.name, name] = form
+        stack = Stack(frame.name, self.stack, self.point.label, self.at + 1, target, generator)
+        edge = reader.goto(stack, frame.code.first, 0, reader.state)
+        self.builder.block.end = Jump(edge)
+
+    # --- iterators ----------------------------------------------------------------------------
+
+    def _next(self, value, name: str) -> None:
+        """The next item of an iterator: two ways on, with and without one."""
+        iterator = self.get(value.value)
+        if not isinstance(iterator, Ref):
+            raise Refused(f"iteration over {described(iterator)}")
+        contents = self.reader.contents(iterator)
+        if contents.what == "generator":
+            self._resume(iterator, name)
+            return
+        there = has_next(self.reader, iterator)
+        if isinstance(there, Known):
+            edge = self._after_next(iterator, name, bool(there.value))
+            self.builder.block.end = Jump(edge)
+            return
+        condition = converted(self.builder, there, BOOL)
+        block = self.builder.block
+        state = self.reader.state.copy()
+        more = self.builder.begin()
+        self.builder.block = more
+        edge = self._after_next(iterator, name, True)
+        more.end = Jump(edge)
+        self.builder.block, self.reader.state = block, state
+        done = self._after_next(iterator, name, False)
+        block.end = Branch(condition, Edge(more, []), done)
+
+    def _after_next(self, iterator: Ref, name: str, there: bool):
+        if there:
+            item = advanced(self.reader, iterator)
+        else:
+            item = NONE
+        self.set(name, Pair(item, there))
+        return self._goto(self.point.label, self.at + 1, ("more",) if there else ("done",))
+
+    def _resume(self, iterator: Ref, name: str) -> None:
+        frame, label, at, _ = self.reader.contents(iterator).keys
+        if label is None:
+            self.set(name, Pair(NONE, False))
+            self.builder.block.end = Jump(self._goto(self.point.label, self.at + 1, ("done",)))
+            return
+        stack = Stack(frame, self.stack, self.point.label, self.at + 1, name, iterator.site)
+        if any(one.frame == frame for one in _stacks(self.stack)):
+            raise Refused("a generator that is under way goes on")
+        self.reader.state.variables[frame, "$generator"] = iterator
+        self.builder.block.end = Jump(self.reader.goto(stack, label, at, self.reader.state))
+
+    def _yield(self, value, name: str) -> None:
+        item = self.get(value.value)
+        stack, below = self.stack, self.stack.below
+        if stack.generator is None or below is None:
+            raise Refused("it yields")
+        state = self.reader.state
+        self.set(name, NONE)
+        label, at = self.point.label, self.at + 1
+        names = tuple(sorted(self.frame.code.live(label, at)))
+        self.reader.update(Ref(stack.generator), (self.frame.name, label, at, names), ())
+        state.variables[below.frame, stack.target] = Pair(item, True)
+        edge = self.reader.goto(below, stack.label, stack.at, state, ("more",))
+        self.builder.block.end = Jump(edge)
+
+
+def _stacks(stack: Stack | None):
+    while stack is not None:
+        yield stack
+        stack = stack.below
+
+
+def _static(statements: Statements, statement) -> Form:
+    if isinstance(statement, ir.StaticSetItem):
+        if statement.index_var is not None:
+            return statements.get(statement.index_var)
+        return Known(statement.index)
+    return statements.get(statement.index)

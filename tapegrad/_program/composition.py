@@ -1,0 +1,125 @@
+"""What compiled functions are to transforms, to copies and to people who look at them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .dispatch.flow_choice import Flows
+from .dispatch.variants import Compilation, Variants
+from .reports.reported import Reported
+
+#: Methods that are what the transform of their name gives of the function.
+_BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
+
+
+class Composed(Reported):
+    """A function and its programs, and those of transforms of it."""
+
+    _derived: dict[str, Any]
+    _settings: dict[str, Any]
+    _installed: dict[str, tuple[Compilation, bool]]
+
+    # --- transforms ---------------------------------------------------------------------------
+
+    def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
+        """What `tg.grad`, `tg.jvp` and so on give of this function; None where they go eagerly."""
+        if self._kind != "value":  # it gives a gradient itself
+            return None
+        if transform not in _BY_ARGNUMS:  # by the first argument, or by all
+            argnums = 0 if transform == "hvp" else self._asked()
+        owner = self._with_argnums(argnums) if argnames is None else self._with_argnames(argnames)
+        return getattr(owner, transform)
+
+    def _asked(self):
+        """The argnums as they were given."""
+        return self._argnums[0] if self._single else self._argnums
+
+    def _with_argnums(self, argnums) -> Composed:
+        """The function with other arguments differentiated; compiled when first asked for."""
+        single = isinstance(argnums, (int, np.integer))
+        numbers = int(argnums) if single else tuple(map(int, argnums))
+        if numbers == self._asked():
+            return self
+        return self._made(f"argnums={numbers}", lambda: self._again(numbers))
+
+    def _with_argnames(self, argnames):
+        """The function with arguments that are named differentiated."""
+        names = argnames if isinstance(argnames, str) else tuple(argnames)
+        return self._made(f"argnames={names}", lambda: self._again(0, names))
+
+    def _made(self, name: str, make: Callable):
+        """A function that is derived from this one, made when first asked for."""
+        found = self._derived.get(name)
+        if found is None:
+            found = make()
+            if name in self._installed:
+                found._install(*self._installed[name])
+            found = self._derived.setdefault(name, found)  # another thread may have been first
+        return found
+
+    def _install(self, found: Compilation, native: bool) -> None:
+        """Have programs that were made elsewhere, and native code of them at once."""
+        self._families.found = found.families
+        self._installed = {name: (one, native) for name, one in found.derived.items()}
+        for variant in [one for family in found.families.values() for one in family.found]:
+            if native:
+                self._make_native(variant, None)
+
+    def _compilation(self) -> Compilation:
+        """What it is, with all its programs."""
+        raise NotImplementedError
+
+    def _again(self, argnums, argnames=None, f=None):
+        """The function compiled once more."""
+        raise NotImplementedError
+
+    # --- copies -------------------------------------------------------------------------------
+
+    def __copy__(self):
+        made = self._again(self._asked())
+        made._kind = self._kind
+        for key, family in list(self._families.found.items()):
+            self._convert(family)
+            made._families.found[key] = copied = Variants(family.most)
+            copied.found = list(family.found)
+        made._flows.found, made._flows.refused = dict(self._flows.found), dict(self._flows.refused)
+        made._reason, made._installed = self._reason, dict(self._installed)
+        return made
+
+    def __deepcopy__(self, memo):
+        f = copy.deepcopy(self._f, memo)
+        made = copy.copy(self) if f is self._f else self._again(self._asked(), f=f)
+        memo[id(self)] = made
+        return made
+
+    # --- what it is ---------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget all programs, and why there were none: the next call records the function."""
+        self._fast = self._fast_value = self._reason = None
+        self._families.found, self._families.unused = {}, 0
+        self._flows = Flows()
+        self._derived.clear()
+        self._installed.clear()
+
+    def __repr__(self) -> str:
+        families = list(self._families.found.values())
+        variants = [variant for family in families for variant in family.found]
+        if self._reason is not None:
+            state = f"runs eagerly: {self._reason}"
+        elif not families:
+            state = "not called yet"
+        else:
+            native = sum([variant.program.native for variant in variants])
+            state = f"{_count(len(families), 'signature')}, {_count(len(variants), 'program')}"
+            state += f", {native} native" if native else ""
+            state += f", {_count(len(self._flows.found), 'graph')}" if self._flows.found else ""
+        return f"<compiled function {self._name}: {state}>"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

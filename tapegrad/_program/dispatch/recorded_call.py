@@ -1,0 +1,310 @@
+"""A compiled function called inside a recording: one row, whose adjoint its program computes.
+
+The row keeps the run of the program for the reverse sweep. Where derivatives are recorded, or
+carried forwards, the function is called as it is: so they are right to any order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._core.codegen.layout import ARRAY
+from ..._core.ops import python_call as _declaration
+from ..._core.ops.table import TABLE
+from ..._core.tensor import runtime as rt
+from ..._core.tensor.copies import view_like
+from ..._core.tensor.pytree import tree_build, tree_leaves
+from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, value_of, wrap
+from ..._derivatives.inputs import Inputs, plain
+from ..._derivatives.sweep_rules import references_of
+from ..._derivatives.view_layouts import joined, seen_as
+from ..._transforms.gradients import must_record, pushed, vjp
+from ..build.executable import Program
+from ..replay.parts import Run
+from .short_call import FastCall
+from .signature import Arguments, is_float
+from .variants import Variant, Variants
+
+assert _declaration
+_ROW = ARRAY + TABLE["function"].code
+#: Runs that a program keeps for later calls: a tape of many rows gives as many back.
+_RUNS = 8
+
+
+def recorded_call(owner, arguments: Arguments) -> tuple | None:
+    """The result of a compiled function for recorded arguments, in a tuple; None where it is none.
+
+    There is none while a program is traced, at the first such call, and where the program has
+    arguments or results that a row has not.
+    """
+    if rt.trace() is not None or not rt.is_recording() or not _fits(arguments):
+        return None
+    if owner._verify == "always":
+        return None
+    plain = arguments.plain(owner._argnums)
+    family = owner._family(plain)
+    if family is None or not _is_known(family):
+        return None
+    operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
+    call = RecordedCall(owner, plain, [*operands])
+    recorded = _as_number if _gives_number(family) else _by_run
+    return recorded(call, family, [*operands.values()])
+
+
+def short_recorded_call(owner, fast: FastCall, args: tuple) -> tuple | None:
+    """The same by the short way of a call for one number, where that can be."""
+    if rt.trace() is not None or not rt.is_recording() or not (fast.bare and fast.is_plain):
+        return None
+    values = [value_of(arg) for arg in args]
+    plain = tuple([x.copy("K") if isinstance(x, np.ndarray) else x for x in values])
+    operands = {k: arg for k, arg in enumerate(args) if is_recorded(arg)}
+    if not operands or not fast.differentiated.issuperset(operands):
+        return None
+    found = fast.value_and_grad(plain)
+    if found is None:
+        return None
+    owner._when_hot(fast, plain)
+    call = RecordedCall(owner, plain, [*operands])
+    gradients = dict(zip(sorted(fast.differentiated), found[1], strict=True))
+    return call.record_number(found[0], gradients, [*operands.values()])
+
+
+def _fits(arguments: Arguments) -> bool:
+    """Whether all that is recorded is differentiated, and what is differentiated is float64."""
+    if arguments.reason is not None:
+        return False
+    for k, tree in enumerate(arguments.trees):
+        leaves = [leaf for _, leaf in tree_leaves(tree)]
+        if k in arguments.wanted and not all(map(is_float, leaves)):
+            return False
+        if k not in arguments.wanted and any(map(is_recorded, leaves)):
+            return False
+    return True
+
+
+def _is_known(family: Variants) -> bool:
+    """Whether such arguments have come before: once would not be worth a program."""
+    known = bool(family.found) or family.nested
+    family.nested = True
+    return known
+
+
+def _gives_number(family: Variants) -> bool:
+    """Whether the function returns one float, as far as is known."""
+    return bool(family.found) and all([variant.is_float() for variant in family.found])
+
+
+def _as_number(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
+    """The result of a function that gives a number, with its gradient.
+
+    The sweep is going to ask for that, and both together take the least time.
+    """
+    arguments = call.arguments
+    try:
+        value, gradient = arguments.call(call.owner.value_and_grad, arguments.values)
+    except ValueError:  # as for another kind of result; the function says it itself
+        return None
+    if call.owner._reason is not None:
+        return None
+    inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
+    leaves = [leaf for _, leaf in tree_leaves(gradient)]
+    return call.record_number(value, dict(zip(inputs, leaves, strict=True)), operands)
+
+
+def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
+    """The result of a function that gives others; the run of its program waits for seeds."""
+    variant, run = _begun(call.owner, family, call.arguments)
+    if variant is None or run is None:
+        return None
+    call.run, call.program = run, run.program
+    outputs, found = run.program.code.outputs, run.program.results(run)
+    call.results = [
+        (leaf, k, outputs[k].view.shape)
+        for leaf, (k, _) in enumerate(variant.leaves)
+        if k >= 0 and outputs[k].dtype == np.float64
+    ]
+    arrays = [np.array(found[k]) for _, k, _ in call.results]
+    in_order = all(variant.leaves[leaf][1] is None for leaf, _, _ in call.results)
+    if not in_order or not sum([array.size for array in arrays]):
+        return None
+    leaves = [value for _, value in tree_leaves(variant.result(found))]
+    return (call.record(arrays, variant.tree, leaves, operands),)
+
+
+def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | None, Run | None]:
+    """The program whose guards hold, which has been compared as in any call, and its run."""
+    for _ in range(3):  # recorded, compared, compared as native code that came meanwhile
+        owner._go_on_with_trials(family, arguments.values)
+        variant, run, _ = family.run(arguments.values, True)
+        if variant is not None and run is not None:
+            is_new = variant.trial is not None and variant.trial.is_new
+            if (variant.checked or owner._verify == "never") and not is_new:
+                owner._count_hit(family, variant, arguments.values)
+                return variant, run
+            run.program.end(run)
+        arguments.call(lambda *a, **k: owner._evaluate(a, k, False), arguments.values)
+        if owner._reason is not None:
+            break
+        owner._convert(family)
+    return None, None
+
+
+class RecordedCall:
+    """One call of a compiled function, as its row holds it; the sweep calls it (`Sweep.run`).
+
+    It keeps no recorded tensor: what it was called with is found by the operands of the row.
+    """
+
+    run: Run | None = None  # until its reverse has used it
+    program: Program
+    gradients: list | None = None  # of the operands, where the result is one number
+    #: Of each recorded result its place among the leaves, its output, its shape.
+    results: list[tuple[int, int, tuple]]
+
+    def __init__(self, owner, arguments: Arguments | tuple, places: list[int]):
+        self.owner, self._given, self.places = owner, arguments, places
+
+    def __str__(self) -> str:
+        return self.owner._name
+
+    def __del__(self):
+        if self.run is not None:
+            self._give_back(self.run)
+
+    def _give_back(self, run: Run) -> None:
+        if len(self.program._runs) < _RUNS:
+            self.program.end(run)
+
+    # --- recording ----------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> Arguments:
+        """The plain arguments."""
+        if isinstance(self._given, tuple):
+            self._given = Arguments(self._given, {}, self.owner._argnums)
+        return self._given
+
+    def record_number(self, value: float, gradients: dict, operands: list) -> tuple:
+        """Append the row of a number, with its gradients by input; the tensor, in a tuple."""
+        self.results = [(0, 0, ())]
+        self.gradients = [gradients[k] for k in self.places]
+        return (self.record([np.array(value)], 0.0, [0.0], operands),)
+
+    def record(self, arrays: list[np.ndarray], tree, leaves: list, operands: list):
+        """Append the row; the result of the function."""
+        whole = arrays[0] if len(arrays) == 1 else np.concatenate([a.ravel() for a in arrays])
+        row = rt.row(_ROW, whole, self, *operands)
+        views = self._views(whole)
+        parts = [row] if len(views) == 1 else [view_like(row, view) for view in views]
+        for (leaf, _, _), part in zip(self.results, parts, strict=True):
+            leaves[leaf] = scalar_of(part)
+        return tree_build(tree, iter(leaves))
+
+    def _views(self, whole: np.ndarray) -> list[np.ndarray]:
+        """The parts of the row's array that the results are, one after the other."""
+        if len(self.results) == 1:
+            return [whole]
+        sizes = [int(np.prod(shape)) for _, _, shape in self.results]
+        ends = zip(np.cumsum(sizes), sizes, self.results, strict=True)
+        return [whole[end - size : end].reshape(shape) for end, size, (_, _, shape) in ends]
+
+    # --- what the graph asks ------------------------------------------------------------------
+
+    ctx = None
+
+    def index_of(self, base: np.ndarray, view) -> int | None:
+        """Which result a view of the row's array is, None if it is another part."""
+        for k, part in enumerate(self._views(base)):
+            if rt.same_place(part, base if view is None else view):
+                return k
+        return None
+
+    def operands(self, walk, number: int) -> list:
+        """The row and the view of each recorded input."""
+        return walk.read(number)[1:-1]
+
+    def pass_back(self, walk, number: int, gradients) -> list:
+        """The gradients of the operands for those of the results, as operations on tensors."""
+        operands = [walk.value(number, *pair) for pair in self.operands(walk, number)]
+        parts = [0.0 if one is None else one for one in gradients]
+        shapes = [shape for _, _, shape in self.results]
+        seeds = [
+            np.broadcast_to(part, shape) if not is_tensor(part) else part
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+        _, back = vjp(self._called, *operands)
+        return list(back(tuple(map(scalar_of, seeds))))
+
+    # --- derivatives --------------------------------------------------------------------------
+
+    def _called(self, *operands) -> tuple:
+        """The recorded results of the function called as it is."""
+        tensors = dict(zip(self.places, operands, strict=True))
+        out = self.arguments.call(self.owner._f, self.arguments.values, tensors)
+        leaves = [value for _, value in tree_leaves(out)]
+        return tuple([leaves[leaf] for leaf, _, _ in self.results])
+
+    def _adjoints(self, seeds: list[np.ndarray]) -> list:
+        """The adjoints of the operands from those of the results."""
+        if self.gradients is None:
+            adjoints = self._reversed(seeds)
+        else:
+            adjoints = [gradient * seeds[0] for gradient in self.gradients]
+        if all([np.isfinite(one).all() for one in adjoints]):
+            return adjoints
+        return self._eager_adjoints(seeds)  # 0 times infinity depends on the order of products
+
+    def _reversed(self, seeds: list[np.ndarray]) -> list:
+        """The same by the program."""
+        run, self.run = self.run, None
+        if run is None:
+            run = self.program.begin()
+            self.program.forward(run, self.arguments.values, True)
+        given = {k: seed for seed, (_, k, _) in zip(seeds, self.results, strict=True)}
+        outputs = enumerate(self.program.code.outputs)
+        every = [given.get(k, np.zeros(one.view.shape)) for k, one in outputs]
+        found = self.program.reverse(run, every)
+        self._give_back(run)
+        return [found[k] for k in self.places]
+
+    def _eager_adjoints(self, seeds: list[np.ndarray]) -> list:
+        held = [self.arguments.values[k] for k in self.places]
+        _, back = vjp(self._called, *held)
+        return [value_of(one) for one in back(tuple(map(plain, seeds)))]
+
+    def __call__(self, sweep, number: int) -> None:
+        """Pass the adjoint of the row on to its operands, in a sweep."""
+        _, *operands, (_, whole) = references_of(sweep, number)
+        mirrors = [sweep.mirror(number, view) for view in self._views(whole)]
+        rows = [self._adjoints([m[k, ...] for m in mirrors]) for k in range(sweep.seeds)]
+        for (source, view), column in zip(operands, zip(*rows, strict=True), strict=True):
+            sweep.add(source, view, np.array(column))
+
+    def write(self, walk, number: int, adjoint) -> None:
+        """Write the adjoints of the operands as rows."""
+        base = walk.base(number)
+        if not is_tensor(adjoint):
+            adjoint = wrap(np.array(np.broadcast_to(adjoint, base.shape)))
+        parts = [
+            adjoint if rt.same_place(view, base) else seen_as(adjoint, base, view)
+            for view in self._views(base)
+        ]
+        found = self.pass_back(walk, number, parts)
+        for (source, view), one in zip(self.operands(walk, number), found, strict=True):
+            walk.add(source, view, one)
+
+    def tangent(self, walk, number: int):
+        """The tangent of the row from those of its operands, an axis of directions first."""
+        operands = self.operands(walk, number)
+        values = [walk.value(number, *pair) for pair in operands]
+        seeds = [walk.tangent(*pair) for pair in operands]
+        for k, value in enumerate(values):
+            if seeds[k] is None:
+                seeds[k] = np.zeros((walk.directions, *np.shape(value_of(value))))
+        with rt.recording():
+            inputs = Inputs("jvp", values, tuple(range(len(values))))
+            outs = self._called(*inputs.args)
+            nested = must_record(outs, inputs) or records(*seeds)
+            columns = pushed(outs, inputs, seeds, nested)
+        base = walk.base(number)
+        return joined(base, list(zip(columns, self._views(base), strict=True)))

@@ -1,0 +1,211 @@
+"""Compiled methods: attributes that a method reads are arguments of its program."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import pickle
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._core.tensor import runtime as rt
+from .._core.tensor.row_listeners import users_level
+from .._transforms.gradients import grad, hvp, jvp, value_and_grad, vjp
+from .._transforms.jacobians import hessian, jacobian
+from .dispatch.attributes import Attributes, MoreRead, call_noting
+from .dispatch.evaluation import SIGNATURES
+from .dispatch.variants import NotRecorded
+
+#: What the methods of a compiled method are where it has no program.
+_EAGERLY: dict[str, Callable] = {
+    "__call__": lambda f, argnums: f,
+    "value_and_grad": value_and_grad,
+    "grad": grad,
+    "jacobian": jacobian,
+    "hessian": hessian,
+    "hvp": lambda f, argnums: hvp(f),
+    "jvp": lambda f, argnums: functools.partial(jvp, f),
+    "vjp": lambda f, argnums: functools.partial(vjp, f),
+}
+_call = threading.local()  # the instance whose method is called, its attributes, the trace around
+
+
+class MethodPrograms:
+    """The programs of a method, for all instances of its classes."""
+
+    def __init__(self, f: Callable, make: Callable, argnums):
+        self.f, self.make, self.argnums = f, make, argnums
+        self.names: dict[type, tuple[str, ...]] = {}  # of the attributes that it reads
+        self.compiled: dict[Any, Any] = {}
+        self.reason: str | None = None
+
+    def of(self, instance) -> tuple[Any, Attributes]:
+        """The compiled function of arguments and attributes; NotRecorded where there is none."""
+        names = self.names.get(type(instance), ())
+        attributes = Attributes(instance, names)
+        try:
+            found = self.compiled.get(attributes.key)
+        except TypeError as error:  # unhashable
+            raise NotRecorded(f"it reads attributes that cannot be compared: {error}") from None
+        if found is None:
+            if len(self.compiled) >= SIGNATURES:
+                raise NotRecorded(
+                    "the attributes that it reads and that are neither floats nor arrays differ at "
+                    "nearly every call"
+                )
+            found = self._compiled(len(attributes.inputs))
+            found = self.compiled.setdefault(attributes.key, found)
+        return found, attributes
+
+    def _compiled(self, count: int):
+        @functools.wraps(self.f)
+        def of_attributes(*args, **kwargs):
+            instance, attributes, around = _call.under_way
+            given, values = args[: len(args) - count], args[len(args) - count :]
+            if rt.trace() is around:  # called as it is
+                return self.f(instance, *given, **kwargs)
+            return call_noting(self.f, instance, attributes, values, given, kwargs)
+
+        single = isinstance(self.argnums, (int, np.integer))
+        numbers = [self.argnums] if single else self.argnums
+        own = tuple([number if number >= 0 else number - count for number in numbers])
+        return self.make(of_attributes, own[0] if single else own)
+
+
+class BoundCompiled:
+    """A compiled method of an instance; its methods are those of `Compiled`.
+
+    `argnums` counts the arguments after the instance.
+    """
+
+    def __init__(self, programs: MethodPrograms, instance, name: str):
+        self._programs, self._instance, self._name = programs, instance, name
+        self.__self__, self.__func__ = instance, programs.f
+        functools.update_wrapper(self, programs.f, updated=())
+
+    def _run(self, name: str, evaluate: Callable, *args, **kwargs):
+        """What `evaluate` gives of the compiled function and the attributes that are inputs."""
+        programs = self._programs
+        while programs.reason is None:
+            try:
+                compiled, attributes = programs.of(self._instance)
+                with _under_way(self._instance, attributes):
+                    found = evaluate(compiled, attributes.inputs)
+                programs.reason = compiled._reason  # which has been said
+                return found
+            except MoreRead as more:
+                kind = type(self._instance)
+                names = {*programs.names.get(kind, ()), *more.args[0]}
+                programs.names[kind] = tuple(sorted(names))
+            except NotRecorded as error:
+                self._give_up(str(error))
+        f = functools.partial(programs.f, self._instance)
+        return _EAGERLY[name](f, programs.argnums)(*args, **kwargs)
+
+    def _give_up(self, reason: str) -> None:
+        self._programs.reason = reason
+        warnings.warn(
+            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            RuntimeWarning,
+            stacklevel=users_level(),
+        )
+
+    def _same(self, name: str, args: tuple, kwargs: dict):
+        """A method that takes the arguments of the function, perhaps with others before."""
+        evaluate = lambda c, inputs: getattr(c, name)(*args, *inputs, **kwargs)  # noqa: E731
+        return self._run(name, evaluate, *args, **kwargs)
+
+    def __call__(self, *args, **kwargs):
+        return self._same("__call__", args, kwargs)
+
+    def value_and_grad(self, *args, **kwargs):
+        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
+        return self._same("value_and_grad", args, kwargs)
+
+    def grad(self, *args, **kwargs):
+        """The gradient, as `tg.grad(f, argnums)` gives it."""
+        return self._same("grad", args, kwargs)
+
+    def jacobian(self, *args, **kwargs):
+        """The Jacobian, as `tg.jacobian(f, argnums)` gives it."""
+        return self._same("jacobian", args, kwargs)
+
+    def hessian(self, *args, **kwargs):
+        """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        return self._same("hessian", args, kwargs)
+
+    def hvp(self, x, v, *others):
+        """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        return self._same("hvp", (x, v, *others), {})
+
+    def jvp(self, primals, tangents):
+        """Value, and the derivative along tangents, as `tg.jvp` gives them."""
+
+        def evaluate(compiled, inputs):
+            still = [np.zeros(np.shape(x)) if np.ndim(x) else 0.0 for x in inputs]
+            return compiled.jvp((*primals, *inputs), (*tangents, *still))
+
+        return self._run("jvp", evaluate, primals, tangents)
+
+    def vjp(self, *primals):
+        """Value, and a function of adjoints of it, as `tg.vjp` gives them."""
+        return vjp(functools.partial(self._programs.f, self._instance), *primals)
+
+    def wait(self) -> None:
+        """Wait until code that is being compiled in a thread beside is ready."""
+        for compiled in list(self._programs.compiled.values()):
+            compiled.wait()
+
+    def explain(self) -> str:
+        """What became of the method, as text, for all attributes that it has been called with."""
+        found = [compiled.explain() for compiled in list(self._programs.compiled.values())]
+        reason = self._programs.reason
+        return "\n".join(found) if reason is None else f"{self._name} runs eagerly: {reason}"
+
+    def clear(self) -> None:
+        """Forget all programs, those of other instances too."""
+        self._programs.compiled.clear()
+        self._programs.names.clear()
+        self._programs.reason = None
+
+    def __copy__(self):
+        return BoundCompiled(self._programs, self._instance, self._name)
+
+    def __deepcopy__(self, memo):
+        return BoundCompiled(self._programs, copy.deepcopy(self._instance, memo), self._name)
+
+    def __reduce__(self):
+        raise pickle.PicklingError(
+            f"tapegrad.compile: the compiled method {self._name} cannot be pickled; pickle its "
+            "instance"
+        )
+
+    def __repr__(self) -> str:
+        return f"<compiled method {self._name} of {self._instance!r}>"
+
+    def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
+        """What `tg.grad`, `tg.jvp` and so on give of this method; None where they go eagerly."""
+        return (
+            getattr(self, transform)
+            if _alike(argnums, self._programs.argnums) and (argnames is None and transform != "vjp")
+            else None
+        )
+
+
+def _alike(a, b) -> bool:
+    return type(a) is type(b) and a == b
+
+
+@contextlib.contextmanager
+def _under_way(instance, attributes: Attributes):
+    before = getattr(_call, "under_way", None)
+    _call.under_way = instance, attributes, rt.trace()
+    try:
+        yield
+    finally:
+        _call.under_way = before

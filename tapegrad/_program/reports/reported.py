@@ -1,0 +1,64 @@
+"""What a compiled function says of its programs: text, a picture, times."""
+
+from __future__ import annotations
+
+from ..._core.tape.svg import saved
+from ..._core.tensor.values import records
+from ..dispatch.evaluation import Replayed
+from ..dispatch.signature import Arguments
+from ..dispatch.variants import Compilation
+from .draw import drawing_of_program
+from .explain import explain
+from .step_times import ProgramProfile, profile
+
+
+class Reported(Replayed):
+    """A function with its programs, and what there is to say of them."""
+
+    def _compilation(self) -> Compilation:
+        raise NotImplementedError
+
+    def explain(self) -> str:
+        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
+        return explain(self._compilation())
+
+    def profile(self, *args, repeats=10) -> ProgramProfile:
+        """Where the time of the program for such arguments goes: by step and by your line.
+
+        Each step is timed, forward and reverse, and the function is called once more while the
+        lines of its operations are noted. Time of a step is shared out evenly by its operations.
+
+        Parameters
+        ----------
+        *args
+            Arguments as for a call.
+        repeats : int, optional
+            Evaluations that are timed; the best time of each step counts.
+
+        Returns
+        -------
+        ProgramProfile
+            With `steps`, `lines`, `forward`, `reverse`; `print` shows tables.
+
+        Raises
+        ------
+        ValueError
+            If the function runs without a program, or `repeats` is less than 1.
+        """
+        if repeats < 1:
+            raise ValueError(f"tapegrad.compile: repeats is {repeats}; it must be positive")
+        if records(*args):
+            raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
+        arguments = Arguments(args, {}, self._argnums)
+        return profile(self._program_for(arguments), self._name, self._f, arguments, repeats)
+
+    def draw(self, path=None) -> str:
+        """A picture of the program used last, as SVG text, also written to `path` if there is one.
+
+        Steps are drawn with what flows between them; fused groups and loops are marked.
+        """
+        self._compilation()
+        found = [family.found[0] for family in self._families.found.values() if family.found]
+        if not found:
+            raise ValueError(f"tapegrad.compile: {self._name} has no program yet; call it first")
+        return saved(drawing_of_program(found[-1].program, self._name), path)

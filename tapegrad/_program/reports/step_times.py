@@ -1,0 +1,288 @@
+"""Where the time of a program goes: by step and by the user's line, forward and reverse."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._core.codegen.layout import ARRAY
+from ..._core.ops.table import BY_CODE
+from ..._core.tensor import row_listeners
+from ..build.executable import Call, Program, table
+from ..dispatch.signature import Arguments
+from ..dispatch.takeover import entered
+from ..dispatch.variants import NotRecorded, Traced
+from ..ir.slots import slots_of
+from ..ir.steps import GUARD, Computed, Elementwise, Kernel, Scalars, Step
+from ..replay.opaque_calls import error_of
+from ..replay.parts import Run
+from ..replay.rule_parts import calls_python, ruled_of
+
+Place = row_listeners.Place
+#: By operation and value, or by operation alone: how many rows each line has recorded.
+_Recorded = dict[tuple[int, float | None], collections.Counter]
+_PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+#: More rows of a table are counted and not shown.
+MOST = 20
+
+
+@dataclasses.dataclass
+class StepTime:
+    """One step of a program, and the seconds that it takes.
+
+    `tier` is "native", "interpreted", "mixed" (of both), "kernel" (compiled ahead, for any program)
+    or "Python".
+    `operations` counts those in it, by the user's place (file, line, function); None where no line
+    is known.
+    """
+
+    number: int
+    what: str
+    tier: str
+    forward: float
+    reverse: float
+    operations: dict[Place | None, float]
+
+
+@dataclasses.dataclass
+class LineTime:
+    """One line of the user's, and the seconds that its operations take."""
+
+    place: Place | None
+    operations: float
+    forward: float
+    reverse: float
+
+
+@dataclasses.dataclass
+class ProgramProfile:
+    """Where the time of a program goes; `print` shows it as tables.
+
+    Attributes
+    ----------
+    name : str
+        The function.
+    native : bool
+        Whether the program has code of its own.
+    steps : list of StepTime
+        In their order.
+    lines : list of LineTime
+        By time, the longest first.
+    forward, reverse : float
+        Seconds of all steps.
+    """
+
+    name: str
+    native: bool
+    steps: list[StepTime]
+
+    @property
+    def forward(self) -> float:
+        return sum(step.forward for step in self.steps)
+
+    @property
+    def reverse(self) -> float:
+        return sum(step.reverse for step in self.steps)
+
+    @property
+    def lines(self) -> list[LineTime]:
+        found: dict[Place | None, LineTime] = {}
+        for step in self.steps:
+            total = sum(step.operations.values())
+            for place, count in step.operations.items():
+                line = found.setdefault(place, LineTime(place, 0.0, 0.0, 0.0))
+                line.operations += count
+                line.forward += step.forward * count / total
+                line.reverse += step.reverse * count / total
+        return sorted(found.values(), key=lambda line: -(line.forward + line.reverse))
+
+    def __str__(self) -> str:
+        return "\n".join(_text(self))
+
+
+def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) -> ProgramProfile:
+    """Time each step of a program, the best of some evaluations, and find the lines of its steps.
+
+    `f` is called once, with its rows listened to.
+    """
+    values = arguments.values
+    recorded = _recorded(f, arguments)
+    times, run = [], entered(program, values)
+    try:
+        for _ in range(repeats):
+            run = entered(program, values, run)
+            times.append(_times(program, run))
+        best = np.maximum(np.min(times, 0) - _overhead(program), 0.0)
+        steps = []
+        for k, (step, (forward, reverse)) in enumerate(zip(program.code.steps, best, strict=True)):
+            words, lines = (_what(step), _tier(program, k)), _lines(program, run, k, recorded)
+            steps.append(StepTime(k, *words, float(forward), float(reverse), lines))
+    finally:
+        program.end(run)
+    return ProgramProfile(name, program.native, steps)
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+def _times(program: Program, run: Run) -> np.ndarray:
+    """Seconds of each step, forward and reverse, in one evaluation."""
+    count = len(program.code.steps)
+    found = np.zeros((count, 2))
+    for k in range(count):
+        found[k, 0] = _time(run, program.ahead_calls(k))
+    made = program.gradients()
+    given = table(made)
+    program.compiled["clear"](run.address, program.address, ctypes.addressof(given))
+    for output in program.code.outputs:
+        np.add.at(run.adjoints, slots_of(output.view), 1.0)
+    for k in reversed(range(count)):
+        found[k, 1] = _time(run, program.reverse_calls(k))
+    return found
+
+
+def _time(run: Run, calls: list[Call]) -> float:
+    made = [(_PART(address), part.data.ctypes.data) for address, part in calls if address]
+    seconds, statuses = _timed(made, run.address)
+    for status in statuses:
+        if (error := error_of(run.address, status)) is not None:
+            raise error
+    return seconds
+
+
+def _timed(made: list, run: int) -> tuple[float, list[int]]:
+    begin = time.perf_counter()
+    statuses = [function(run, data) for function, data in made]
+    return time.perf_counter() - begin, statuses
+
+
+def _overhead(program: Program) -> np.ndarray:
+    """Seconds that it takes to call the parts of each step from here."""
+    nothing = [(_PART(("Py_IsInitialized", ctypes.pythonapi)), 0)]
+    none, ten = (min(_timed(made, 0)[0] for _ in range(50)) for made in ([], 10 * nothing))
+    steps = range(len(program.code.steps))
+    calls = [(program.ahead_calls(k), program.reverse_calls(k)) for k in steps]
+    counts = [[sum(bool(address) for address, _ in one) for one in pair] for pair in calls]
+    return none + (ten - none) / 10 * np.array(counts).reshape(-1, 2)
+
+
+# --- what steps are -------------------------------------------------------------------------------
+
+
+def _codes(step: Step) -> list[int]:
+    """The operations of a step."""
+    if isinstance(step, Scalars):
+        return [int(code) for code in step.op if code != GUARD]
+    if isinstance(step, Elementwise):
+        return [code for code, _ in step.ops]
+    return [step.code] if isinstance(step, Kernel) else []
+
+
+def _what(step: Step) -> str:
+    names = collections.Counter(BY_CODE[code].name for code in _codes(step))
+    words = [name + (f" × {count}" if count > 1 else "") for name, count in names.most_common(4)]
+    more = ", …" if len(names) > 4 else ""
+    return ", ".join(words) + more if words else type(step).__name__.lower()
+
+
+def _tier(program: Program, k: int) -> str:
+    step, parts = program.code.steps[k], program.parts.of[k]
+    ruled = ruled_of(parts[0]) if parts else None
+    if isinstance(step, Computed) or (ruled is not None and calls_python(step)):
+        return "Python"
+    if isinstance(step, Scalars):
+        native = [isinstance(part.keep, str) for part in parts]
+        return "native" if all(native) else "mixed" if any(native) else "interpreted"
+    if isinstance(step, Elementwise):
+        return "native" if program.native else "interpreted"
+    return "kernel"
+
+
+# --- the user's lines -----------------------------------------------------------------------------
+
+
+def _recorded(f, arguments: Arguments) -> _Recorded:
+    """The lines that record each operation, where `f` is called with its arguments."""
+    found: _Recorded = collections.defaultdict(collections.Counter)
+
+    def note(number: int, op: int, output, operands) -> None:
+        place = next(iter(row_listeners.places(1)), None)
+        code = op - ARRAY if op >= ARRAY else op // 4 - 1
+        found[code, None][place] += 1
+        if isinstance(output, float):
+            found[code, output][place] += 1
+
+    row_listeners.listen(note)
+    try:
+        with Traced(f, arguments):
+            pass
+    except NotRecorded:
+        return {}
+    finally:
+        row_listeners.stop_listening(note)
+    return found
+
+
+def _lines(program: Program, run: Run, k: int, recorded: _Recorded) -> dict[Place | None, float]:
+    """The operations of a step by line: those that recorded them, with this result if it is known.
+
+    An operation that passes have put in the place of others has no line.
+    """
+    found: dict[Place | None, float] = collections.defaultdict(float)
+    for code, value in _results(program, run, program.code.steps[k]):
+        lines = recorded.get((code, value)) or recorded.get((code, None)) or {None: 1}
+        total = sum(lines.values())
+        for place, count in lines.items():
+            found[place] += count / total
+    return dict(found) or {None: 1.0}
+
+
+def _results(program: Program, run: Run, step: Step) -> Iterator[tuple[int, float | None]]:
+    """Operations of a step with their results, None where they are not stored as numbers."""
+    if isinstance(step, Scalars) and not program.native:
+        values = run.values[step.first : step.first + len(step.op)].tolist()
+        pairs = zip(step.op.tolist(), values, strict=True)
+        yield from [(code, value) for code, value in pairs if code != GUARD]
+    else:
+        yield from [(code, None) for code in _codes(step)]
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _text(found: ProgramProfile) -> Iterator[str]:
+    how = "native" if found.native else "interpreted"
+    yield (
+        f"{found.name}: {how}, {len(found.steps)} steps, "
+        f"{_microseconds(found.forward)} µs forward, {_microseconds(found.reverse)} µs reverse"
+    )
+    yield f"{'line':36s}{'operations':>11s}{'forward µs':>12s}{'reverse µs':>12s}"
+    for line in found.lines[:MOST]:
+        yield _row(f"{_place(line.place):36.36s}{line.operations:11.0f}", line)
+    yield f"{'step':36s}{'runs':>11s}{'forward µs':>12s}{'reverse µs':>12s}"
+    steps = sorted(found.steps, key=lambda step: -(step.forward + step.reverse))
+    for step in steps[:MOST]:
+        yield _row(f"{f'{step.number} {step.what}':35.35s} {step.tier:>11s}", step)
+    if len(steps) > MOST:
+        yield f"… and {len(steps) - MOST} more steps"
+
+
+def _row(words: str, timed: StepTime | LineTime) -> str:
+    return f"{words}{_microseconds(timed.forward):>12s}{_microseconds(timed.reverse):>12s}"
+
+
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:.2f}"
+
+
+def _place(place: Place | None) -> str:
+    if place is None:
+        return "(made by passes, or copies)"
+    file, line, function = place
+    return f"{os.path.basename(file)}:{line} {function}"

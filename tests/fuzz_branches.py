@@ -1,0 +1,165 @@
+"""Random programs with branches and loops: compiled against eager, at inputs never recorded.
+
+`python fuzz_branches.py --seed 5 --count 1 --native 1` runs the program of seed 5, natively too.
+The exit status is 1 where something differs or crashes.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import datetime
+import linecache
+import logging
+import multiprocessing
+import signal
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+import random_branches
+
+import tapegrad as tg
+import tapegrad.math
+import tapegrad.numpy
+
+#: Calls of a program, by other numbers, data and lengths; the data have 2-D arrays, too.
+CALLS, LENGTHS = 12, (5, 5, 5, 3, 8)
+RTOL, ATOL = 1e-9, 1e-11
+#: Seeds that a task runs, and the seconds after which a program is taken to hang.
+BATCH, PATIENCE = 25, 120
+
+
+def function(seed: int):
+    """The function of a seed; its text can be read back as that of a file."""
+    text, name = random_branches.source(seed), f"<random branches {seed}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    scope = {"np": tapegrad.numpy, "math": tapegrad.math, "__name__": "random_branches"}
+    exec(compile(text, name, "exec"), scope)
+    return scope["f"]
+
+
+def arguments(rng, k: int):
+    p, q = (float(v) for v in rng.normal(0.3, 0.9, 2))
+    n = LENGTHS[k % len(LENGTHS)]
+    return p, q, rng.normal(size=n), rng.normal(size=(2 + k % 2, 3))
+
+
+def outcome(call, *args):
+    """The numbers that a call gives, or the class of what it raises."""
+    try:
+        with np.errstate(all="ignore"):
+            found = call(*args)
+    except Exception as error:
+        return type(error), str(error)
+    return np.hstack([np.ravel(one) for one in np_leaves(found)])
+
+
+def np_leaves(tree):
+    return [leaf for one in tree for leaf in np_leaves(one)] if isinstance(tree, tuple) else [tree]
+
+
+def differs(found, wanted) -> str:
+    """What differs, or nothing. Eager calls that fail are to fail alike."""
+    if isinstance(wanted, tuple) or isinstance(found, tuple):
+        same = isinstance(wanted, tuple) and isinstance(found, tuple) and found[0] is wanted[0]
+        return "" if same else f"{found} in place of {wanted}"
+    near = np.allclose(found, wanted, rtol=RTOL, atol=ATOL, equal_nan=True)
+    return "" if near else f"{found} in place of {wanted}"
+
+
+def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
+    """Call a program at other inputs each time; returns counts, and what went wrong."""
+    rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(programs=1)
+    f = function(seed)
+    c = tg.compile(f, argnums=(0, 1), native=native)
+    first = tg.compile(f, native=native)
+    ways = {
+        "value and gradient": (c.value_and_grad, tg.value_and_grad(f, (0, 1))),
+        "value": (c, f),
+        "Hessian-vector product": (
+            lambda p, q, d, m: first.hvp(p, 0.7, q, d, m),
+            lambda p, q, d, m: tg.hvp(f)(p, 0.7, q, d, m),
+        ),
+    }
+    for k in range(CALLS):
+        args = arguments(rng, k)
+        for name, (compiled, eager) in ways.items():
+            if name == "Hessian-vector product" and k % 3:
+                continue
+            if native and k == CALLS // 2:
+                c.wait()
+            found, wanted = outcome(compiled, *args), outcome(eager, *args)
+            counts["calls" if not isinstance(wanted, tuple) else "calls that raise"] += 1
+            if said := differs(found, wanted):
+                wrong.append(f"seed {seed}, {name}, call {k}: {said}")
+    counts["recordings"] += sum(one.recorded for one in c._families.found.values())
+    counts["compiled" if c._reason is None else f"refused: {c._reason}"[:100]] += 1
+    return counts, wrong
+
+
+def hangs(*_):
+    raise TimeoutError(f"a program took more than {PATIENCE} s")
+
+
+def batch(first: int, count: int, native: frozenset):
+    """What the checks of some seeds say; text of errors where one crashes."""
+    warnings.simplefilter("ignore")
+    logging.disable()
+    signal.signal(signal.SIGALRM, hangs)
+    counts, wrong = collections.Counter(), []
+    for seed in range(first, first + count):
+        signal.alarm(PATIENCE)
+        try:
+            found, said = check(seed, seed in native)
+        except Exception:
+            found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
+        signal.alarm(0)
+        counts.update(found)
+        wrong += [(seed, one) for one in said]
+    return counts, wrong
+
+
+def run(given) -> int:
+    """Run all seeds in processes; prints what differs, and counts."""
+    counts, findings = collections.Counter(), []
+    native = frozenset(range(given.seed, given.seed + given.native))
+    end = given.seed + given.count
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
+        tasks = {
+            first: pool.submit(batch, first, min(BATCH, end - first), native)
+            for first in range(given.seed, end, BATCH)
+        }
+        for first, task in tasks.items():
+            try:
+                found, wrong = task.result()
+            except Exception as error:
+                found, wrong = {"crashed": 1}, [(first, f"seeds from {first}: {error!r}")]
+            counts.update(found)
+            findings += wrong
+            for seed, said in wrong:
+                (given.out / f"branches-{seed}.py").write_text(random_branches.source(seed))
+                print(said[:600], flush=True)
+    for name, number in sorted(counts.items()):
+        print(f"{number:8d}  {name}")
+    print(f"{len(findings)} findings; their programs lie in {given.out}")
+    return bool(findings)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    today = int(datetime.date.today().strftime("%Y%m%d")) * 100_000
+    parser.add_argument("--seed", type=int, default=today, help="the first program's")
+    parser.add_argument("--count", type=int, default=300, help="of programs")
+    parser.add_argument("--native", type=int, default=20, help="of them, natively from the start")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for failing programs")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    return run(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

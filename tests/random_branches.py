@@ -1,0 +1,138 @@
+"""Random programs with branches and loops: text of functions f(p, q, d, m) as users write them."""
+
+import random
+
+NAMES = "vwxyz"
+#: What the text is made of; {a}, {b}, {c} are operands.
+EXPRESSIONS = [
+    "{a}", "0.5 * {a} + 0.4 * {b}", "math.sin({a} * {b})", "({a} if {b} > {c} else 0.9 * {a})",
+    "min({a}, {b} + 0.1 * p)", "max({a}, {b}, 0.2 * q)", "abs({a} - {b})", "np.tanh({a} + {b})",
+    "math.exp(-abs({a}))", "{a} / (1.0 + {b} ** 2)", "np.where({a} > {b}, {a}, 0.5 * {b})",
+    "bend({a}, {b})", "bend({a} * 0.5, p)", "np.minimum({a}, {b})", "-{a}", "follow({a})",
+    "np.sqrt(1 + {a} ** 2)", "sum(0.1 * {a} * u for u in d if u > 0)", "np.arctan({a}) * {b}",
+    "sum([u * 0.1 if u > {a} else 0.05 * {b} for u in d])", "(lambda u: u * {a} * 0.5)({b})",
+    "kept[-1] * 0.5", "kept[n % len(kept)]", "table['s'] * 0.3", "box.value * 0.7", "0.1 * n * {a}",
+    "round(n / 3) * 0.1 * {a}", "m[n % m.shape[0], 0] * {a}", "np.tanh(cells[n % 3] + {a})",
+    "0.1 * t", "np.tanh(np.sum(m[0] * {a}))", "0.2 * len(kept) * q", "(n // 2 - n % 3) * 0.1 * p",
+]  # fmt: skip
+CONDITIONS = [
+    "{a} < {b}", "{a} > {b} + 0.2 * p", "{a} <= 0.3", "-0.5 < {a} < {b}", "{a} > 0 and {b} < 1",
+    "{a} > 1 or {b} < -1", "not {a} > {b}", "n % 2", "n > 3", "n % 3 == 1", "flag", "not flag",
+    "flag and {a} > 0", "len(kept) > 4", "t > 0.5", "box.count < 3", "'e' in table",
+    "abs({a}) >= abs({b})",
+]  # fmt: skip
+STATEMENTS = [
+    "{x} = {e}", "{x} = {e}", "{x} = {e}", "{x} += 0.5 * ({e})", "{x}, {y} = {y}, {x}", "n += 1",
+    "n -= 1", "t += 0.3", "t = 0.5 * t", "flag = not flag", "flag = bool({k})", "kept.append({e})",
+    "kept[0] = {e}", "box.value = {e}", "box.count += 1", "table['s'] = {e}", "table['e'] = {e}",
+    "cells[n % 3] = {e}", "{x}, {y} = {e}, {a}", "n = int(abs({a}) * 2) % 5",
+    "{x} = kept.pop() if len(kept) > 1 else {e}",
+]  # fmt: skip
+LOOPS = [
+    "for i in range(3):", "for i in range(len(d)):", "for i, u in enumerate(d):", "for u in d:",
+    "for i in range(len(d) - 1, -1, -2):", "for u, g in zip(d, reversed(range(6))):",
+    "for i in range(1 + n % 4):", "for g in list(kept[:3]):", "for row in m:",
+    "for u in (g * p for g in d):", "for i in range(0, len(d), 2):",
+]  # fmt: skip
+HEAD = """\
+class Box:
+    pass
+
+def bend(u, g):
+    if u > g:
+        return g + 0.5 * (u - g)
+    if u < -1:
+        return -1.0
+    return u
+
+def f(p, q, d, m):
+    v, w, x, y, z = p, q, p * q, 0.3, 1.0
+    n, t, flag, i, u, g = 0, 0.0, False, 0, p, q
+    kept, table, box = [p, q], {'s': p}, Box()
+    box.value, box.count = q, 0
+    cells = np.zeros(3)
+    def follow(u):
+        nonlocal z
+        if u > z:
+            z = 0.9 * z + 0.1 * u
+        return z * 0.5
+"""
+TAIL = """\
+    total = v + 0.5 * w - x + 0.3 * y + z * p + sum(kept) * 0.1 + np.sum(cells) * 0.1
+    return np.tanh(0.1 * (total + table['s'] + box.value)) + 0.01 * n * q
+"""
+
+
+class Writer:
+    """Writes the lines of one program."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.whiles = 0
+
+    def pick(self, among):
+        return self.random.choice(among)
+
+    def operand(self) -> str:
+        rows = ["u", "d[i % len(d)]", "d[(i + 1) % len(d)]", "d[-1]", "p", "q", "0.5", "1.3"]
+        return self.pick(NAMES) if self.random.random() < 0.65 else self.pick(rows)
+
+    def fill(self, text: str) -> str:
+        x, y = self.random.sample(NAMES, 2)
+        given = {name: self.operand() for name in "abc"}
+        if "{e}" in text:
+            given["e"] = self.fill(self.pick(EXPRESSIONS))
+        if "{k}" in text:
+            given["k"] = self.fill(self.pick(CONDITIONS))
+        return text.format(x=x, y=y, **given)
+
+    def put(self, indent: int, text: str):
+        self.lines.append("    " * indent + text)
+
+    def block(self, indent: int, depth: int):
+        for _ in range(self.random.randint(1, 3)):
+            kind = self.random.random()
+            if depth == 0 or kind < 0.5:
+                self.put(indent, self.fill(self.pick(STATEMENTS)))
+            elif kind < 0.75:
+                self.branch(indent, depth)
+            else:
+                self.loop(indent, depth)
+
+    def branch(self, indent: int, depth: int):
+        self.put(indent, f"if {self.fill(self.pick(CONDITIONS))}:")
+        self.block(indent + 1, depth - 1)
+        if self.random.random() < 0.25:
+            self.put(indent, f"elif {self.fill(self.pick(CONDITIONS))}:")
+            self.block(indent + 1, depth - 1)
+        if self.random.random() < 0.5:
+            self.put(indent, "else:")
+            self.block(indent + 1, depth - 1)
+
+    def loop(self, indent: int, depth: int):
+        """A `for`, or a `while` with a counter that ends it; sometimes left early."""
+        if self.random.random() < 0.25:
+            self.whiles += 1
+            count = f"c{self.whiles}"
+            self.put(indent, f"{count} = 0")
+            self.put(indent, f"while {count} < 6 and ({self.fill(self.pick(CONDITIONS))}):")
+            self.put(indent + 1, f"{count} += 1")
+        else:
+            self.put(indent, self.pick(LOOPS))
+        self.block(indent + 1, min(depth - 1, 1))
+        if self.random.random() < 0.4:
+            self.put(indent + 1, f"if {self.fill(self.pick(CONDITIONS))}:")
+            self.put(indent + 2, self.pick(["break", "continue", f"return 0.1 * {self.operand()}"]))
+            self.put(indent + 1, self.fill(self.pick(STATEMENTS)))
+        if self.random.random() < 0.15:
+            self.put(indent, "else:")
+            self.put(indent + 1, self.fill(self.pick(STATEMENTS)))
+
+
+def source(seed: int) -> str:
+    """The text of the program of a seed: bounded values, loops of few rounds."""
+    writer = Writer(seed)
+    for _ in range(2):
+        writer.block(1, 3)
+    return HEAD + "\n".join(writer.lines) + "\n" + TAIL
