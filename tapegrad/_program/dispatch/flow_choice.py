@@ -79,7 +79,8 @@ class Flows:
         f = owner._f
         if not isinstance(f, types.FunctionType) or f.__module__.startswith("tapegrad."):
             return None
-        for exact in (False, True):
+        has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
+        for exact in (False, True) if has_lengths else (False,):
             key = key_of(arguments, exact)
             if key in self.refused:
                 continue
