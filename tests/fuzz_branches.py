@@ -73,8 +73,9 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     """Call a program at other inputs each time; returns counts, and what went wrong."""
     rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter(programs=1)
     f = function(seed)
-    c = tg.compile(f, argnums=(0, 1), native=native)
-    first = tg.compile(f, native=native)
+    verify = ("never", "once")[seed % 2]  # unseen, a wrong graph is to show; seen, it is dropped
+    c = tg.compile(f, argnums=(0, 1), native=native, verify=verify)
+    first = tg.compile(f, native=native, verify=verify)
     ways = {
         "value and gradient": (c.value_and_grad, tg.value_and_grad(f, (0, 1))),
         "value": (c, f),
@@ -90,12 +91,22 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
                 continue
             if native and k == CALLS // 2:
                 c.wait()
+            if name == "Hessian-vector product":
+                outcome(first.grad, *args)  # which gives it a graph
             found, wanted = outcome(compiled, *args), outcome(eager, *args)
             counts["calls" if not isinstance(wanted, tuple) else "calls that raise"] += 1
             if said := differs(found, wanted):
                 wrong.append(f"seed {seed}, {name}, call {k}: {said}")
     counts["recordings"] += sum(one.recorded for one in c._families.found.values())
-    counts["compiled" if c._reason is None else f"refused: {c._reason}"[:100]] += 1
+    counts["compiled" if c._reason is None else f"eager: {c._reason}"[:100]] += 1
+    for flow in c._flows.found.values():
+        counts["graphs"] += 1
+        counts["evaluations by graphs"] += flow.calls
+        counts["left"] += flow.left
+    for reason in {*c._flows.refused.values(), *first._flows.refused.values()}:
+        counts[f"no graph: {reason}"[:100]] += 1
+        if "a call gives" in reason or "failed" in reason:
+            wrong.append(f"seed {seed}: {reason}")
     return counts, wrong
 
 

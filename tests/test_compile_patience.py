@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from compiled import is_native
+from compiled import by_ways, is_native
 
 import tapegrad as tg
 from tapegrad._program.dispatch import evaluation
@@ -74,7 +74,7 @@ def test_rows_count(monkeypatch):
 def test_each_way_through_the_branches_counts_for_itself(monkeypatch):
     """A way that is taken now and then is not worth code of its own."""
     monkeypatch.setattr(evaluation, "patience", lambda program: 30)
-    c = tg.compile(lambda x: x[0] * x[1] if x[0] > 0.0 else x[1] * 2.0)
+    c = by_ways(tg.compile(lambda x: x[0] * x[1] if x[0] > 0.0 else x[1] * 2.0))
     for k in range(60):
         c.value_and_grad(np.array([-1.0 if k % 10 == 9 else 1.0, 3.0]))
     c.wait()

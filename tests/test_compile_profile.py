@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+from compiled import by_ways
 
 import tapegrad as tg
 
@@ -122,7 +123,7 @@ def test_explain_names_branches():
     def f(x):
         return x[0] * x[1] if x[0] > 0.0 else x[1] * 2.0
 
-    c = tg.compile(f)
+    c = by_ways(tg.compile(f))
     for sign in (1.0, -1.0):
         c.value_and_grad(np.array([sign, 3.0]))
     text = c.explain()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from compiled import HOT, programs
+from compiled import HOT, by_ways, programs
 
 import tapegrad as tg
 from tapegrad._core.tensor.pytree import tree_leaves
@@ -128,10 +128,13 @@ def test_branches():
         return (x * 2.0).sum() if x[0] > 0 else (x * 3.0).sum()
 
     c, _ = called(f, X)
+    ways, _ = called(f, X)
+    by_ways(ways)
     for k in range(6):
         x = X * (-1.0) ** k
         assert c(x) == f(x)
-    assert programs(c) == 2
+        assert ways(x) == f(x)
+    assert programs(c) == 1 and programs(ways) == 2
 
 
 def test_a_value_that_was_compared_says_nothing_of_gradients():

@@ -325,7 +325,8 @@ class Compiled(Composed):
                 "tapegrad.compile: numba was given a recorded tensor; code of Numba's computes "
                 "with plain numbers, so give arrays like those that it will be called with"
             )
-        variant = self._variant(args, gradient=True)
+        with self._flows.aside():
+            variant = self._variant(args, gradient=True)
         if variant is None:
             why = self._reason or (
                 "it has other arguments or results than arrays in C order and one number"

@@ -72,6 +72,8 @@ def _is_input(leaf) -> bool:
 
 def check_attribute(name: str, leaf) -> None:
     """Refuse a leaf of an attribute that is no input and cannot be compared at each call."""
+    if isinstance(leaf, (np.random.Generator, np.random.RandomState)):
+        raise NotRecorded(f"it draws random numbers by self.{name}; pass them as arguments")
     if not (leaf is _MISSING or _is_input(leaf) or isinstance(leaf, (*_EQUAL, *_SAME))):
         raise NotRecorded(
             f"it reads self.{name}, which holds a {type(leaf).__name__}; a program follows floats, "

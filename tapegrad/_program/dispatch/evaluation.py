@@ -104,8 +104,10 @@ class Replayed:
 
     def _program_for(self, arguments: Arguments) -> Program:
         """The program by which a call with such arguments is evaluated, recorded if need be."""
-        for _ in range(2):  # recorded, and compared
-            arguments.call(lambda *a, **k: self._evaluate(a, k, gradient=False), arguments.values)
+        with self._flows.aside():
+            for _ in range(2):  # recorded, and compared
+                call = lambda *a, **k: self._evaluate(a, k, gradient=False)  # noqa: E731
+                arguments.call(call, arguments.values)
         family = self._families.found.get(arguments.key) if self._reason is None else None
         run = None
         if family is not None:

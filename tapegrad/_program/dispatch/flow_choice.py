@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 import warnings
@@ -30,13 +31,23 @@ class Flows:
         self.refused: dict[Any, str] = {}
         self._recorded: dict[Any, int] = {}
         self._last: Flow | None = None  # the graph used last
+        self._set_aside = 0
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let calls go by programs of one way, which files, Numba and profiles need."""
+        self._set_aside += 1
+        try:
+            yield
+        finally:
+            self._set_aside -= 1
 
     def asked(self, owner, arguments: Arguments, stopped) -> bool:
         """Whether a graph is to be tried for a call that no program serves.
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or owner._kind != "value":
+        if owner._on_branch == "error" or owner._kind != "value" or self._set_aside:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
@@ -47,6 +58,8 @@ class Flows:
 
     def of(self, owner, arguments: Arguments) -> Flow | None:
         """The graph for a call; one that read what has changed since is made anew."""
+        if self._set_aside:
+            return None
         for exact in (False, True):
             key = key_of(arguments, exact)
             flow = self.found.get(key)
@@ -66,7 +79,8 @@ class Flows:
         f = owner._f
         if not isinstance(f, types.FunctionType) or f.__module__.startswith("tapegrad."):
             return None
-        for exact in (False, True):
+        has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
+        for exact in (False, True) if has_lengths else (False,):
             key = key_of(arguments, exact)
             if key in self.refused:
                 continue
@@ -129,14 +143,14 @@ class Flows:
 
     def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
         """Value and gradient for floats and arrays, by the graph used last."""
-        flow = self._last
-        values = None if flow is None or owner._verify == "always" else flow.values(args)
+        flow = None if self._set_aside or owner._verify == "always" else self._last
+        values = None if flow is None else flow.values(args)
         if flow is None or values is None or not flow.is_number or not flow.is_like:
             return None
         if flow.verified is None or (flow.calls + 1) % 1000 == 0:
             return None
         found = flow.run(values, gradient)
-        if found is None or flow.is_due():
+        if found is None or (owner._verify == "once" and flow.is_due()):
             return None  # to be compared, or left
         if flow.state == "interpreted":
             self.count(owner, flow, values)
