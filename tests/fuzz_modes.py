@@ -66,6 +66,7 @@ class Mode(NamedTuple):
 _HVP = "c.hvp(p[:k], v, *p[k:])"
 _FORWARD = "tg.jvp(lambda *d: f(*d, *p[k:]), p[:k], v)"
 _COMPILED = "c = tg.compile(f, argnums=A, native=False)"
+_SAVED = _COMPILED + "; c._flows._set_aside = 1"  # a file holds the ways that were recorded
 _OUT = "c = tg.compile(out, argnums=A, native=False)"
 _NATIVE = "c = tg.compile(f, argnums=A, native=True)"
 _SQRT = 'c = tg.compile(f, argnums=A, native=True, memory="sqrt")'
@@ -101,7 +102,7 @@ INTERPRETED = [
     Mode("compiled vjp", _COMPILED, "c.vjp(*p)[1](1.0)", "gradient", ("no data", "short")),
     Mode("compiled jacobian", _OUT, "c.jacobian(*p)", "jacobian", ("array", "small")),
     Mode("compiled map", _COMPILED, "c.map(*[np.stack([a, a]) for a in p])", "map"),
-    Mode("compiled, saved", _COMPILED, "(c.value_and_grad(*p), loaded(c, p))[1]", "both"),
+    Mode("compiled, saved", _SAVED, "(c.value_and_grad(*p), loaded(c, p))[1]", "both"),
 ]
 NATIVE = [
     Mode("native gradient", _NATIVE, "c.value_and_grad(*p)", "both"),

@@ -77,7 +77,7 @@ class Flows:
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
-        if not isinstance(f, types.FunctionType) or f.__module__.startswith("tapegrad."):
+        if not isinstance(f, types.FunctionType) or (f.__module__ or "").startswith("tapegrad."):
             return None
         has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
         for exact in (False, True) if has_lengths else (False,):
