@@ -75,6 +75,57 @@ def test_a_function_that_never_branches_has_no_graph():
     assert not c._flows.found and not c._flows.refused
 
 
+def test_a_graph_of_fixed_lengths_serves_no_other_lengths():
+    """A length that is the exponent of a number is part of the graph."""
+
+    def f(p, x):
+        total = 0.0 * p
+        for v in x:
+            total = total + (p * v if v > 0 else 2 ** len(x) * v * p * p)
+        return total
+
+    c = tg.compile(f)
+    for n in (3, 3, 4, 5, 2, 4, 3, 5):
+        x = RNG.normal(size=n)
+        same(c.value_and_grad(1.5, x), tg.value_and_grad(f)(1.5, x))
+        same(c(1.5, x), f(1.5, x))
+
+
+def test_gradients_that_cancel_but_for_rounding_do_not_end_a_graph():
+    def f(p, x):
+        total = 0.0
+        for v in x:
+            d = p * v if v > 0 else p * v * v
+            total = total + d * 0.1 + d * 0.2 - d * 0.3
+        return total
+
+    c = with_graph(f, *[(1.5, RNG.normal(size=7)) for _ in range(3)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(20):
+            same(c.value_and_grad(1.5, x := RNG.normal(size=7)), tg.value_and_grad(f)(1.5, x))
+    assert c._flows.found
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_deleted_variable_outside_ends_a_graph(native):
+    k = 2.0
+
+    def f(p, x):
+        total = 0.0
+        for v in x:
+            total = total + (p * v if v > 0 else k * p)
+        return total
+
+    c = with_graph(f, *[(1.5, RNG.normal(size=7)) for _ in range(3)], native=native)
+    c.wait()
+    del k
+    with pytest.raises(NameError):
+        c.grad(1.5, -np.ones(7))
+    k = 3.0
+    same(c.grad(1.5, -np.ones(7)), 21.0)
+
+
 def test_second_derivatives():
     c = with_graph(robust, data(9), data(9))
     for n in (4, 9, 15):

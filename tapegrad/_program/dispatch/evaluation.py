@@ -136,8 +136,7 @@ class Replayed:
         self._flows.count(self, flow, arguments.values)
         if self._verify == "always" or (self._verify == "once" and flow.is_due()):
             expected = self._eagerly(args, kwargs, gradient)
-            if (pair := first_difference((value, gradients), expected)) is not None:
-                self._flows.refuse(self, f"it gives {pair[0]} where a call gives {pair[1]}")
+            if self._flows.differs(self, flow, arguments, (value, gradients), expected):
                 return expected
             flow.verify()
         return value, gradients

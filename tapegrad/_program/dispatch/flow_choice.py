@@ -16,7 +16,7 @@ from ..._flow.reading.errors import Refused
 from ..._transforms.gradients import hvp as eager_hvp
 from .background import later
 from .flows import PATIENCE, Flow, flow_for, is_result, key_of
-from .rounding import first_difference
+from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 
 #: Recordings of calls that differ in lengths alone before a graph is tried.
@@ -66,7 +66,8 @@ class Flows:
             if flow is None:
                 continue
             if not flow.is_like:
-                del self.found[key]
+                self.found.pop(key, None)
+                self._last = None
                 return self._read(owner, arguments)
             if flow.is_useless:
                 self._give_up(key, f"most calls leave it: {flow.why}")
@@ -113,14 +114,34 @@ class Flows:
             yield f"branches and loops: recorded for each way, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
-        del self.found[key]
+        self.found.pop(key, None)  # another thread may have been first
         self.refused[key] = reason
         self._last = None
 
-    def refuse(self, owner, reason: str) -> None:
-        """Drop the graph used last, which gave something else than the function."""
+    def differs(self, owner, flow: Flow, arguments: Arguments, found, expected) -> bool:
+        """Whether a value and a gradient are not the function's; the graph is dropped then."""
+        gradient = found[1] is not None
+
+        def by_graph(values):
+            value, made = flow.again(values, gradient)
+            if not gradient:
+                return value, None
+            return value, arguments.gradients(made, owner._argnums, owner._single)
+
+        def called(values):
+            return arguments.call(lambda *a, **k: owner._eagerly(a, k, gradient), values)
+
+        rounding = RoundingOfCalls(arguments.values)
+        noises = [functools.partial(rounding.of, one) for one in (by_graph, called)]
+        pair = first_difference(found, expected, *noises)
+        if pair is not None:
+            self.refuse(owner, flow, f"it gives {pair[0]} where a call gives {pair[1]}")
+        return pair is not None
+
+    def refuse(self, owner, wrong: Flow, reason: str) -> None:
+        """Drop a graph that gave something else than the function."""
         for key, flow in list(self.found.items()):
-            if flow is self._last:
+            if flow is wrong:
                 self._give_up(key, reason)
         warnings.warn(
             f"tapegrad.compile: {owner._name} is recorded for each way through its branches: the "
@@ -147,7 +168,7 @@ class Flows:
         values = None if flow is None else flow.values(args)
         if flow is None or values is None or not flow.is_number or not flow.is_like:
             return None
-        if flow.verified is None or (flow.calls + 1) % 1000 == 0:
+        if flow.is_sample():
             return None
         found = flow.run(values, gradient)
         if found is None or (owner._verify == "once" and flow.is_due()):
@@ -171,9 +192,7 @@ class Flows:
             return None
         tangent = _tangent(args[0], v)
         rows = None if tangent is None else self._along(owner, args, [tangent])
-        if rows is None or self._is_wrong(owner, args, rows[0], tangent):
-            return None
-        return rows[0]
+        return None if rows is None else rows[0]
 
     def hessian(self, owner, args: tuple, kwargs: dict):
         """The Hessian of the only differentiated argument; None if not here."""
@@ -182,14 +201,12 @@ class Flows:
         x = args[owner._argnums[0] % len(args)]
         if type(x) is float:
             rows = self._along(owner, args, [1.0])
-            return None if rows is None or self._is_wrong(owner, args, rows[0], 1.0) else rows[0]
+            return None if rows is None else rows[0]
         if type(x) is not np.ndarray or x.dtype != np.float64 or not x.size:
             return None
         units = list(np.eye(x.size).reshape(x.size, *x.shape))
         rows = self._along(owner, args, units)
-        if rows is None or self._is_wrong(owner, args, rows[0], units[0]):
-            return None
-        return np.stack(rows).reshape(*x.shape, *x.shape)
+        return None if rows is None else np.stack(rows).reshape(*x.shape, *x.shape)
 
     def _along(self, owner, args: tuple, tangents: list) -> list | None:
         """Derivatives of the gradient along each of some tangents."""
@@ -201,17 +218,29 @@ class Flows:
         if flow is None or values is None or not flow.is_number:
             return None
         found = [flow.along(values, [one]) for one in tangents]
-        return None if any(one is None for one in found) else [one[0] for one in found]  # type: ignore[index]
+        if any(one is None for one in found):
+            return None
+        rows = [one[0] for one in found]  # type: ignore[index]
+        is_due = owner._verify != "never" and flow.is_new_along()
+        return None if is_due and self._is_wrong(owner, flow, args, rows[0], tangents[0]) else rows
 
-    def _is_wrong(self, owner, args: tuple, found, tangent) -> bool:
-        """Compare a product with the eager one where an edge is new; wrong ones end the graph."""
-        flow = self._last
+    def _is_wrong(self, owner, flow: Flow, args: tuple, found, tangent) -> bool:
+        """Compare a product with the eager one; a graph that gives another is dropped."""
         number = owner._argnums[0] % len(args)
-        if owner._verify == "never" or number or flow is None or not flow.is_new_along():
-            return False
-        pair = first_difference(found, eager_hvp(owner._f)(args[0], tangent, *args[1:]))
+
+        def by_graph(values):
+            return flow.along(values, [tangent])[0]
+
+        def called(values):
+            before, x, after = values[:number], values[number], values[number + 1 :]
+            return eager_hvp(lambda x: owner._f(*before, x, *after))(x, tangent)
+
+        rounding = RoundingOfCalls([*args])
+        noises = [functools.partial(rounding.of, one) for one in (by_graph, called)]
+        pair = first_difference(found, called(args), *noises)
         if pair is not None:
-            self.refuse(owner, f"its second derivative is {pair[0]} where a call gives {pair[1]}")
+            reason = f"its second derivative is {pair[0]} where a call gives {pair[1]}"
+            self.refuse(owner, flow, reason)
         return pair is not None
 
 

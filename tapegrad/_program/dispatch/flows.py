@@ -13,9 +13,9 @@ from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import FlowProgram, Functions
+from ..._flow.program import FlowProgram, Functions, Outcome
 from ..._flow.reading.errors import Refused
-from ..._flow.reading.forms import Contents, Form, Known, Number, Tuple, numbers
+from ..._flow.reading.forms import Contents, Form, Known, Number, Tuple
 from ..._flow.reading.read import Given, Reading, read
 from .rounding import first_difference
 from .signature import Arguments, structure
@@ -55,7 +55,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
         leaves.append(Given(dtype.kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
-    return Flow(read(f, trees, arguments.names), arguments)
+    return Flow(read(f, trees, arguments.names), arguments, exact)
 
 
 class Flow:
@@ -64,27 +64,27 @@ class Flow:
     `left` counts the calls that had to leave it, `calls` all; `why` is the reason of the last.
     """
 
-    def __init__(self, reading: Reading, arguments: Arguments):
+    def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
         self.reading = reading
         self.program = FlowProgram(simplified(reading.graph))
         self.verified = self.program.covered.copy()
         self.hidden = reading.hidden
+        self._hidden_shapes = [array.shape for array in reading.hidden]
         self.calls = self.left = 0
         self.seconds = 0.0
         self.why = ""
         self.state = "interpreted"
-        self.trial: Functions | None = None
         self._tangents: FlowProgram | None = None
         self._seen_along: np.ndarray | None = None
         bare = not arguments.names and not any(fixed for fixed, _ in arguments.static)
         in_order = not any(arguments.orders)
-        exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+        of_floats = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
         plain = [structure(tree) is None for tree in arguments.trees]
         #: Of each argument its number of dimensions and, if they are fixed, its lengths.
         self.shapes: list[tuple[int, tuple | None]] | None = None
-        if bare and in_order and exact and all(plain):
+        if bare and in_order and of_floats and all(plain):
             self.shapes = [
-                (len(shape), shape if differentiated else None)
+                (len(shape), shape if differentiated or exact else None)
                 for _, shape, differentiated in arguments.kinds
             ]
         self.is_number = isinstance(reading.result, Number) and reading.result.kind == "f"
@@ -92,13 +92,15 @@ class Flow:
     @property
     def is_like(self) -> bool:
         """Whether what was read outside of the arguments is as it was."""
-        for owner, name, value in self.reading.dependencies:
-            if name is None:
-                if owner.cell_contents is not value:
+        try:
+            for owner, name, value in self.reading.dependencies:
+                found = owner.cell_contents if name is None else owner.get(name)
+                if found is not value:
                     return False
-            elif owner.get(name) is not value:
-                return False
-        return True
+        except ValueError:  # a variable of a function outside that has been deleted
+            return False
+        pairs = zip(self.hidden, self._hidden_shapes, strict=True)
+        return all(array.shape == shape and _is_plain(array) for array, shape in pairs)
 
     def values(self, args: tuple) -> list | None:
         """Arguments as inputs, if they come as floats and arrays that fit."""
@@ -110,10 +112,9 @@ class Flow:
                     return None
             elif (
                 type(arg) is not np.ndarray
-                or arg.dtype != _FLOAT64
                 or arg.ndim != ndim
                 or not ndim
-                or not arg.flags.c_contiguous
+                or not _is_plain(arg)
                 or (shape is not None and arg.shape != shape)
             ):
                 return None
@@ -131,20 +132,34 @@ class Flow:
             self.left += 1
             self.why = outcome.reason
             return None
+        return self._result(outcome), outcome.gradients
+
+    def again(self, values: list, gradient: bool) -> tuple[Any, list]:
+        """What `run` gives, at inputs that are no call's: nothing is counted."""
+        covered = self.program.covered.copy()
+        outcome = self.program.run([*values, *self.hidden], gradient)
+        self.program.covered[:] = covered
+        if outcome.status != FINISHED:
+            raise ValueError(outcome.reason)
+        return self._result(outcome), outcome.gradients
+
+    def _result(self, outcome: Outcome):
         if self.is_number:
-            return outcome.results[0], outcome.gradients
-        return _built(self.reading.result, iter(outcome.results)), outcome.gradients
+            return outcome.results[0]
+        return _built(self.reading.result, iter(outcome.results))
 
     @property
     def is_useless(self) -> bool:
         """Whether most calls leave it."""
         return self.left >= MANY and 2 * self.left > self.calls
 
+    def is_sample(self) -> bool:
+        """Whether the next call is one of those that are compared now and then."""
+        return (self.calls + 1) % SAMPLED == 0
+
     def is_due(self) -> bool:
         """Whether a call that was just made is to be compared with the function."""
-        if self.calls % SAMPLED == 0:
-            return True
-        return not np.array_equal(self.program.covered, self.verified)
+        return self.calls % SAMPLED == 0 or not np.array_equal(self.program.covered, self.verified)
 
     def is_new_along(self) -> bool:
         """Whether the last derivative along tangents took an edge that none took before."""
@@ -176,6 +191,8 @@ class Flow:
         if pair is not None:
             raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")
         self.program.use(functions)
+        self.program.covered[:] = 0  # each edge is compared with the function once more
+        self.verify()
         self.state = "native"
 
     def along(self, values: list, tangents: list) -> list | None:
@@ -186,6 +203,11 @@ class Flow:
         inputs = [*values, *self.hidden, *tangents]
         outcome = self._tangents.run(inputs, True, (0.0, 1.0))
         return outcome.gradients if outcome.status == FINISHED else None
+
+
+def _is_plain(array: np.ndarray) -> bool:
+    """Whether the words of an array lie as graphs read them."""
+    return array.dtype == _FLOAT64 and array.flags.c_contiguous
 
 
 def _built(form: Form, results: Iterator) -> Any:
@@ -207,6 +229,3 @@ def is_result(form: Form) -> bool:
     if isinstance(form, (Tuple, Contents)):
         return all(map(is_result, form.parts))
     return isinstance(form, (Number, Known))
-
-
-__all__ = ["PATIENCE", "Flow", "flow_for", "is_result", "key_of", "numbers"]

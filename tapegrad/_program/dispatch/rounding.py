@@ -61,23 +61,18 @@ def first_difference(found, expected, *noises: Callable[[], list[float]]) -> tup
     return pairs[differing[0]] if differing else None
 
 
-class Rounding:
-    """How far rounding alone may move what is computed of the inputs of a program.
+class Moves:
+    """How far rounding alone may move what is computed of inputs.
 
-    With `reverse` adjoints too. A result may jump at these inputs, which is more than rounding:
-    what counts are inputs moved up or moved down, by which it moves less, and no more than a small
-    part of the largest number that the program meets.
+    A result may jump at these inputs, which is more than rounding: what counts are inputs moved up
+    or moved down, by which it moves less, and no more than a small part of `_largest`, the largest
+    number that is met.
     """
 
-    def __init__(self, program: Program, objects: list, reverse: bool):
-        self.program, self.objects, self.reverse = program, objects, reverse
+    def __init__(self, objects: list, floats: list[bool]):
+        self.objects, self._floats = objects, floats
         self._rng = np.random.default_rng(0)
         self._largest, self._moved = 0.0, False
-
-    def of_program(self) -> tuple[list[float], list[float]]:
-        """For each result of the program, and the adjoint of each input."""
-        noise, count = self.of(self._run), len(self.program.code.outputs)
-        return noise[:count], noise[count:]
 
     def of(self, compute: Callable[[list], Any]) -> list[float]:
         """For each leaf of what a function computes; 0 if that is not the same every time."""
@@ -91,10 +86,10 @@ class Rounding:
 
     def _most(self, compute, first: list, sign: float) -> np.ndarray:
         """How far results are moved at most, of inputs moved up or down."""
-        most, inputs = np.zeros(len(first)), self.program.code.inputs
+        most = np.zeros(len(first))
         for move in _MOVES:
-            pairs = zip(self.objects, inputs, strict=True)
-            given = [self._away(x, sign * move) if d.dtype.kind == "f" else x for x, d in pairs]
+            pairs = zip(self.objects, self._floats, strict=True)
+            given = [self._away(x, sign * move) if moves else x for x, moves in pairs]
             most = np.maximum(most, _apart(_leaves(compute, given), first))
         return most
 
@@ -103,6 +98,34 @@ class Rounding:
         part = units * _ULP * self._rng.random(np.shape(value))
         made = value * (1.0 + np.sign(value) * part)  # infinities stay
         return made if isinstance(value, np.ndarray) else float(made)
+
+
+class RoundingOfCalls(Moves):
+    """How far rounding alone may move what functions compute of floats and arrays."""
+
+    def __init__(self, objects: list):
+        super().__init__(objects, [np.asarray(x).dtype.kind == "f" for x in objects])
+
+    def of(self, compute: Callable[[list], Any]) -> list[float]:
+        met = [*map(np.asarray, self.objects), *_leaves(compute, self.objects)]
+        self._largest = max([0.0, *map(_largest, met)])
+        return super().of(compute)
+
+
+class Rounding(Moves):
+    """How far rounding alone may move what is computed of the inputs of a program.
+
+    With `reverse` adjoints too.
+    """
+
+    def __init__(self, program: Program, objects: list, reverse: bool):
+        super().__init__(objects, [one.dtype.kind == "f" for one in program.code.inputs])
+        self.program, self.reverse = program, reverse
+
+    def of_program(self) -> tuple[list[float], list[float]]:
+        """For each result of the program, and the adjoint of each input."""
+        noise, count = self.of(self._run), len(self.program.code.outputs)
+        return noise[:count], noise[count:]
 
     def _run(self, objects: list) -> list:
         """Results, then adjoints for a seed divided by it; nothing on another way."""
