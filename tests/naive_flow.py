@@ -11,8 +11,8 @@ import scipy.special
 
 from tapegrad._core.ops.comparisons import STEERING
 from tapegrad._core.ops.table import TABLE
+from tapegrad._flow.ir.flow_graph import Branch, Jump, Return
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TOO_MANY_JUMPS
-from tapegrad._flow.ir.graph import Branch, Jump, Return
 
 _SPECIAL = "erf erfc gamma gammaln digamma polygamma i0 i1".split()
 _SPECIAL_VALUES = {name: getattr(scipy.special, name) for name in _SPECIAL}

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tapegrad._flow.ir.builder import Builder
-from tapegrad._flow.ir.graph import Edge, Graph, Input
+from tapegrad._flow.ir.block_builder import Builder
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input
 from tapegrad._flow.ir.validation import validate
 
 _UNARY = "sin cos tanh exp negative absolute square sqrt arctan sigmoid".split()

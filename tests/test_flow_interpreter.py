@@ -8,9 +8,9 @@ from naive_flow import PLAIN, Run, evaluate
 
 from tapegrad._core.ops.sample_inputs import points
 from tapegrad._core.ops.table import TABLE, Pointwise
-from tapegrad._flow.ir.builder import Builder
+from tapegrad._flow.ir.block_builder import Builder
+from tapegrad._flow.ir.flow_graph import BOOL, FLOAT, INT, OPERATIONS, Edge, Graph, Input, Place
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
-from tapegrad._flow.ir.graph import BOOL, FLOAT, INT, OPERATIONS, Edge, Graph, Input, Place
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.program import FlowProgram
 

@@ -10,9 +10,9 @@ from random_flow import RandomGraph
 from tapegrad._core.ops.comparisons import STEERING
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir import frame as layout
-from tapegrad._flow.ir.builder import Builder
+from tapegrad._flow.ir.block_builder import Builder
+from tapegrad._flow.ir.flow_graph import OPERATIONS, Edge, Graph, Input
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
-from tapegrad._flow.ir.graph import OPERATIONS, Edge, Graph, Input
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.native.flow_functions import compiled
 from tapegrad._flow.program import FlowProgram, Functions

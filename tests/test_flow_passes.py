@@ -6,8 +6,8 @@ from naive_flow import evaluate
 
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir.activity import varying
-from tapegrad._flow.ir.builder import Builder
-from tapegrad._flow.ir.graph import Edge, Graph, Input, Place
+from tapegrad._flow.ir.block_builder import Builder
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Place
 from tapegrad._flow.ir.text import text_of
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.passes.tangents import with_tangents
@@ -151,6 +151,15 @@ def test_what_varies():
     assert {one.kind for one in values} == {"f"}
     assert varying(graph, [0])[1] == {Place(0), Place(2)}
     assert varying(graph, []) == (set(), set())
+
+
+def test_comparisons_as_floats_do_not_vary():
+    graph, b, (x,) = begun(Input(None, True))
+    is_nan = b.step("isnan", x)
+    chosen = b.step("multiply", is_nan, x)
+    b.give(chosen)
+    assert varying(graph) == ({x, chosen}, set())
+    assert evaluate(with_tangents(graph, [0]), [3.0, 1.0], (1.0, 0.0))[0] == [0.0, 0.0]
 
 
 def test_text():

@@ -8,9 +8,9 @@ from naive_flow import Run, evaluate
 from random_flow import RandomGraph
 from test_flow_native import Native
 
-from tapegrad._flow.ir.builder import Builder
+from tapegrad._flow.ir.block_builder import Builder
+from tapegrad._flow.ir.flow_graph import Branch, Edge, Graph, Input
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
-from tapegrad._flow.ir.graph import Branch, Edge, Graph, Input
 from tapegrad._flow.ir.text import text_of
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.passes.simplify import simplified

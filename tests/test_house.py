@@ -26,9 +26,7 @@ FOLDERS = [
 PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
 SAME = {
-    "builder": "steps of programs, of graphs",
     "elementwise": "declarations of element-wise operations: ours, the user's",
-    "graph": "PyTorch's nodes of a tape, blocks of loops and branches",
     "random": "random numbers: those of layers, NumPy's",
     "testing": "checks of derivatives, and NumPy's of arrays",
 }

@@ -11,8 +11,8 @@ import numpy as np
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled
 from .ir import frame as layout
+from .ir.flow_graph import BOOL, FLOAT, Graph, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
-from .ir.graph import BOOL, FLOAT, Graph, Return
 
 #: So many runs are kept for later calls; words of tape and arena to begin with, and at most.
 _KEPT, _TAPE_WORDS, _ARENA_WORDS, _MOST_WORDS = 8, 1 << 12, 1 << 8, 1 << 28

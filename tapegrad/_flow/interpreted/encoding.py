@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.comparisons import STEERING
-from ..._core.ops.table import TABLE
-from ..ir.graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Return, Step, Value
+from ..._core.ops.table import find
+from ..ir.activity import varying
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Return, Step, Value
 from .encoding_layout import CODES, ROW_BYTES
-from .variation import varying
 
 _CONSTANTS = ("float_const", "int_const", "bool_const")
 _ROW_WORDS = ROW_BYTES // 4
@@ -153,7 +152,7 @@ class Encoding:
                 x, y = step.operands
                 read.update({y} if x in self._values else (), {x} if y in self._values else ())
             else:
-                op = TABLE.get(step.op) or STEERING[step.op]
+                op = find(step.op)
                 known = (*step.operands, step.result)
                 read.update(one for k, one in enumerate(known) if op.used >> k & 1)  # type: ignore[misc]
         return read
@@ -179,7 +178,7 @@ def _padded(*words: int) -> list[int]:
 def _code(op: str) -> int:
     if op in CODES:
         return CODES[op]
-    declared = TABLE.get(op) or STEERING[op]
+    declared = find(op)
     if len(declared.inputs) > 3:
         raise ValueError(f"{op} has more than three operands")
     return declared.code

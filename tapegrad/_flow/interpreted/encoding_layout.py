@@ -4,7 +4,7 @@ All values of a call lie in one file of registers, words of 8 bytes by number. T
 another one, whose last word takes what nobody reads.
 """
 
-from ..ir.graph import OPERATIONS
+from ..ir.flow_graph import OPERATIONS
 
 #: Byte offsets in the table of a graph. Addresses of the rows, of the edges, of lists of registers
 #: (int32 each), of the registers at the beginning, constants among them; how many registers there

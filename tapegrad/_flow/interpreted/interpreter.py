@@ -8,12 +8,11 @@ goes back with registers as they were after each block.
 from __future__ import annotations
 
 from ..._core.codegen.factory import compile_source, once
-from ..._core.ops.comparisons import STEERING
+from ..._core.ops.opcode_cases import adjoint_cases, value_cases
 from ..._core.ops.table import TABLE, Pointwise
 from .encoding_layout import NAMES
 
 SIGNATURE = "int64(int64, int64)"
-_OPERANDS = 3
 
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
@@ -310,40 +309,18 @@ def reverse(frame, data):
 """
 
 
-def _cases(lines_of) -> str:
-    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    cases = []
-    for op in declared:
-        if len(op.inputs) <= _OPERANDS:
-            lines = [f"    if code == {op.code}:"]
-            lines += [f"        {text}" for text in lines_of(op)]
-            cases.append("\n".join(lines))
-    return "\n".join(cases)
-
-
-def _value(op: Pointwise) -> list[str]:
-    steps = [f"{name} = {text}" for name, text in op.needed(op.value)]
-    return [*steps, f"return {op.value}"]
-
-
-def _adjoints(op: Pointwise) -> list[str]:
-    """What operands get; nothing where the slope is 0 everywhere, also of an infinite adjoint."""
-    pairs = [pair for pair in zip("xyz", op.slopes, strict=False) if pair[1] != "0.0"]
-    steps = [f"{name} = {text}" for name, text in op.needed(*[slope for _, slope in pairs])]
-    return [*steps, *[f"G[to_{to}] += g * ({slope})" for to, slope in pairs], "return"]
-
-
 def source() -> str:
     """The text of the module."""
     codes = "".join(f"{name.upper()} = {op.code}\n" for name, op in _hot().items())
-    values = "\n\n@helper\ndef other_value(code, x, y, z):\n    apart()\n" + _cases(_value)
+    values = "\n\n@helper\ndef other_value(code, x, y, z):\n    apart()\n" + value_cases()
     adjoints = (
         "\n\n@helper\ndef other_adjoints(row, V, G, g):\n    apart()\n"
         "    code, out = load_i32(row, OP), V[load_i32(row, OUT)]\n"
         "    to_x, to_y, to_z = load_i32(row, A), load_i32(row, B), load_i32(row, C)\n"
         "    x, y, z = V[load_i32(row, D)], V[load_i32(row, E)], V[load_i32(row, F)]\n"
     )
-    parts = (values, "\n    return 0.0\n", adjoints, _cases(_adjoints), "\n", _FORWARD, _REVERSE)
+    cases = adjoint_cases("G[to_x]", "G[to_y]", "G[to_z]")
+    parts = (values, "\n    return 0.0\n", adjoints, cases, "\n", _FORWARD, _REVERSE)
     return _HEAD + NAMES + codes + _INTEGERS + "".join(parts)
 
 

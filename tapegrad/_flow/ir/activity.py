@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
-from ..._core.ops.table import TABLE
-from .graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
+from ..._core.ops.table import find
+from .flow_graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
 
 
 def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Value], set[Place]]:
@@ -37,12 +38,22 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
     return values, places
 
 
-def differentiable_operands(step: Step) -> tuple[Value, ...]:
+@functools.lru_cache(4096)
+def with_slopes(op: str) -> tuple[bool, ...]:
+    """Which operands of a step have partial derivatives that are not 0 everywhere."""
+    if op == "float_select":
+        return False, True, True
+    if op == "store_float":
+        return False, True
+    if op in OPERATIONS:
+        return (False,) * len(OPERATIONS[op].operands)
+    return tuple(slope != "0.0" for slope in find(op).slopes)
+
+
+def differentiable_operands(step: Step) -> list[Value]:
     """The operands of a step to which the partial derivative is not always 0."""
-    if step.op in OPERATIONS:
-        return step.operands[1:] if step.op in ("float_select", "store_float") else ()
-    slopes = TABLE[step.op].slopes
-    return tuple(x for x, slope in zip(step.operands, slopes, strict=True) if slope != "0.0")
+    pairs = zip(step.operands, with_slopes(step.op), strict=True)
+    return [operand for operand, has_slope in pairs if has_slope]
 
 
 def _seeds(graph: Graph, inputs: set[int]) -> tuple[set[Value], set[Place]]:
@@ -58,8 +69,7 @@ def _seeds(graph: Graph, inputs: set[int]) -> tuple[set[Value], set[Place]]:
 
 
 def _may_pass_on(step: Step) -> bool:
-    kinds = ("load_float", "store_float", "float_select")
-    return step.op in kinds or step.op not in OPERATIONS
+    return step.op == "load_float" or any(with_slopes(step.op))
 
 
 def _pass_on(step: Step, values: set[Value], places: set[Place]) -> None:

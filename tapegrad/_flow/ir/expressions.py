@@ -64,7 +64,7 @@ def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
 def partials(
     op: Pointwise, operands: Sequence[Any], out: Any, wanted: Sequence[bool], maker: Maker
 ) -> list[Any]:
-    """The slope of the value `out` to each operand that is wanted; None where it is 0."""
+    """The partial derivative of the value `out` by each operand wanted; None where it is 0."""
     reading = _Reading(maker, dict(zip((*op.inputs, "out"), (*operands, out), strict=True)))
     chosen = [
         slope if want and slope != "0.0" else None

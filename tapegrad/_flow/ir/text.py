@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .graph import Block, Branch, Edge, Graph, Jump, Place, Return, Step
+from .flow_graph import Block, Branch, Edge, Graph, Jump, Place, Return, Step
 
 
 def text_of(graph: Graph) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .builder import operand_kinds, result_kind
-from .graph import Block, Graph, Place, Value
+from .block_builder import operand_kinds, result_kind
+from .flow_graph import Block, Graph, Place, Value
 
 
 def validate(graph: Graph) -> None:

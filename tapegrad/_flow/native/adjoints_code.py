@@ -9,7 +9,7 @@ from collections import Counter
 from ..._core.ops.table import find
 from ..ir import frame
 from ..ir.expressions import parsed, partials
-from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
+from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
 from .assembly_text import TYPES, Assembly, Module, constant_text
 from .tape_plan import TapePlan
 from .values_code import PARAMETERS, bases
@@ -19,7 +19,7 @@ _NOTHING = "0.0"
 
 @functools.lru_cache(4096)
 def is_bounded(slope: str) -> bool:
-    """Whether a slope is finite for all operands but NaN: a choice among constants."""
+    """Whether a partial derivative is finite for all operands but NaN: a choice among constants."""
     return _bounded(parsed(slope))
 
 
@@ -242,7 +242,7 @@ class Adjoints:
             self._add(second, self.code.step("float_select", condition, _NOTHING, g))
 
     def _element_wise(self, step: Step, g: str) -> None:
-        """An adjoint of 0 gives nothing, also where a slope is infinite."""
+        """An adjoint of 0 gives nothing, also where a partial derivative is infinite."""
         code, op, wanted = self.code, find(step.op), self.variation.wanted(step)
         read = dict(self.plan.named(step))
         values = [self._value(read[name]) if name in read else None for name in (*op.inputs, "out")]

@@ -12,8 +12,8 @@ from typing import Any
 from ..._core.codegen.vector_math import c_name
 from ..._core.ops.table import find
 from ..ir.expressions import is_elementary, value
+from ..ir.flow_graph import BOOL, FLOAT, INT, Place, Step
 from ..ir.frame import ARITHMETIC
-from ..ir.graph import BOOL, FLOAT, INT, Place, Step
 
 TYPES = {FLOAT: "double", INT: "i64", BOOL: "i1"}
 

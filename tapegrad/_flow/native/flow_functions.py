@@ -6,7 +6,7 @@ from ..._core.codegen.external_symbols import name_address
 from ..._core.codegen.factory import compile_assembly, compile_source
 from ..._core.ops.table import find
 from ..ir import frame
-from ..ir.graph import Graph, Place
+from ..ir.flow_graph import Graph, Place
 from .adjoints_code import Adjoints
 from .assembly_text import Module
 from .live_adjoints import Variation

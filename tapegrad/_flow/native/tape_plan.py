@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 
 from ..._core.ops.table import find
-from ..ir.graph import Block, Edge, Graph, Place, Return, Step, Value
+from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
 from .live_adjoints import Variation, names_read
 
 #: So many cheap operations are rather done again than a number saved.
@@ -162,7 +162,7 @@ class TapePlan:
         return [value for _, value in self.named(step)]
 
     def named(self, step: Step) -> list[tuple[str, Value]]:
-        """What the slopes of an element-wise operation read, by name."""
+        """What the partial derivatives of an element-wise operation read, by name."""
         names = (*find(step.op).inputs, "out")
         read = names_read(step.op, self.variation.wanted(step))
         values = (*step.operands, step.result)

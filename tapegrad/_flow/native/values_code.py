@@ -4,7 +4,7 @@ written there."""
 from __future__ import annotations
 
 from ..ir import frame
-from ..ir.graph import (
+from ..ir.flow_graph import (
     FLOAT,
     INT,
     Block,

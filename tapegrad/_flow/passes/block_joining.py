@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..ir.graph import Block, Branch, Edge, Graph, Jump, Step, Value
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Step, Value
 from .graph_edits import replace
 
 #: So many steps of two arms are rather computed than jumped over; so many selects may they need.
 _MOST_STEPS, _MOST_SELECTS = 8, 4
 #: Steps of arms. An adjoint of 0, as the arm that is not taken has it, stays 0 through these: their
-#: slopes are finite, also of NaN, or operands, which adjoints of 0 are not multiplied by.
+#: partial derivatives are finite, also of NaN, or operands, by which adjoints of 0 are not
+#: multiplied.
 _CHEAP = frozenset(
     "add subtract multiply negative square minimum maximum float_select int_select bool_select "
     "float_equal float_less float_less_equal is_finite int_equal int_less int_less_equal "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Block, Graph, Step, Value
+from ..ir.flow_graph import Block, Graph, Step, Value
 from .graph_edits import last, ordered, replace
 
 CONSTANTS = {"float_const": "f", "int_const": "i", "bool_const": "b"}

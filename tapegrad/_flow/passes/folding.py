@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
-from ..ir.graph import Value
+from ..ir.flow_graph import Value
 
 Number = float | int | bool
 Operands = tuple[Value, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..ir.graph import Block, Branch, Edge, Graph, Value
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Value
 
 
 def ordered(graph: Graph) -> list[Block]:

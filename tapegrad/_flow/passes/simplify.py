@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Graph
+from ..ir.flow_graph import Graph
 from .block_joining import join_blocks
 from .block_parameters import settle
 from .step_numbering import number_steps

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.builder import BOOL, FLOAT, INT, result_kind
-from ..ir.graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
+from ..ir.block_builder import BOOL, FLOAT, INT, result_kind
+from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
 from .block_parameters import CONSTANTS, constant_key
 from .folding import EXACT, PAIRS, Number, folded_pair, folded_select
 from .graph_edits import dominators, renamed, replace, ways_in

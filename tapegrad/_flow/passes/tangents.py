@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ..._core.ops.table import TABLE
 from ..ir.activity import varying
-from ..ir.builder import Builder
+from ..ir.block_builder import Builder
 from ..ir.expressions import partials
-from ..ir.graph import (
+from ..ir.flow_graph import (
     FLOAT,
     Block,
     Branch,
@@ -170,7 +170,7 @@ class _Tangents:
         return total
 
     def _product(self, tangent: Value, slope: Value) -> Value:
-        """Tangent times slope; a tangent of 0 gives 0, however steep the slope."""
+        """Tangent times partial derivative; a tangent of 0 gives 0, also of an infinite one."""
         step = self.builder.step
         if self.made_constant(slope):
             return step("multiply", tangent, slope)

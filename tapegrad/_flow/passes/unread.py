@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import Graph, Step, Value
+from ..ir.flow_graph import Graph, Step, Value
 from .block_parameters import drop_parameters
 
 #: Steps that stay: a length below 0, a number that is no integer leave the graph.

@@ -7,7 +7,7 @@ import inspect
 import operator
 import types
 
-from ..ir.graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, FLOAT, INT
 from . import arena_lists, array_arithmetic, views
 from .errors import Again, Raises, Refused
 from .forms import (

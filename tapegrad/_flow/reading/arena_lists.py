@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 
-from ..ir.graph import INT, Edge, Value
+from ..ir.flow_graph import INT, Edge, Value
 from . import loops
 from .errors import Again, Raises, Refused
 from .forms import (

@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from collections.abc import Callable
 
-from ..ir.graph import BOOL, FLOAT, INT, Block, Value
+from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Value
 from . import loops
 from .errors import Raises, Refused
 from .forms import (

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, FLOAT, INT
 from . import access, array_arithmetic, container_operators, iterators, prelude, views
 from .errors import Raises, Refused
 from .forms import (

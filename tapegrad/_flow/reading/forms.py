@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from ..ir.graph import BOOL, FLOAT, INT, Value
+from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
 
@@ -56,8 +56,8 @@ class Known(Form):
 class Number(Form):
     """A number that a call computes. `value` is None in what blocks take.
 
-    `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function is
-    called as it is: then dividing it by 0 raises nothing. `natural` says of an int that it is not
+    `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function
+    runs eagerly: then dividing it by 0 raises nothing. `natural` says of an int that it is not
     negative. `mixed` says that Python's number is of a smaller kind on some way.
     """
 

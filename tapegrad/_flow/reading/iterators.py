@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..ir.graph import BOOL
+from ..ir.flow_graph import BOOL
 from . import access
 from .errors import Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural

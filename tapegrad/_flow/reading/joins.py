@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ir.graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, FLOAT, INT
 from .errors import Again, Refused
 from .forms import (
     NOTHING,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ir.graph import INT, Edge, Value
+from ..ir.flow_graph import INT, Edge, Value
 
 
 def counted(

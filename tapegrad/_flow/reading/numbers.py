@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ..ir.builder import Builder
-from ..ir.graph import BOOL, FLOAT, INT, Value
+from ..ir.block_builder import Builder
+from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 from .errors import Raises, Refused
 from .forms import Form, Known, Maybe, Number, described
 

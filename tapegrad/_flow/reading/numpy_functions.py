@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import TABLE, Pointwise
-from ..ir.graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, FLOAT, INT
 from . import access, array_arithmetic, builtin_functions, views
 from .errors import Raises, Refused
 from .forms import (

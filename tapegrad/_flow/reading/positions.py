@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 
-from ..ir.graph import BOOL, INT
+from ..ir.flow_graph import BOOL, INT
 from .errors import Raises, Refused
 from .forms import (
     NONE,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import FLOAT, INT, Graph, Input
+from ..ir.flow_graph import FLOAT, INT, Graph, Input
 from ..ir.validation import validate
 from .access import new_list
 from .code import code_of

@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ..ir.builder import Builder
-from ..ir.graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.block_builder import Builder
+from ..ir.flow_graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
     Array,

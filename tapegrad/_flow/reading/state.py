@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from ..ir.graph import Value
+from ..ir.flow_graph import Value
 from .code import Code
 from .errors import Again
 from .forms import Contents, Form, Function, Ref, bound, numbers, unbound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba.core import ir
 
-from ..ir.graph import BOOL, Branch, Edge, Jump
+from ..ir.flow_graph import BOOL, Branch, Edge, Jump
 from . import access, container_operators
 from .errors import Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 
-from ..ir.graph import BOOL, FLOAT, INT, Value
+from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 from . import loops
 from .errors import Raises, Refused
 from .forms import (

@@ -111,7 +111,7 @@ class Flows:
             line += f"{flow.calls} evaluations"
             yield line + (f", {flow.left} left: {flow.why}" if flow.left else "")
         for reason in dict.fromkeys(self.refused.values()):
-            yield f"branches and loops: recorded for each way, without a graph: {reason}"
+            yield f"branches and loops: recorded once for each path, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
         self.found.pop(key, None)  # another thread may have been first
@@ -144,8 +144,8 @@ class Flows:
             if flow is wrong:
                 self._give_up(key, reason)
         warnings.warn(
-            f"tapegrad.compile: {owner._name} is recorded for each way through its branches: the "
-            f"graph that was read of it is wrong: {reason}; please report this, if the function "
+            f"tapegrad.compile: {owner._name} is recorded once for each path through its "
+            f"branches, since its graph is wrong: {reason}; please report this, if the function "
             "depends on its arguments alone",
             RuntimeWarning,
             stacklevel=users_level(),

@@ -184,7 +184,7 @@ class Flow:
         other = FlowProgram(self.program.graph, functions)
         found = other.run(inputs, gradient)
         if expected.status != found.status:
-            raise RuntimeError("native code takes another way than the interpreted graph")
+            raise RuntimeError("native code takes another branch than the interpreted graph")
         pair = first_difference(
             (found.results, found.gradients), (expected.results, expected.gradients)
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..._core.codegen.factory import compile_source, once
-from ..._core.ops.comparisons import STEERING
-from ..._core.ops.table import TABLE, Pointwise
+from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, value_cases
+from ..._core.ops.table import TABLE
 from ..ir.steps import NOTHING, Scalars
 from .parts import SIGNATURE, Part
 
@@ -19,7 +19,6 @@ COUNT, FIRST, ROWS = range(0, 24, 8)
 #: An operation: its code, the slots of its operands. One table keeps few registers busy.
 OP, A, B, C = range(0, 16, 4)
 ROW_BYTES = 16
-_OPERANDS = 3
 
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
@@ -96,29 +95,6 @@ _FAILED = """
 """
 
 
-def _cases(line) -> str:
-    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
-    cases = []
-    for op in declared:
-        if len(op.inputs) <= _OPERANDS:
-            lines = [f"    if code == {op.code}:"]
-            lines += [f"        {text}" for text in line(op)]
-            cases.append("\n".join(lines))
-    return "\n".join(cases)
-
-
-def _value(op: Pointwise) -> list[str]:
-    steps = [f"{name} = {text}" for name, text in op.needed(op.value)]
-    return [*steps, f"return {op.value}"]
-
-
-def _adjoints(op: Pointwise) -> list[str]:
-    """What operands get; nothing where the slope is 0 everywhere, also of an infinite adjoint."""
-    pairs = [pair for pair in zip("ABC", op.slopes, strict=False) if pair[1] != "0.0"]
-    steps = [f"{name} = {text}" for name, text in op.needed(*[slope for _, slope in pairs])]
-    return [*steps, *[f"G[load_i32(row, {at})] += g * ({slope})" for at, slope in pairs], "return"]
-
-
 def source() -> str:
     """The text of the module."""
     codes = "".join(
@@ -129,10 +105,10 @@ def source() -> str:
         + codes
         + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
         + _FAILED
-        + _cases(_value)
+        + value_cases()
         + "\n    return 0.0\n\n\n"
         + _ADJOINTS
-        + _cases(_adjoints)
+        + adjoint_cases(*[f"G[load_i32(row, {at})]" for at in "ABC"])
         + "\n"
         + _LOOPS
     )
@@ -145,7 +121,7 @@ def compiled() -> dict[str, int]:
 
 def interpreted(step: Scalars) -> Part:
     """The part of a step, without code of its own."""
-    rows = np.full((len(step.op), 1 + _OPERANDS), NOTHING, np.int32)
+    rows = np.full((len(step.op), 1 + OPERANDS), NOTHING, np.int32)
     rows[:, 0] = step.op
     for j, column in enumerate((step.a, step.b, step.c), 1):
         if len(column):

@@ -6,7 +6,7 @@ it dominates. Arrays and lists of numbers lie in one memory of words of 8 bytes,
 address is the number of a word. What is allocated stays until the call is over.
 
 A call that meets what the graph does not know leaves it (`check`, `Leave`, integers beyond 63 bits,
-division by the integer 0): then the function is called as it is.
+division by the integer 0): then the function runs eagerly.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Return:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Leave:
-    """The call goes on as it is, for the reason of this number."""
+    """The function runs eagerly, for the reason of this number."""
 
     reason: int
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._core.ops.table import Pointwise, find
-from .graph import (
+from .flow_graph import (
     BOOL,
     FLOAT,
     INT,
