@@ -107,6 +107,23 @@ def value_iteration(rewards, transitions, discount):
     return np.sum(values)
 
 
+def clusters(centers, points):
+    """Lloyd's algorithm: each centre moves to the mean of the points that are nearest to it."""
+    for _ in range(10):
+        distances = np.sum((points[:, None, :] - centers) ** 2, axis=2)
+        nearest, moved = np.argmin(distances, axis=1), np.zeros(centers.shape)
+        for k in range(len(centers)):
+            members, total = 0.5, 0.5 * centers[k]
+            for i in range(len(points)):
+                if nearest[i] == k:
+                    members, total = members + 1, total + points[i]
+            moved[k] = total / members
+        change, centers = np.max(np.abs(moved - centers)), moved
+        if change < 0.05:
+            break
+    return np.mean(np.min(np.sum((points[:, None, :] - centers) ** 2, axis=2), axis=1))
+
+
 def elimination(a, b, x):
     """Gauss's elimination of a matrix as lists, with partial pivoting."""
     n = 4
@@ -179,6 +196,7 @@ CASES = cases(
     (line_search, numbers(2), dict(calls=60)),
     (power_iteration, symmetric, dict(argnums=0, calls=12)),
     (value_iteration, decisions, dict(argnums=(0, 1, 2), calls=8)),
+    (clusters, lambda rng: (rng.normal(size=(3, 2)), rng.normal(size=(12, 2))), dict(calls=20)),
     (elimination, numbers(2, 16), dict(calls=40)),
     (soft_threshold, lasso, dict(argnums=0, calls=20)),
 )

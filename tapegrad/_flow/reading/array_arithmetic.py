@@ -12,7 +12,6 @@ from .errors import Raises, Refused
 from .forms import (
     Array,
     Form,
-    Known,
     Number,
     described,
 )
@@ -25,8 +24,6 @@ from .numbers import (
     is_number,
     is_tensor,
     negative,
-    number,
-    truth,
 )
 from .views import (
     broadcast,
@@ -35,7 +32,6 @@ from .views import (
     fill,
     new,
     of,
-    product,
     same_length,
     stored,
     view,
@@ -140,32 +136,6 @@ def assigned(reader, array: Array, index: Form, value: Form) -> None:
     fill(reader, target.lengths, target, value)
 
 
-def summed(reader, a: Array) -> Form:
-    """The sum of all elements."""
-    build = reader.builder
-    if a.element == BOOL:
-        zero: Form = Known(0)
-    else:
-        zero = Known(0.0 if a.element == FLOAT else 0)
-
-    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
-        places = [Number(INT, k, natural=True) for k in indices]
-        total = number(carried[0])
-        made = arithmetic(build, operator.add, total, of(reader, a, places))
-        return [made.value]  # type: ignore[attr-defined]
-
-    counts = [converted(build, one, INT) for one in a.lengths]
-    kind = FLOAT if a.element == FLOAT else INT
-    found = loops.nested(build, counts, body, [converted(build, zero, kind)])
-    return Number(kind, found[0], kind == FLOAT)
-
-
-def mean(reader, a: Array) -> Form:
-    size = product(reader, a.lengths)
-    total = summed(reader, a)
-    return arithmetic(reader.builder, operator.truediv, quiet(total), size)
-
-
 def matmul(reader, a: Form, b: Form) -> Form:
     """The product of vectors and matrices."""
     if not (isinstance(a, Array) and isinstance(b, Array)):
@@ -206,49 +176,3 @@ def matmul(reader, a: Form, b: Form) -> Form:
 
     loops.nested(build, [converted(build, one, INT) for one in lengths], each, [])
     return made
-
-
-def extreme(reader, a: Array, name: str) -> Form:
-    """The largest or smallest element; where two are that, or one is NaN, the call is left."""
-    if a.element != FLOAT:
-        raise Refused(f"{name} of an array that is not of floats")
-    build = reader.builder
-    counts = [converted(build, one, INT) for one in a.lengths]
-    size = compared(build, operator.gt, product(reader, a.lengths), Known(0))
-    build.check(converted(build, size, BOOL), "the extreme of an empty array")
-    first = converted(build, of(reader, a, [Known(0)] * len(counts)), FLOAT)
-
-    def better(indices: list[Value], carried: list[Value]) -> list[Value]:
-        x = _at(reader, a, indices)
-        pair = (carried[0], x) if name == "maximum" else (x, carried[0])
-        return [build.step("float_select", build.step("float_less", *pair), x, carried[0])]
-
-    (found,) = loops.nested(build, counts, better, [first])
-
-    def counted(indices: list[Value], carried: list[Value]) -> list[Value]:
-        x = _at(reader, a, indices)
-        build.check(build.step("float_equal", x, x), "the extreme of an array with NaN")
-        same = build.step("bool_to_int", build.step("float_equal", x, found))
-        return [build.step("int_add", carried[0], same)]
-
-    (times,) = loops.nested(build, counts, counted, [build.constant(0)])
-    build.check(build.step("int_equal", times, build.constant(1)), "an extreme that occurs twice")
-    return Number(FLOAT, found, True)
-
-
-def truths(reader, a: Array, name: str) -> Form:
-    """Whether one element is true (`bool_or`), or all are (`bool_and`)."""
-    build = reader.builder
-
-    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
-        places = [Number(INT, k, natural=True) for k in indices]
-        one = converted(build, truth(build, of(reader, a, places)), BOOL)
-        return [build.step(name, carried[0], one)]
-
-    counts = [converted(build, one, INT) for one in a.lengths]
-    return number(loops.nested(build, counts, body, [build.constant(name == "bool_and")])[0])
-
-
-def _at(reader, a: Array, indices: list[Value]) -> Value:
-    places = [Number(INT, k, natural=True) for k in indices]
-    return converted(reader.builder, of(reader, a, places), FLOAT)

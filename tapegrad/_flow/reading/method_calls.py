@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import access, array_arithmetic, container_operators
+from .array_reductions import REDUCTIONS
 from .errors import Refused
 from .forms import (
     NONE,
@@ -32,14 +33,6 @@ def method_of(reader, owner: Form, name: str) -> Callable:
     if found is None:
         raise Refused(f"the method {name} of {described(owner)}")
     return found
-
-
-def _sum(s, array):
-    return array_arithmetic.summed(s.reader, array)
-
-
-def _mean(s, array):
-    return array_arithmetic.mean(s.reader, array)
 
 
 def _copy_of_array(s, array):
@@ -100,8 +93,7 @@ def _get(s, owner, key, default=NONE):
 
 
 _OF_ARRAYS: dict[str, Callable] = {
-    "sum": _sum,
-    "mean": _mean,
+    **REDUCTIONS,
     "copy": _copy_of_array,
     "dot": _dot,
 }

@@ -15,6 +15,7 @@ import numpy as np
 from ..._core.ops.table import TABLE, Pointwise
 from ..ir.flow_graph import BOOL, FLOAT, INT
 from . import access, array_arithmetic, builtin_functions, views
+from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused
 from .forms import (
     Array,
@@ -204,15 +205,6 @@ def _as_array(s, form, dtype=None):
     return _array(s, form, dtype)
 
 
-def _reduction(function: Callable):
-    def handler(s, form):
-        if not isinstance(form, Array):
-            raise Refused(f"a reduction of {described(form)}")
-        return function(s.reader, form)
-
-    return handler
-
-
 def _matmul(s, a, b):
     return array_arithmetic.matmul(s.reader, a, b)
 
@@ -227,7 +219,7 @@ def _norm(s, form):
     if not isinstance(form, Array) or len(form.lengths) != 1 or form.element != FLOAT:
         raise Refused(f"a norm of {described(form)}")
     squares = array_arithmetic.mapped(s.reader, lambda x: applied(s.builder, "square", x), form)
-    total = array_arithmetic.summed(s.reader, squares)
+    total = summed(s.reader, squares)
     is_zero = compared(s.builder, operator.gt, total, Known(0.0))
     s.builder.check(converted(s.builder, is_zero, BOOL), "a norm of 0")
     return applied(s.builder, "sqrt", total)
@@ -318,12 +310,9 @@ _NUMPY: dict[str, Callable] = {
     "empty_like": _zeros_like(0.0),
     "array": _array,
     "asarray": _as_array,
-    "sum": _reduction(array_arithmetic.summed),
-    "mean": _reduction(array_arithmetic.mean),
-    "max": _reduction(functools.partial(array_arithmetic.extreme, name="maximum")),
-    "min": _reduction(functools.partial(array_arithmetic.extreme, name="minimum")),
-    "any": _reduction(functools.partial(array_arithmetic.truths, name="bool_or")),
-    "all": _reduction(functools.partial(array_arithmetic.truths, name="bool_and")),
+    **REDUCTIONS,
+    "amax": REDUCTIONS["max"],
+    "amin": REDUCTIONS["min"],
     "dot": _dot,
     "matmul": _matmul,
     "isnan": _finite("isnan"),

@@ -1,0 +1,261 @@
+"""Reductions of arrays, of all elements or along axes, as loops."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Callable
+
+from ..ir.graph import BOOL, FLOAT, INT, Block, Edge, Value
+from . import loops
+from .array_arithmetic import quiet
+from .errors import Raises, Refused
+from .forms import NONE, Array, Form, Known, Number, Tuple, described
+from .numbers import arithmetic, compared, converted, is_number, kind_of, number, settled, truth
+from .views import element, loaded, new, of, product, stored
+
+# --- of all elements ------------------------------------------------------------------------------
+
+
+def _counts(reader, a: Array) -> list[Value]:
+    return [converted(reader.builder, one, INT) for one in a.lengths]
+
+
+def _places(indices: list[Value]) -> list[Number]:
+    return [Number(INT, k, natural=True) for k in indices]
+
+
+def _folded(reader, a: Array, step: Callable[[Form, Form], Form], first: Form, kind: str) -> Number:
+    """`carried = step(carried, element)` for all elements, from `first` on."""
+    build = reader.builder
+
+    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
+        made = step(Number(kind, carried[0]), of(reader, a, _places(indices)))
+        return [converted(build, made, kind)]
+
+    (found,) = loops.nested(build, _counts(reader, a), body, [converted(build, first, kind)])
+    return Number(kind, found, kind == FLOAT)
+
+
+def _accumulated(op: Callable, first: int):
+    """A sum or product; NumPy counts truths as integers."""
+
+    def reduction(reader, a: Array) -> Number:
+        def step(total: Form, x: Form) -> Form:
+            return arithmetic(reader.builder, op, quiet(total), quiet(x))
+
+        return _folded(reader, a, step, Known(first), FLOAT if a.element == FLOAT else INT)
+
+    return reduction
+
+
+summed = _accumulated(operator.add, 0)
+
+
+def mean(reader, a: Array) -> Form:
+    """The mean; NaN of no elements, as in NumPy."""
+    total = summed(reader, a)
+    size = converted(reader.builder, product(reader, a.lengths), FLOAT)
+    return arithmetic(reader.builder, operator.truediv, quiet(total), Number(FLOAT, size, True))
+
+
+def _truths(op: str):
+    """Whether one element is true (`bool_or`), or all are (`bool_and`)."""
+
+    def reduction(reader, a: Array) -> Number:
+        build = reader.builder
+
+        def step(found: Form, x: Form) -> Form:
+            one = converted(build, truth(build, x), BOOL)
+            return number(build.step(op, converted(build, found, BOOL), one))
+
+        return _folded(reader, a, step, Known(op == "bool_and"), BOOL)
+
+    return reduction
+
+
+# --- extremes -------------------------------------------------------------------------------------
+
+
+def _found(reader, a: Array, better: Callable) -> tuple[Array, Value, Value]:
+    """The first extreme element, its index in C order, and how many elements are equal to it.
+
+    It is looked for by its address: the way back meets one element. A NaN leaves the graph.
+    """
+    build = reader.builder
+    filled = compared(build, operator.gt, product(reader, a.lengths), Known(0))
+    build.check(converted(build, filled, BOOL), "an extreme of no elements")
+    zero, one = build.constant(0), build.constant(1)
+
+    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
+        address, index, equal, count = carried
+        here = element(reader, a, _places(indices))
+        x, best = loaded(reader, here), loaded(reader, _at(a, address))
+        if a.element == FLOAT:
+            is_number_ = converted(build, compared(build, operator.eq, x, x), BOOL)
+            build.check(is_number_, "an extreme of NaN")
+        wins = converted(build, compared(build, better, x, best), BOOL)
+        ties = converted(build, compared(build, operator.eq, x, best), BOOL)
+        more = build.step("int_add", equal, build.step("bool_to_int", ties))
+        return [
+            build.step("int_select", wins, converted(build, here.address, INT), address),
+            build.step("int_select", wins, count, index),
+            build.step("int_select", wins, one, more),
+            build.step("int_add", count, one),
+        ]
+
+    first = converted(build, a.address, INT)
+    address, index, equal, _ = loops.nested(
+        build, _counts(reader, a), body, [first, zero, zero, zero]
+    )
+    return _at(a, address), index, equal
+
+
+def _at(a: Array, address: Value) -> Array:
+    return dataclasses.replace(a, address=number(address), lengths=(), strides=())
+
+
+def _extreme(better: Callable):
+    def reduction(reader, a: Array) -> Form:
+        if a.element == BOOL:
+            raise Refused("an extreme of truths")
+        found, _, equal = _found(reader, a, better)
+        best = loaded(reader, found)
+        return best if a.element == INT else _shared(reader, a, best, equal)  # type: ignore[arg-type]
+
+    return reduction
+
+
+def _shared(reader, a: Array, best: Number, equal: Value) -> Number:
+    """The extreme; elements that are equal to it share its derivative evenly.
+
+    With m the mean of those met before, m + (x - m) / n is that of n: the number itself.
+    """
+    build = reader.builder
+    several, after = build.begin(), build.begin(FLOAT)
+    alone = build.step("int_equal", equal, build.constant(1))
+    build.branch(alone, Edge(after, [best.value]), Edge(several, []))  # type: ignore[list-item]
+    build.block = several
+    build.check(build.step("is_finite", best.value), "an infinite extreme that occurs twice")
+
+    def body(indices: list[Value], carried: list[Value]) -> list[Value]:
+        x = converted(build, of(reader, a, _places(indices)), FLOAT)
+        tied, on = build.begin(), build.begin(FLOAT, INT)
+        same = build.step("float_equal", x, best.value)
+        build.branch(same, Edge(tied, []), Edge(on, carried))
+        build.block = tied
+        n = build.step("int_add", carried[1], build.constant(1))
+        part = build.step("divide", build.step("subtract", x, carried[0]), _float(build, n))
+        build.jump(on, build.step("add", carried[0], part), n)
+        build.block = on
+        return list(on.parameters)
+
+    first = [best.value, build.constant(0)]
+    total, _ = loops.nested(build, _counts(reader, a), body, first)
+    build.jump(after, total)
+    build.block = after
+    return Number(FLOAT, after.parameters[0], True)
+
+
+def _float(build, n: Value) -> Value:
+    return build.step("int_to_float", n)
+
+
+def _index_of(better: Callable):
+    def reduction(reader, a: Array) -> Number:
+        _, index, _ = _found(reader, a, better)
+        return Number(INT, index, natural=True)
+
+    return reduction
+
+
+# --- along axes -----------------------------------------------------------------------------------
+
+
+def _along(reader, a: Array, axes: list[int], keepdims: bool, reduction: Callable) -> Form:
+    """A reduction along axes, of each of the elements that the others number."""
+    rest = [k for k in range(len(a.lengths)) if k not in axes]
+    if not rest and not keepdims:
+        return reduction(reader, a)
+    lengths = [a.lengths[k] if k in rest else Known(1) for k in range(len(a.lengths))]
+    made = new(
+        reader,
+        tuple(lengths if keepdims else [a.lengths[k] for k in rest]),
+        _kind(reader, a, reduction),
+    )
+    target = _with_axes(made, rest) if keepdims else made
+
+    def body(indices: list[Value], _: list) -> list:
+        first = element(reader, _with_axes(a, rest), _places(indices))
+        part = dataclasses.replace(_with_axes(a, axes), address=first.address)
+        stored(reader, element(reader, target, _places(indices)), reduction(reader, part))
+        return []
+
+    loops.nested(reader.builder, _counts(reader, target), body, [])
+    return dataclasses.replace(made, plain=a.plain)
+
+
+def _with_axes(a: Array, axes: list[int]) -> Array:
+    lengths, strides = (tuple([those[k] for k in axes]) for those in (a.lengths, a.strides))
+    return dataclasses.replace(a, lengths=lengths, strides=strides)
+
+
+def _kind(reader, a: Array, reduction: Callable) -> str:
+    """The kind of what a reduction gives; the blocks that it makes are reached from nowhere."""
+    block, reader.builder.block = reader.builder.block, Block(-1)
+    try:
+        return reduction(reader, a).kind
+    finally:
+        reader.builder.block = block
+
+
+def _axes_of(axis: Form, ndim: int) -> list[int]:
+    given = axis.items if isinstance(axis, Tuple) else (axis,)
+    if isinstance(axis, Known) and isinstance(axis.value, tuple):
+        given = tuple(map(Known, axis.value))
+    if axis.head == NONE.head:
+        return list(range(ndim))
+    if not all(isinstance(one, Known) and type(one.value) is int for one in given):
+        raise Refused("a reduction along an axis that is computed")
+    numbers = [one.value for one in given]  # type: ignore[attr-defined]
+    if not all(-ndim <= one < ndim for one in numbers):
+        raise Raises("AxisError")
+    axes = {one % ndim for one in numbers}
+    if len(axes) < len(numbers):
+        raise Raises("ValueError: duplicate value in 'axis'")
+    return sorted(axes)
+
+
+def _handler(name: str, reduction: Callable):
+    """`np.name(a, axis, keepdims=…)`, also as a method."""
+    of_number = name in ("sum", "prod", "mean", "max", "min")
+    of_one_axis = name in ("argmax", "argmin")
+
+    def handler(s, form, axis=NONE, *, keepdims=Known(False)):  # noqa: B008
+        form = settled(s.builder, form)
+        if of_number and is_number(form) and kind_of(form) == FLOAT and axis.head == NONE.head:
+            return quiet(form)
+        if not isinstance(form, Array) or not isinstance(keepdims, Known):
+            raise Refused(f"the reduction {name} of {described(form)}")
+        axes = _axes_of(axis, len(form.lengths))
+        if of_one_axis and axis.head != NONE.head and type(getattr(axis, "value", None)) is not int:
+            raise Raises("TypeError: an axis of argmax or argmin is an integer")
+        return _along(s.reader, form, axes, bool(keepdims.value), reduction)
+
+    return handler
+
+
+REDUCTIONS: dict[str, Callable] = {
+    name: _handler(name, reduction)
+    for name, reduction in {
+        "sum": summed,
+        "prod": _accumulated(operator.mul, 1),
+        "mean": mean,
+        "max": _extreme(operator.gt),
+        "min": _extreme(operator.lt),
+        "argmax": _index_of(operator.gt),
+        "argmin": _index_of(operator.lt),
+        "any": _truths("bool_or"),
+        "all": _truths("bool_and"),
+    }.items()
+}
