@@ -16,15 +16,40 @@ _MODES = ("fwd", "rev")
 
 
 def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
-    """Compare derivatives of `f` to some order with differences along random directions.
+    """Check derivatives of `f` against finite differences along random directions.
 
-    `args` is a tuple of the arguments: floats, arrays, and nested tuples, lists and dicts of them;
-    so may be the result. Each order costs a few evaluations whatever the sizes: forward mode gives
-    J·v, held against (f(x + eps·v) − f(x − eps·v)) / (2·eps), reverse mode w·J, whose product with
-    v must be w·(J·v); then the same for the derivative as a function, in every sequence of `modes`
-    ("fwd", "rev"). Tolerances and step depend on the dtype unless given. Raises AssertionError,
-    which says what was differentiated how.
+    Parameters
+    ----------
+    f : callable
+        A function of floats, arrays, and nested tuples, lists and dicts of them, with such a
+        result.
+    args : tuple
+        The arguments at which derivatives are checked.
+    order : int, optional
+        The highest order of derivatives that is checked.
+    modes : sequence of {"fwd", "rev"}, optional
+        Which of forward mode and reverse mode are checked. Orders above the first are checked for
+        every sequence of modes.
+    atol, rtol : float, optional
+        Tolerances; by default 1e-6 for float64 and 2e-2 for float32.
+    eps : float, optional
+        The step of the differences; by default 1e-6 for float64 and 1e-2 for float32.
 
+    Raises
+    ------
+    AssertionError
+        If a derivative differs; the message names the mode and the order.
+    ValueError
+        If `modes` or `order` is not valid.
+
+    Notes
+    -----
+    Forward mode gives J·v, compared with (f(x + eps·v) − f(x − eps·v)) / (2·eps). Reverse mode
+    gives w·J, whose product with v must be w·(J·v). Each order costs a few evaluations whatever the
+    sizes.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.check_grads(lambda x: np.sum(np.tanh(x) ** 2), (np.array([0.3, 1.2]),), order=3)

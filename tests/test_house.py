@@ -148,13 +148,22 @@ def _text(path):
     return path.read_text().lower()
 
 
-@every_file
-def test_files_are_short(path):
-    assert len(path.read_text().splitlines()) <= LINES
-
-
 def is_docstring(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def docstring_lines(tree):
+    """How many lines of a file the docstrings of its classes and functions have."""
+    bodies = [n.body for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    found = [body[0] for body in bodies if is_docstring(body[0])]
+    return sum(doc.end_lineno - doc.lineno + 1 for doc in found)
+
+
+@every_file
+def test_files_are_short(path):
+    """Docstrings do not count."""
+    text = path.read_text()
+    assert len(text.splitlines()) - docstring_lines(ast.parse(text)) <= LINES
 
 
 @every_file

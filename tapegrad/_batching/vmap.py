@@ -28,38 +28,39 @@ _loops: Any = weakref.WeakKeyDictionary()
 
 
 def vmap(f, in_axes=0, out_axes=0):
-    """A function that applies `f` to each element along an axis of its arguments.
+    """Return a function that applies `f` to each element along an axis of its arguments.
 
     Parameters
     ----------
     f : callable
         A function of one element. Arguments and results may be nested tuples, lists and dicts;
-        keyword arguments go to `f` as they are.
+        keyword arguments are passed to `f` unchanged.
     in_axes : int, None, or a tuple with an entry for each argument
-        Along which axis the elements of each argument lie; None for one that is the same for every
-        element. An entry may be a structure of ints and None like its argument.
+        The axis along which the elements of each argument lie; None for an argument that is the
+        same for every element. An entry may be a structure of ints and None like its argument.
     out_axes : int, or a structure of ints like the result
-        Along which axis the results are stacked.
+        The axis along which the results are stacked.
 
     Returns
     -------
     callable
-        It computes all elements together: `f` is recorded for one, and each operation is done once
-        for the whole batch. The result can be differentiated, and `f` may itself be what `grad`,
-        `hessian`, `jvp` or `vmap` gave.
+        A function that computes all elements together: `f` is recorded for one, and each operation
+        is done once for the whole batch. The result can be differentiated, and `f` may itself be
+        the result of `grad`, `hessian`, `jvp` or `vmap`.
 
     Raises
     ------
     ValueError
-        Where the axes do not fit the arguments, or results of elements have different shapes.
+        When called, if the axes do not fit the arguments, or if the results of elements have
+        different shapes.
 
     Notes
     -----
-    `f` may look at values and branch: elements that take the same way are computed together. It is
-    called once for each way to be recorded, and once more for another element, to check that it
-    depends on its arguments alone; up to 8 elements are called by themselves. Where it does not
-    depend on them alone, does what cannot be recorded or has no batching rule, it is called for
-    each element, and a RuntimeWarning says why, once.
+    `f` may branch on values: elements that take the same branches are computed together. `f` is
+    called once for each branch to be recorded, and once more for another element, to check that it
+    depends on its arguments alone; up to 8 elements are called one by one. A function that does not
+    depend on its arguments alone, or that has an operation which cannot be recorded or has no
+    batching rule, is called for each element, and a RuntimeWarning gives the reason once.
 
     Examples
     --------

@@ -213,19 +213,38 @@ def _compiled(backward):
 
 
 def custom_vjp(forward, backward) -> CustomVjp:
-    """An operation on arrays from two functions compiled with `numba.njit`: value and adjoint.
+    """Make an operation on arrays of two functions compiled with `numba.njit`: value and adjoint.
 
-    `forward` takes arrays and numbers and returns an array or number of float64 or float32, or a
-    tuple of such of one dtype. `backward` takes the adjoint of each output, then the operands, then
-    the outputs, and returns the derivative with respect to each operand, floats of its shape: a
-    tuple, or what is in it if there is one operand. None stands for zero. What has no axes comes as
-    a number. Both must leave their arguments as they are. The reverse sweep calls `backward`
-    without Python and without the interpreter lock.
+    Parameters
+    ----------
+    forward : function compiled with `numba.njit`
+        It takes arrays and numbers and returns an array or a number of dtype float64 or float32, or
+        a tuple of such results of one dtype. Arguments without axes are passed as numbers.
+    backward : function compiled with `numba.njit`, or an operation made by `custom_vjp`
+        It takes the adjoint of each output, then the operands, then the outputs, and returns the
+        adjoint of each operand, in its shape: a tuple, or the adjoint itself for one operand. None
+        stands for zero.
 
-    A derivative of a derivative needs the adjoint of `backward`: give one that is itself made by
-    `custom_vjp`. Raises TypeError for functions that are not compiled, and where what they return
-    does not fit; ValueError from the sweep for a derivative of a wrong shape.
+    Returns
+    -------
+    callable
+        The operation, which takes tensors, arrays and numbers.
 
+    Raises
+    ------
+    TypeError
+        If the functions are not compiled; when called, if what they return does not fit.
+    ValueError
+        From the reverse sweep, for an adjoint of a wrong shape.
+
+    Notes
+    -----
+    Both functions must leave their arguments unchanged. The reverse sweep calls `backward` without
+    Python and without the interpreter lock. Second derivatives need the adjoint of `backward`: pass
+    a `backward` that is itself made by `custom_vjp`.
+
+    Examples
+    --------
     >>> import numba
     >>> import numpy as np
     >>> import tapegrad as tg

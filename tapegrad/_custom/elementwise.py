@@ -60,22 +60,36 @@ operation_of.__module__, operation_of.__qualname__ = "tapegrad", "_operation_of"
 
 
 def elementwise(function=None, *, slopes=None):
-    """Make a scalar function an operation: one compiled loop, one row, its derivative found.
+    """Turn a scalar function into an element-wise operation with derivatives of any order.
 
-    `function` takes numbers and returns one. Its text is read, not run: arithmetic, comparisons,
-    conditional expressions, `if`, assignments, loops over constants, the functions of `math` and
-    NumPy that are in the table of operations, those of `scipy.special` there, other functions of
-    the same sort. Constants come from around the function and are those of the moment when it is
-    declared. The result takes tensors, arrays and numbers, broadcasts as NumPy does, computes as
-    NumPy does (no exceptions: 1 / 0 is ∞), and can be differentiated to any order.
+    The function is read, not run: its source becomes one compiled loop and one row of the tape, and
+    its derivative is found by the chain rule. The operation broadcasts and treats exceptional
+    values as NumPy does: 1 / 0 is inf.
 
-    Its slopes are found by the chain rule from those of the table. `slopes`, a list of one function
-    per input, gives them instead: each takes the inputs, and the value after them if it has one
-    parameter more.
+    Parameters
+    ----------
+    function : callable
+        A function of one to 8 numbers that returns a number. It may use arithmetic, comparisons,
+        conditional expressions, `if`, assignments, loops over constants, the functions of `math`,
+        NumPy and `scipy.special` that are in the table of operations, and functions of the same
+        kind. Names from outside of the function are constants with their value at declaration.
+    slopes : list of callables, optional
+        The partial derivatives, one function per input, in place of those that are found. Each
+        takes the inputs and, if it has one more parameter, the value of `function`.
 
-    Works as a decorator, with and without arguments. Arrays of float32 stay so; at most 8 inputs.
-    Raises TypeError, which names the line, for what cannot be read.
+    Returns
+    -------
+    callable
+        The operation. It takes tensors, arrays and numbers, and returns a tensor or, of plain
+        arguments, an array or number; float32 if all operands are. Without `function`, a decorator.
 
+    Raises
+    ------
+    TypeError
+        If the function cannot be read; the message names the line.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> @tg.elementwise

@@ -42,31 +42,64 @@ def compile(
     native=None,
     memory="all",
 ):
-    """A function that computes what `f` does: recorded at the first call, replayed afterwards.
+    """Compile a function: record it at the first call, and replay the recording afterwards.
 
-    A recording serves calls whose arguments have the same structure, shapes and dtypes. Floats and
-    arrays are inputs; those that `argnums` names are differentiated, the others are data and may
-    change. `argnames`, a name or a tuple of names, stands in place of `argnums`, as in `tg.grad`.
-    Everything else (ints, strings, functions) must be equal. The result is called like `f`
-    and has the methods of `Compiled`: `value_and_grad`, `grad`, `jacobian`, `hessian`, `hvp`,
-    `jvp`, `vjp`, `map`, `sum`, `numba`. `f` may be what `tg.value_and_grad` or `tg.grad` gave.
+    A recording serves calls whose arguments have the same structure, shapes and dtypes. Values that
+    Python asks for (an `if`, `t.item()`, an index) are guards, checked at every call. If a guard
+    fails, the loops and branches of `f` are read from its bytecode into a graph that serves all
+    branches; where that is not possible, `f` is recorded again and both recordings are kept.
 
-    What Python learns of a value (an `if`, `t.item()`, an index) is checked at every call. Where it
-    is otherwise, the loops and branches of `f` are read from its bytecode into a graph that serves
-    all ways; where that is refused `f` is recorded again and both recordings are kept. With
-    `on_branch="error"` either raises RuntimeError. A function that reads anything but its arguments
-    is found out by `verify`: the second call ("once"), every one ("always") or none ("never") is
-    compared with `f` called as it is; RuntimeError says what differs. A function that cannot be
-    recorded is called as it is, and a RuntimeWarning says why, once.
+    Parameters
+    ----------
+    f : callable, optional
+        The function. Floats and arrays among its arguments are inputs; all others (ints, strings,
+        functions) select the recording. `f` may be the result of `tg.value_and_grad` or `tg.grad`.
+        Without `f`, `compile` returns a decorator.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate. The other inputs are data and may change from
+        call to call.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`.
+    on_branch : {"record", "error"}, optional
+        With "error", a call that takes another branch raises RuntimeError.
+    verify : {"once", "always", "never"}, optional
+        Which calls are compared with `f` run eagerly, to detect functions that depend on more than
+        their arguments: the second call, every call, or none.
+    native : bool or None, optional
+        Whether machine code is compiled for the function, in a background thread: after many calls
+        (None), from the first call on (True), or never (False).
+    memory : {"all", "sqrt"}, optional
+        What native loops keep for the reverse pass: the values of every step, or those of about the
+        square root of the number of steps, from which the others are computed again.
 
-    `native` compiles code of the function's own, in a thread beside: after many calls (None), from
-    the first on (True), or never (False). Its results may differ in rounding: sums of arrays are
-    taken in another order, and exp, log and the like by vectors. Where it takes over it is compared
-    with the replayed program, but for `verify="never"`: that stays, with a RuntimeWarning, if more
-    than rounding differs. Native loops keep what they carry from step to step for the reverse pass;
-    with `memory="sqrt"` at intervals only, of about the square root of their steps, and compute the
-    rest again.
+    Returns
+    -------
+    Compiled
+        A function that is called like `f` and has the methods of `Compiled`: `value_and_grad`,
+        `grad`, `jacobian`, `hessian`, `hvp`, `jvp`, `vjp`, `map`, `sum`, `numba`, `save`,
+        `explain`, `profile`, `draw`.
 
+    Raises
+    ------
+    ValueError
+        If an option is not one of its choices.
+    RuntimeError
+        When called, if `verify` finds a difference, or on another branch with `on_branch="error"`.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once, if `f` cannot be recorded, with the reason; it then runs eagerly.
+
+    Notes
+    -----
+    Results of native code may differ from those of the replayed program by rounding: arrays are
+    summed in another order, and exp, log and similar functions are evaluated by vectors. Unless
+    `verify` is "never", native code is compared with the program before it is used; if more than
+    rounding differs, it is not used and a RuntimeWarning says so.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> f = tg.compile(lambda x: np.sum(x**2) if x[0] > 0 else x[1])
@@ -91,7 +124,33 @@ def compile(
 
 
 class Compiled(Composed):
-    """A compiled function; made by `tg.compile`, see there."""
+    """A compiled function, made by `tg.compile` or `tg.load`.
+
+    It is called like the function that it was made from. Its methods compute derivatives by
+    compiled code, and show what became of the function.
+
+    Methods
+    -------
+    value_and_grad, grad, jacobian, hessian, hvp, jvp, vjp
+        Derivatives, as the functions of the same names in `tapegrad` give them.
+    map, sum
+        Evaluation of many rows of arguments, on threads.
+    numba
+        Functions for a user's own `@numba.njit` code.
+    save
+        Write the programs to a file.
+    explain, profile, draw
+        Text about the programs, their times, and a picture.
+    wait, clear
+        Wait for machine code; forget the programs.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: x * x)
+    >>> f(3.0), f.grad(3.0)
+    (9.0, 6.0)
+    """
 
     def __init__(self, f: Callable, kind: str, argnums, **settings):
         super().__init__(f, kind, argnums, **settings)
@@ -121,11 +180,35 @@ class Compiled(Composed):
         return value
 
     def value_and_grad(self, *args, out=None, **kwargs):
-        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them.
+        """Compute value and gradient.
 
-        `out` is an array for the gradient, or a tuple with one for each of several: float64, in C
-        order, with the shape of its argument and no memory that an argument has. It is filled and
-        returned. Raises ValueError for another one.
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+        out : ndarray or tuple of ndarrays, optional
+            Arrays to be filled with the gradients: one, or a tuple for several `argnums`. They are
+            float64, in C order, have the shapes of the arguments and share no memory with them.
+
+        Returns
+        -------
+        value : float or ndarray
+            The value of the function.
+        gradient
+            The gradient, as `tg.value_and_grad(f, argnums)` gives it; `out` if it is given.
+
+        Raises
+        ------
+        ValueError
+            If `out` does not fit, or the function returns something else than a scalar.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f, gradient = tg.compile(lambda x: np.sum(x * x)), np.empty(2)
+        >>> f.value_and_grad(np.array([1.0, 2.0]), out=gradient)
+        (5.0, array([2., 4.]))
         """
         if out is not None:
             return self._into(out, args, kwargs), out
@@ -145,7 +228,20 @@ class Compiled(Composed):
         return self._evaluate(args, kwargs, gradient=True)
 
     def grad(self, *args, out=None, **kwargs):
-        """The gradient, as `tg.grad(f, argnums)` gives it; `out` is as in `value_and_grad`."""
+        """Compute the gradient.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+        out : ndarray or tuple of ndarrays, optional
+            Arrays to be filled with the gradients; see `value_and_grad`.
+
+        Returns
+        -------
+        gradient
+            The gradient, as `tg.grad(f, argnums)` gives it.
+        """
         return self.value_and_grad(*args, out=out, **kwargs)[1]
 
     def _into(self, out, args, kwargs) -> float:
@@ -168,27 +264,92 @@ class Compiled(Composed):
         return value
 
     def jacobian(self, *args, **kwargs):
-        """The Jacobian, as `tg.jacobian(f, argnums)` gives it."""
+        """Compute the Jacobian.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+
+        Returns
+        -------
+        ndarray, or a structure of them
+            The Jacobian, of shape (*result, *argument), as `tg.jacobian(f, argnums)` gives it.
+        """
         return self._of("jacobian", jacobian, args, kwargs)
 
     def hessian(self, *args, **kwargs):
-        """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        """Compute the Hessian, the matrix of second derivatives.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function, which returns a scalar.
+
+        Returns
+        -------
+        ndarray, or a structure of them
+            The Hessian, of shape (*argument, *argument), as `tg.hessian(f, argnums)` gives it.
+        """
         if self._flows.found and (found := self._flows.hessian(self, args, kwargs)) is not None:
             return found
         return self._of("hessian", hessian, args, kwargs)
 
     def hvp(self, x, v, *others):
-        """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        """Compute the product of the Hessian at `x` with `v`.
+
+        Parameters
+        ----------
+        x : float, array, or nested tuples, lists and dicts of them
+            The first argument of the function, with respect to which it is differentiated.
+        v
+            The vector, in the structure and shapes of `x`.
+        *others
+            The other arguments of the function.
+
+        Returns
+        -------
+        product
+            The product, in the structure and shapes of `x`.
+        """
         if self._flows.found and (found := self._flows.hvp(self, (x, *others), v)) is not None:
             return found
         return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
 
     def jvp(self, primals, tangents):
-        """Value, and the derivative along tangents, as `tg.jvp` gives them."""
+        """Compute the value and its derivative along a direction.
+
+        Parameters
+        ----------
+        primals : tuple
+            The arguments of the function.
+        tangents : tuple
+            The direction: one entry for each primal, with its structure and shapes.
+
+        Returns
+        -------
+        value
+            The value of the function.
+        tangent
+            The Jacobian times the tangents, as `tg.jvp` gives it.
+        """
         return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
-        """Value, and a function of adjoints of it, as `tg.vjp` gives them; that one is compiled."""
+        """Compute the value, and a function for products of vectors with the Jacobian.
+
+        Parameters
+        ----------
+        *primals
+            The arguments of the function.
+
+        Returns
+        -------
+        value
+            The value of the function.
+        vjp_function : callable
+            A compiled function of an adjoint of the value, to a tuple of adjoints of the primals.
+        """
         value, primals = self(*primals), own_copy(primals)  # which the caller may change
 
         def back(adjoint):
@@ -229,22 +390,85 @@ class Compiled(Composed):
         return Compiled(f, "value", argnums, **self._settings)
 
     def map(self, *args, in_axes=0, gradient=True, threads=None):
-        """Values, and gradients, for each row of the arguments, evaluated on threads.
+        """Evaluate the function for each row of the arguments, on threads.
 
-        The first axis of every argument counts the evaluations; of those for which `in_axes`, one
-        for all or a tuple, is None instead of 0, there is one for all. Returns the values, of shape
-        (n,), and the gradients, with a row for each evaluation (without `gradient` the values
-        alone); the same whatever the number of threads. Raises ValueError for other arguments.
+        Parameters
+        ----------
+        *args : array_like
+            The arguments. The first axis of each counts the rows.
+        in_axes : 0, None or a tuple of them, optional
+            None for arguments that are the same for all rows.
+        gradient : bool, optional
+            Whether gradients are computed.
+        threads : int, optional
+            The number of threads; by default that of the processor's cores.
+
+        Returns
+        -------
+        values : ndarray, shape (n,)
+            The value of each row.
+        gradients : ndarray or tuple of ndarrays
+            The gradient of each row, along the first axis. Only with `gradient`.
+
+        Raises
+        ------
+        ValueError
+            If the arguments do not have the same number of rows, or the function does not return
+            one number.
+
+        Notes
+        -----
+        The results do not depend on the number of threads.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda x, k: k * x * x)
+        >>> f.map(np.array([1.0, 2.0, 3.0]), 10.0, in_axes=(0, None))
+        (array([10., 40., 90.]), array([20., 40., 60.]))
         """
         rows = self._rows(args, in_axes, gradient, threads, summed=False)
         return (rows.values, rows.found(self._single)) if gradient else rows.values
 
     def sum(self, *args, in_axes=0, gradient=True, threads=None):
-        """The sum of the values for all rows, and its gradient, evaluated on threads.
+        """Sum the values of the function for all rows of the arguments, evaluated on threads.
 
-        Arguments as for `map`. Returns a float, and gradients shaped like the arguments: of one
-        that is the same for all rows (`in_axes` None) a sum over them. Sums are taken in an order
-        that does not depend on the number of threads.
+        Parameters
+        ----------
+        *args : array_like
+            The arguments. The first axis of each counts the rows.
+        in_axes : 0, None or a tuple of them, optional
+            None for arguments that are the same for all rows.
+        gradient : bool, optional
+            Whether the gradient is computed.
+        threads : int, optional
+            The number of threads; by default that of the processor's cores.
+
+        Returns
+        -------
+        value : float
+            The sum of the values.
+        gradient : ndarray or tuple of ndarrays
+            The gradient of the sum, in the shape of the argument: a row for each row, or, for an
+            argument that is the same for all rows, the sum over them. Only with `gradient`.
+
+        Raises
+        ------
+        ValueError
+            As for `map`.
+
+        Notes
+        -----
+        The order of summation does not depend on the number of threads.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda k, x: k * x * x)
+        >>> f.sum(10.0, np.array([1.0, 2.0, 3.0]), in_axes=(None, 0))
+        (140.0, 14.0)
         """
         rows = self._rows(args, in_axes, gradient, threads, summed=True)
         return (rows.total(), rows.found(self._single)) if gradient else rows.total()
@@ -313,12 +537,32 @@ class Compiled(Composed):
         return variant if self._reason is None else None
 
     def numba(self, *args):
-        """Functions for Numba code: (value, value_and_grad), for arguments like these.
+        """Return functions for Numba code: the value, and value and gradient.
 
         Both are called inside `@numba.njit` code, without Python and without the interpreter lock.
-        After the arguments `value_and_grad` takes an array for each gradient, which it fills (of
-        shape (1,) for a number), and returns the value. Where a guard fails they raise ValueError,
-        where an operation refuses a matrix numpy.linalg.LinAlgError.
+
+        Parameters
+        ----------
+        *args
+            Arguments like those that the functions will be called with: numbers, and arrays in C
+            order.
+
+        Returns
+        -------
+        value : function
+            A function of the arguments that returns the value.
+        value_and_grad : function
+            A function of the arguments and of one array for each gradient, which it fills (of shape
+            (1,) for a number). It returns the value.
+
+        Raises
+        ------
+        TypeError
+            If an argument is a recorded tensor.
+        ValueError
+            If there is no program for such arguments. The functions raise it where a guard fails.
+        numpy.linalg.LinAlgError
+            By the functions, where an operation refuses a matrix.
         """
         if records(*args):
             raise TypeError(
@@ -335,9 +579,13 @@ class Compiled(Composed):
         return variant.program.jitted()
 
     def wait(self) -> None:
-        """Wait until code that is being compiled in a thread beside is ready.
+        """Wait until machine code that is being compiled in a background thread is ready.
 
-        Raises RuntimeError where that failed: the function goes on interpreted.
+        Raises
+        ------
+        RuntimeError
+            If the compilation failed. The function then continues to run by the interpreter of
+            programs.
         """
         for future in self._compiling:
             finish(future)
@@ -347,8 +595,16 @@ class Compiled(Composed):
     def save(self, path) -> None:
         """Write the programs of all signatures so far to a file, which `tg.load` reads.
 
-        The format is described in docs/program_files.md. Raises ValueError if there is no program
-        yet, or if it holds what a file has no name for, such as functions among the arguments.
+        Parameters
+        ----------
+        path : str or path-like
+            The file. docs/program_files.md describes its format.
+
+        Raises
+        ------
+        ValueError
+            If there is no program yet, or if a program has something for which the format has no
+            name, such as functions among the arguments.
         """
         try:
             file_format.save(path, self._compilation())

@@ -99,7 +99,7 @@ class Composed(Reported):
     # --- what it is ---------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget all programs, and why there were none: the next call records the function."""
+        """Forget all programs, and the reason why there were none: the next call records again."""
         self._fast = self._fast_value = self._reason = None
         self._families.found, self._families.unused = {}, 0
         self._flows = Flows()

@@ -12,15 +12,36 @@ from .files import file_format
 
 
 def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
-    """A compiled function from a file that its `save` has written.
+    """Load a compiled function from a file that `save` of a compiled function wrote.
 
-    It has the methods of what `tg.compile` gives. There is no function to be recorded, so arguments
-    of another shape, dtype or structure than when it was saved, and values with which it takes a
-    way through its branches that it had not taken, raise RuntimeError. Everything in the file is
-    checked before anything of it runs: one that is damaged or made to do harm raises ValueError,
-    and so do programs that need more than `most_bytes` bytes of memory. `native` is as in
-    `tg.compile`: a file holds no machine code.
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    most_bytes : int, optional
+        The largest memory in bytes that a program in the file may need.
+    native : bool or None, optional
+        As in `tg.compile`. A file holds no machine code.
 
+    Returns
+    -------
+    Compiled
+        A function with the methods of the function that was saved. Nothing is recorded again: the
+        function itself is not in the file.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or malicious, or a program in it needs more than `most_bytes`.
+        Everything in the file is checked before any of it runs.
+    OSError
+        If the file cannot be read.
+    RuntimeError
+        When the loaded function is called with arguments of a shape, dtype or structure, or with
+        values that take a branch, for which the file holds no program.
+
+    Examples
+    --------
     >>> import os, tempfile
     >>> import tapegrad as tg
     >>> compiled = tg.compile(lambda x: x**3 + 2.0 * x)

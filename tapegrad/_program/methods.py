@@ -124,27 +124,27 @@ class BoundCompiled:
         return self._same("__call__", args, kwargs)
 
     def value_and_grad(self, *args, **kwargs):
-        """Value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
+        """Compute value and gradient, as `tg.value_and_grad(f, argnums)` gives them."""
         return self._same("value_and_grad", args, kwargs)
 
     def grad(self, *args, **kwargs):
-        """The gradient, as `tg.grad(f, argnums)` gives it."""
+        """Compute the gradient, as `tg.grad(f, argnums)` gives it."""
         return self._same("grad", args, kwargs)
 
     def jacobian(self, *args, **kwargs):
-        """The Jacobian, as `tg.jacobian(f, argnums)` gives it."""
+        """Compute the Jacobian, as `tg.jacobian(f, argnums)` gives it."""
         return self._same("jacobian", args, kwargs)
 
     def hessian(self, *args, **kwargs):
-        """The matrix of second derivatives, as `tg.hessian(f, argnums)` gives it."""
+        """Compute the Hessian, as `tg.hessian(f, argnums)` gives it."""
         return self._same("hessian", args, kwargs)
 
     def hvp(self, x, v, *others):
-        """The Hessian at x times v, as `tg.hvp(f)` gives it."""
+        """Compute the product of the Hessian at `x` with `v`, as `tg.hvp(f)` gives it."""
         return self._same("hvp", (x, v, *others), {})
 
     def jvp(self, primals, tangents):
-        """Value, and the derivative along tangents, as `tg.jvp` gives them."""
+        """Compute the value and its derivative along tangents, as `tg.jvp` gives them."""
 
         def evaluate(compiled, inputs):
             still = [np.zeros(np.shape(x)) if np.ndim(x) else 0.0 for x in inputs]
@@ -153,16 +153,16 @@ class BoundCompiled:
         return self._run("jvp", evaluate, primals, tangents)
 
     def vjp(self, *primals):
-        """Value, and a function of adjoints of it, as `tg.vjp` gives them."""
+        """Compute the value and a function of its adjoints, as `tg.vjp` gives them."""
         return vjp(functools.partial(self._programs.f, self._instance), *primals)
 
     def wait(self) -> None:
-        """Wait until code that is being compiled in a thread beside is ready."""
+        """Wait until machine code that is being compiled in a background thread is ready."""
         for compiled in list(self._programs.compiled.values()):
             compiled.wait()
 
     def explain(self) -> str:
-        """What became of the method, as text, for all attributes that it has been called with."""
+        """Describe what became of the method, for all attributes that it has been called with."""
         found = [compiled.explain() for compiled in list(self._programs.compiled.values())]
         reason = self._programs.reason
         return "\n".join(found) if reason is None else f"{self._name} runs eagerly: {reason}"

@@ -12,12 +12,30 @@ from .._derivatives.inputs import Inputs
 
 
 def record(f, *args, **kwargs) -> Tape:
-    """Call `f` and return the tape of what it computed from its arguments.
+    """Call `f` and return the tape of the operations that its result depends on.
 
-    The arguments are floats, arrays, or nested tuples, lists and dicts of them. The tape prints one
-    row a line, `len()` counts its rows, `nbytes` its bytes, `check()` raises ValueError if it is
-    not legal. Raises ValueError when no result depends on an argument.
+    Parameters
+    ----------
+    f : callable
+        A function of floats, arrays, and nested tuples, lists and dicts of them.
+    *args
+        The arguments of `f`. All of them become inputs of the tape.
+    **kwargs
+        Keyword arguments of `f`, which are constants.
 
+    Returns
+    -------
+    Tape
+        It prints one row per line; `len(tape)` is the number of rows, `tape.nbytes` their size in
+        bytes.
+
+    Raises
+    ------
+    ValueError
+        If no result depends on an argument.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tape = tg.record(lambda x, y: x * y + 2.0 * x, 3.0, 4.0)
     >>> tape

@@ -29,20 +29,48 @@ from .named_arguments import by_names
 
 
 def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
-    """A function that returns `f`'s value and its gradient.
+    """Return a function that computes the value of `f` and its gradient.
 
-    `f` returns a scalar; `argnums` names the arguments to differentiate (an int, or a tuple for a
-    tuple of gradients), which may be nested tuples, lists, dicts, dataclasses and attrs classes of
-    floats and arrays. With `has_aux`, `f` returns (value, anything), and the result is ((value,
-    anything), gradient), with plain arrays in place of tensors. Raises TypeError for other dtypes,
-    ValueError for a result that is not a scalar.
+    Parameters
+    ----------
+    f : callable
+        A function that returns a scalar: a float, or a tensor or array with one element. Its
+        arguments may be floats, arrays, and nested tuples, lists, dicts, dataclasses and attrs
+        classes of them.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate. A tuple gives a tuple of gradients.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (value, aux); `aux` may be anything and is not differentiated.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`. A tuple gives a tuple of
+        gradients. Keyword arguments that are not named are not differentiated.
+    holomorphic : bool, optional
+        If true, `f` is a holomorphic function of complex arguments with a complex result, and the
+        result is its complex derivative f′.
 
-    Of complex z = x + iy the gradient is ∂f/∂x + i ∂f/∂y. A complex result raises TypeError, but
-    with `holomorphic`, for complex functions that are, the derivative f′ is given.
+    Returns
+    -------
+    callable
+        A function with the arguments of `f` that returns (value, gradient), or ((value, aux),
+        gradient) with `has_aux`. The gradient has the structure, shapes and dtypes of the
+        argument: plain floats and arrays where the arguments are plain.
 
-    `argnames` names the arguments in place of `argnums`: a name, or a tuple of names for a tuple of
-    gradients. Keyword arguments that are not named are not differentiated.
+    Raises
+    ------
+    TypeError
+        When called with differentiated arguments that are not numbers of dtype integer, float32,
+        float64 or complex, or if
+        `f` returns a complex number and `holomorphic` is false.
+    ValueError
+        When called, if `f` returns something else than a scalar.
 
+    Notes
+    -----
+    For complex z = x + iy the gradient of a real function is ∂f/∂x + i ∂f/∂y, the direction of
+    steepest ascent.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> value, gradient = tg.value_and_grad(lambda x: np.sum(x**2))(np.array([1.0, 2.0]))
@@ -133,12 +161,46 @@ def must_record(outs, inputs) -> bool:
 
 
 def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
-    """A function that returns the gradient of `f`, shaped like the argument; see `value_and_grad`.
+    """Return a function that computes the gradient of `f`.
 
+    Parameters
+    ----------
+    f : callable
+        A function that returns a scalar; see `value_and_grad`.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate. A tuple gives a tuple of gradients.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (value, aux); `aux` may be anything and is not differentiated.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`.
+    holomorphic : bool, optional
+        If true, `f` is a holomorphic function of complex arguments, and the result is f′.
+
+    Returns
+    -------
+    callable
+        A function with the arguments of `f` that returns the gradient, with the structure and
+        shapes of the argument; or (gradient, aux) with `has_aux`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When called, as `value_and_grad`.
+
+    See Also
+    --------
+    value_and_grad : The value too, at no further cost.
+    elementwise_grad : The derivative of each element of an array function.
+    jacobian : Derivatives of functions whose results are arrays.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(np.tanh)(0.0)
     1.0
+    >>> tg.grad(lambda x, y: np.sum(x * y), argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
+    (array([3., 3.]), 3.0)
     """
     if not has_aux and not holomorphic:
         if made := method_of_compiled("grad", f, argnums, argnames):
@@ -158,10 +220,31 @@ def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
 
 
 def elementwise_grad(f, argnums=0, *, argnames=None):
-    """A function that returns the derivative of each element of `f` with respect to the same one.
+    """Return a function that computes the derivative of each element of the result of `f`.
 
-    For `f` that works element by element: the gradient of the sum of its result.
+    Parameters
+    ----------
+    f : callable
+        A function that works element by element: element k of its result depends on element k of
+        the differentiated argument alone.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`.
 
+    Returns
+    -------
+    callable
+        A function with the arguments of `f` that returns the derivatives, in the shape of the
+        argument: the gradient of the sum of the result of `f`.
+
+    Raises
+    ------
+    TypeError
+        When called with differentiated arguments that are not numbers, as `value_and_grad`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
@@ -178,10 +261,35 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
 
 
 def vjp(f, *primals, has_aux=False):
-    """The value of `f` and a function from adjoints of it to adjoints of the primals.
+    """Compute the value of `f`, and a function for products of vectors with its Jacobian.
 
-    With `has_aux`, `f` returns (value, anything), and that is the third result.
+    Parameters
+    ----------
+    f : callable
+        A function of floats, arrays, and nested tuples, lists and dicts of them, with such a
+        result.
+    *primals
+        The arguments of `f`. All of them are differentiated.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (value, aux); `aux` may be anything and is not differentiated.
 
+    Returns
+    -------
+    value
+        The result of `f`.
+    vjp_function : callable
+        A function of one adjoint, with the structure and shapes of `value`. It returns a tuple
+        with the adjoint of each primal: the adjoint times the Jacobian. It may be called often.
+    aux
+        Only with `has_aux`.
+
+    Raises
+    ------
+    ValueError
+        If the adjoint does not have the structure and shapes of the value.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> value, back = tg.vjp(lambda x: 2 * x, np.array([1.0, 2.0]))
@@ -260,13 +368,39 @@ def pushed(outs, inputs, seeds, nested) -> list:
 
 
 def jvp(f, primals, tangents):
-    """The value of `f` and its derivative in a direction: the Jacobian times the tangents.
+    """Compute the value of `f` and its derivative along a direction, by forward mode.
 
-    `primals` is a tuple of the arguments of `f`, `tangents` one of the same structure and shapes.
-    Both results have the structure of what `f` returns. This is forward mode: one walk over the
-    recorded tape from its oldest row, which carries tangents beside values. Raises TypeError and
-    ValueError for tangents that do not fit the primals.
+    Parameters
+    ----------
+    f : callable
+        A function of floats, arrays, and nested tuples, lists and dicts of them, with such a
+        result.
+    primals : tuple
+        The arguments of `f`.
+    tangents : tuple
+        The direction: one entry for each primal, with its structure and shapes.
 
+    Returns
+    -------
+    value
+        The result of `f`.
+    tangent
+        The Jacobian of `f` times the tangents, with the structure and shapes of `value`.
+
+    Raises
+    ------
+    TypeError
+        If `primals` or `tangents` is not a tuple or list.
+    ValueError
+        If the tangents do not have the structure and shapes of the primals.
+
+    Notes
+    -----
+    Forward mode traverses the recorded tape once from its oldest row and carries tangents beside
+    values. It costs a few evaluations of `f`, whatever the number of results.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.jvp(np.sin, (0.0,), (2.0,))
@@ -319,15 +453,39 @@ def directions(name, inputs, primals, tangents) -> list:
 
 
 def hvp(f, has_aux=False):
-    """A function of (x, v, *others) that returns the Hessian of `f` at x times v.
+    """Return a function that computes products of the Hessian of `f` with vectors.
 
-    `f(x, *others)` returns a scalar; x and v are floats, arrays, or nested tuples, lists and dicts
-    of them; the result is like x. It costs a few gradients, whatever the size of x, and can be
-    given to `scipy.optimize.minimize` as `hessp`. With `has_aux`, `f` returns (scalar, anything),
-    and the result is (product, anything). Tangents of the rows go forwards, and one reverse sweep
-    carries adjoints and their tangents; where rows write in place, or a product would not be
-    finite, it is a gradient of a gradient.
+    Parameters
+    ----------
+    f : callable
+        A function f(x, *others) that returns a scalar. `x` is a float, an array, or nested tuples,
+        lists and dicts of them.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (scalar, aux); `aux` may be anything.
 
+    Returns
+    -------
+    callable
+        A function of (x, v, *others) that returns the Hessian at `x` times `v`, in the structure
+        and shapes of `x`; or (product, aux) with `has_aux`. `scipy.optimize.minimize` takes it as
+        `hessp`.
+
+    Raises
+    ------
+    TypeError
+        When called with a complex `x` or `v`.
+    ValueError
+        When called with a `v` that does not have the structure and shapes of `x`, or if `f` does
+        not return a scalar.
+
+    Notes
+    -----
+    A product costs a few gradients, whatever the size of `x`. A forward sweep carries tangents of
+    the rows, and one reverse sweep carries adjoints and their tangents. Where rows write in place,
+    or a product would not be finite, the product is a gradient of a gradient.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))

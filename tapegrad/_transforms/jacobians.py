@@ -26,13 +26,40 @@ SEEDS = 8
 
 
 def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
-    """A function that returns the Jacobian of `f`: shape (*result, *argument).
+    """Return a function that computes the Jacobian of `f`.
 
-    Rows are swept several at a time. Structure of arguments as in `grad`. `f` returns an array, a
-    list that NumPy would make one, or arrays in tuples and dicts: then the Jacobians come in that
-    structure, each in the structure of the arguments. With `has_aux`, `f` returns (result,
-    anything), and the result is (Jacobian, anything).
+    Parameters
+    ----------
+    f : callable
+        A function that returns an array, a list that NumPy would convert to one, or arrays in
+        tuples and dicts. Its arguments may have the structures that `value_and_grad` takes.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate. A tuple gives a tuple of Jacobians.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (result, aux); `aux` may be anything and is not differentiated.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`.
 
+    Returns
+    -------
+    callable
+        A function with the arguments of `f` that returns the Jacobian, of shape (*result,
+        *argument); or (Jacobian, aux) with `has_aux`. Structured results and arguments give
+        structured Jacobians, the structure of the result outside.
+
+    Raises
+    ------
+    TypeError
+        When called with differentiated arguments that are not numbers, as `value_and_grad`.
+
+    Notes
+    -----
+    The Jacobian is computed by reverse mode, several of its rows in one sweep: its cost grows with
+    the number of results. The Jacobian of a compiled function (`tg.compile`) uses forward mode
+    where there are no fewer results than arguments.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.jacobian(lambda x: x**2)(np.array([1.0, 2.0]))
@@ -52,13 +79,45 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
 
 
 def hessian(f, argnums=0, has_aux=False, *, argnames=None):
-    """A function that returns the matrix of second derivatives: shape (*argument, *argument).
+    """Return a function that computes the Hessian of `f`, the matrix of its second derivatives.
 
-    `f` returns a scalar. For arguments in tuples, lists and dicts, and for several `argnums`, the
-    blocks come in the structure of the arguments, each in it again. It costs as many gradients of
-    a gradient as there are elements; for products with it use `hvp`. With `has_aux`, `f` returns
-    (scalar, anything), and the result is (Hessian, anything).
+    Parameters
+    ----------
+    f : callable
+        A function that returns a scalar. Its arguments may have the structures that
+        `value_and_grad` takes.
+    argnums : int or tuple of ints, optional
+        Positions of the arguments to differentiate. A tuple gives a tuple of tuples of blocks.
+    has_aux : bool, optional
+        If true, `f` returns a tuple (scalar, aux); `aux` may be anything and is not differentiated.
+    argnames : str or tuple of str, optional
+        Names of the arguments to differentiate, in place of `argnums`.
 
+    Returns
+    -------
+    callable
+        A function with the arguments of `f` that returns the Hessian, of shape (*argument,
+        *argument); or (Hessian, aux) with `has_aux`. Structured arguments give blocks in the
+        structure of the arguments, each of which has that structure again.
+
+    Raises
+    ------
+    TypeError
+        When called with complex arguments.
+    ValueError
+        When called, if `f` returns something else than a scalar.
+
+    See Also
+    --------
+    hvp : Products of the Hessian with vectors, at the cost of a few gradients.
+
+    Notes
+    -----
+    The Hessian is the Jacobian of the gradient: it costs about as many gradients of a gradient as
+    the argument has elements.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.hessian(lambda x: x[0] * x[1] ** 2)(np.array([1.0, 3.0]))

@@ -111,10 +111,18 @@ class _Bare(_Mode):
 
 
 class no_grad(_Bare):
-    """Do not record: `with tg.no_grad():`, or as a decorator.
+    """Disable recording, as a context or a decorator.
 
-    Results do not require grad. A generator that is decorated runs so between its `yield`s only.
+    Results of operations inside do not require grad. A decorated generator disables recording
+    between its `yield` statements only.
 
+    Parameters
+    ----------
+    function : callable, optional
+        The function to decorate.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(1.0, requires_grad=True)
     >>> with tg.no_grad():
@@ -127,8 +135,17 @@ class no_grad(_Bare):
 
 
 class enable_grad(_Bare):
-    """Record again inside `no_grad`: a context or a decorator. Inside `inference_mode` it does not.
+    """Enable recording inside `no_grad`, as a context or a decorator.
 
+    Inside `inference_mode` it has no effect.
+
+    Parameters
+    ----------
+    function : callable, optional
+        The function to decorate.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> with tg.no_grad(), tg.enable_grad():
     ...     tg.is_grad_enabled()
@@ -140,10 +157,15 @@ class enable_grad(_Bare):
 
 
 class set_grad_enabled(_Mode):
-    """Switch recording on or off at once, and back at the end of a `with` block.
+    """Enable or disable recording at once; as a context or a decorator, for a block or a function.
 
-    As a decorator it switches in the function only.
+    Parameters
+    ----------
+    mode : bool
+        Whether operations are recorded.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> with tg.set_grad_enabled(False):
     ...     tg.is_grad_enabled()
@@ -172,10 +194,17 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Do not record, and not inside `enable_grad` either: a context or a decorator.
+    """Disable recording, also inside `enable_grad`, as a context or a decorator.
 
-    `inference_mode(False)` ends it inside. Results are ordinary tensors that do not require grad.
+    Results are ordinary tensors that do not require grad.
 
+    Parameters
+    ----------
+    mode : bool, optional
+        If false, the mode ends inside.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> with tg.inference_mode():
     ...     tg.is_inference_mode_enabled(), tg.is_grad_enabled()
@@ -201,10 +230,32 @@ class inference_mode(_Mode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations of this thread are recorded."""
+    """Return whether operations of this thread are recorded.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_grad_enabled()
+    True
+    """
     return rt.is_recording()
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is inside `inference_mode`."""
+    """Return whether this thread is inside `inference_mode`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.is_inference_mode_enabled()
+    False
+    """
     return _state.inference

@@ -267,9 +267,23 @@ def _read(reader, number, numbers) -> Row:
 
 
 class Tape:
-    """Rows of a recorded computation, oldest first; made by `tg.record`.
+    """The rows of a recorded computation, oldest first.
 
-    `rows` is a list of `Row`, `outputs` the numbers of the rows of the results.
+    `tg.record` makes tapes. A tape prints one row per line.
+
+    Parameters
+    ----------
+    rows : list of Row
+        The rows: `op` is the name of the operation, `operands` its operands, `value` its value.
+    outputs : list of int
+        The numbers of the rows of the results.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tape = tg.record(lambda x: x * x, 3.0)
+    >>> len(tape), [row.op for row in tape.rows], tape.outputs
+    (2, ['input', 'multiply'], [1])
     """
 
     def __init__(self, rows: list[Row], outputs: list[int]):
@@ -281,7 +295,7 @@ class Tape:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows, their references and the arrays that they keep."""
+        """Size in bytes of the rows, their references and the arrays that they hold."""
         held = {id(r.value): r.value.nbytes for r in self.rows if isinstance(r.value, np.ndarray)}
         references = sum(len(row.operands) + 1 for row in self.rows)
         return (
@@ -291,7 +305,13 @@ class Tape:
         )
 
     def check(self) -> None:
-        """Raise ValueError unless every row reads only rows before it and views that fit."""
+        """Check that every row reads only earlier rows, through views that fit.
+
+        Raises
+        ------
+        ValueError
+            If the tape is not legal; the message names the row.
+        """
         for number, row in enumerate(self.rows):
             if find(row.op) is None and row.op not in ("input", "constant", *_CELLS.values()):
                 raise ValueError(f"tapegrad.Tape: row {number} has an unknown operation {row.op}")
@@ -314,10 +334,20 @@ class Tape:
                 raise ValueError(f"tapegrad.Tape: there is no row {output}, which is an output")
 
     def draw(self, path=None) -> str:
-        """A picture of the tape as SVG text, also written to `path` if there is one.
+        """Draw the tape.
 
-        Rows are boxes, and lines lead from each to those that read it. Of a long tape runs of one
-        operation, or of neighbours, are one box.
+        Rows are boxes, and lines lead from each row to those that read it. Of a long tape the runs
+        of equal operations are one box each.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A file to which the picture is written, too.
+
+        Returns
+        -------
+        str
+            The picture as SVG text.
         """
         written: dict[int, int] = {}  # the row that wrote a buffer last
         boxes = []

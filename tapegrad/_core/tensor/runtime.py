@@ -18,8 +18,36 @@ from ..tape import native_types, store
 class Tensor:
     """An array whose operations are recorded, so that they can be differentiated.
 
-    Made by `tg.tensor`; see there. Everything NumPy does with an array of its shape it does with a
+    `tg.tensor` makes tensors. Everything that NumPy does with an array of its shape it does with a
     tensor: operators, indexing for reading and writing, methods, `np.sin(t)`, `np.sum(t, axis=0)`.
+    Elements read from a float64 tensor are tensors too, and behave as numbers.
+
+    Attributes
+    ----------
+    shape, ndim, size, dtype, strides, nbytes, itemsize, flags, T, mT, flat, real, imag
+        As of `numpy.ndarray`.
+    requires_grad : bool
+        Whether the tensor is recorded.
+    grad : Tensor or None
+        What `backward()` has accumulated for an input.
+    grad_fn : Node or None
+        The node of the graph that computed the tensor.
+    is_leaf : bool
+        Whether the tensor is an input, or is not recorded.
+
+    See Also
+    --------
+    tapegrad.tensor : Make a tensor.
+    tapegrad.ComplexTensor : Tensors of complex numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> np.sum(x[1:] * x[:-1]).backward()
+    >>> x.grad
+    tensor([2., 1.])
     """
 
     __slots__ = ()
@@ -36,9 +64,29 @@ class Tensor:
 class ComplexTensor:
     """A tensor of complex numbers: two real tensors of one shape, its real and imaginary part.
 
-    Made by `tg.tensor` of complex numbers, and by what is computed with them, such as `1j * t`.
-    NumPy's functions, operators, methods and indices work on it as on an array of dtype
-    complex128, or complex64 of float32 parts.
+    `tg.tensor` of complex numbers makes complex tensors, and so do operations with complex numbers,
+    such as `1j * t`. NumPy's functions, operators, methods and indices treat it as an array of
+    dtype complex128, or complex64 if the parts are float32.
+
+    Attributes
+    ----------
+    real, imag : Tensor
+        The parts; they can be written to.
+    shape, ndim, size, dtype, nbytes, itemsize, T, mT
+        As of `numpy.ndarray`.
+    requires_grad : bool
+        Whether one of the parts is recorded.
+    grad : ComplexTensor or None
+        What `backward()` has accumulated: ∂L/∂x + i ∂L/∂y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> z = tg.tensor([3.0 + 4.0j], requires_grad=True)
+    >>> np.sum(np.abs(z) ** 2).backward()
+    >>> z.grad
+    tensor([6.+8.j])
     """
 
     __slots__ = ("__weakref__", "_im", "_re")

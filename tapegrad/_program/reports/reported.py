@@ -19,31 +19,47 @@ class Reported(Replayed):
         raise NotImplementedError
 
     def explain(self) -> str:
-        """What became of the function, as text: rows, passes, steps, guards, memory, time."""
+        """Describe what became of the function.
+
+        Returns
+        -------
+        str
+            Rows, passes, steps, guards, memory and times of each program, or the reason why the
+            function runs eagerly.
+
+        Examples
+        --------
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda x: x * x)
+        >>> _ = f.grad(3.0)
+        >>> text = f.explain()
+        """
         return explain(self._compilation())
 
     def profile(self, *args, repeats=10) -> ProgramProfile:
-        """Where the time of the program for such arguments goes: by step and by your line.
+        """Measure where the time of the program for such arguments goes, by step and source line.
 
-        Each step is timed, forward and reverse, and the function is called once more while the
-        lines of its operations are noted. Time of a step is shared out evenly by its operations.
+        Each step is timed, forward and reverse. The function is called once more to find the lines
+        of its operations; the time of a step is divided evenly among its operations.
 
         Parameters
         ----------
         *args
             Arguments as for a call.
         repeats : int, optional
-            Evaluations that are timed; the best time of each step counts.
+            Number of evaluations that are timed; the best time of each step counts.
 
         Returns
         -------
         ProgramProfile
-            With `steps`, `lines`, `forward`, `reverse`; `print` shows tables.
+            With `steps`, `lines`, `forward` and `reverse`; `print` shows tables.
 
         Raises
         ------
         ValueError
             If the function runs without a program, or `repeats` is less than 1.
+        TypeError
+            If an argument is a recorded tensor.
         """
         if repeats < 1:
             raise ValueError(f"tapegrad.compile: repeats is {repeats}; it must be positive")
@@ -53,9 +69,23 @@ class Reported(Replayed):
         return profile(self._program_for(arguments), self._name, self._f, arguments, repeats)
 
     def draw(self, path=None) -> str:
-        """A picture of the program used last, as SVG text, also written to `path` if there is one.
+        """Draw the program that was used last.
 
-        Steps are drawn with what flows between them; fused groups and loops are marked.
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A file to which the picture is written, too.
+
+        Returns
+        -------
+        str
+            The picture as SVG text: steps with what flows between them; fused groups and loops are
+            marked.
+
+        Raises
+        ------
+        ValueError
+            If there is no program yet.
         """
         self._compilation()
         found = [family.found[0] for family in self._families.found.values() if family.found]

@@ -8,10 +8,20 @@ _state = {"generator": np.random.default_rng()}
 
 
 def manual_seed(seed: int) -> np.random.Generator:
-    """Start the generator of initial values and dropout anew; returns it.
+    """Seed the generator of random numbers behind initial values and dropout.
 
-    NumPy's generator with that seed: the numbers are not those of PyTorch.
+    Parameters
+    ----------
+    seed : int
+        The seed.
 
+    Returns
+    -------
+    numpy.random.Generator
+        NumPy's generator with that seed. Its numbers are not those of PyTorch.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> _ = tg.manual_seed(0)
     >>> first = tg.nn.Linear(2, 3)
