@@ -6,7 +6,7 @@ import dataclasses
 import operator
 from collections.abc import Callable
 
-from ..ir.graph import BOOL, FLOAT, INT, Block, Edge, Value
+from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Edge, Value
 from . import loops
 from .array_arithmetic import quiet
 from .errors import Raises, Refused
