@@ -7,6 +7,8 @@ import tapegrad as tg
 from benchmarks import (
     batches,
     branches,
+    branching_tables,
+    branching_workloads,
     custom,
     figures,
     limits,
@@ -154,14 +156,26 @@ def test_steps_of_cholesky_are_measured():
     assert linear_algebra.track_reverse_of_cholesky(5) > 0
 
 
-@pytest.mark.parametrize("name", ["robust_6", "regimes", "dtw", "newton"])
+@pytest.mark.parametrize("name", branching_workloads.WORKLOADS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_functions_with_branches_agree(name):
     eager, compiled = (branches.call_of(name, s, True) for s in (branches.EAGER, branches.COMPILED))
     for _ in range(branches.INPUTS):
-        assert peers.disagreement(compiled(), eager()) < 1e-11
+        assert peers.disagreement(compiled(), eager()) < 1e-9
+
+
+def test_time_warping_by_hand_agrees():
+    eager, by_hand = (branches.call_of("dtw", s, True) for s in (branches.EAGER, branches.HAND))
+    assert peers.disagreement(by_hand(), eager()) < 1e-11
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_fits_find_the_same():
-    assert branches.fit(6, branches.COMPILED) == pytest.approx(branches.fit(6, branches.EAGER))
+    assert branching_tables.fit(6, True) == pytest.approx(branching_tables.fit(6, False))
+
+
+@pytest.mark.parametrize("name", branching_tables.TABLES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_tables_of_functions_with_branches_are_printed(name, capsys):
+    branching_tables.TABLES[name](small=True)
+    assert capsys.readouterr().out.count("\n") > 3
