@@ -1,8 +1,8 @@
 """The functions of `branching_workloads` as they are written in JAX.
 
-`where` in place of `if`, over whole arrays; `scan` where a round needs the round before; `while_loop`
-where the number of rounds is not known. JAX has no reverse mode through `while_loop`, so those take
-forward mode. Collisions of discs one after the other have no natural form.
+`where` in place of `if`, over whole arrays; `scan` where a round needs the round before, and
+`while_loop` where the number of rounds is not known. JAX has no reverse mode through `while_loop`,
+so those take forward mode. Collisions of discs one after the other have no natural form.
 """
 
 import functools
