@@ -153,6 +153,29 @@ def table(x):
     return rows[3][4]
 
 
+def comprehensions_beside_variables(x):
+    """Comprehensions take names that are bound before them, unbound, or bound on one way."""
+    if x[0] > 0:
+        v = x[1]
+    total = sum([v * v for v in x])
+    for k in range(2):
+        total = total + k * sum([u * k for u in x if u > 0])
+    u = 3.0
+    values = [[u * v for u in x[:2]] for v in x[2:]]
+    total = total + u + values[0][1] + len([k for k in values])
+    return total + v if x[0] > 0 else total + 2 * u
+
+
+def kept_by_comprehensions(x):
+    """A variable that a comprehension takes is what it was, in each round of a loop."""
+    found, w = [], x[1]
+    for k in range(3):
+        found.append(sum([k * w for w in x]))
+        if k == 1:
+            w = x[0]
+    return found[0] + found[1] * found[2] + w
+
+
 def dictionary(x):
     found = {"low": 0.0, "high": x[0]}
     for value in x:
@@ -512,6 +535,8 @@ def spread(x):
 
 RIGHT = [
     *(loop, branches, while_with_break, early_return, swap, closure, generator, comprehension),
+    comprehensions_beside_variables,
+    kept_by_comprehensions,
     *(stack, table, dictionary, instance, built_in, slices, integers, none_until_found),
     *(chained, one_list_two_names, ranges_again, makers_apart, list_while_written),
     *(view_written, negative_indices, shadowed, truths_counted, augmented, added_lists, deleted),

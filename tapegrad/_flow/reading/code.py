@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import types
 
-from numba.core import bytecode, interpreter, ir
+from numba.core import bytecode, errors, interpreter, ir
 
 from .errors import Refused
+
+
+#: An expression: a variable as it is, or nothing where it is unbound.
+SAVED = "saved"
 
 
 class Code:
@@ -17,6 +21,7 @@ class Code:
         self.code = code
         self.name = code.co_name
         self.blocks = _blocks(code)
+        self.saved = _saved(self.blocks)
         self.first = min(self.blocks)
         self.free = frozenset(code.co_freevars)
         self.cells = frozenset(code.co_cellvars)
@@ -46,6 +51,26 @@ class Code:
                 if live != found[label]:
                     found[label], changed = frozenset(live), True
         return found
+
+
+def _saved(blocks: dict) -> frozenset[str]:
+    """Temporaries that hold the variable of a comprehension as it was before, or nothing.
+
+    From Python 3.12 on, comprehensions are part of the function around them.
+    """
+    pairs = [
+        (one.target.name, one.value)
+        for block in blocks.values()
+        for one in block.body
+        if isinstance(one, ir.Assign) and one.target.name.startswith("$")
+    ]
+    found = {name for name, value in pairs if isinstance(value, ir.Expr) and value.op == SAVED}
+    count = -1
+    while found and count != len(found):
+        count = len(found)
+        copies = [(name, value) for name, value in pairs if isinstance(value, ir.Var)]
+        found.update(name for name, value in copies if value.name in found)
+    return frozenset(found)
 
 
 def _targets(end) -> list[int]:
@@ -82,12 +107,27 @@ def _blocks(code: types.CodeType) -> dict:
     function = types.FunctionType(code, _Everything(), code.co_name, None, cells)
     try:
         identity = bytecode.FunctionIdentity.from_function(function)
-        return _Interpreter(identity).interpret(bytecode.ByteCode(identity)).blocks
+        read = bytecode.ByteCode(identity)
+        _drop_handlers_of_comprehensions(read)
+        return _Interpreter(identity).interpret(read).blocks
+    except Refused:
+        raise
     except Exception as error:  # whatever Numba's reader says of bytecode that it does not know
         first = str(error).strip().splitlines()[:1]
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
         ) from None
+
+
+def _drop_handlers_of_comprehensions(read) -> None:
+    """Keep the handlers that somebody wrote: these begin with PUSH_EXC_INFO.
+
+    From Python 3.12 on, a comprehension has one that restores its variable and raises again.
+    """
+    entries = getattr(read, "exception_entries", ())
+    kept = [entry for entry in entries if read.table[entry.target].opname != "SWAP"]
+    if len(kept) < len(entries):
+        read.exception_entries = tuple(kept)
 
 
 class _Everything(dict):
@@ -121,3 +161,14 @@ class _Interpreter(interpreter.Interpreter):
     def _start_new_block(self, offset):
         super()._start_new_block(offset)
         self.assigner = _Assigner({*self.code_cellvars, *self.code_freevars})
+
+    def op_LOAD_FAST_AND_CLEAR(self, inst, res):
+        """Save a variable that may be unbound: a comprehension takes its name."""
+        name = self.code_locals[inst.arg]
+        if name in self.code_cellvars:
+            raise Refused(f"a function made in a comprehension reads its variable {name}")
+        try:
+            value = ir.Expr(SAVED, self.loc, value=self.get(name))
+        except errors.NotDefinedError:
+            value = ir.Expr(SAVED, self.loc, value=None)
+        self.store(value, res)

@@ -133,7 +133,7 @@ class Reader:
         point.block.parameters = [self.graph.value(kind) for kind in kinds]
         self.state = point.state.bound(iter(point.block.parameters))
         if point is self.end:
-            form = settled(self.builder, self.state.variables["result", ""])
+            form = self.state.variables["result", ""]
             self.result = unbound(form)
             results = [one.value for one in numbers(form)]
             point.block.end = Return(tuple(results))  # type: ignore[arg-type]
@@ -153,6 +153,7 @@ class Reader:
 
     def give(self, form: Form) -> Edge:
         """The way to the end, with the result."""
+        form = settled(self.builder, form)
         kept = self.state.kept([], self.cells)
         kept.variables["result", ""] = self.copied(form)
         return self._way("end", kept, self._ending(kept))

@@ -86,6 +86,10 @@ class Statements(RightSides):
         if isinstance(value, ir.Yield):
             self._yield(value, name)
             return True
+        source = value if isinstance(value, ir.Var) else None
+        if name in self.frame.code.saved or (source and source.name in self.frame.code.saved):
+            self._copy(source or value.value, name)
+            return False
         form = self._value(value)
         if isinstance(form, Inline):
             if form.result is not None:
@@ -95,6 +99,14 @@ class Statements(RightSides):
             return True
         self.set(name, form)
         return False
+
+    def _copy(self, source, name: str) -> None:
+        """Copy a variable, or that it is unbound."""
+        form = source and self.reader.state.variables.get(self._key(source.name))
+        if form is None:
+            self.reader.state.variables.pop(self._key(name), None)
+        else:
+            self.set(name, form)
 
     def _goto(self, label: int, at: int, note: tuple = (), state=None):
         return self.reader.goto(self.stack, label, at, state or self.reader.state, note)
