@@ -154,9 +154,8 @@ def table(x):
 
 
 def comprehensions_beside_variables(x):
-    """Comprehensions take names that are bound before them, unbound, or bound on one way."""
-    if x[0] > 0:
-        v = x[1]
+    """Comprehensions take names that are bound before them, or unbound."""
+    v = x[1]
     total = sum([v * v for v in x])
     for k in range(2):
         total = total + k * sum([u * k for u in x if u > 0])

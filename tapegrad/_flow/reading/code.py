@@ -9,7 +9,6 @@ from numba.core import bytecode, errors, interpreter, ir
 
 from .errors import Refused
 
-
 #: An expression: a variable as it is, or nothing where it is unbound.
 SAVED = "saved"
 
