@@ -160,8 +160,8 @@ def comprehensions_beside_variables(x):
     for k in range(2):
         total = total + k * sum([u * k for u in x if u > 0])
     u = 3.0
-    values = [[u * v for u in x[:2]] for v in x[2:]]
-    total = total + u + values[0][1] + len([k for k in values])
+    values = [[u * v for u in (1.0, 2.0)] for v in x]
+    total = total + u + values[2][1] + len([k for k in values])
     return total + v if x[0] > 0 else total + 2 * u
 
 
