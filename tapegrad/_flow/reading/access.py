@@ -8,7 +8,7 @@ import operator
 import types
 
 from ..ir.flow_graph import BOOL, FLOAT, INT
-from . import arena_lists, array_arithmetic, views
+from . import arena_lists, array_arithmetic, prelude, views
 from .errors import Again, Raises, Refused
 from .forms import (
     Array,
@@ -32,7 +32,7 @@ from .numbers import (
     kind_of,
     settled,
 )
-from .positions import position
+from .positions import is_slice, position, sliced
 
 #: What a dict's methods give: its present keys and items.
 VIEWS = {"items()", "values()", "keys()"}
@@ -133,6 +133,9 @@ def get_item(s, owner: Form, index: Form) -> Form:
     if isinstance(owner, Array):
         return views.indexed(reader, owner, index)
     if isinstance(owner, Row):
+        if is_slice(index):
+            parts = sliced(reader, index, arena_lists.length(reader, owner))
+            return s.inline(Known(prelude.sliced), [owner, *parts], {})
         if kind_of(index) != INT:
             raise Refused(f"a list indexed by {described(index)}")
         return arena_lists.item(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 
 from ..ir.flow_graph import BOOL, INT
-from . import arena_lists, array_arithmetic
+from . import arena_lists, array_arithmetic, prelude
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused
 from .forms import (
@@ -69,6 +70,8 @@ def operator_of(s, op, a: Form, b: Form):
         sequence, count = (a, b) if is_list(reader, a) else (b, a)
         return _repeated(s, sequence, count)
     if op is operator.add and is_list(reader, a) and is_list(reader, b):
+        if isinstance(a, Row) or isinstance(b, Row):
+            return s.inline(Known(prelude.added), [a, b], {})
         return new_list(reader, s.site, (*items_of(reader, a), *items_of(reader, b)))
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
         return Tuple((*a.items, *b.items), s.site)
@@ -175,9 +178,17 @@ def in_place(s, op, a: Form, b: Form) -> Form | None:
     if isinstance(a, Array):
         return array_arithmetic.in_place(s.reader, op, a, b)
     if op is operator.iadd and is_list(s.reader, a):
-        for item in items_of(s.reader, b):
-            append(s.reader, a, item)
-        return a
+        made = extended(s, a, b)
+        return a if made is None else dataclasses.replace(made, result=a)
+    return None
+
+
+def extended(s, a: Form, b: Form):
+    """`a.extend(b)`: a call to be followed where items of b are not known one by one."""
+    if isinstance(b, Row):
+        return s.inline(Known(prelude.extended), [a, b], {})
+    for item in items_of(s.reader, b):
+        append(s.reader, a, item)
     return None
 
 
@@ -198,17 +209,32 @@ def emptied(reader, owner: Form) -> None:
     reader.update(owner, (), ())
 
 
-def popped(reader, owner: Form, index: Form | None) -> Form:
-    """`owner.pop()`."""
+def popped(reader, owner: Form, index: Form) -> Form:
+    """`owner.pop(index)`."""
     if isinstance(owner, Row):
-        if index is not None:
-            raise Refused("pop of another item than the last")
-        return arena_lists.popped(reader, owner)
+        return arena_lists.popped(reader, owner, index)
     items = list(reader.contents(owner).items)
-    at = -1 if index is None else getattr(index, "value", None)
-    if not isinstance(at, int):
-        raise Refused("pop at a computed place")
+    at = _known_index(owner, index)
     item = folded_item(items, at)
     del items[at]
     reader.update(owner, (), tuple(items))
     return item
+
+
+def inserted(reader, owner: Form, index: Form, item: Form) -> None:
+    """`owner.insert(index, item)`."""
+    if isinstance(owner, Row):
+        arena_lists.inserted(reader, owner, index, item)
+        return
+    items = list(reader.contents(owner).items)
+    items.insert(_known_index(owner, index), item)
+    reader.update(owner, (), tuple(items))
+
+
+def _known_index(owner: Form, index: Form) -> int:
+    """An index that is known; by one that is computed the list lies in the arena."""
+    if isinstance(index, Known) and type(index.value) is int:
+        return index.value
+    if kind_of(index) != INT:
+        raise Refused(f"a list indexed by {described(index)}")
+    raise Again({owner.site}, None)  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from .forms import (
     Known,
     Maybe,
     Number,
+    Ref,
     Row,
     described,
     is_natural,
@@ -39,8 +40,9 @@ def joined(a: Form, b: Form, unite) -> Form:
         made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
         same = all(p is q for p, q in zip(parts, made, strict=True))
         return a if same else a.with_parts(made)
-    if isinstance(a, Row) and isinstance(b, Row):
-        raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
+    lists = [one for one in (a, b) if isinstance(one, (Row, Ref))]
+    if len(lists) == 2:
+        raise Again(*_in_arena(lists, unite), f"a variable is {_both(a, b)}")
     options = _options(a), _options(b)
     if all(options):
         return Choice(Number(INT, None), tuple(dict.fromkeys((*options[0], *options[1]))))
@@ -89,7 +91,22 @@ def _with_none(a: Form, b: Form, unite) -> Form:
         if isinstance(a, Maybe) and made is p:
             return a
         return Maybe(Number(BOOL, None), made)
-    raise Refused(f"a variable is {described(a)} on one way and {described(b)} on another")
+    raise Refused(f"a variable is {_both(a, b)}")
+
+
+def _both(a: Form, b: Form) -> str:
+    return f"{described(a)} on one way and {described(b)} on another"
+
+
+def _in_arena(lists: list, unite) -> tuple[set, Form | None]:
+    """Sites of lists of which a variable is one or another, and the form of their elements."""
+    sites: set = set()
+    element: Form | None = None
+    for one in lists:
+        sites.update(one.sites if isinstance(one, Row) else {one.site})
+        if isinstance(one, Row):
+            element = element_joined(element, one.element, unite)
+    return sites, element
 
 
 def _lifted(form: Form) -> Form:

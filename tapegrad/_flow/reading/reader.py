@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
@@ -82,6 +83,7 @@ class Reader:
         self._lines: dict[str, int] = {"": 0}
         self.dependencies: list = []
         self.hidden: dict[int, Any] = {}
+        self._plain: list[Value] = []
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -204,6 +206,12 @@ class Reader:
             frame = self.frames[frame.outside]
         return frame.name, name
 
+    def without_derivative(self, form: Number) -> Number:
+        """A tensor as a number of Python's: refused in the end if it has a derivative to lose."""
+        value = converted(self.builder, form, FLOAT)
+        self._plain.append(value)
+        return Number(FLOAT, value, False)
+
     # --- the end ------------------------------------------------------------------------------
 
     def _finish(self) -> None:
@@ -226,6 +234,8 @@ class Reader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+        if not varying(self.graph)[0].isdisjoint(self._plain):
+            raise Refused("float() or item() of a number that has a derivative")
 
     def _check_results(self) -> None:
         """All ways to the end give results of the same kinds, as their ints and floats differ."""
