@@ -21,6 +21,7 @@ from .forms import (
     unbound,
 )
 from .joins import element_joined, joined
+from .matching import matched
 from .numbers import arithmetic, converted, number
 from .positions import clamped, position
 
@@ -167,8 +168,7 @@ def _check_changeable(row: Row) -> None:
 def _set(reader, row: Row, position: Form, form: Form) -> None:
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
-    values: list[Value] = []
-    reader.match(row.element, form, values)
+    values = matched(reader.builder, row.element, form)
     for (region, address), value in zip(_places(reader, row, position), values, strict=True):
         if value.kind == "b":
             value = reader.builder.step("bool_to_int", value)

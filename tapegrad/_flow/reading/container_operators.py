@@ -6,7 +6,7 @@ import dataclasses
 import operator
 
 from ..ir.flow_graph import BOOL, INT
-from . import arena_lists, array_arithmetic, prelude
+from . import arena_lists, array_arithmetic, dicts, prelude
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused
 from .forms import (
@@ -47,9 +47,7 @@ def truth_of(reader, form: Form) -> Form:
         raise Refused(f"the truth of {described(form)}")
     if isinstance(form, Array):
         raise Refused("the truth of an array")
-    if isinstance(form, (Row, Tuple)) or (
-        isinstance(form, Ref) and reader.contents(form).what in ("list", "dict")
-    ):
+    if isinstance(form, (Row, Tuple)) or (is_list(reader, form) or dicts.is_dict(reader, form)):
         return compared(reader.builder, operator.gt, length(reader, form), Known(0))
     raise Refused(f"the truth of {described(form)}")
 
@@ -76,6 +74,8 @@ def operator_of(s, op, a: Form, b: Form):
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
         return Tuple((*a.items, *b.items), s.site)
     if op is operator.contains or getattr(op, "__name__", "") == "contains":
+        if dicts.is_dict(reader, a):
+            return dicts.contains(reader, a, b)
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
         return _any(reader, found)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
@@ -83,11 +83,12 @@ def operator_of(s, op, a: Form, b: Form):
 
 def _is_chosen(reader, op, choice, other: Form) -> Form:
     """Whether one of several strings is one that is known."""
-    if not isinstance(other, Known) or type(other.value) is not str:
-        raise Refused(f"{op.__name__} of one of several strings and {described(other)}")
-    if other.value not in choice.options:
+    strings = [getattr(one, "value", None) for one in choice.options]
+    if not isinstance(other, Known) or not all(type(one) is str for one in (*strings, other.value)):
+        raise Refused(f"{op.__name__} of {described(choice)} and {described(other)}")
+    if other.value not in strings:
         return Known(op is operator.ne)
-    return compared(reader.builder, op, choice.index, Known(choice.options.index(other.value)))
+    return compared(reader.builder, op, choice.index, Known(strings.index(other.value)))
 
 
 def _of_known(op, a, b) -> Form:

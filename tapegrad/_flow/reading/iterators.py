@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from ..ir.flow_graph import BOOL
-from . import access
+from . import access, dicts
 from .errors import Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
 from .numbers import arithmetic, compared, converted, number
@@ -27,7 +27,7 @@ def over(reader, site, form: Form) -> Ref:
         contents = reader.contents(form)
         if contents.what in _ITERATORS:
             return form
-        if contents.what not in ("dict", "list"):
+        if contents.what != "list" and not dicts.is_dict(reader, form):
             raise Refused(f"iteration over {described(form)}")
         return reader.make(site, "sequence", (0, None), (form,))
     if isinstance(form, Known) and isinstance(form.value, (tuple, str)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.flow_graph import FLOAT
-from . import access, array_arithmetic, container_operators, prelude, views
+from . import access, array_arithmetic, container_operators, dicts, prelude, views
 from .array_reductions import REDUCTIONS
 from .builtin_functions import BUILTINS
 from .errors import Refused
@@ -16,7 +16,6 @@ from .forms import (
     Known,
     Method,
     Number,
-    Ref,
     Row,
     described,
 )
@@ -32,7 +31,7 @@ def method_of(reader, owner: Form, name: str) -> Callable:
         found = _OF_ARRAYS.get(name)
     elif container_operators.is_list(reader, owner):
         found = _OF_LISTS.get(name)
-    elif isinstance(owner, Ref) and reader.contents(owner).what == "dict":
+    elif dicts.is_dict(reader, owner):
         found = _OF_DICTS.get(name)
     if found is None:
         raise Refused(f"the method {name} of {described(owner)}")
@@ -92,12 +91,22 @@ def _view(name: str):
 
 
 def _get(s, owner, key, default=NONE):
-    contents = s.reader.contents(owner)
-    if not isinstance(key, Known):
-        raise Refused("a dict with a key that is computed")
-    if key.value in contents.keys:
-        return contents.items[contents.keys.index(key.value)]
-    return default
+    return dicts.item_or(s.reader, owner, key, default)
+
+
+def _pop_key(s, owner, key, default=None):
+    if default is None:
+        return dicts.taken(s.reader, owner, key)
+    return dicts.taken_or(s.reader, owner, key, default)
+
+
+def _set_default(s, owner, key, default=NONE):
+    return dicts.item_or_set(s.reader, owner, key, default)
+
+
+def _update(s, owner, other):
+    dicts.updated(s.reader, owner, other)
+    return NONE
 
 
 _OF_ARRAYS: dict[str, Callable] = {
@@ -120,4 +129,7 @@ _OF_DICTS: dict[str, Callable] = {
     "values": _view("values"),
     "keys": _view("keys"),
     "get": _get,
+    "pop": _pop_key,
+    "setdefault": _set_default,
+    "update": _update,
 }
