@@ -1,7 +1,5 @@
 """Functions read into graphs and called by every back end, beside the same called eagerly."""
 
-import copy
-
 import numpy as np
 from naive_flow import Run
 
@@ -32,8 +30,8 @@ class Graphs:
 
     def __init__(self, f, args, argnums=0, exact=True, native=True):
         self.f, self.argnums = f, argnums
-        self.reading = read(f, given(args, argnums, exact), [])
-        self.plain = copy.deepcopy(self.reading.graph)
+        self.reading, again = [read(f, given(args, argnums, exact), []) for _ in range(2)]
+        self.plain = again.graph
         graph = simplified(self.reading.graph)
         self.programs = [FlowProgram(graph)]
         if native:

@@ -8,21 +8,25 @@ import operator
 import types
 
 from ..ir.flow_graph import BOOL, FLOAT, INT
-from . import arena_lists, array_arithmetic, views
+from . import arena_lists, array_arithmetic, dicts, prelude, views
 from .errors import Again, Raises, Refused
 from .forms import (
     Array,
+    Choice,
     Form,
     Known,
     Maybe,
     Method,
     Number,
+    Possible,
     Range,
     Ref,
     Row,
     Tuple,
     described,
+    shape_of,
 )
+from .joins import is_option
 from .numbers import (
     arithmetic,
     compared,
@@ -32,7 +36,7 @@ from .numbers import (
     kind_of,
     settled,
 )
-from .positions import position
+from .positions import is_slice, position, sliced
 
 #: What a dict's methods give: its present keys and items.
 VIEWS = {"items()", "values()", "keys()"}
@@ -52,8 +56,8 @@ def items_of(reader, form: Form) -> list[Form]:
         return list(form.items)
     if isinstance(form, Ref) and reader.contents(form).what == "list":
         return list(reader.contents(form).items)
-    if isinstance(form, Ref) and reader.contents(form).what == "dict":
-        return [Known(key) for key in reader.contents(form).keys]
+    if (contents := dicts.contents_of(reader, form)) is not None:
+        return list(map(Known, dicts.keys_and_items(contents)[0]))
     if isinstance(form, Known) and isinstance(form.value, (tuple, str, range)):
         return [Known(one) for one in form.value]
     if isinstance(form, Method) and form.name in VIEWS:
@@ -62,10 +66,11 @@ def items_of(reader, form: Form) -> list[Form]:
 
 
 def _viewed(contents, name: str) -> list[Form]:
-    keys: list[Form] = [Known(key) for key in contents.keys]
+    names, items = dicts.keys_and_items(contents)
+    keys: list[Form] = list(map(Known, names))
     if name == "items()":
-        return [Tuple(pair) for pair in zip(keys, contents.items, strict=True)]
-    return keys if name == "keys()" else list(contents.items)
+        return [Tuple(pair) for pair in zip(keys, items, strict=True)]
+    return keys if name == "keys()" else list(items)
 
 
 def unpacked(reader, form: Form, count: int) -> list[Form]:
@@ -98,6 +103,10 @@ def length(reader, form: Form) -> Form:
         if not is_fixed(form.value):
             raise Refused(f"the length of {described(form)}, which lies outside of the function")
         return folded(len, form.value)
+    if isinstance(form, Method) and form.name in VIEWS:
+        form = form.owner
+    if (contents := dicts.contents_of(reader, form)) is not None:
+        return dicts.length(reader, contents)
     return Known(len(items_of(reader, form)))
 
 
@@ -133,18 +142,16 @@ def get_item(s, owner: Form, index: Form) -> Form:
     if isinstance(owner, Array):
         return views.indexed(reader, owner, index)
     if isinstance(owner, Row):
+        if is_slice(index):
+            parts = sliced(reader, index, arena_lists.length(reader, owner))
+            return s.inline(Known(prelude.sliced), [owner, *parts], {})
         if kind_of(index) != INT:
             raise Refused(f"a list indexed by {described(index)}")
         return arena_lists.item(
             reader, owner, position(reader, index, arena_lists.length(reader, owner))
         )
-    contents = reader.contents(owner) if isinstance(owner, Ref) else None
-    if contents is not None and contents.what == "dict":
-        if not isinstance(index, Known):
-            raise Refused("a dict with a key that is computed")
-        if index.value not in contents.keys:
-            raise Raises("KeyError")
-        return contents.items[contents.keys.index(index.value)]
+    if dicts.is_dict(reader, owner):
+        return dicts.item(reader, owner, index)
     items = items_of(reader, owner)
     if isinstance(index, Known):
         found = folded_item(items, index.value)
@@ -153,6 +160,8 @@ def get_item(s, owner: Form, index: Form) -> Form:
         if isinstance(owner, Ref):
             return new_list(reader, s.site, tuple(found))
         return Tuple(tuple(found), s.site)
+    if all(map(is_option, items)) and len({shape_of(one) for one in items}) == len(items):
+        return Choice(position(reader, index, Known(len(items))), tuple(items))
     if isinstance(owner, Ref):
         raise Again({owner.site}, None)
     return _chosen(reader, items, index)
@@ -194,12 +203,8 @@ def set_item(reader, owner: Form, index: Form, value: Form) -> None:
     if not isinstance(owner, Ref):
         raise Refused(f"it writes to {described(owner)}")
     contents = reader.contents(owner)
-    if contents.what == "dict":
-        if not isinstance(index, Known):
-            raise Refused("a dict with a key that is computed")
-        made = dict(zip(contents.keys, contents.items, strict=True))
-        made[index.value] = value
-        reader.update(owner, tuple(made), tuple(made.values()))
+    if dicts.is_dict(reader, owner):
+        dicts.assign(reader, owner, index, value)
         return
     if contents.what != "list":
         raise Refused(f"it writes to {described(owner)}")
@@ -211,6 +216,13 @@ def set_item(reader, owner: Form, index: Form, value: Form) -> None:
     except IndexError as error:
         raise Raises(str(error)) from None
     reader.update(owner, (), tuple(items))
+
+
+def delete_item(reader, owner: Form, index: Form) -> None:
+    """`del owner[index]` of a dict."""
+    if not dicts.is_dict(reader, owner):
+        raise Refused(f"it deletes an item of {described(owner)}")
+    dicts.taken(reader, owner, index)
 
 
 def new_list(reader, site, items: tuple[Form, ...]) -> Form:
@@ -230,16 +242,29 @@ def attribute(reader, owner: Form, name: str) -> Form:
         contents = reader.contents(owner)
         names = contents.keys[1]
         if name in names:
-            return contents.items[names.index(name)]
+            return _present(reader, contents.items[names.index(name)], name)
         found = inspect.getattr_static(contents.keys[0], name, None)
         if isinstance(found, (types.FunctionType, staticmethod)):
             return Method(owner, name)
+        if found is None and not hasattr(contents.keys[0], "__getattr__"):
+            raise Raises(f"AttributeError: {name}")
         if found is None or hasattr(type(found), "__get__"):
             raise Refused(f"the attribute {name} of an instance")
         return reader.outside_attribute(contents.keys[0], name)
+    if isinstance(owner, Choice):
+        raise Refused(f"the attribute {name} of {described(owner)}")
     if isinstance(owner, Number) and name in ("real", "T"):
         return owner
     return Method(owner, name)
+
+
+def _present(reader, form: Form, name: str) -> Form:
+    """An attribute, checked to be there."""
+    if isinstance(form, Possible):
+        there = converted(reader.builder, form.there, BOOL)
+        reader.builder.check(there, f"an attribute that is not set: {name}")
+        return form.form
+    return form
 
 
 def set_attribute(reader, owner: Form, name: str, value: Form) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 
 from ..ir.flow_graph import INT, Edge, Value
@@ -22,12 +21,9 @@ from .forms import (
     unbound,
 )
 from .joins import element_joined, joined
-from .numbers import (
-    arithmetic,
-    compared,
-    converted,
-    number,
-)
+from .matching import matched
+from .numbers import arithmetic, converted, number
+from .positions import clamped, position
 
 _LENGTH, _ROOM, _DATA, _HEAD = 0, 1, 2, 3
 
@@ -172,8 +168,7 @@ def _check_changeable(row: Row) -> None:
 def _set(reader, row: Row, position: Form, form: Form) -> None:
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
-    values: list[Value] = []
-    reader.match(row.element, form, values)
+    values = matched(reader.builder, row.element, form)
     for (region, address), value in zip(_places(reader, row, position), values, strict=True):
         if value.kind == "b":
             value = reader.builder.step("bool_to_int", value)
@@ -225,6 +220,25 @@ def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
     build.store(head, _at(build, handle, _DATA), data)
 
 
+def _moved(reader, row: Row, first: Value, last: Value, by: int) -> None:
+    """Move the items from `first` up to `last`, which is not one of them, by one place.
+
+    `by` is 1 for the place after, -1 for the place before.
+    """
+    build = reader.builder
+    start = build.step("int_subtract", last, build.constant(1)) if by > 0 else first
+
+    def body(j: Value, _: list) -> list:
+        here = build.step("int_subtract" if by > 0 else "int_add", start, j)
+        there = build.step("int_add", here, build.constant(by))
+        places = [_places(reader, row, number(one)) for one in (here, there)]
+        for (region, source), (_, target) in zip(*places, strict=True):
+            build.store(region, target, build.load(region, source))
+        return []
+
+    loops.counted(build, build.step("int_subtract", last, first), body, [])
+
+
 def emptied(reader, row: Row) -> None:
     """All items go."""
     _check_changeable(row)
@@ -233,16 +247,27 @@ def emptied(reader, row: Row) -> None:
     build.store(reader.row_region("head", INT), at, build.constant(0))
 
 
-def popped(reader, row: Row) -> Form:
-    """The last item, which goes."""
+def popped(reader, row: Row, index: Form) -> Form:
+    """The item at an index, which goes; those after it move."""
     _check_changeable(row)
     build = reader.builder
     count = length(reader, row)
-    there = compared(build, operator.gt, count, Known(0))
-    build.check(there.value, "pop from an empty list")  # type: ignore[attr-defined]
-    last = dataclasses.replace(arithmetic(build, operator.sub, count, Known(1)), natural=True)  # type: ignore[type-var]
-    found = item(reader, row, last)
-    head = reader.row_region("head", INT)
+    place = position(reader, index, count)
+    found = item(reader, row, place)
+    left = build.step("int_subtract", count.value, build.constant(1))
+    if not (isinstance(index, Known) and index.value == -1):
+        after = build.step("int_add", converted(build, place, INT), build.constant(1))
+        _moved(reader, row, after, count.value, -1)  # type: ignore[arg-type]
     handle = converted(build, row.handle, INT)
-    build.store(head, _at(build, handle, _LENGTH), converted(build, last, INT))
+    build.store(reader.row_region("head", INT), _at(build, handle, _LENGTH), left)
     return found
+
+
+def inserted(reader, row: Row, index: Form, form: Form) -> None:
+    """Put an item before an index; one that is too small or large means an end."""
+    build = reader.builder
+    count = length(reader, row)
+    place = clamped(reader, index, count)
+    append(reader, row, form)  # makes room
+    _moved(reader, row, converted(build, place, INT), count.value, 1)  # type: ignore[arg-type]
+    _set(reader, row, place, form)

@@ -23,8 +23,10 @@ from .forms import (
 from .numbers import (
     applied,
     arithmetic,
+    compared,
     converted,
     folded,
+    is_tensor,
     kind_of,
     number,
     settled,
@@ -138,9 +140,30 @@ def _float(s, form):
     form = settled(s.builder, form)
     if isinstance(form, Known):
         return folded(float, form.value)
-    if kind_of(form) == FLOAT:  # a tensor loses its derivative there, or raises
-        raise Refused("float() of a number that may have a derivative")
+    if kind_of(form) == FLOAT and is_tensor(form):
+        return s.reader.without_derivative(form)
     return Number(FLOAT, converted(s.builder, form, FLOAT), False)
+
+
+def _round(s, form, digits=NONE):
+    form = settled(s.builder, form)
+    if digits.head == NONE.head:
+        return _rounded_to_int(s, form)
+    if isinstance(form, Known) and isinstance(digits, Known):
+        return folded(round, form.value, digits.value)
+    if kind_of(form) != FLOAT or not isinstance(digits, Known) or digits.value not in range(12):
+        raise Refused(f"round of {described(form)} to {described(digits)} digits")
+    return _rounded(s.builder, form, 10.0**digits.value)
+
+
+def _rounded(build, form: Number, power: float) -> Form:
+    """A multiple of 1 / power; the call leaves where rounding of the product could decide."""
+    large = applied(build, "multiply", form, Known(power))
+    whole = applied(build, "rint", large)
+    beyond = applied(build, "absolute", applied(build, "subtract", large, whole))
+    for a, b in ((beyond, Known(0.499)), (applied(build, "absolute", large), Known(2.0**40))):
+        build.check(compared(build, operator.lt, a, b).value, "a number that is hard to round")  # type: ignore[attr-defined]
+    return applied(build, "divide", whole, Known(power))
 
 
 def _int(s, form):
@@ -173,6 +196,9 @@ def rounded_to_int(op: str, plain: Callable):
         return number(s.builder.step("float_to_int", converted(s.builder, made, FLOAT)))
 
     return handler
+
+
+_rounded_to_int = rounded_to_int("rint", round)
 
 
 def _list(s, form=None):
@@ -225,5 +251,5 @@ BUILTINS: dict[Any, Callable] = {
     slice: _slice,
     isinstance: _isinstance,
     iter: iterator,
-    round: rounded_to_int("rint", round),
+    round: _round,
 }

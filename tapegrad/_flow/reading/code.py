@@ -84,15 +84,17 @@ def _before(statement, live: set[str]) -> None:
     """What is live before a statement, from what is after it."""
     if isinstance(statement, ir.Assign):
         live.discard(statement.target.name)
-        read = statement.value
-        if isinstance(read, ir.Var):
-            live.add(read.name)
-        elif isinstance(read, ir.Arg):
-            live.add(read.name)
-        elif isinstance(read, (ir.Expr, ir.Yield)):
-            live.update(one.name for one in read.list_vars())
-        return
-    live.update(one.name for one in statement.list_vars())
+    live.update(read_by(statement))
+
+
+def read_by(statement) -> list[str]:
+    """The variables that a statement reads."""
+    if not isinstance(statement, ir.Assign):
+        return [one.name for one in statement.list_vars()]
+    value = statement.value
+    if isinstance(value, (ir.Var, ir.Arg)):
+        return [value.name]
+    return [one.name for one in value.list_vars()] if isinstance(value, (ir.Expr, ir.Yield)) else []
 
 
 @functools.lru_cache(1024)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 
 from ..ir.flow_graph import BOOL, INT
-from . import arena_lists, array_arithmetic
+from . import arena_lists, array_arithmetic, dicts, prelude
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused
 from .forms import (
@@ -46,9 +47,7 @@ def truth_of(reader, form: Form) -> Form:
         raise Refused(f"the truth of {described(form)}")
     if isinstance(form, Array):
         raise Refused("the truth of an array")
-    if isinstance(form, (Row, Tuple)) or (
-        isinstance(form, Ref) and reader.contents(form).what in ("list", "dict")
-    ):
+    if isinstance(form, (Row, Tuple)) or (is_list(reader, form) or dicts.is_dict(reader, form)):
         return compared(reader.builder, operator.gt, length(reader, form), Known(0))
     raise Refused(f"the truth of {described(form)}")
 
@@ -69,10 +68,14 @@ def operator_of(s, op, a: Form, b: Form):
         sequence, count = (a, b) if is_list(reader, a) else (b, a)
         return _repeated(s, sequence, count)
     if op is operator.add and is_list(reader, a) and is_list(reader, b):
+        if isinstance(a, Row) or isinstance(b, Row):
+            return s.inline(Known(prelude.added), [a, b], {})
         return new_list(reader, s.site, (*items_of(reader, a), *items_of(reader, b)))
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
         return Tuple((*a.items, *b.items), s.site)
     if op is operator.contains or getattr(op, "__name__", "") == "contains":
+        if dicts.is_dict(reader, a):
+            return dicts.contains(reader, a, b)
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
         return _any(reader, found)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
@@ -80,11 +83,12 @@ def operator_of(s, op, a: Form, b: Form):
 
 def _is_chosen(reader, op, choice, other: Form) -> Form:
     """Whether one of several strings is one that is known."""
-    if not isinstance(other, Known) or type(other.value) is not str:
-        raise Refused(f"{op.__name__} of one of several strings and {described(other)}")
-    if other.value not in choice.options:
+    strings = [getattr(one, "value", None) for one in choice.options]
+    if not isinstance(other, Known) or not all(type(one) is str for one in (*strings, other.value)):
+        raise Refused(f"{op.__name__} of {described(choice)} and {described(other)}")
+    if other.value not in strings:
         return Known(op is operator.ne)
-    return compared(reader.builder, op, choice.index, Known(choice.options.index(other.value)))
+    return compared(reader.builder, op, choice.index, Known(strings.index(other.value)))
 
 
 def _of_known(op, a, b) -> Form:
@@ -175,9 +179,17 @@ def in_place(s, op, a: Form, b: Form) -> Form | None:
     if isinstance(a, Array):
         return array_arithmetic.in_place(s.reader, op, a, b)
     if op is operator.iadd and is_list(s.reader, a):
-        for item in items_of(s.reader, b):
-            append(s.reader, a, item)
-        return a
+        made = extended(s, a, b)
+        return a if made is None else dataclasses.replace(made, result=a)
+    return None
+
+
+def extended(s, a: Form, b: Form):
+    """`a.extend(b)`: a call to be followed where items of b are not known one by one."""
+    if isinstance(b, Row):
+        return s.inline(Known(prelude.extended), [a, b], {})
+    for item in items_of(s.reader, b):
+        append(s.reader, a, item)
     return None
 
 
@@ -198,17 +210,32 @@ def emptied(reader, owner: Form) -> None:
     reader.update(owner, (), ())
 
 
-def popped(reader, owner: Form, index: Form | None) -> Form:
-    """`owner.pop()`."""
+def popped(reader, owner: Form, index: Form) -> Form:
+    """`owner.pop(index)`."""
     if isinstance(owner, Row):
-        if index is not None:
-            raise Refused("pop of another item than the last")
-        return arena_lists.popped(reader, owner)
+        return arena_lists.popped(reader, owner, index)
     items = list(reader.contents(owner).items)
-    at = -1 if index is None else getattr(index, "value", None)
-    if not isinstance(at, int):
-        raise Refused("pop at a computed place")
+    at = _known_index(owner, index)
     item = folded_item(items, at)
     del items[at]
     reader.update(owner, (), tuple(items))
     return item
+
+
+def inserted(reader, owner: Form, index: Form, item: Form) -> None:
+    """`owner.insert(index, item)`."""
+    if isinstance(owner, Row):
+        arena_lists.inserted(reader, owner, index, item)
+        return
+    items = list(reader.contents(owner).items)
+    items.insert(_known_index(owner, index), item)
+    reader.update(owner, (), tuple(items))
+
+
+def _known_index(owner: Form, index: Form) -> int:
+    """An index that is known; by one that is computed the list lies in the arena."""
+    if isinstance(index, Known) and type(index.value) is int:
+        return index.value
+    if kind_of(index) != INT:
+        raise Refused(f"a list indexed by {described(index)}")
+    raise Again({owner.site}, None)  # type: ignore[attr-defined]

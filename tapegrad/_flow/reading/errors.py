@@ -14,9 +14,10 @@ class Raises(Exception):
 class Again(Exception):
     """Reading has to begin again: lists made at these sites lie in the arena.
 
-    `element` is the form of their elements, None where that is not known yet.
+    `element` is the form of their elements, None where that is not known yet; `why` is the reason
+    to refuse where they lie there already, or are no lists.
     """
 
-    def __init__(self, sites, element):
-        super().__init__(f"lists of {element}")
-        self.sites, self.element = sites, element
+    def __init__(self, sites, element, why="its lists hold items of kinds that do not fit"):
+        super().__init__(why)
+        self.sites, self.element, self.why = sites, element, why

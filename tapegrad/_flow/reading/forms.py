@@ -84,15 +84,36 @@ class Maybe(Form):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Possible(Form):
+    """What may not be there, a variable that is not set or a key that is missing.
+
+    `there` is a truth.
+    """
+
+    there: Form
+    form: Form
+
+    @property
+    def parts(self) -> tuple[Form, ...]:
+        return self.there, self.form
+
+    def with_parts(self, parts):
+        return Possible(*parts)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Choice(Form):
-    """One of a few strings: `index` is its place in `options`."""
+    """One of a few things without numbers: `index` is its place in `options`.
+
+    What is not known for all of them at once is followed for each: see `alternatives`.
+    """
 
     index: Form
-    options: tuple[str, ...]
+    options: tuple[Form, ...]
 
     @property
     def head(self) -> tuple:
-        return Choice, self.options
+        return Choice, tuple(map(shape_of, self.options))
 
     @property
     def parts(self) -> tuple[Form, ...]:
@@ -301,11 +322,11 @@ NONE = Known(None)
 
 
 class _Nothing:
-    """No item of a list has been seen."""
+    """Stands for what is not there."""
 
 
-#: The form of the items of a list that never has any.
-NOTHING = Known(_Nothing())
+#: The form of the items of a list that never has any, and of what is not there on a way.
+NOTHING, ABSENT = Known(_Nothing()), Known(_Nothing())
 
 
 def shape_of(form: Form) -> tuple:
@@ -363,4 +384,6 @@ def described(form: Form) -> str:
         return "a list of " + described(form.element)
     if isinstance(form, Ref):
         return "an object made there"
+    if isinstance(form, Choice):
+        return " or ".join(map(described, form.options))
     return f"a {type(form).__name__.lower()}"

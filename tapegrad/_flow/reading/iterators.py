@@ -5,17 +5,19 @@ from __future__ import annotations
 import operator
 
 from ..ir.flow_graph import BOOL
-from . import access
+from . import access, dicts
 from .errors import Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
 from .numbers import arithmetic, compared, converted, number
 from .positions import natural
 
+_ITERATORS = frozenset("range sequence elements backwards zip enumerate generator".split())
+
 
 def backwards(reader, site, form: Form) -> Ref:
     """An iterator over a list from its end."""
-    if not isinstance(form, Ref):
-        raise Refused("a list that changes, reversed")
+    if isinstance(form, Row):
+        return reader.make(site, "backwards", (), (form, access.length(reader, form)))
     return reader.make(site, "sequence", (0, len(access.items_of(reader, form))), (form,))
 
 
@@ -23,9 +25,9 @@ def over(reader, site, form: Form) -> Ref:
     """An iterator over a sequence whose items are known one by one, or over one in the arena."""
     if isinstance(form, Ref):
         contents = reader.contents(form)
-        if contents.what in ("range", "sequence", "elements", "zip", "enumerate", "generator"):
+        if contents.what in _ITERATORS:
             return form
-        if contents.what not in ("dict", "list"):
+        if contents.what != "list" and not dicts.is_dict(reader, form):
             raise Refused(f"iteration over {described(form)}")
         return reader.make(site, "sequence", (0, None), (form,))
     if isinstance(form, Known) and isinstance(form.value, (tuple, str)):
@@ -59,12 +61,22 @@ def has_next(reader, iterator: Ref) -> Form:
         return compared(
             build, operator.lt, contents.items[1], access.length(reader, contents.items[0])
         )
+    if contents.what == "backwards":
+        return _has_next_backwards(reader, *contents.items)
     if contents.what == "enumerate":
         return has_next(reader, contents.items[0])
     if contents.what == "zip":
         found = [has_next(reader, one) for one in contents.items]
         return _all(reader, found)
     raise Refused(f"iteration over {contents.what}")
+
+
+def _has_next_backwards(reader, form: Form, count: Form) -> Form:
+    """The same for a list from its end, of which `count` items are left."""
+    build = reader.builder
+    there = compared(build, operator.le, count, access.length(reader, form))
+    build.check(converted(build, there, BOOL), "a list that shrinks while it is gone through")
+    return compared(build, operator.gt, count, Known(0))
 
 
 def _all(reader, found: list[Form]) -> Form:
@@ -100,6 +112,11 @@ def advanced(reader, iterator: Ref) -> Form:
         after = natural(arithmetic(reader.builder, operator.add, position, Known(1)))
         reader.update(iterator, (), (form, after))
         return item
+    if contents.what == "backwards":
+        form, count = contents.items
+        position = natural(arithmetic(reader.builder, operator.sub, count, Known(1)))
+        reader.update(iterator, (), (form, position))
+        return access.element(reader, form, position)
     if contents.what == "enumerate":
         inner, count = contents.items
         after = arithmetic(reader.builder, operator.add, count, Known(1))

@@ -5,16 +5,24 @@ from __future__ import annotations
 from ..ir.flow_graph import BOOL, FLOAT, INT
 from .errors import Again, Refused
 from .forms import (
+    ABSENT,
     NOTHING,
     Array,
     Choice,
+    Contents,
     Form,
+    Function,
     Known,
     Maybe,
+    Method,
     Number,
+    Possible,
+    Ref,
     Row,
     described,
     is_natural,
+    numbers,
+    shape_of,
     unbound,
 )
 
@@ -27,6 +35,8 @@ def joined(a: Form, b: Form, unite) -> Form:
 
     `unite(region, region)` is called for memory that may be the one or the other.
     """
+    if isinstance(a, Possible) or isinstance(b, Possible) or ABSENT in (a, b):
+        return _possible(a, b, unite)
     if isinstance(a, Number) and isinstance(b, Number):
         fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
         if a.kind == b.kind and fits:
@@ -39,11 +49,18 @@ def joined(a: Form, b: Form, unite) -> Form:
         made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
         same = all(p is q for p, q in zip(parts, made, strict=True))
         return a if same else a.with_parts(made)
-    if isinstance(a, Row) and isinstance(b, Row):
-        raise Again({*a.sites, *b.sites}, element_joined(a.element, b.element, unite))
-    options = _options(a), _options(b)
-    if all(options):
-        return Choice(Number(INT, None), tuple(dict.fromkeys((*options[0], *options[1]))))
+    if (
+        isinstance(a, (Row, Ref))
+        and isinstance(b, Row)
+        or isinstance(a, Row)
+        and isinstance(b, Ref)
+    ):
+        raise Again(*_in_arena((a, b), unite), f"a variable is {_both(a, b)}")
+    if (options := _options(a)) and (others := _options(b)):
+        found = {shape_of(one): one for one in (*options, *others)}
+        if isinstance(a, Choice) and len(found) == len(options):
+            return a
+        return Choice(Number(INT, None), tuple(found.values()))
     one, other = _kind(a), _kind(b)
     if one is not None and other is not None:
         kind = max(one, other, key=_ORDER.__getitem__)
@@ -63,11 +80,57 @@ def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
     return unbound(joined(a, b, unite))
 
 
-def _options(form: Form) -> tuple[str, ...]:
-    """The strings that a form may be, () for others."""
+def _possible(a: Form, b: Form, unite) -> Form:
+    """Where one of two may not be there."""
+    if a is ABSENT and b is ABSENT:
+        return a
+    p, q = _if_there(a), _if_there(b)
+    made = q if p is ABSENT else p if q is ABSENT else joined(p, q, unite)
+    if isinstance(a, Possible) and made is p:
+        return a
+    return Possible(Number(BOOL, None), unbound(made))
+
+
+def _if_there(form: Form) -> Form:
+    return form.form if isinstance(form, Possible) else form
+
+
+def aligned(wanted: Form, given: Form) -> tuple[Form, Form]:
+    """Contents of a dict or an instance as such with the keys of both, in the order of `wanted`."""
+    if not (isinstance(wanted, Contents) and isinstance(given, Contents)):
+        return wanted, given
+    is_instance = wanted.what == given.what == "instance" and wanted.keys[0] is given.keys[0]
+    if wanted.keys == given.keys and wanted.what == given.what:
+        return wanted, given
+    if not (is_instance or {wanted.what, given.what} <= {"dict", "unordered dict"}):
+        return wanted, given
+    what = "instance" if is_instance else "unordered dict"
+    own = [one.keys[1] if is_instance else one.keys for one in (wanted, given)]
+    names = (*own[0], *[name for name in own[1] if name not in own[0]])
+    made = []
+    for one, has in zip((wanted, given), own, strict=True):
+        if names == has and one.what == what:
+            made.append(one)
+            continue
+        items = dict(zip(has, one.items, strict=True))
+        keys = (one.keys[0], names) if is_instance else names
+        made.append(Contents(what, keys, tuple([items.get(name, ABSENT) for name in names])))
+    return made[0], made[1]
+
+
+def _options(form: Form) -> tuple[Form, ...]:
+    """What a form may be, () for forms that are no options of a choice."""
     if isinstance(form, Choice):
         return form.options
-    return (form.value,) if isinstance(form, Known) and type(form.value) is str else ()
+    return (form,) if is_option(form) else ()
+
+
+def is_option(form: Form) -> bool:
+    """Whether a form may be one of a choice: a function, an object, a string, without numbers."""
+    if isinstance(form, Known):
+        return form.kind is None and form.value is not None
+    is_kind = isinstance(form, (Function, Ref, Method))
+    return is_kind and next(numbers(form), None) is None
 
 
 def _unite(a: Form, b: Form, unite) -> None:
@@ -89,7 +152,22 @@ def _with_none(a: Form, b: Form, unite) -> Form:
         if isinstance(a, Maybe) and made is p:
             return a
         return Maybe(Number(BOOL, None), made)
-    raise Refused(f"a variable is {described(a)} on one way and {described(b)} on another")
+    raise Refused(f"a variable is {_both(a, b)}")
+
+
+def _both(a: Form, b: Form) -> str:
+    return f"{described(a)} on one way and {described(b)} on another"
+
+
+def _in_arena(lists: tuple, unite) -> tuple[set, Form | None]:
+    """Sites of lists of which a variable is one or another, and the form of their elements."""
+    sites: set = set()
+    element: Form | None = None
+    for one in lists:
+        sites.update(one.sites if isinstance(one, Row) else {one.site})
+        if isinstance(one, Row):
+            element = element_joined(element, one.element, unite)
+    return sites, element
 
 
 def _lifted(form: Form) -> Form:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import access, array_arithmetic, container_operators
+from ..ir.flow_graph import FLOAT
+from . import access, array_arithmetic, container_operators, dicts, prelude, views
 from .array_reductions import REDUCTIONS
+from .builtin_functions import BUILTINS
 from .errors import Refused
 from .forms import (
     NONE,
@@ -13,22 +15,23 @@ from .forms import (
     Form,
     Known,
     Method,
-    Ref,
+    Number,
+    Row,
     described,
 )
-from .numbers import (
-    folded,
-)
+from .numbers import kind_of
 
 
 def method_of(reader, owner: Form, name: str) -> Callable:
     """What stands for a method; its first argument is the owner."""
     found = None
-    if isinstance(owner, Array):
+    if isinstance(owner, Number) and owner.tensor:
+        found = _OF_TENSORS.get(name)
+    elif isinstance(owner, Array):
         found = _OF_ARRAYS.get(name)
     elif container_operators.is_list(reader, owner):
         found = _OF_LISTS.get(name)
-    elif isinstance(owner, Ref) and reader.contents(owner).what == "dict":
+    elif dicts.is_dict(reader, owner):
         found = _OF_DICTS.get(name)
     if found is None:
         raise Refused(f"the method {name} of {described(owner)}")
@@ -43,18 +46,24 @@ def _dot(s, array, other):
     return array_arithmetic.matmul(s.reader, array, other)
 
 
+def _item(s, owner):
+    if isinstance(owner, Array):
+        for one in owner.lengths:
+            views.same_length(s.reader, one, Known(1))
+        owner = views.of(s.reader, owner, [Known(0)] * len(owner.lengths))
+    return BUILTINS[float](s, owner) if kind_of(owner) == FLOAT else owner
+
+
 def _append(s, owner, item):
     container_operators.append(s.reader, owner, item)
     return NONE
 
 
 def _extend(s, owner, items):
-    for item in access.items_of(s.reader, items):
-        container_operators.append(s.reader, owner, item)
-    return NONE
+    return container_operators.extended(s, owner, items) or NONE
 
 
-def _pop(s, owner, index=None):
+def _pop(s, owner, index=Known(-1)):  # noqa: B008
     return container_operators.popped(s.reader, owner, index)
 
 
@@ -64,15 +73,13 @@ def _clear(s, owner):
 
 
 def _insert(s, owner, index, item):
-    if not isinstance(owner, Ref) or not isinstance(index, Known):
-        raise Refused("insert into a list that changes")
-    items = list(access.items_of(s.reader, owner))
-    folded(items.insert, index.value, item)
-    s.reader.update(owner, (), tuple(items))
+    container_operators.inserted(s.reader, owner, index, item)
     return NONE
 
 
 def _copy_of_list(s, owner):
+    if isinstance(owner, Row):
+        return s.inline(Known(prelude.list), [owner], {})
     return access.new_list(s.reader, s.site, tuple(access.items_of(s.reader, owner)))
 
 
@@ -84,19 +91,31 @@ def _view(name: str):
 
 
 def _get(s, owner, key, default=NONE):
-    contents = s.reader.contents(owner)
-    if not isinstance(key, Known):
-        raise Refused("a dict with a key that is computed")
-    if key.value in contents.keys:
-        return contents.items[contents.keys.index(key.value)]
-    return default
+    return dicts.item_or(s.reader, owner, key, default)
+
+
+def _pop_key(s, owner, key, default=None):
+    if default is None:
+        return dicts.taken(s.reader, owner, key)
+    return dicts.taken_or(s.reader, owner, key, default)
+
+
+def _set_default(s, owner, key, default=NONE):
+    return dicts.item_or_set(s.reader, owner, key, default)
+
+
+def _update(s, owner, other):
+    dicts.updated(s.reader, owner, other)
+    return NONE
 
 
 _OF_ARRAYS: dict[str, Callable] = {
     **REDUCTIONS,
     "copy": _copy_of_array,
     "dot": _dot,
+    "item": _item,
 }
+_OF_TENSORS: dict[str, Callable] = {"item": _item}
 _OF_LISTS: dict[str, Callable] = {
     "append": _append,
     "extend": _extend,
@@ -110,4 +129,7 @@ _OF_DICTS: dict[str, Callable] = {
     "values": _view("values"),
     "keys": _view("keys"),
     "get": _get,
+    "pop": _pop_key,
+    "setdefault": _set_default,
+    "update": _update,
 }

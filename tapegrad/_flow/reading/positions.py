@@ -103,6 +103,11 @@ def _bound(reader, given: Form, length: Form, default: Form) -> Form:
     """An end of a slice as a position from 0 to the length."""
     if isinstance(given, Known) and given.value is None:
         return default
+    return clamped(reader, given, length)
+
+
+def clamped(reader, given: Form, length: Form) -> Form:
+    """An index as a position from 0 to the length; one that is beyond these is the nearer."""
     build = reader.builder
     if isinstance(given, Known) and isinstance(length, Known):
         return Known(slice(given.value, None).indices(length.value)[0])

@@ -14,7 +14,7 @@ from ..ir.validation import validate
 from .access import new_list
 from .code import code_of
 from .errors import Again, Raises, Refused
-from .forms import Array, Form, Known, Number, Tuple
+from .forms import Array, Form, Known, Number, Tuple, shape_of
 from .joins import element_joined
 from .names_outside import bound_arguments
 from .numbers import number
@@ -62,14 +62,26 @@ def read(f: Callable, trees: list, names: list[str]) -> Reading:
         try:
             return _read(f, trees, names, choices)
         except Again as again:
-            for site in again.sites:
-                choices[site] = element_joined(choices.get(site), again.element, _same)
+            _choose(choices, again)
         except Raises as error:
             raise Refused(f"it always raises {error}") from None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # a mistake here must cost the graph, not the call
             raise Refused(f"reading failed with {type(error).__name__}: {error}") from error
     raise Refused("its lists hold items of kinds that do not fit")
+
+
+def _choose(choices: dict, again: Again) -> None:
+    """Let lists lie in the arena, with elements that fit all that has been seen of them."""
+    before = len(choices), [_shape(choices.get(site)) for site in again.sites]
+    for site in again.sites:
+        choices[site] = element_joined(choices.get(site), again.element, _same)
+    if before == (len(choices), [_shape(choices[site]) for site in again.sites]):
+        raise Refused(again.why)
+
+
+def _shape(element: Form | None) -> tuple | None:
+    return None if element is None else shape_of(element)
 
 
 def _same(a: int, b: int) -> None:

@@ -11,12 +11,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.flow_graph import FLOAT, INT, Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
+    ABSENT,
     Array,
-    Choice,
     Contents,
     Form,
     Known,
@@ -31,6 +32,7 @@ from .forms import (
     unbound,
 )
 from .joins import lifted
+from .matching import matched
 from .numbers import converted, settled
 from .state import Frame, Stack, State
 
@@ -41,8 +43,9 @@ POINTS, TIMES, DEPTH = 3000, 40, 40
 class Point:
     """A point of the code: its block, what is known there, and the ways on."""
 
-    def __init__(self, stack: Stack | None, label: int, at: int, state: State):
+    def __init__(self, stack: Stack | None, label: int, at: int, state: State, note: tuple = ()):
         self.stack, self.label, self.at, self.state = stack, label, at, state
+        self.note = note  # what tells it from other points of that statement
         self.block = Block(-1)
         self.ways: list[tuple[Edge, Block, Point, State]] = []
         self.times = 0
@@ -82,6 +85,7 @@ class Reader:
         self._lines: dict[str, int] = {"": 0}
         self.dependencies: list = []
         self.hidden: dict[int, Any] = {}
+        self._plain: list[Value] = []
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -149,7 +153,7 @@ class Reader:
             if contents.what in ("sequence", "generator")
         ]
         key = (stack, label, at, note, tuple(fixed))
-        return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound()))
+        return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound(), note))
 
     def give(self, form: Form) -> Edge:
         """The way to the end, with the result."""
@@ -205,6 +209,12 @@ class Reader:
             frame = self.frames[frame.outside]
         return frame.name, name
 
+    def without_derivative(self, form: Number) -> Number:
+        """A tensor as a number of Python's: refused in the end if it has a derivative to lose."""
+        value = converted(self.builder, form, FLOAT)
+        self._plain.append(value)
+        return Number(FLOAT, value, False)
+
     # --- the end ------------------------------------------------------------------------------
 
     def _finish(self) -> None:
@@ -227,6 +237,8 @@ class Reader:
         for given in self.graph.inputs:
             if given.region >= 0:
                 given.region = self.find(given.region)
+        if not varying(self.graph)[0].isdisjoint(self._plain):
+            raise Refused("float() or item() of a number that has a derivative")
 
     def _check_results(self) -> None:
         """All ways to the end give results of the same kinds, as their ints and floats differ."""
@@ -257,43 +269,8 @@ class Reader:
             (wanted.heap, state.heap),
         ):
             for key, form in template.items():
-                self.match(form, given[key], made)
+                made += matched(self.builder, form, given.get(key, ABSENT))
         return made
-
-    def match(self, wanted: Form, given: Form, made: list[Value]) -> None:
-        if isinstance(wanted, Number):
-            made.append(converted(self.builder, given, wanted.kind))
-            return
-        if isinstance(wanted, Choice):
-            made.append(self._chosen(wanted, given))
-            return
-        if type(wanted).__name__ == "Maybe" and type(given).__name__ != "Maybe":
-            none = isinstance(given, Known) and given.value is None
-            made.append(self.builder.constant(not none))
-            if none:
-                made.extend(
-                    self.builder.constant(_ZERO[one.kind]) for one in numbers(wanted.parts[1])
-                )
-            else:
-                self.match(wanted.parts[1], given, made)
-            return
-        for part, other in zip(wanted.parts, given.parts, strict=True):
-            self.match(part, other, made)
-
-    def _chosen(self, wanted: Choice, given: Form) -> Value:
-        """The place of a string in other options."""
-        if isinstance(given, Known):
-            return self.builder.constant(wanted.options.index(given.value))
-        assert isinstance(given, Choice)
-        build, index = self.builder, converted(self.builder, given.index, INT)
-        if wanted.options[: len(given.options)] == given.options:
-            return index
-        places = [build.constant(wanted.options.index(one)) for one in given.options]
-        found = places[0]
-        for k, place in enumerate(places[1:], 1):
-            here = build.step("int_equal", index, build.constant(k))
-            found = build.step("int_select", here, place, found)
-        return found
 
     # --- help for statements ------------------------------------------------------------------
 
@@ -370,6 +347,3 @@ class Reader:
         whole = build.step("float_equal", build.step("rint", form.value), form.value)
         build.check(build.step("bool_not", whole), "a result that may be an int")
         return Number(FLOAT, form.value, form.tensor)
-
-
-_ZERO = {"f": 0.0, "i": 0, "b": False}

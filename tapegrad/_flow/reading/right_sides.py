@@ -7,16 +7,18 @@ from typing import Any
 
 from numba.core import ir
 
+from ..ir.flow_graph import BOOL
 from . import access, calls, container_operators, names_outside
 from .builtin_functions import iterator
 from .errors import Raises, Refused
-from .forms import Form, Function, Known, Maybe, Pair, Tuple
+from .forms import Form, Function, Known, Maybe, Pair, Possible, Tuple
 from .numbers import (
     ARITHMETIC,
     COMPARISONS,
     IN_PLACE,
     arithmetic,
     compared,
+    converted,
     is_number,
     negated,
     negative,
@@ -40,11 +42,26 @@ class RightSides:
     # --- variables ----------------------------------------------------------------------------
 
     def get(self, var) -> Form:
-        form = self.reader.state.variables.get(self._key(var.name))
+        form = self.peek(var.name)
         if form is None and var.name.startswith("$"):  # Numba's reader renames what := takes
             raise Refused("it uses an intermediate value twice, as := does")
         if form is None:
             raise Raises(f"UnboundLocalError: {var.name}")
+        return form
+
+    def peek(self, name: str) -> Form | None:
+        """A variable, None where there is none."""
+        key = self.reader.owner(self.frame, name) if name in self.frame.code.free else None
+        return self._set_one(key or (self.frame.name, name))
+
+    def _set_one(self, key) -> Form | None:
+        """A variable, checked to be set."""
+        variables = self.reader.state.variables
+        form = variables.get(key)
+        if isinstance(form, Possible):
+            there = converted(self.builder, form.there, BOOL)
+            self.builder.check(there, f"a variable that is not set: {key[1]}")
+            form = variables[key] = form.form
         return form
 
     def set(self, name: str, form: Form) -> None:
@@ -111,7 +128,7 @@ class RightSides:
     def _free(self, name: str) -> Form:
         key = self.reader.owner(self.frame, name)
         if key is not None:
-            form = self.reader.state.variables.get(key)
+            form = self._set_one(key)
             if form is None:
                 raise Raises(f"NameError: {name}")
             return form

@@ -9,8 +9,8 @@ from typing import Any
 from ..ir.flow_graph import Value
 from .code import Code
 from .errors import Again
-from .forms import Contents, Form, Function, Ref, bound, numbers, unbound
-from .joins import joined
+from .forms import ABSENT, Choice, Contents, Form, Function, Ref, bound, numbers, unbound
+from .joins import aligned, joined
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ class State:
                 waiting.extend((contents.keys[0], name) for name in contents.keys[3])
                 waiting.extend(cells(contents.keys[0]))
             self._follow(contents, state, waiting, cells)
+        for option in form.options if isinstance(form, Choice) else ():
+            self._follow(option, state, waiting, cells)
         if isinstance(form, Function):
             waiting.extend(cells(form.frame))
         for part in form.parts:
@@ -106,15 +108,15 @@ class State:
         """Widen this state to hold another one, too; whether it changed."""
         changed = False
         for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
-            for key in list(mine):
-                if key not in its:  # not set on one of the ways
-                    del mine[key]
-                    changed = True
-                    continue
-                if _differ(mine[key], its[key]):
+            for key in dict.fromkeys((*mine, *its)):
+                a, b = aligned(mine.get(key, ABSENT), its.get(key, ABSENT))
+                if _differ(a, b):
                     raise Again({key}, None)
-                made = joined(mine[key], its[key], unite)
-                if made is not mine[key]:
+                if ABSENT in (a, b) and mine is self.heap:
+                    made = b if a is ABSENT else a  # no variable of the other way leads to it
+                else:
+                    made = joined(a, b, unite)
+                if made is not mine.get(key):
                     mine[key] = unbound(made)  # type: ignore[assignment]
                     changed = True
         return changed

@@ -6,6 +6,7 @@ from numba.core import ir
 
 from ..ir.flow_graph import BOOL, Branch, Edge, Jump
 from . import access, container_operators
+from .alternatives import alternatives_of
 from .errors import Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
@@ -38,13 +39,22 @@ class Statements(RightSides):
             if statement.loc.line:
                 code = self.frame.code.code
                 self.reader.line(f"{code.co_filename}:{statement.loc.line}, {code.co_name}")
-            try:
-                if self._statement(statement):
-                    return
-            except Refused as error:
-                if "line " not in str(error):
-                    raise Refused(f"{error} (line {statement.loc.line})") from None
-                raise
+            if self._is_end(statement):
+                return
+
+    def _is_end(self, statement) -> bool:
+        """Follow a statement, if need be for each option of a choice; whether it ends the point."""
+        block = self.builder.block
+        alternatives = alternatives_of(statement, self, block)
+        try:
+            return self._statement(statement)
+        except Refused as error:
+            if alternatives is not None:
+                alternatives.go_on(self.reader, self.point, self.at, block)
+                return True
+            if "line " not in str(error):
+                raise Refused(f"{error} (line {statement.loc.line})") from None
+            raise
 
     # --- statements ---------------------------------------------------------------------------
 
@@ -57,6 +67,9 @@ class Statements(RightSides):
             access.set_item(
                 self.reader, self.get(statement.target), index, self.get(statement.value)
             )
+            return False
+        if isinstance(statement, ir.DelItem):
+            access.delete_item(self.reader, *map(self.get, (statement.target, statement.index)))
             return False
         if isinstance(statement, ir.SetAttr):
             value = self.get(statement.value)
