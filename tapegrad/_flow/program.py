@@ -265,7 +265,10 @@ class FlowProgram:
 
     def _why(self, run: Run) -> str:
         number = int(run.frame[layout.REASON // 8])
-        return self.graph.reasons[number] if number >= 0 else _REASONS[number]
+        if number < 0:
+            return _REASONS[number]
+        reason, line = self.graph.reasons[number]
+        return f"{reason} ({self.graph.lines[line]})" if line else reason
 
     def _gradients(self, run: Run) -> list:
         gradients: list = []

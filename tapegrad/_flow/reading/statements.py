@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba.core import ir
 
-from ..ir.flow_graph import BOOL, Branch, Edge, Jump
+from ..ir.flow_graph import BOOL, Branch, Edge, Jump, Line
 from . import access, container_operators
 from .errors import Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
@@ -35,15 +35,15 @@ class Statements(RightSides):
         for at in range(self.point.at, len(body)):
             self.reader.at, self.at = at, at
             statement = body[at]
-            if statement.loc.line:
-                code = self.frame.code.code
-                self.reader.line(f"{code.co_filename}:{statement.loc.line}, {code.co_name}")
+            code = self.frame.code.code
+            line = Line(code.co_filename, statement.loc.line, code.co_name)
+            if line.number:
+                self.reader.line(line)
             try:
                 if self._statement(statement):
                     return
             except Refused as error:
-                if "line " not in str(error):
-                    raise Refused(f"{error} (line {statement.loc.line})") from None
+                error.line = error.line or line
                 raise
 
     # --- statements ---------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Statements(RightSides):
             self.builder.block.end = Jump(self._goto(target, 0))
             return
         then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
-        self.builder.block.end = Branch(condition.value, then, other)  # type: ignore[attr-defined]
+        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[attr-defined]
 
     def _return(self, form: Form) -> None:
         below = self.stack.below
@@ -170,7 +170,7 @@ class Statements(RightSides):
         more.end = Jump(edge)
         self.builder.block, self.reader.state = block, state
         done = self._after_next(iterator, name, False)
-        block.end = Branch(condition, Edge(more, []), done)
+        block.end = Branch(condition, Edge(more, []), done, self.builder.line)
 
     def _after_next(self, iterator: Ref, name: str, there: bool):
         if there:
