@@ -1,0 +1,174 @@
+"""What a compiled function says of its loops and branches: nesting, lines, edges, reasons."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from branching import CASES
+from random_flow import RandomGraph
+
+import tapegrad as tg
+import tapegrad.math as math
+from tapegrad._flow.passes.simplify import simplified
+from tapegrad._program.reports.graph_nesting import every, nested
+
+
+def penalty(r):
+    if r < 0.0:
+        return math.exp(r) * r
+    return 2.0 * math.sin(r) / (r + 1.0)
+
+
+def misfit(p, x, y):
+    total = 0.0
+    for i in range(len(x)):
+        r = abs(y[i] - p[0] * x[i])
+        if r < 1.0:
+            total = total + math.sin(r) ** 2
+        elif r > 50.0 and p[1] > 0.0:
+            break
+        else:
+            total = total + penalty(r - 2.0)
+    rounds = 0
+    while abs(total) > 1.0:
+        total = total / 2.0
+        rounds += 1
+        if rounds > 60:
+            return -total
+    return total + np.sum(x * p[1])
+
+
+X, Y = np.array([0.1, 0.2, -0.3]), np.array([0.2, 1.5, 6.0])
+
+
+def called(f, *calls, **options):
+    """The function compiled and called."""
+    c = tg.compile(f, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for args in calls:
+            c.value_and_grad(*args)
+    return c
+
+
+def explained(c):
+    """The lines on graphs, without files and numbers of lines."""
+    text = re.sub(r"[\w<>.]+:\d+ in ", "", c.explain())
+    _, *lines = text.splitlines()
+    return [line[2:] for line in lines[: [*map(is_signature, lines), True].index(True)]]
+
+
+def is_signature(line):
+    return line.startswith("  signature")
+
+
+def test_loops_and_branches_by_line():
+    p = np.array([0.5, 1.0])
+    first, *lines = explained(called(misfit, (p, X, Y / 10), (p, X, Y), (p, X, Y)))
+    assert re.match(r"branches and loops: a graph of \d+ blocks .* interpreted for .* 2 ev", first)
+    assert lines == [
+        "  loop at misfit, 2 of 2 edges seen: for i in range(len(x)):",
+        "    branch at misfit, 2 of 2 edges seen: if r < 1.0:",
+        "      branch at misfit, 1 of 4 edges seen: elif r > 50.0 and p[1] > 0.0:",
+        "      branch at penalty, 2 of 2 edges seen: if r < 0.0:",
+        "  loop at misfit, 1 of 4 edges seen: while abs(total) > 1.0:",
+        "    branch at misfit, 0 of 2 edges seen: if rounds > 60:",
+        "  loop over elements × 2 at misfit, 4 of 4 edges seen: return total + np.sum(x * p[1])",
+    ]
+
+
+@pytest.mark.parametrize("native", [True, False, None])
+def test_states(native):
+    c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 2.0)], native=native)
+    c.wait()
+    assert ("native, 2" if native else "interpreted") in explained(c)[0]
+    before = [line.split(" edges")[0] for line in explained(c)[1:]]
+    c.value_and_grad(np.array([0.5, 1.0]), X, Y)
+    assert [line.split(" edges")[0] for line in explained(c)[1:]] == before
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_block_has_one_place(seed):
+    graph = RandomGraph(seed).graph
+    for one in (graph, simplified(graph)):
+        nodes = [node for node in every(nested(one)) if node.kind == "block"]
+        assert sorted(node.block.number for node in nodes) == sorted(
+            block.number for block in one.blocks
+        )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_loops_have_their_own_lines(case):
+    """Each loop and branch is at a line that has one, also those that come from expressions."""
+    rng = np.random.default_rng(1)
+    c = called(case.function, *[case.make(rng) for _ in range(6)], argnums=case.argnums)
+    for flow in c._flows.found.values():
+        graph = flow.program.graph
+        nodes = list(every(nested(graph)))
+        assert {id(n.block) for n in nodes if n.kind == "block"} == set(map(id, graph.blocks))
+        assert all(graph.lines[node.line] for node in nodes if node.kind != "block")
+    assert c.explain()
+
+
+def inverse(x, y):
+    total = 0.0
+    for k in range(len(y)):
+        total = total + (math.exp(x[k]) / y[k] if y[k] > 0.0 else x[k])
+    return total
+
+
+def test_calls_that_leave():
+    x = np.array([1.0, 800.0])
+    c = called(inverse, *[(x[::s] / 1e3, np.array([1.0, -s])) for s in (1, -1, 1)])
+    with pytest.raises(OverflowError):
+        c(x, np.ones(2))
+    text = c.explain()
+    assert "1 evaluation left it and ran eagerly" in text
+    place = rf"test_graph_reports.py:{inverse.__code__.co_firstlineno + 3} in inverse"
+    assert re.search(rf"1 × math.exp may raise \({place}\); .*NumPy gives", text)
+
+
+def outside(x):
+    return np.linalg.det(np.outer(x, x)) + x[0] if x[0] > 0.0 else x[1]
+
+
+def kinds(x):
+    found = [x[0]] if x[0] > 0.0 else (x[1], x[0])
+    return found[0]
+
+
+def recursive(x, n=2.0):
+    return recursive(x * 0.5, n) if x[0] > n else x[1] * n
+
+
+def caught(x):
+    try:
+        return x[0] if x[0] > 0 else x[1]
+    except ValueError:
+        return x[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "reason", "line", "instead"),
+    [
+        (outside, "calls outer", 1, "pass what it gives as an argument"),
+        (kinds, "a variable is", 1, "one kind on each branch"),
+        (recursive, "nest too deeply", 1, "as a loop"),
+        (caught, "", None, "put try statements around the call"),
+    ],
+)
+def test_refusals(f, reason, line, instead):
+    c = called(f, *[(np.array(x),) for x in ([1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [3.0, 1.0])])
+    (text,) = [text for text in c.explain().splitlines() if "without a graph" in text]
+    assert reason in text and instead in text
+    if line is not None:
+        place = f"(test_graph_reports.py:{f.__code__.co_firstlineno + line} in {f.__name__})"
+        assert place in text
+
+
+def test_functions_without_source():
+    made = {}
+    exec("def f(x):\n    return x[0] * x[0] / x[1] if x[0] > 0 else x[1]", made)
+    c = called(made["f"], (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),))
+    assert explained(c)[1:] == ["  branch at f, 1 of 2 edges seen"]
