@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._flow.ir.flow_graph import Graph
 from ..dispatch.flows import PATIENCE, Flow
-from .advice import advice
+from .graph_advice import advice
 from .graph_nesting import Node, edge_numbers, nested
 
 #: More lines of one graph are counted and not shown; more letters of the user's are cut off.
