@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import xml.etree.ElementTree
 
 import numpy as np
 import pytest
@@ -172,3 +173,56 @@ def test_functions_without_source():
     exec("def f(x):\n    return x[0] * x[0] / x[1] if x[0] > 0 else x[1]", made)
     c = called(made["f"], (np.array([1.0, 2.0]),), (np.array([-1.0, 2.0]),))
     assert explained(c)[1:] == ["  branch at f, 1 of 2 edges seen"]
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def boxes(element, x=0.0, y=0.0, inside=None):
+    """(title, rectangle, rectangle around it) of each box of a picture, outer ones first."""
+    if element.tag == SVG + "g":
+        numbers = re.findall(r"[\d.]+", element.get("transform"))
+        x, y = x + float(numbers[0]), y + float(numbers[1])
+    rects, texts = element.findall(SVG + "rect"), element.findall(SVG + "text")
+    if rects and rects[0].get("width") != "100%":
+        width, height = (float(rects[0].get(name)) for name in ("width", "height"))
+        mine = x, y, x + width, y + height
+        yield texts[0].text, mine, inside
+        inside = mine
+    for child in element.findall(SVG + "g"):
+        yield from boxes(child, x, y, inside)
+
+
+def within(a, b):
+    return b[0] <= a[0] and b[1] <= a[1] and a[2] <= b[2] and a[3] <= b[3]
+
+
+def test_pictures_nest_loops_and_branches(tmp_path):
+    c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 1.0)])
+    text = c.draw(tmp_path / "misfit.svg")
+    assert (tmp_path / "misfit.svg").read_text(encoding="utf-8") == text
+    found = list(boxes(xml.etree.ElementTree.fromstring(text)))
+    assert all(within(mine, around) for _, mine, around in found if around)
+    for _, a, inside in found:
+        for _, b, other in found:
+            apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+            assert apart or a is b or inside is not other
+    places = {rect: title for title, rect, _ in found}
+    around = {title: places.get(inside) for title, _, inside in found}
+    loop = "for i in range(len(x)):"
+    assert around[loop] is None and around["if r < 1.0:"] == loop
+    assert around["elif r > 50.0 and p[1] > 0.0:"] == "elif r > 50.0 and p[1] > 0.0:"
+    assert around["if r < 0.0:"] == "if r < 1.0:"
+    assert around["not taken yet"] == "elif r > 50.0 and p[1] > 0.0:"
+    assert [title for title, _, _ in found][:3] == ["input 0", "input 1", "input 2"]
+
+
+def test_pictures_of_large_graphs_are_cut():
+    lines = [f"    s = s + (x[{k}] / x[1] if x[{k}] > 0 else x[0])\n" for k in range(60)]
+    made = {}
+    exec(f"def f(x):\n    s = 0.0\n{''.join(lines)}    return s", made)
+    c = called(made["f"], (np.ones(60),), (-np.ones(60),))
+    titles = [title for title, _, _ in boxes(xml.etree.ElementTree.fromstring(c.draw()))]
+    assert len(titles) < 200 and any(re.match("… and .* more", title) for title in titles)

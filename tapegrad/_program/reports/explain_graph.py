@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._flow.ir.flow_graph import Graph
+from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flows import PATIENCE, Flow
 from .graph_advice import advice
 from .graph_nesting import Node, edge_numbers, nested
@@ -93,17 +93,23 @@ def _collect(nodes: list[Node], depth: int, inside, numbers: dict, found: list[_
 
 def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
     line = graph.lines[entry.line]
-    source = linecache.getline(line.file, line.number).strip() if line else ""
+    source = source_of(line)
     kind = entry.kind
     if kind == "loop" and source and not _LOOP.search(source):
         kind = "loop over elements"
     times = f" × {entry.count}" if entry.count > 1 else ""
     where = f" at {line}" if line else ""
-    text = f"{kind}{times}{where}, {_edges(entry.edges, seen)}"
+    text = f"{kind}{times}{where}, {edges_text(entry.edges, seen)}"
     return text + (f": {textwrap.shorten(source, MOST_LETTERS)}" if source else "")
 
 
-def _edges(edges: list[int], seen: np.ndarray) -> str:
+def source_of(line: Line | None) -> str:
+    """The text of a line of the user's, "" where there is no file."""
+    return linecache.getline(line.file, line.number).strip() if line else ""
+
+
+def edges_text(edges: list[int], seen: np.ndarray) -> str:
+    """How many of some edges were seen."""
     if not edges:
         return "no test"
     return f"{int(np.count_nonzero(seen[edges]))} of {len(edges)} edges seen"

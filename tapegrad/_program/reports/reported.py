@@ -8,6 +8,7 @@ from ..dispatch.evaluation import Replayed
 from ..dispatch.signature import Arguments
 from ..dispatch.variants import Compilation
 from .draw import drawing_of_program
+from .draw_graph import drawing_of_graph
 from .explain import explain
 from .step_times import ProgramProfile, profile
 
@@ -80,13 +81,15 @@ class Reported(Replayed):
         -------
         str
             The picture as SVG text: steps with what flows between them; fused groups and loops are
-            marked.
+            marked. Loops and branches of a graph are boxes in one another, with your lines.
 
         Raises
         ------
         ValueError
             If there is no program yet.
         """
+        for flow in list(self._flows.found.values())[-1:]:
+            return saved(drawing_of_graph(flow.program.graph, flow.seen, self._name), path)
         self._compilation()
         found = [family.found[0] for family in self._families.found.values() if family.found]
         if not found:
