@@ -11,7 +11,9 @@ from random_flow import RandomGraph
 
 import tapegrad as tg
 import tapegrad.math as math
+from tapegrad._flow.ir.flow_graph import Return
 from tapegrad._flow.passes.simplify import simplified
+from tapegrad._flow.program import edge_counts
 from tapegrad._program.reports.graph_nesting import every, nested
 
 
@@ -226,3 +228,59 @@ def test_pictures_of_large_graphs_are_cut():
     c = called(made["f"], (np.ones(60),), (-np.ones(60),))
     titles = [title for title, _, _ in boxes(xml.etree.ElementTree.fromstring(c.draw()))]
     assert len(titles) < 200 and any(re.match("… and .* more", title) for title in titles)
+
+
+# --- profiles -------------------------------------------------------------------------------------
+
+
+def operations_at(found, text):
+    """How many operations a profile has at the line of this file with some text."""
+    with open(__file__) as file:
+        number = next(k for k, line in enumerate(file, 1) if text in line)
+    (line,) = [one for one in found.lines if one.place and one.place[1] == number]
+    assert line.place[0] == __file__
+    return line.operations
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("n", [3, 30])
+def test_profiles_count_by_line(native, n):
+    calls = [(np.array([0.5, 1.0]), np.ones(n), k * np.ones(n)) for k in (0.1, 1.9, 6.0)]
+    c = called(misfit, *calls, native=native)
+    c.wait()
+    seen = [flow.seen for flow in c._flows.found.values()]
+    found = c.profile(*calls[0])
+    assert found.native is native and {step.tier for step in found.steps} == {
+        "native" if native else "interpreted"
+    }
+    assert operations_at(found, "if r < 1.0:") == 2 * n
+    assert operations_at(found, "total = total + math.sin(r) ** 2") % n == 0
+    assert not any(line.place and line.place[2] == "penalty" for line in found.lines)
+    assert operations_at(c.profile(*calls[2]), "return 2.0 * math.sin(r)") > 4 * n
+    assert found.forward > 0.0 and found.reverse > 0.0
+    assert sum(line.reverse for line in found.lines) == pytest.approx(found.reverse)
+    assert f"misfit: {'native' if native else 'interpreted'}" in str(found)
+    after = [flow.seen for flow in c._flows.found.values()]
+    assert all(map(np.array_equal, seen, after))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_edges_are_counted(seed):
+    """A call comes to each block as often as it goes on from there, but for the last one."""
+    graph = RandomGraph(seed).graph
+    counts = edge_counts(graph, [0.5, 1.5, np.linspace(-1, 1, 6), np.linspace(0, 2, 5)])
+    edges = [(block, edge.target) for block in graph.blocks for edge in block.end.edges]
+    balance = {block: int(block is graph.entry) for block in graph.blocks}
+    for (before, after), count in zip(edges, counts.tolist(), strict=True):
+        balance[before] -= count
+        balance[after] += count
+    (last,) = [block for block in graph.blocks if balance[block]]
+    assert isinstance(last.end, Return) and balance[last] == 1
+
+
+def test_profiles_of_calls_that_leave():
+    x = np.array([1.0, 1e-3])
+    c = called(inverse, *[(x[::s], np.array([1.0, -s])) for s in (1, -1, 1)])
+    with pytest.raises(OverflowError):
+        c.profile(1e6 * x, np.ones(2))
+    assert c.profile(x, np.ones(2)).forward > 0.0

@@ -21,7 +21,7 @@ _TEXT, _LINE, _LETTER, _INSIDE, _BETWEEN = 10, 14, 6.3, 8, 8
 _LETTERS, _BOXES = 60, 40
 #: More kinds of operations of one line are not listed.
 _KINDS = 6
-_CONSTANTS = ("float_const", "int_const", "bool_const")
+CONSTANTS = ("float_const", "int_const", "bool_const")
 
 
 def drawing_of_graph(graph: Graph, seen: np.ndarray, name: str) -> str:
@@ -148,12 +148,12 @@ class _Drawing:
 
     def block(self, block: Block) -> Iterator[str]:
         """The lines of a block with their operations."""
-        steps = [step for step in block.steps if step.op not in _CONSTANTS]
+        steps = [step for step in block.steps if step.op not in CONSTANTS]
         for number, group in itertools.groupby(steps, lambda step: step.line):
             line = self.graph.lines[number]
             if line is not None:
                 yield _cut(f"{line.number}  {source_of(line) or line.function}")
-            yield "    " + _counted([step.op for step in group])
+            yield "    " + counted_kinds([step.op for step in group])
         if isinstance(block.end, Return):
             yield "return"
         elif isinstance(block.end, Leave):
@@ -164,7 +164,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
-def _counted(ops: list[str]) -> str:
+def counted_kinds(ops: list[str]) -> str:
     """Names of operations with how often they come, the most frequent first."""
     counts = collections.Counter(ops).most_common()
     shown = [f"{op} × {count}" if count > 1 else op for op, count in counts[:_KINDS]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ..._core.tape.svg import saved
 from ..._core.tensor.values import records
 from ..dispatch.evaluation import Replayed
@@ -10,6 +12,7 @@ from ..dispatch.variants import Compilation
 from .draw import drawing_of_program
 from .draw_graph import drawing_of_graph
 from .explain import explain
+from .graph_times import profile_graph
 from .step_times import ProgramProfile, profile
 
 
@@ -41,7 +44,9 @@ class Reported(Replayed):
         """Measure where the time of the program for such arguments goes, by step and source line.
 
         Each step is timed, forward and reverse. The function is called once more to find the lines
-        of its operations; the time of a step is divided evenly among its operations.
+        of its operations; the time of a step is divided evenly among its operations. Of a graph the
+        whole call is timed, and divided by how often each block runs and what its operations are
+        estimated to cost.
 
         Parameters
         ----------
@@ -67,6 +72,10 @@ class Reported(Replayed):
         if records(*args):
             raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
         arguments = Arguments(args, {}, self._argnums)
+        flow = self._flow_for(arguments)
+        if flow is not None:
+            with contextlib.suppress(ValueError):  # a call that leaves it has a program of its own
+                return profile_graph(flow, self._name, arguments.values, repeats)
         return profile(self._program_for(arguments), self._name, self._f, arguments, repeats)
 
     def draw(self, path=None) -> str:
