@@ -70,7 +70,7 @@ class Flows:
                 self._last = None
                 return self._read(owner, arguments)
             if flow.is_useless:
-                self._give_up(key, f"most calls leave it: {flow.why}")
+                self._give_up(key, f"most calls leave it: {flow.reasons.most_common(1)[0][0]}")
                 return None
             self._last = flow
             return flow
@@ -100,18 +100,6 @@ class Flows:
                 self._make_native(owner, flow, arguments.values)
             return flow
         return None
-
-    def described(self) -> Iterator[str]:
-        """What became of branches, in lines."""
-        for flow in self.found.values():
-            blocks = len(flow.program.graph.blocks)
-            line = (
-                f"branches and loops: a graph of {blocks} blocks read from bytecode, {flow.state}, "
-            )
-            line += f"{flow.calls} evaluations"
-            yield line + (f", {flow.left} left: {flow.why}" if flow.left else "")
-        for reason in dict.fromkeys(self.refused.values()):
-            yield f"branches and loops: recorded once for each path, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
         self.found.pop(key, None)  # another thread may have been first

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -61,7 +62,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
 class Flow:
     """A graph of a function, and how calls of the function come to it.
 
-    `left` counts the calls that had to leave it, `calls` all; `why` is the reason of the last.
+    `calls` counts its calls, `reasons` why some of them had to leave it.
     """
 
     def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
@@ -70,9 +71,10 @@ class Flow:
         self.verified = self.program.covered.copy()
         self.hidden = reading.hidden
         self._hidden_shapes = [array.shape for array in reading.hidden]
-        self.calls = self.left = 0
+        self.calls = 0
+        self.reasons: Counter[str] = Counter()
+        self._seen = self.program.covered.copy()  # before native code took over
         self.seconds = 0.0
-        self.why = ""
         self.state = "interpreted"
         self._tangents: FlowProgram | None = None
         self._seen_along: np.ndarray | None = None
@@ -129,8 +131,7 @@ class Flow:
         outcome = self.program.run([*values, *self.hidden], gradient)
         self.seconds += time.perf_counter() - start
         if outcome.status != FINISHED:
-            self.left += 1
-            self.why = outcome.reason
+            self.reasons[outcome.reason] += 1
             return None
         return self._result(outcome), outcome.gradients
 
@@ -143,15 +144,33 @@ class Flow:
             raise ValueError(outcome.reason)
         return self._result(outcome), outcome.gradients
 
+    def timed(self, values: list) -> tuple[float, float]:
+        """Seconds forward and in reverse, at inputs that are no call's: nothing is counted."""
+        covered = self.program.covered.copy()
+        try:
+            return self.program.timed([*values, *self.hidden])
+        finally:
+            self.program.covered[:] = covered
+
     def _result(self, outcome: Outcome):
         if self.is_number:
             return outcome.results[0]
         return _built(self.reading.result, iter(outcome.results))
 
     @property
+    def left(self) -> int:
+        """How many calls had to leave it."""
+        return self.reasons.total()
+
+    @property
     def is_useless(self) -> bool:
         """Whether most calls leave it."""
         return self.left >= MANY and 2 * self.left > self.calls
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Of each edge whether a call took it, as in `covered` of a program."""
+        return self._seen | self.program.covered
 
     def is_sample(self) -> bool:
         """Whether the next call is one of those that are compared now and then."""
@@ -191,6 +210,7 @@ class Flow:
         if pair is not None:
             raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")
         self.program.use(functions)
+        self._seen |= self.program.covered
         self.program.covered[:] = 0  # each edge is compared with the function once more
         self.verify()
         self.state = "native"
