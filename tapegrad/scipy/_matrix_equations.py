@@ -23,11 +23,11 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
     """Operands, refused if they are not finite and that is to be checked."""
-    arrays = [plain_array(unlisted(x)) for x in arrays]
-    for x in arrays:
+    found = [plain_array(unlisted(x)) for x in arrays]
+    for x in found:
         if dtype_of(x).kind not in "biufc":
             raise TypeError(f"tapegrad.scipy.{name}: an operand has dtype {dtype_of(x)}")
-    return [finite(name, x) for x in arrays] if check_finite else arrays
+    return [finite(name, x) for x in found] if check_finite else found
 
 
 def plain_array(x):
