@@ -39,7 +39,7 @@ def cond(x, p=None):
         s = svdvals(x)
         largest, smallest = s[..., 0], s[..., -1]
         made = _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
-        return apply("where", steered(_undefined, made, x), np.inf, made)
+        return _or_infinite(made, x)
     try:
         inverse = inv(x)
     except np.linalg.LinAlgError as error:
@@ -47,7 +47,8 @@ def cond(x, p=None):
             f"tapegrad.cond: {error}; its condition for p={p!r} is inf and has no derivative, take "
             "detach() for the value"
         ) from error
-    return apply("multiply", norm(x, p, axis=(-2, -1)), norm(inverse, p, axis=(-2, -1)))
+    sizes = [norm(matrix, p, axis=(-2, -1)) for matrix in (x, inverse)]
+    return _or_infinite(apply("multiply", *sizes), x)
 
 
 def _ratio(x, y):
@@ -56,9 +57,14 @@ def _ratio(x, y):
     return apply("where", zero, np.inf, apply("divide", x, apply("where", zero, 1.0, y)))
 
 
+def _or_infinite(condition, a):
+    """Infinity, without derivative, where a norm or a quotient of finite elements overflows."""
+    return apply("where", steered(_undefined, condition, a), np.inf, condition)
+
+
 @named("conditions.undefined")
 def _undefined(condition, a):
-    """Where a condition is NaN, of infinite elements and none that are NaN."""
+    """Where a condition is NaN although no element is."""
     return np.isnan(condition) & ~np.isnan(a).any(axis=(-2, -1))
 
 

@@ -153,8 +153,9 @@ def tensorsolve(a, b, axes=None):
         last = [k % len(shape_of(a)) for k in axes]
         a = transpose(a, [*[k for k in range(len(shape_of(a))) if k not in last], *last])
     own, whole = len(shape_of(b)), shape_of(a)
-    size, kept = math.prod(shape_of(b)), whole[own:]
-    if math.prod(whole[:own]) != math.prod(kept) or size != math.prod(kept):
+    # As NumPy counts from the end, an `a` with as many axes as `b` has a result of its own shape.
+    size, kept = math.prod(shape_of(b)), whole[-(len(whole) - own) :]
+    if math.prod(whole) != size * size or size != math.prod(kept):
         raise np.linalg.LinAlgError(
             f"tapegrad.tensorsolve: a has shape {whole} and b {shape_of(b)}; the first {own} axes "
             f"of a must hold as many elements as the others, and as b"

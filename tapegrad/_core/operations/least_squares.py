@@ -190,7 +190,8 @@ def lstsq(a, b, rcond=None):
     if not is_tensor(a) and not is_tensor(b):
         return np.linalg.lstsq(a, b, rcond)
     shapes = shape_of(a), shape_of(b)
-    if len(shapes[0]) != 2 or len(shapes[1]) not in (1, 2) or shapes[0][0] != shapes[1][0]:
+    fitting = len(shapes[0]) == 2 and len(shapes[1]) in (1, 2) and shapes[0][0] == shapes[1][0]
+    if not fitting or np.float16 in (dtype_of(a), dtype_of(b)):
         return np.linalg.lstsq(value_of(a), value_of(b), rcond)  # raises
     (m, n), columns = shapes[0], reshape(b, (-1, 1)) if len(shapes[1]) == 1 else b
     eps = float(np.finfo(np.float64).eps)  # in which NumPy solves those of float32, too

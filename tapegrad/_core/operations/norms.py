@@ -43,6 +43,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
             f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
             "for vectors or two for matrices"
         )
+    check_axis("norm", axis)
     all_axes = axis is None and ord is None
     axes = axes_of("norm", axis, ndim)
     if (
@@ -66,6 +67,12 @@ def check_order(name, ord):
             f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
             "write the norm as a sum of powers"
         )
+
+
+def check_axis(name, axis):
+    """Refuse an axis that is no whole number, of which NumPy's norms leave out the fraction."""
+    if isinstance(axis, float):
+        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be a whole number")
 
 
 def _total(x, axes, keepdims):

@@ -63,6 +63,8 @@ def polyval(p, x):
     x = x if is_poly else unlisted(x)
     if not is_poly and _is_plain(p, x):
         return _of_values(np.polyval, p, x)
+    if not shape_of(p):
+        raise TypeError(f"tapegrad.polyval: p is no sequence of coefficients: {p!r}")
     made = 0 if is_poly else np.zeros_like(value_of(x))[()]
     for k in range(len(p)):
         made = made * x + p[k]

@@ -174,6 +174,10 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
         )
     if rcond is not None and chosen:
         raise ValueError("`rtol` and `rcond` can't be both set.")
+    if len(shape_of(a)) < 2:
+        raise np.linalg.LinAlgError(
+            f"tapegrad.pinv: the operand has shape {shape_of(a)}; it must be a matrix or a stack"
+        )
     return _pinv(a, _cutoff(a, rcond, rtol), hermitian=bool(hermitian))
 
 
@@ -181,4 +185,10 @@ def _cutoff(a, rcond, rtol):
     """The least singular value beside the largest, as NumPy finds it: an array with an axis."""
     if rcond is None and rtol is not np._NoValue:
         rcond = rtol if rtol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
-    return np.atleast_1d(np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64))
+    found = np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64)
+    if found.ndim > len(shape_of(a)) - 2:
+        raise ValueError(
+            f"tapegrad.pinv: rcond has shape {found.shape} with an operand of shape {shape_of(a)}; "
+            "give a number, or one for each matrix of a stack"
+        )
+    return np.atleast_1d(found)

@@ -13,7 +13,7 @@ from ..tensor.values import differentiates, shape_of
 from .einsum import as_tensor
 from .joining import checked_axis, stack
 from .linear_algebra import matmul, outer, trace
-from .norms import check_order, norm
+from .norms import check_axis, check_order, norm
 from .reductions import axes_of, kept_shape
 from .shapes import diagonal, matrix_transpose, moveaxis, ravel, reshape, transpose
 from .unrecorded import unrecorded
@@ -174,6 +174,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     if not differentiates(x):
         return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
     x, shape = as_tensor("vector_norm", x), shape_of(x)
+    check_axis("vector_norm", axis)
     axes = axes_of("vector_norm", axis, len(shape))
     kept = [k for k in range(len(shape)) if k not in axes]
     moved = x if not kept or len(axes) == 1 else transpose(x, (*axes, *kept))
