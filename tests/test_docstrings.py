@@ -2,7 +2,9 @@
 
 import importlib
 import inspect
+import math
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -14,25 +16,39 @@ from tapegrad._core.tensor.registry import OF_NUMPY
 SECTIONS = "Parameters Attributes Methods Returns Yields Raises Warns".split()
 SECTIONS += ["See Also", "Notes", "References", "Examples"]
 #: Modules whose public names are all documented here; others hold NumPy's and SciPy's functions.
-MODULES = ["tapegrad"]
-CLASSES = [tg.Tensor, tg.ComplexTensor, tg.Tape, type(tg.compile(np.sin))]
+MODULES = ["", ".autograd", ".autograd.functional", ".autograd.profiler", ".math", ".optim"]
+MODULES += [".nn", ".nn.functional", ".nn.init"]
 
 
 def public_names():
-    """(name, object) of every public function and class, and of methods of the classes above."""
+    """(name, object) of every public function and class."""
     for module in MODULES:
-        found = importlib.import_module(module)
-        for name in found.__all__:
+        found = importlib.import_module(f"tapegrad{module}")
+        own = [name for name, value in vars(found).items() if name[0] != "_" and callable(value)]
+        own = [name for name in own if getattr(found, name).__module__ == found.__name__]
+        for name in getattr(found, "__all__", own):
             value = getattr(found, name)
-            if callable(value):
-                yield f"{module}.{name}", value
-    for kind in CLASSES:
-        for name, value in inspect.getmembers_static(kind):
-            if not name.startswith("_"):
-                yield f"{kind.__name__}.{name}", value
+            if callable(value) and value.__module__.startswith("tapegrad"):
+                yield f"tapegrad{module}.{name}", value
+
+
+def methods_of(kind: type):
+    """(name, object) of the public methods and properties that a class of ours brings in."""
+    inherited = {
+        name for base in kind.__mro__[1:] if base.__module__ in OURS for name in vars(base)
+    }
+    for name, value in vars(kind).items():
+        is_described = callable(value) or hasattr(value, "__get__")
+        if not name.startswith("_") and name not in inherited and is_described:
+            yield f"{kind.__name__}.{name}", getattr(value, "__func__", value)
 
 
 NAMES = dict(public_names())
+CLASSES = {one for one in NAMES.values() if isinstance(one, type)}
+CLASSES |= {*type(tg.compile(np.sin)).__mro__[:-1]}
+OURS = {name for name in sys.modules if name.startswith("tapegrad")}
+for one in sorted(CLASSES, key=lambda kind: kind.__name__):
+    NAMES.update(methods_of(one))
 MIRRORED = {id(inspect.unwrap(function)) for function in OF_NUMPY.values()}
 
 
@@ -55,7 +71,7 @@ def described(section: str) -> set[str]:
 def parameters_of(value) -> set[str]:
     """The names of the parameters in a signature, as `help` shows them."""
     function = value.__init__ if isinstance(value, type) else value
-    return {*inspect.signature(function).parameters} - {"self"}
+    return {*inspect.signature(function).parameters} - {"self", "cls"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,5 +101,5 @@ def test_every_parameter_is_described(name):
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tapegrad")])
 def test_what_is_not_numpys_has_an_example(name):
     value, short = NAMES[name], name.rpartition(".")[2]
-    is_numpys = hasattr(np, short) or id(inspect.unwrap(value)) in MIRRORED
+    is_numpys = hasattr(np, short) or hasattr(math, short) or id(inspect.unwrap(value)) in MIRRORED
     assert ">>>" in inspect.getdoc(value) or is_numpys

@@ -72,13 +72,34 @@ def _every_input(leaf) -> bool:
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
-    """Add the derivative of the sum of some tensors to `grad` of the inputs they depend on.
+    """Compute the derivative of the sum of tensors, and add it to `grad` of inputs.
 
-    `grad_tensors` are the adjoints to start with, of the shapes of `tensors`; a tensor of one
-    element needs none. With `create_graph` the gradients are recorded. `retain_graph`, by default
-    `create_graph`, keeps the rows for another pass. With `inputs` only these get a gradient; they
-    may be results too. Raises RuntimeError as `Tensor.backward` does.
+    The inputs are all that the tensors depend on, or those that are given.
 
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensors
+        The tensors that are differentiated.
+    grad_tensors : array_like or sequence of them, optional
+        The adjoints of the tensors; not needed for tensors with one element.
+    retain_graph : bool, optional
+        Whether the rows can be used again; by default the value of `create_graph`.
+    create_graph : bool, optional
+        Whether gradients are recorded, so that they can be differentiated.
+    inputs : Tensor or sequence of Tensors, optional
+        The only tensors whose `grad` is added to: inputs or results.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor is not recorded, or its rows were used up by a backward pass before.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> tg.autograd.backward([x * x, 2 * x])
