@@ -18,13 +18,27 @@ from .singular_values import svdvals
 
 @function("linalg.cond")
 def cond(x, p=None):
-    """cond(x, p): the condition numbers of matrices, of shape (…, M, N), in a norm.
+    """Compute the condition numbers of matrices.
 
-    `p` None or 2: the largest singular value by the smallest, -2 the reverse; other orders of
-    `norm`: that of the matrix times that of its inverse. Where a smallest singular value is 0 the
-    condition is inf, and its derivative 0. Raises numpy.linalg.LinAlgError for matrices without
-    elements and, with these other orders, for recorded ones that are singular.
+    Parameters
+    ----------
+    x : array_like, shape (…, M, N)
+        Matrices.
+    p : number or str, optional
+        None or 2: the largest singular value divided by the smallest; −2: the reverse; other orders
+        of `norm`: the norm of the matrix times that of its inverse.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices have no elements or, for the other orders, if a recorded matrix is singular.
+
+    Notes
+    -----
+    Where the smallest singular value is 0, the condition number is inf and its derivative 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(np.linalg.cond)(np.diag([4.0, 2.0]))
@@ -76,10 +90,19 @@ def _rank(a, *limits, names, hermitian):
 
 @function("linalg.matrix_rank")
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
-    """matrix_rank(A, tol, hermitian, rtol): how many singular values are not 0 but for rounding.
+    """Compute the ranks of matrices. They have no derivative.
 
-    Those above `tol`, or `rtol` times the largest. The result has no derivative.
+    Parameters
+    ----------
+    A : array_like, shape (…, M, N)
+        Matrices.
+    tol : number, optional
+        Singular values of at most `tol` count as 0.
+    rtol : number, optional
+        Singular values of at most `rtol` times the largest count as 0.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> int(np.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]])))

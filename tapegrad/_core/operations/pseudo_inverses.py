@@ -151,13 +151,27 @@ pseudo_inverse = _pinv
 
 @function("linalg.pinv", complex=alike)
 def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
-    """pinv(a, rcond, hermitian, rtol): the pseudo-inverses of matrices.
+    """Compute the pseudo-inverses of matrices.
 
-    `a` has shape (…, M, N), the result (…, N, M). Singular values of at most `rcond` (or `rtol`,
-    its other name) times the largest count as zero. The derivative is that among matrices of the
-    same rank, as if they were zero; where a matrix has less than full rank, others near it have
-    far larger pseudo-inverses. With `hermitian` the lower triangle is taken for a symmetric matrix.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, N)
+        Matrices.
+    rtol : number, optional
+        Another name of `rcond`.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, N, M)
+        The pseudo-inverses.
+
+    Notes
+    -----
+    The derivative is that among matrices of the same rank: singular values that count as 0 stay 0.
+    Near a matrix of less than full rank there are others with far larger pseudo-inverses.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.sum(np.linalg.pinv(a)))(np.array([[2.0, 0.0], [0.0, 0.0]]))
