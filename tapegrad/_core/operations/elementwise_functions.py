@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 import numpy as np
 
 from ..ops.table import TABLE, Pointwise
@@ -16,6 +19,13 @@ from ..tensor.values import differentiates, is_tensor, value_of, wrap
 from .unrecorded import unrecorded
 
 
+@functools.cache
+def _signature(inputs: tuple[str, ...]) -> inspect.Signature:
+    """The signature of a function that takes its operands by position."""
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(name, kind) for name in inputs])
+
+
 def _make(op: Pointwise):
     arguments = ", ".join(op.inputs)
 
@@ -27,6 +37,7 @@ def _make(op: Pointwise):
         return apply(op.name, *operands)
 
     operation.__name__ = operation.__qualname__ = op.name
+    vars(operation)["__signature__"] = _signature(tuple(op.inputs))
     shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
     operation.__doc__ = (
         f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
