@@ -34,10 +34,10 @@ class RemovableHandle:
         """Take the hook away; again does nothing."""
         self._hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
