@@ -218,10 +218,11 @@ def _creator(name):
 
     create.__name__ = name
     like = eval(f"lambda {_ARGUMENTS[name]}, requires_grad=False: None")
-    vars(create)["__signature__"] = inspect.signature(like)
+    vars(create)["__signature__"] = signature = inspect.signature(like)
+    *of_numpy, _ = signature.parameters
     create.__doc__ = (
-        f"Make a tensor as `numpy.{name}` makes an array.\n\nParameters\n----------\n*args, "
-        f"**kwargs\n    The arguments of `numpy.{name}`. Values may be recorded.\n"
+        f"Make a tensor as `numpy.{name}` makes an array.\n\nParameters\n----------\n"
+        f"{', '.join(of_numpy)}\n    The arguments of `numpy.{name}`. Values may be recorded.\n"
         "requires_grad : bool, optional\n    Whether operations with the tensor are recorded, and "
         "`backward()` adds to its `grad`.\n\nReturns\n-------\nTensor\n    float64 unless `dtype` "
         "is given or follows from the arguments."
