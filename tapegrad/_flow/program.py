@@ -166,8 +166,7 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
-        self.covered = np.zeros(edges, np.uint8)
+        self.covered = np.zeros(graph.flags, np.uint8)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
@@ -320,7 +319,7 @@ def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
         raise ValueError(call.reason)
     run = call._open
     words = run.tape[: run.frame[layout.TAPE_USED // 8] - 1 - encoding.registers].tolist()
-    counts = np.zeros(len(program.covered), np.int64)
+    counts = np.zeros(graph.edges, np.int64)
     at = len(words)
     while at:
         edge = words[at - 1]
