@@ -65,7 +65,8 @@ class Run:
         self._point(layout.OUTPUTS, self.outputs)
         self._point(layout.OUTPUT_ADJOINTS, self.output_adjoints)
         self._point(layout.INPUT_ADJOINTS, self.input_adjoints)
-        self._point(layout.COVERED, program.covered)
+        self.covered = np.zeros(program.edges, np.uint8)
+        self._point(layout.COVERED, self.covered)
         self.frame[layout.JUMPS // 8] = program.jumps
         self.spaces = program.graph.spaces
         self.set_tape(_TAPE_WORDS)
@@ -109,6 +110,11 @@ class Call:
         self.status, self.reason, self.results = status, reason, list(results)
 
     @property
+    def taken(self) -> int:
+        """The edges that it took, see `Outcome`."""
+        return 1 | int.from_bytes(self._open.covered, "little") << 1
+
+    @property
     def _open(self) -> Run:
         if self._run is None:
             raise RuntimeError("the call is closed")
@@ -142,12 +148,16 @@ class Call:
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What a call gave; `reason` says why it was left where `status` is LEFT."""
+    """What a call gave; `reason` says why it was left where `status` is LEFT.
+
+    `taken` has a bit for each edge that it took, and one that is always set.
+    """
 
     status: int
     reason: str
     results: list
     gradients: list
+    taken: int
 
 
 class FlowProgram:
@@ -165,8 +175,7 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
-        self.covered = np.zeros(edges, np.uint8)
+        self.edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
@@ -193,7 +202,7 @@ class FlowProgram:
         call = self.start(values, gradient)
         try:
             gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
-            return Outcome(call.status, call.reason, call.results, gradients)
+            return Outcome(call.status, call.reason, call.results, gradients, call.taken)
         finally:
             call.close()
 
@@ -205,6 +214,7 @@ class FlowProgram:
             run = Run(self)
         functions = forward, ahead, _, data, _ = self._used
         function = ahead if gradient else forward
+        run.covered[:] = 0
         while True:
             self._enter(run, values)
             status = function(run.address, data)

@@ -6,21 +6,16 @@ import functools
 import types
 from collections.abc import Callable
 
-import numpy as np
-
-from .._core.operations import PUBLIC
-from .._core.tensor.copies import unlisted
-from .._core.tensor.values import array_of, is_recorded, records, value_of
+from .._core.tensor.values import is_recorded, records
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
-from .composition import Composed
 from .dispatch.background import finish
-from .dispatch.batch import Batch
-from .dispatch.rowwise import RecordedRows, gathered, row_of
-from .dispatch.short_call import arrays_for, fast_call
-from .dispatch.signature import Arguments, own_copy
-from .dispatch.variants import Compilation, Variant
+from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
+from .dispatch.short_call import arrays_for
+from .dispatch.signature import own_copy
+from .dispatch.variants import Compilation
 from .files import file_format
+from .many_rows import OverRows
 from .methods import BoundCompiled, MethodPrograms
 from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
@@ -123,7 +118,7 @@ def compile(
     return Compiled(f, kind, argnums, **settings)
 
 
-class Compiled(Composed):
+class Compiled(OverRows):
     """A compiled function, made by `tg.compile` or `tg.load`.
 
     It is called like the function that it was made from. Its methods compute derivatives by
@@ -276,6 +271,8 @@ class Compiled(Composed):
         ndarray, or a structure of them
             The Jacobian, of shape (*result, *argument), as `tg.jacobian(f, argnums)` gives it.
         """
+        if (found := self._by_graph(jacobian_of, args, kwargs)) is not None:
+            return found[0]
         return self._of("jacobian", jacobian, args, kwargs)
 
     def hessian(self, *args, **kwargs):
@@ -291,8 +288,8 @@ class Compiled(Composed):
         ndarray, or a structure of them
             The Hessian, of shape (*argument, *argument), as `tg.hessian(f, argnums)` gives it.
         """
-        if self._flows.found and (found := self._flows.hessian(self, args, kwargs)) is not None:
-            return found
+        if (found := self._by_graph(hessian_of, args, kwargs)) is not None:
+            return found[0]
         return self._of("hessian", hessian, args, kwargs)
 
     def hvp(self, x, v, *others):
@@ -312,8 +309,8 @@ class Compiled(Composed):
         product
             The product, in the structure and shapes of `x`.
         """
-        if self._flows.found and (found := self._flows.hvp(self, (x, *others), v)) is not None:
-            return found
+        if (found := self._by_graph(hvp_of, (x, *others), {}, v, argnums=0)) is not None:
+            return found[0]
         return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
 
     def jvp(self, primals, tangents):
@@ -333,6 +330,9 @@ class Compiled(Composed):
         tangent
             The Jacobian times the tangents, as `tg.jvp` gives it.
         """
+        call = jvp_of, tuple(primals), {}, tuple(tangents)
+        if (found := self._by_graph(*call, argnums=range(len(primals)))) is not None:
+            return found[0]
         return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
@@ -351,8 +351,11 @@ class Compiled(Composed):
             A compiled function of an adjoint of the value, to a tuple of adjoints of the primals.
         """
         value, primals = self(*primals), own_copy(primals)  # which the caller may change
+        every = range(len(primals))
 
         def back(adjoint):
+            if (found := self._by_graph(vjp_of, primals, {}, adjoint, argnums=every)) is not None:
+                return found[0]
             return self._of("vjp", _pulled_back, (primals, adjoint), {}, 0)
 
         return value, back
@@ -368,7 +371,10 @@ class Compiled(Composed):
             own = argnums if of is None else of
             return Compiled(transform(self._f, argnums), "value", own, **self._settings)
 
-        return self._made(name, make)(*args, **kwargs)
+        made = self._made(name, make)
+        found = made(*args, **kwargs)
+        self._flows.branches |= made._flows.branches
+        return found
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -472,69 +478,6 @@ class Compiled(Composed):
         """
         rows = self._rows(args, in_axes, gradient, threads, summed=True)
         return (rows.total(), rows.found(self._single)) if gradient else rows.total()
-
-    def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
-        """All rows of the arguments evaluated: by the program, or one by one."""
-        args = [unlisted(arg) for arg in args]
-        batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
-        by_program = self._verify != "always" and batch.count and not records(*args)
-        first = tuple(batch.arguments(0)) if by_program else ()
-        variant = self._variant(first, gradient) if by_program else None
-        if variant is not None and variant.trial is not None:  # compared at other inputs, too
-            self._evaluate(tuple(batch.arguments(batch.count - 1)), {}, gradient=False)
-            variant = self._variant(first, gradient)  # as in every call: sums are in its order
-        if variant is not None:
-            left = batch.run(variant.program, threads)
-            self._count(variant, batch.count, list(batch.arguments(0)))
-            found = [self._flat(gradient, batch.arguments(row)) for row in left]
-            if not any(is_recorded(value) for value, _ in found):
-                for row, results in zip(left, found, strict=True):
-                    batch.set(row, *results)
-                return batch
-        every = [row_of(batch, args, row) for row in range(batch.count)]
-        return gathered(batch, [self._flat(gradient, row) for row in every])
-
-    def _flat(self, gradient: bool, args: list):
-        """The value, and the derivatives of the differentiated arguments in their order."""
-        if not gradient:
-            return self._number(self(*args)), []
-        value, found = self.value_and_grad(*args)
-        if self._single:
-            return value, [found]
-        numbers = [number % len(args) for number in self._argnums]
-        return value, [found[numbers.index(k)] for k in sorted(set(numbers))]
-
-    def _number(self, value):
-        """What the function returned, which must be one number."""
-        if np.size(value_of(value)) == 1 and array_of(value).dtype.kind in "fiub":
-            return value if np.ndim(value_of(value)) == 0 else PUBLIC["reshape"](value, ())
-        raise ValueError(
-            f"tapegrad.compile: map and sum need a function that returns one number; {self._name} "
-            f"returned {type(value).__name__} of shape {np.shape(array_of(value))}"
-        )
-
-    def _variant(self, args: tuple, gradient: bool) -> Variant | None:
-        """The program that arrays and floats are evaluated by, if there is one for such calls.
-
-        It has been compared with the function, as that of a second call would be.
-        """
-        self._evaluate(args, {}, gradient=False)
-        arguments = Arguments(args, {}, self._argnums)
-        family = self._families.found.get(arguments.key)
-        if family is not None:
-            self._convert(family)
-        if self._reason is not None or family is None or not family.found:
-            return None
-        variant, memory, _ = family.run(arguments.values, False)
-        if variant is None or memory is None:
-            return None
-        memory.program.end(memory)
-        fast = fast_call(variant, arguments)
-        if fast is None or not fast.is_number or not fast.bare:
-            return None
-        if self._verify != "never" and variant.checked <= gradient:
-            self._evaluate(args, {}, gradient)
-        return variant if self._reason is None else None
 
     def numba(self, *args):
         """Return functions for Numba code: the value, and value and gradient.
