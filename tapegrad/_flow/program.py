@@ -72,6 +72,11 @@ class Run:
         self.set_tape(_TAPE_WORDS)
         self.set_arena(_ARENA_WORDS)
 
+    @property
+    def taken(self) -> int:
+        """The edges that were taken, see `Outcome`."""
+        return 1 | int.from_bytes(self.covered, "little") << 1
+
     def _point(self, word: int, array: np.ndarray) -> None:
         self.frame[word // 8] = array.ctypes.data
 
@@ -112,7 +117,7 @@ class Call:
     @property
     def taken(self) -> int:
         """The edges that it took, see `Outcome`."""
-        return 1 | int.from_bytes(self._open.covered, "little") << 1
+        return self._open.taken
 
     @property
     def _open(self) -> Run:
@@ -143,7 +148,7 @@ class Call:
         """Give the memory back."""
         if (run := self._run) is not None:
             self._run = None
-            self._program._put(run)
+            self._program.give_back(run)
 
 
 @dataclasses.dataclass(slots=True)
@@ -180,6 +185,11 @@ class FlowProgram:
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
 
+    @property
+    def functions(self) -> Functions:
+        """Those that compute now."""
+        return self._used[-1]
+
     def use(self, functions: Functions) -> None:
         """Compute with other functions from now on."""
         self._used = (*functions.callables(), functions.data, functions)
@@ -208,13 +218,9 @@ class FlowProgram:
 
     def start(self, values: Sequence, gradient: bool = False) -> Call:
         """Run forwards; with `gradient` reverse can follow. The call is to be closed."""
-        try:
-            run = self._pool.pop()
-        except IndexError:
-            run = Run(self)
+        run = self.borrow()
         functions = forward, ahead, _, data, _ = self._used
         function = ahead if gradient else forward
-        run.covered[:] = 0
         while True:
             self._enter(run, values)
             status = function(run.address, data)
@@ -226,6 +232,29 @@ class FlowProgram:
                 return Call(self, run, functions, status, self._why(run))
             if not run.grow(status):
                 return Call(self, run, functions, LEFT, _TOO_LARGE)
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def borrow(self) -> Run:
+        """Memory for a call, by which no edge was taken yet; to be given back."""
+        try:
+            run = self._pool.pop()
+        except IndexError:
+            return Run(self)
+        run.covered[:] = 0
+        return run
+
+    def give_back(self, run: Run) -> None:
+        if len(self._pool) < _KEPT:
+            self._pool.append(run)
+
+    def entered(self, run: Run, values: Sequence) -> list[tuple[int, int, bool]]:
+        """Let inputs be in memory; of each its first word there, its bytes, whether an array."""
+        self._enter(run, values)
+        return [
+            (run.places[k][1], 8 * values[k].size, True) if is_array else (first, 8, False)
+            for k, first, is_array, _ in self._plan
+        ]
 
     def _enter(self, run: Run, values: Sequence) -> None:
         """The inputs of a call into its memory."""
@@ -288,10 +317,6 @@ class FlowProgram:
             else:
                 gradients.append(float(run.input_adjoints[first]))
         return gradients
-
-    def _put(self, run: Run) -> None:
-        if len(self._pool) < _KEPT:
-            self._pool.append(run)
 
 
 __all__ = ["Call", "FlowProgram", "Functions", "Outcome", "interpreted"]

@@ -28,22 +28,55 @@ class OverRows(Composed):
         """All rows of the arguments evaluated: by the program, or one by one."""
         args = [unlisted(arg) for arg in args]
         batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
-        by_program = self._verify != "always" and batch.count and not records(*args)
-        first = tuple(batch.arguments(0)) if by_program else ()
-        variant = self._variant(first, gradient) if by_program else None
+        if self._verify != "always" and batch.count and not records(*args):
+            first = tuple(batch.arguments(0))
+            if self._rows_by_graph(batch, first, threads):
+                return batch
+            if self._rows_by_program(batch, first, threads):
+                return batch
+        every = [row_of(batch, args, row) for row in range(batch.count)]
+        return gathered(batch, [self._flat(bool(batch.wanted), row) for row in every])
+
+    def _rows_by_program(self, batch: Batch, first: tuple, threads) -> bool:
+        """Evaluate all rows by the program of the first; False where there is none for them."""
+        gradient = bool(batch.wanted)
+        variant = self._variant(first, gradient)
         if variant is not None and variant.trial is not None:  # compared at other inputs, too
             self._evaluate(tuple(batch.arguments(batch.count - 1)), {}, gradient=False)
             variant = self._variant(first, gradient)  # as in every call: sums are in its order
-        if variant is not None:
-            left = batch.run(variant.program, threads)
-            self._count(variant, batch.count, list(batch.arguments(0)))
-            found = [self._flat(gradient, batch.arguments(row)) for row in left]
-            if not any(is_recorded(value) for value, _ in found):
-                for row, results in zip(left, found, strict=True):
-                    batch.set(row, *results)
-                return batch
-        every = [row_of(batch, args, row) for row in range(batch.count)]
-        return gathered(batch, [self._flat(gradient, row) for row in every])
+        if variant is None:
+            return False
+        left = batch.run(variant.program, threads)
+        self._count(variant, batch.count, list(batch.arguments(0)))
+        for row in left:
+            value, gradients = self._flat(gradient, batch.arguments(row))
+            if is_recorded(value):
+                return False
+            batch.set(row, value, gradients)
+            if self._flows.found:  # by now: the others are rows of a graph
+                return self._rows_by_graph(batch, first, threads)
+        return True
+
+    def _rows_by_graph(self, batch: Batch, first: tuple, threads) -> bool:
+        """Evaluate all rows by the graph of the function; False where it has none for them."""
+        if not self._flows.found or self._reason is not None:
+            return False
+        flow = self._flows.of(self, Arguments(first, {}, self._argnums))
+        if flow is None or not flow.is_number or flow.shapes is None:
+            return False
+        gradient = bool(batch.wanted)
+        batch.clear()
+        for rows, left, taken in batch.run_graph(flow.primal, flow.hidden, threads):
+            for row in rows:
+                if self._verify == "never" or not flow.primal.is_new(taken, gradient):
+                    break
+                self._flat(gradient, batch.arguments(row))  # compared along new edges
+            if flow not in self._flows.found.values():
+                return False
+            for row in left:
+                batch.set(row, *self._flat(gradient, batch.arguments(row)))
+        self._flows.count(self, flow.primal, flow.inputs(list(first)))
+        return True
 
     def _flat(self, gradient: bool, args: list):
         """The value, and the derivatives of the differentiated arguments in their order."""

@@ -10,6 +10,7 @@ from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
 from ..._flow.program import FlowProgram, Functions, Outcome
+from ..._flow.row_runs import evaluate_rows
 from .rounding import first_difference
 
 #: Seconds of interpreting after which a graph gets native code.
@@ -53,6 +54,15 @@ class TieredGraph:
             raise ValueError(outcome.reason)
         return outcome
 
+    def run_rows(self, values: Sequence, words, count: int, gradient: bool) -> tuple[list, int]:
+        """The rows that left, and the edges that were taken, see `evaluate_rows`."""
+        start = time.perf_counter()
+        left, taken = evaluate_rows(self.program, values, words, count, gradient)
+        self.seconds += time.perf_counter() - start
+        self.calls += count
+        self.left += len(left)
+        return left, taken
+
     @property
     def is_useless(self) -> bool:
         """Whether most calls leave it."""
@@ -69,7 +79,11 @@ class TieredGraph:
 
     def is_due(self, taken: int, gradient: bool) -> bool:
         """Whether a call that was just made, along these edges, is to be compared."""
-        return self.calls % SAMPLED == 0 or bool(taken & ~self._compared[gradient])
+        return self.calls % SAMPLED == 0 or self.is_new(taken, gradient)
+
+    def is_new(self, taken: int, gradient: bool) -> bool:
+        """Whether one of these edges has not been compared."""
+        return bool(taken & ~self._compared[gradient])
 
     def note_compared(self, taken: int, gradient: bool) -> None:
         """Note that a call along these edges was compared, with its adjoints or without."""
