@@ -162,8 +162,7 @@ class Replayed:
 
     def _as_short_row(self, args, kwargs) -> tuple | None:
         """The same by the short way of a call."""
-        fast = self._fast  # another thread may set it
-        return None if fast is None or kwargs else short_recorded_call(self, fast, args)
+        return None if kwargs else short_recorded_call(self, args)
 
     def _with_argnums(self, argnums) -> Replayed:
         """The function with other arguments differentiated."""
