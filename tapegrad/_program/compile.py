@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 
@@ -111,7 +112,7 @@ def compile(
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
     kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
-    if isinstance(f, types.MethodType) and argnames is None and _is_followed(f):
+    if argnames is None and _is_followed(f := _with_instance(f)):
         return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     if argnames is not None:
         return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
@@ -563,8 +564,17 @@ class Compiled(OverRows):
         return Compilation(*settings, dict(self._families.found), derived, self._reason, flows)
 
 
-def _is_followed(f: types.MethodType) -> bool:
-    """Whether a method is one of an instance, whose attributes it may read."""
+def _with_instance(f):
+    """The method by which an object of a user's class is called; else the function itself."""
+    call = inspect.getattr_static(type(f), "__call__", None)
+    is_method = isinstance(call, types.FunctionType) and not call.__module__.startswith("tapegrad.")
+    return types.MethodType(call, f) if is_method else f
+
+
+def _is_followed(f) -> bool:
+    """Whether it is a method of an instance, whose attributes it may read."""
+    if not isinstance(f, types.MethodType):
+        return False
     return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,7 @@ from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
 from .background import later
 from .flow_tiers import TieredGraph
-from .flows import Flow, flow_for, is_result, key_of
+from .flows import Flow, flow_for, is_readable, is_result, key_of
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 
@@ -96,7 +95,7 @@ class Flows:
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
-        if not isinstance(f, types.FunctionType) or _is_ours(f):
+        if not is_readable(f):
             return None
         has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
         for exact in (False, True) if has_lengths else (False,):
@@ -206,11 +205,6 @@ class Flows:
         numbers = [number % len(args) for number in owner._argnums]
         order = sorted({*numbers})
         return value, tuple([made[order.index(number)] for number in numbers])
-
-
-def _is_ours(f: types.FunctionType) -> bool:
-    """Whether a function is one of this package, such as a transform of the user's."""
-    return str(f.__globals__.get("__name__")).startswith("tapegrad.")
 
 
 def _compiled(graph: TieredGraph, inputs: list, gradient: bool, name: str) -> None:

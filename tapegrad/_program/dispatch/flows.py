@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,12 +36,12 @@ def key_of(arguments: Arguments, exact: bool) -> tuple:
 def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     """The graph of a function for such arguments; Refused where there is none."""
     leaves: list[Given | Known] = []
-    given = iter(arguments.kinds)
+    kinds = iter(arguments.kinds)
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
             continue
-        dtype, shape, differentiated = next(given)
+        dtype, shape, differentiated = next(kinds)
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
         known = differentiated or exact
@@ -47,7 +49,26 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
         leaves.append(Given(dtype.kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
-    return Flow(read(f, trees, arguments.names), arguments, exact)
+    names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
+    if f in _stands_for:
+        f, trees, names = _stands_for[f](trees, names)
+    return Flow(read(f, trees, names, inputs), arguments, exact)
+
+
+#: Functions of this package that call the user's with the same arguments in another order: for
+#: trees, and the names of the last ones, the user's function and those of its arguments.
+_stands_for: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def stand_for(f: Callable, arranged: Callable[[list, list[str]], tuple]) -> None:
+    """Let graphs of a function be those of the user's that it calls."""
+    _stands_for[f] = arranged
+
+
+def is_readable(f) -> bool:
+    """Whether a function is the user's, or one that stands for it, and no transform of it."""
+    is_ours = str(getattr(f, "__globals__", {}).get("__name__")).startswith("tapegrad.")
+    return isinstance(f, types.FunctionType) and (not is_ours or f in _stands_for)
 
 
 class Evaluated(NamedTuple):
