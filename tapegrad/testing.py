@@ -35,6 +35,10 @@ def check_grads(f, args, order=2, modes=_MODES, atol=None, rtol=None, eps=None):
     eps : float, optional
         The step of the differences; by default 1e-6 for float64 and 1e-2 for float32.
 
+    Returns
+    -------
+    None
+
     Raises
     ------
     AssertionError

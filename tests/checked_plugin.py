@@ -8,7 +8,7 @@ import pytest
 from checked_memory import check_blas, cut_to_size, plain_arrays
 from checked_text import ACCESS, LANE, with_checks
 
-from tapegrad._core.codegen import factory, numba_pipeline
+from tapegrad._core.codegen import factory, machine_code
 
 library = ctypes.CDLL(os.environ["CHECKED_ACCESS"])
 library.checked_reports.restype = ctypes.c_char_p
@@ -24,13 +24,13 @@ def reports():
 
 
 def _checked(usual):
-    def optimised(exports):
-        return llvm.parse_assembly(with_checks(str(usual(exports))))
+    def optimised(module):
+        return llvm.parse_assembly(with_checks(str(usual(module))))
 
     return optimised
 
 
-numba_pipeline.optimised = _checked(numba_pipeline.optimised)
+machine_code.optimised = _checked(machine_code.optimised)
 _usual_magic = factory.magic
 factory.magic = lambda: _usual_magic() + "checked"
 cut_to_size()

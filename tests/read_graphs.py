@@ -11,6 +11,8 @@ from tapegrad._flow.passes.tangents import with_tangents
 from tapegrad._flow.program import FlowProgram, Functions
 from tapegrad._flow.reading.read import Given, read
 
+VECTORS = [np.array([0.7, -1.3, 2.1, 0.4]), np.array([-0.2, 3.0, -1.5, 1.1])]
+
 
 def given(args, argnums, exact=True):
     """What `read` takes for arguments that are floats and arrays."""
@@ -76,3 +78,23 @@ class Graphs:
 def same(found, wanted):
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+def read_for_vectors(f, exact=True):
+    """`f` read for one vector, of any length or of that of VECTORS."""
+    return read(f, [Given("f", VECTORS[0].shape if exact else (None,), True)], [])
+
+
+def check(f, exact=True, may_leave=False):
+    """Value and gradient of the graph are those of `f`; returns how often the graph was left."""
+    reading, left = read_for_vectors(f, exact), 0
+    for x in VECTORS:
+        run = Run(reading.graph, [x, *reading.hidden])
+        if run.status != FINISHED:
+            assert may_leave, reading.graph.reasons
+            left += 1
+            continue
+        value, gradient = tg.value_and_grad(f)(x)
+        np.testing.assert_allclose(run.results[0], value, rtol=1e-12)
+        np.testing.assert_allclose(run.gradients()[0], gradient, rtol=1e-10, atol=1e-14)
+    return left

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from checked_text import ACCESS, LANE, readable, size, with_checks
 
-from tapegrad._core.codegen import numba_pipeline
+from tapegrad._core.codegen import machine_code, numba_pipeline
 from tapegrad._core.codegen.intrinsics import f64s, helper, load_i64, memcpy, store_f64, store_i64
 
 seen: list = []
@@ -33,8 +33,8 @@ def called(text, name, *arguments):
     usual = str(llvm.parse_assembly(text))  # in the words of the LLVM that is installed
     module = llvm.parse_assembly(with_checks(usual))
     module.verify()
-    code = numba_pipeline._target().codegen()._tm.emit_object(module)
-    (address,) = numba_pipeline.load(code, [name])
+    code = machine_code.target().codegen()._tm.emit_object(module)
+    (address,) = machine_code.load(code, [name])
     seen.clear()
     ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * len(arguments))(address)(*arguments)
     loaded, stored = set(), set()
@@ -46,7 +46,8 @@ def called(text, name, *arguments):
 def compiled(function, name, arity):
     """The text of a function of words, as it is compiled."""
     signature = f"int64({', '.join(['int64'] * arity)})"
-    return str(numba_pipeline.optimised({name: (helper(function), signature)}))
+    made = numba_pipeline.compiled({name: (helper(function), signature)})
+    return str(machine_code.optimised(made))
 
 
 def text(name, body):

@@ -35,12 +35,12 @@ def planted(monkeypatch):
 
     def plant(right, wrong):
         for module in (fused_elementwise, scalar_code):
-            compiled = module.compile_source
+            compiled = module.compile_plain
 
             def faulty(text, exports, compiled=compiled):
                 return compiled(text.replace(right, wrong), exports)
 
-            monkeypatch.setattr(module, "compile_source", faulty)
+            monkeypatch.setattr(module, "compile_plain", faulty)
         fused_elementwise._compiled.cache_clear()
 
     yield plant

@@ -7,7 +7,7 @@ from naive_flow import evaluate
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._flow.ir.activity import varying
 from tapegrad._flow.ir.block_builder import Builder
-from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Place
+from tapegrad._flow.ir.flow_graph import Edge, Graph, Input, Line, Place
 from tapegrad._flow.ir.text import text_of
 from tapegrad._flow.ir.validation import validate
 from tapegrad._flow.passes.tangents import with_tangents
@@ -164,7 +164,7 @@ def test_comparisons_as_floats_do_not_vary():
 
 def test_text():
     graph, b, (x,) = begun(Input(None, True))
-    graph.lines.append("f.py:3")
+    graph.lines.append(Line("/home/f.py", 3, "f"))
     end, other = b.begin("f"), b.begin()
     b.line = 1
     b.branch(b.step("float_less", x, b.constant(2.0)), Edge(end, [x]), Edge(other, []))
@@ -174,8 +174,8 @@ def test_text():
     b.give(end.parameters[0])
     assert text_of(graph).splitlines() == [
         "block 0(f0):",
-        "    f2 = float_const 2.0  # f.py:3",
-        "    b3 = float_less f0, f2  # f.py:3",
+        "    f2 = float_const 2.0  # f.py:3 in f",
+        "    b3 = float_less f0, f2  # f.py:3 in f",
         "    branch b3: block 1(f0), else block 2()",
         "block 1(f1):",
         "    return f1",

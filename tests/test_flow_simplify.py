@@ -116,7 +116,7 @@ def test_a_loop_of_pythons():
     same(found, [robust(*values)])
     short = Run(graph, [values[0], values[1], values[2][:5]])
     assert short.status == LEFT
-    assert graph.reasons[short.reason] == "an index out of bounds"
+    assert graph.reasons[short.reason].text == "an index out of bounds"
 
 
 def test_parameters_with_one_value():
@@ -216,7 +216,7 @@ def test_a_check_that_fails_leaves():
     b.check(b.constant(False), "always")
     b.give(x)
     run = Run(finished(b.graph), [1.0])
-    assert (run.status, b.graph.reasons[run.reason]) == (LEFT, "always")
+    assert (run.status, b.graph.reasons[run.reason].text) == (LEFT, "always")
 
 
 def test_what_a_branch_has_decided():

@@ -119,3 +119,42 @@ def test_products_without_elements_are_compiled(shapes):
         assert value == 0.0
         assert [x.shape for x in gradients] == list(shapes)
     assert tg.compile(np.matmul)(*args).shape == np.matmul(*args).shape
+
+
+def test_what_numpy_makes_of_overflow_and_of_zero():
+    a = recorded(np.diag([1e300, 1e300]))
+    with np.errstate(over="ignore"):
+        assert (
+            np.linalg.cond(a, "fro").detach()
+            == np.linalg.cond(np.diag([1e300] * 2), "fro")
+            == np.inf
+        )
+    z = recorded(np.array([0.0, 2.0])) + 0j
+    with np.errstate(all="ignore"):
+        found, wanted = np.reciprocal(z).detach().numpy(), np.reciprocal(np.array([0j, 2.0]))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("shapes", [((1, 1), (1, 1)), ((1, 1), (1, 1, 1)), ((2, 3, 6), (2, 3))])
+def test_shapes_of_tensorsolve(shapes):
+    a, b = (np.random.default_rng(5).normal(size=shape) for shape in shapes)
+    found, wanted = np.linalg.tensorsolve(recorded(a), b), np.linalg.tensorsolve(a, b)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found.detach(), wanted)
+
+
+WRONG = {
+    "operand has shape": (np.linalg.LinAlgError, lambda: np.linalg.pinv(recorded(np.ones(3)), "a")),
+    "rcond has shape": (ValueError, lambda: np.linalg.pinv(recorded(np.eye(3)), (0.1,))),
+    "axis is 1.5": (TypeError, lambda: np.linalg.norm(recorded(np.eye(3)), axis=1.5)),
+    "no sequence": (TypeError, lambda: np.polyval({}, recorded(np.eye(3)))),
+    "float16": (TypeError, lambda: np.linalg.solve(recorded(np.eye(3)), np.eye(3, dtype="f2"))),
+    "float16 is": (TypeError, lambda: np.linalg.lstsq(recorded(np.eye(3)), np.eye(3, dtype="f2"))),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_arguments_that_numpy_refuses(words):
+    kind, call = WRONG[words]
+    with pytest.raises(kind, match=words):
+        call()

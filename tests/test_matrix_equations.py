@@ -122,6 +122,8 @@ def test_singular_equations():
     ):
         with pytest.raises(np.linalg.LinAlgError, match="[Ss]ingular"):
             tg.grad(lambda a, f=f: np.sum(f(a)))(a)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="products .* are not finite"):
+        tg.grad(lambda a: np.sum(linalg.solve_discrete_lyapunov(a, np.eye(2))))(1e300 * a)
     c = tg.compile(lambda a: np.sum(linalg.solve_continuous_lyapunov(a, np.eye(2))))
     assert np.allclose([c.grad(k * np.eye(2))[0, 0] for k in (1.0, 2.0)], [-0.5, -0.125])
     with pytest.raises(np.linalg.LinAlgError, match="singular"):

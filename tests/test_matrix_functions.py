@@ -268,6 +268,8 @@ def test_not_finite():
     for f in (linalg.logm, linalg.signm, lambda a: linalg.expm_frechet(a, a)):
         with pytest.raises(ValueError, match="infs or NaNs"):
             tg.grad(lambda a, f=f: np.sum(f(a)))(bad)
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="infs or NaNs"):
+        tg.grad(lambda a: np.sum(linalg.tanhm(a)))(1e300 * np.eye(2))
 
 
 def test_numbers_and_diagonals():

@@ -214,6 +214,7 @@ CALLS = [
     "linalg.solve_banded((0, 0), a[:1, :1], v[:1])",
     "linalg.solveh_banded(band, b, lower=True)",
     "linalg.solveh_banded(a[:1], v)",
+    "linalg.solveh_banded(a[None, :, :0] + [[[1.0]], [[2.0]]], v[:0])",
     "linalg.cholesky_banded(band, lower=True)",
     "linalg.cholesky_banded(band[::-1, ::-1])",
     "linalg.cho_solve_banded((a, False), b)",
@@ -227,6 +228,8 @@ CALLS = [
     "linalg.solve_circulant(a, a, caxis=0, baxis=0, outaxis=-1)",
     "linalg.solve_circulant(a, a, baxis=1)[0]",
     "linalg.solve_circulant(a[0] * 0.0 + 1.0, v, singular='lstsq')",
+    "linalg.solve_circulant(1e300 * a[0], 1e300 * v)",
+    "linalg.solve_circulant(a[0] + 1j * v, b[:, :0]).real",
     *[f"linalg.lu(a[::-1])[{k}]" for k in range(3)],
     *[f"linalg.lu(a[::-1, :2])[{k}]" for k in range(3)],
     *[f"linalg.lu(b.T, permute_l=True)[{k}]" for k in range(2)],
@@ -235,6 +238,7 @@ CALLS = [
     "linalg.lu(a[:0])[1]",
     "linalg.lu_factor(a[::-1])[0]",
     "linalg.lu_factor(a[::-1])[1]",
+    *[f"linalg.lu_factor({one})[{k}]" for one in ("v", "v[0]") for k in range(2)],
     *[f"linalg.lu_solve(linalg.lu_factor(a[::-1]), b, trans={k})" for k in range(3)],
     "linalg.lu_solve((a, [1, 2, 2]), v)",
     "linalg.inv(a)",
@@ -283,6 +287,7 @@ ERRORS = [
     "linalg.cho_solve((a[:2], True), b)",
     "linalg.cho_solve((a, True), b[:2])",
     "linalg.solve_banded((1, 0), a, v)",
+    "linalg.solve_banded((1, 1), 0.0 * a[:0], v)",
     "linalg.solve_banded((1, 1), a, v[:2])",
     "linalg.solve_banded((1, 1), 0.0 * a, v)",
     "linalg.solveh_banded(-a, v)",
@@ -364,6 +369,28 @@ def test_programs_refuse_what_scipy_refuses(text):
             call(bad)
         np.testing.assert_allclose(call(good + 0.1), call(good + 0.1))
     np.testing.assert_allclose(c.grad(good + 0.1), tg.grad(f)(good + 0.1), rtol=1e-10)
+
+
+#: What SciPy reads by accident, or gives infinities for.
+UNREAD = {
+    "linalg.cho_solve((0.0 * a, True), b)": "cho_solve: the factor has a 0 on its diagonal",
+    "linalg.lu_solve((0.0 * a, [0, 1, 2]), b)": "lu_solve: the factor has a 0 on its diagonal",
+    "linalg.solve_triangular(a, b, trans='fro')": "solve_triangular: trans is 'fro'; it must be 0",
+    "linalg.solveh_banded(v, v)": "solveh_banded: ab has shape .3,.; it must be",
+    "linalg.solve_banded((1, 1), v, v)": "solve_banded: ab has shape .3,.; it must be",
+    "linalg.block_diag(a, {})": "block_diag: no array of numbers",
+    "linalg.toeplitz(v, {})": "toeplitz: no array of numbers",
+    "linalg.cho_solve((a, True), np.array([None] * 3))": "an operand has dtype object",
+    "linalg.eigh(a, np.longdouble(np.eye(3)))": "eigh: a matrix has dtype .*; convert it to",
+}
+
+
+@pytest.mark.parametrize("text", UNREAD)
+def test_what_has_no_derivative_is_refused_by_name(text):
+    leaves = {name: tg.tensor(x, requires_grad=True) for name, x in AXES.items()}
+    error = (TypeError, ValueError, np.linalg.LinAlgError)
+    with pytest.raises(error, match=f"tapegrad.scipy.linalg.*{UNREAD[text]}"):
+        of_names(text, linalg, leaves)
 
 
 def test_a_singular_matrix_has_factors_and_a_warning():

@@ -47,6 +47,14 @@ TEXTS = [
     "L.lstsq(x, x[:, 0] ** 2)[3]",
     "L.orth(x.T) @ L.orth(x.T).T",
     "L.null_space(x) @ L.null_space(x).T",
+    "L.lstsq(np.stack([x.T, 2.0 * x.T + 1.0]), x[0])[0]",
+    "L.lstsq(x.T, np.stack([x.T, x.T ** 2]))[1]",
+    "L.qr(np.stack([x, x ** 2]))[1]",
+    "L.qr(np.stack([x, x ** 2]), pivoting=True)[1]",
+    "np.matmul(L.orth(np.stack([x.T, x.T ** 2])), np.ones((3, 2))) ** 2",
+    "L.null_space(np.stack([x, x ** 2])) ** 2",
+    "L.expm_frechet(x[:, :3], np.stack([D, x[:, 1:]]))[1]",
+    "L.expm_frechet(np.stack([D, x[:, 1:]]), D)[0]",
     "L.norm(x, 2)",
     "L.norm(x, 'nuc')",
 ]
@@ -82,6 +90,7 @@ def test_what_is_no_derivative():
     np.testing.assert_array_equal(L.qr(a, pivoting=True)[2], [1, 0, 2])
     assert L.lstsq(a, np.ones(3))[2] == 2
     assert L.lstsq(a, np.ones(3), lapack_driver="gelsy")[3] is None
+    assert L.lstsq(np.stack([a, 2.0 * a]), np.ones(3), lapack_driver="gelsy")[3].shape == (2,)
     assert L.null_space(a).shape == (3, 1) and L.orth(a).shape == (3, 2)
 
 
@@ -96,6 +105,8 @@ WRONG = {
     "not definite": (np.linalg.LinAlgError, lambda L, a: L.eigh(a, -a)),
     "mode": (ValueError, lambda L, a: L.qr(a, mode="none")),
     "rows": (ValueError, lambda L, a: L.lstsq(a, np.ones(2))),
+    "ranks": (ValueError, lambda L, a: L.orth(np.stack([a, 0.0 * a]))),
+    "no stack": (ValueError, lambda L, a: L.qr(a[None][:0])),
     "driver": (ValueError, lambda L, a: L.lstsq(a, np.ones(3), lapack_driver="none")),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -216,6 +217,25 @@ class FlowProgram:
         finally:
             call.close()
 
+    def timed(self, values: Sequence) -> tuple[float, float]:
+        """Seconds of a call forward, with a tape, and back; ValueError says why it left."""
+        call = self.start(values, gradient=True)  # the first run makes room
+        try:
+            if call.status != FINISHED:
+                raise ValueError(call.reason)
+            run, (_, ahead, reverse, data, _) = call._open, call._functions
+            self._enter(run, values)
+            begin = time.perf_counter()
+            ahead(run.address, data)
+            forward = time.perf_counter() - begin
+            run.shadow[:, : run.frame[_USED]] = 0.0
+            run.output_adjoints[: self.most_results] = 1.0
+            begin = time.perf_counter()
+            reverse(run.address, data)
+            return forward, time.perf_counter() - begin
+        finally:
+            call.close()
+
     def start(self, values: Sequence, gradient: bool = False) -> Call:
         """Run forwards; with `gradient` reverse can follow. The call is to be closed."""
         run = self.borrow()
@@ -304,7 +324,10 @@ class FlowProgram:
 
     def _why(self, run: Run) -> str:
         number = int(run.frame[layout.REASON // 8])
-        return self.graph.reasons[number] if number >= 0 else _REASONS[number]
+        if number < 0:
+            return _REASONS[number]
+        reason, line = self.graph.reasons[number]
+        return f"{reason} ({self.graph.lines[line]})" if line else reason
 
     def _gradients(self, run: Run) -> list:
         gradients: list = []
@@ -319,4 +342,27 @@ class FlowProgram:
         return gradients
 
 
-__all__ = ["Call", "FlowProgram", "Functions", "Outcome", "interpreted"]
+def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
+    """How often a call goes along each edge; ValueError says why it left.
+
+    The interpreter has put the number of each edge on the tape, behind what it has kept there.
+    """
+    functions = interpreted(graph)
+    encoding: Encoding = functions.keep  # type: ignore[assignment]
+    program = FlowProgram(graph, functions)
+    call = program.start(values, gradient=True)
+    if call.status != FINISHED:
+        raise ValueError(call.reason)
+    run = call._open
+    words = run.tape[: run.frame[layout.TAPE_USED // 8] - 1 - encoding.registers].tolist()
+    counts = np.zeros(program.edges, np.int64)
+    at = len(words)
+    while at:
+        edge = words[at - 1]
+        counts[edge] += 1
+        at -= 1 + encoding.kept[edge]
+    call.close()
+    return counts
+
+
+__all__ = ["Call", "FlowProgram", "Functions", "Outcome", "edge_counts", "interpreted"]

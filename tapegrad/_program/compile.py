@@ -560,8 +560,10 @@ class Compiled(OverRows):
             self._convert(family)
         derived = {name: one._compilation() for name, one in list(self._derived.items())}
         settings = self._name, self._kind, self._argnums, self._single
-        flows = tuple(self._flows.described())
-        return Compilation(*settings, dict(self._families.found), derived, self._reason, flows)
+        graphs = tuple(self._flows.found.values())
+        refused = tuple(dict.fromkeys(self._flows.refused.values()))
+        families = dict(self._families.found)
+        return Compilation(*settings, families, derived, self._reason, graphs, refused)
 
 
 def _with_instance(f):

@@ -39,8 +39,12 @@ class _Constant:
 class Context:
     """The `ctx` of a `Function`: what `forward` saves in it, `backward` finds.
 
-    Attributes of any name may be set. `needs_input_grad` says for each argument whether its
-    gradient is asked for.
+    Attributes of any name may be set.
+
+    Attributes
+    ----------
+    needs_input_grad : tuple of bool
+        Whether the gradient of each argument is needed.
     """
 
     def __init__(self, needs: tuple[bool, ...]):
@@ -56,7 +60,18 @@ class Context:
         self._number = -1
 
     def save_for_backward(self, *tensors) -> None:
-        """Keep tensors, or None, for `saved_tensors`; a later call replaces an earlier."""
+        """Save tensors for `saved_tensors`; a later call replaces an earlier one.
+
+        Parameters
+        ----------
+        *tensors : Tensor or None
+            The tensors.
+
+        Raises
+        ------
+        TypeError
+            If an argument is neither a tensor nor None.
+        """
         for tensor in tensors:
             if tensor is not None and not is_tensor(tensor):
                 raise TypeError(
@@ -68,25 +83,43 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` was given, recorded if it was.
+        """What `save_for_backward` saved, as a tuple.
 
-        Raises RuntimeError when a backward pass has used up the row.
+        Raises
+        ------
+        RuntimeError
+            If a backward pass has used up the row.
         """
         return tuple([self._unpacked(one) for one in self._saved])
 
     def mark_dirty(self, *tensors) -> None:
-        """Say that these arguments were written in place; they must be returned too.
+        """Declare that arguments were written in place; they must be returned too.
 
-        Call it in `forward` itself, or in `setup_context`.
+        Parameters
+        ----------
+        *tensors : Tensor
+            The arguments.
         """
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors) -> None:
-        """Say that these results have no derivative; `backward` gets zeros for them."""
+        """Declare that results have no derivative; `backward` gets zeros for them.
+
+        Parameters
+        ----------
+        *tensors : Tensor
+            The results.
+        """
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether a result that nothing depends on has a gradient of zeros, or None."""
+        """Set whether results that nothing depends on have gradients of zeros, or None.
+
+        Parameters
+        ----------
+        value : bool
+            Whether they are zeros.
+        """
         self._materialize = bool(value)
 
     def _pack(self, args, results, outputs) -> list:

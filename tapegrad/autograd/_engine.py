@@ -72,13 +72,34 @@ def _every_input(leaf) -> bool:
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None
 ) -> None:
-    """Add the derivative of the sum of some tensors to `grad` of the inputs they depend on.
+    """Compute the derivative of the sum of tensors, and add it to `grad` of inputs.
 
-    `grad_tensors` are the adjoints to start with, of the shapes of `tensors`; a tensor of one
-    element needs none. With `create_graph` the gradients are recorded. `retain_graph`, by default
-    `create_graph`, keeps the rows for another pass. With `inputs` only these get a gradient; they
-    may be results too. Raises RuntimeError as `Tensor.backward` does.
+    The inputs are all that the tensors depend on, or those that are given.
 
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensors
+        The tensors that are differentiated.
+    grad_tensors : array_like or sequence of them, optional
+        The adjoints of the tensors; not needed for tensors with one element.
+    retain_graph : bool, optional
+        Whether the rows can be used again; by default the value of `create_graph`.
+    create_graph : bool, optional
+        Whether gradients are recorded, so that they can be differentiated.
+    inputs : Tensor or sequence of Tensors, optional
+        The only tensors whose `grad` is added to: inputs or results.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor is not recorded, or its rows were used up by a backward pass before.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> tg.autograd.backward([x * x, 2 * x])
@@ -118,14 +139,31 @@ def _backward(name, tensors, grad_tensors, retain_graph, create_graph, inputs) -
 
 
 def method_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Add the derivative of this tensor to `grad` of every input that it was computed from.
+    """Compute the derivative of this tensor, and add it to `grad` of the inputs it depends on.
 
-    A tensor of one element needs no `gradient`; otherwise it is the adjoint to start with, of the
-    tensor's shape. The rows are used up unless `retain_graph` is true. With `create_graph` the
-    gradients are recorded, so that they can be differentiated. With `inputs`, tensors, only these
-    get a gradient. Raises RuntimeError for a tensor that is not recorded, is not a scalar, or whose
-    rows are used up.
+    Parameters
+    ----------
+    gradient : array_like, optional
+        The adjoint of this tensor, in its shape; not needed for tensors with one element.
+    retain_graph : bool, optional
+        Whether the rows can be used again; by default the value of `create_graph`.
+    create_graph : bool, optional
+        Whether gradients are recorded, so that they can be differentiated.
+    inputs : Tensor or sequence of Tensors, optional
+        The only tensors whose `grad` is added to.
 
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not recorded, has several elements while `gradient` is not given, or its
+        rows were used up by a backward pass before.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> (x**2).backward()
@@ -145,14 +183,44 @@ def grad(
     is_grads_batched=False,
     materialize_grads=False,
 ) -> tuple:
-    """The derivatives of the sum of `outputs` to `inputs`, as a tuple; `grad` stays as it is.
+    """Compute derivatives of the sum of `outputs` with respect to `inputs`.
 
-    `inputs` may be results as well as inputs. `grad_outputs` are the adjoints to start with. With
-    `create_graph` the derivatives are recorded. With `is_grads_batched` the `grad_outputs` have one
-    more axis in front, and so do the derivatives. An input on which the outputs do not depend is
-    refused, unless `allow_unused` (then its derivative is None) or `materialize_grads` (zeros).
-    Raises RuntimeError for what is not recorded, ValueError for shapes that do not fit.
+    `grad` of the inputs does not change.
 
+    Parameters
+    ----------
+    outputs : Tensor or sequence of Tensors
+        The tensors that are differentiated.
+    inputs : Tensor or sequence of Tensors
+        Inputs, or results of operations.
+    grad_outputs : array_like or sequence of them, optional
+        The adjoints of the outputs; not needed for tensors with one element.
+    retain_graph : bool, optional
+        Whether the rows can be used again; by default the value of `create_graph`.
+    create_graph : bool, optional
+        Whether derivatives are recorded, so that they can be differentiated.
+    allow_unused : bool, optional
+        Whether the derivative is None for inputs on which the outputs do not depend.
+    is_grads_batched : bool, optional
+        Whether `grad_outputs` have one more axis in front; the derivatives then have it too.
+    materialize_grads : bool, optional
+        Whether derivatives are zeros for inputs on which the outputs do not depend.
+
+    Returns
+    -------
+    tuple of Tensor
+        The derivative with respect to each input.
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor is not recorded, or the outputs do not depend on an input and neither
+        `allow_unused` nor `materialize_grads` is true.
+    ValueError
+        If shapes do not fit.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> y = x * x
@@ -249,6 +317,7 @@ def _stacked(targets: list[Target], rows: Sequence, stack) -> None:
 
 
 def _get_grad(self):
+    """What backward passes have added: the gradient of an input, or of a result that retains it."""
     held = leaf_of(self) or kept_of(self)
     if held is None and is_recorded(self):
         warnings.warn(

@@ -152,13 +152,31 @@ def _check_callable(name, hook) -> None:
 
 
 def register_hook(self, hook) -> RemovableHandle:
-    """Call `hook(gradient)` in every backward pass that reaches this tensor, before it goes on.
+    """Register a function that backward passes call with the gradient of this tensor.
 
-    What it returns, unless None, takes the gradient's place and must have its shape. Hooks of one
-    tensor are called in the order of registration; those of inputs after those of results. The
-    gradient of a view is that of the elements which it shows. Returns a handle with `remove()`.
-    Raises RuntimeError if the tensor does not require grad.
+    Parameters
+    ----------
+    hook : callable
+        A function of the gradient. If it returns a tensor, of the same shape, that replaces the
+        gradient.
 
+    Returns
+    -------
+    RemovableHandle
+        Its method `remove` unregisters the hook.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Notes
+    -----
+    Hooks of a tensor are called in the order of registration, before the pass continues; hooks of
+    inputs are called after those of results. The gradient of a view is that of its elements.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> handle = x.register_hook(lambda gradient: 2 * gradient)
@@ -180,10 +198,25 @@ def register_hook(self, hook) -> RemovableHandle:
 
 
 def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
-    """Call `hook(self)` in every backward pass after it has added to `grad` of this input.
+    """Register a function that backward passes call after they have added to `grad` of this input.
 
-    Raises RuntimeError for a tensor that is no input with requires_grad=True.
+    Parameters
+    ----------
+    hook : callable
+        A function of the tensor.
 
+    Returns
+    -------
+    RemovableHandle
+        Its method `remove` unregisters the hook.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not an input with requires_grad=True.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
@@ -210,10 +243,17 @@ def kept_of(tensor) -> Kept | None:
 
 
 def retain_grad(self) -> None:
-    """Let backward passes add to `grad` of this result as they do for inputs.
+    """Let backward passes add to `grad` of this result, as they do for inputs.
 
-    Raises RuntimeError if the tensor does not require grad; does nothing for an input.
+    It has no effect on inputs.
 
+    Raises
+    ------
+    RuntimeError
+        If the tensor does not require grad.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor(3.0, requires_grad=True)
     >>> y = x * x
@@ -241,7 +281,10 @@ METHODS: dict[str, Any] = {
     "register_hook": register_hook,
     "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "retain_grad": retain_grad,
-    "retains_grad": property(lambda self: is_recorded(self) and kept_of(self) is not None),
+    "retains_grad": property(
+        lambda self: is_recorded(self) and kept_of(self) is not None,
+        doc="Whether `retain_grad` was called on this result.",
+    ),
 }
 for _name, _method in METHODS.items():
     setattr(rt.Tensor, _name, _method)

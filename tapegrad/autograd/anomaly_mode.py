@@ -126,16 +126,24 @@ def _switch(on: bool, check_nan: bool) -> tuple[bool, bool]:
 
 
 class detect_anomaly(contextlib.ContextDecorator):
-    """Find the operation behind an error or a NaN in a backward pass: a context or a decorator.
+    """Find the operation behind an error or a NaN in a backward pass; a context or a decorator.
 
-    Inside it every operation remembers the line that recorded it. A backward pass that raises an
-    error first warns with the operation's name and the traceback of the forward call; with
-    `check_nan` a NaN in the derivative of any operation is such an error, a RuntimeError. An
-    operation that was recorded outside is named without its line.
+    Inside, every operation remembers the line that recorded it. A backward pass that raises an
+    error first warns with the name of the operation and the traceback of its call.
 
-    It holds for all threads, and it is slow: operators go through Python and the sweep stops at
-    every row. Other than PyTorch's it does not warn of that.
+    Parameters
+    ----------
+    check_nan : bool, optional
+        Whether a NaN in the derivative of an operation is an error, a RuntimeError.
 
+    Notes
+    -----
+    The mode holds for all threads. It is slow: operators run in Python, and the sweep stops at
+    every row. Unlike PyTorch, tapegrad does not warn of that. Operations that were recorded outside
+    are named without their lines.
+
+    Examples
+    --------
     >>> import warnings
     >>> import tapegrad as tg
     >>> x = tg.tensor([-1.0, 4.0], requires_grad=True)
@@ -158,9 +166,20 @@ class detect_anomaly(contextlib.ContextDecorator):
 
 
 class set_detect_anomaly(detect_anomaly):
-    """Switch anomaly mode on or off at once, and back at the end of a `with` block.
+    """Enable or disable anomaly mode at once; as a context, for a block.
 
-    `mode` is whether it is on, `check_nan` whether a NaN is an error; see `detect_anomaly`.
+    Parameters
+    ----------
+    mode : bool
+        Whether it is enabled.
+    check_nan : bool, optional
+        Whether a NaN is an error; see `detect_anomaly`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.set_detect_anomaly(False):
+    ...     pass
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):

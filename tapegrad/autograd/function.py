@@ -42,18 +42,23 @@ FUNCTION = ARRAY + TABLE["function"].code
 
 
 class Function:
-    """An operation of your own: derive a class with `forward` and `backward`, call its `apply`.
+    """A custom operation: derive a class with `forward` and `backward`, and call its `apply`.
 
-    `forward(ctx, *args)` computes with tensors that are not recorded meanwhile; or
-    `forward(*args)` does, and `setup_context(ctx, inputs, output)` saves what backward needs.
-    `backward(ctx, *gradients)` gets a gradient for each result and returns one for each argument,
-    None where there is none; `jvp(ctx, *tangents)`, for forward mode, the other way round. Without
-    it forward mode differentiates backward, which is linear in the gradients.
-    `@staticmethod` may be left out. `apply` takes arguments by the names that forward gives them.
-    `ctx` is described at `tg.autograd.function.Context`. The derivative can be differentiated if
-    backward computes with tensors. NumPy arrays that forward returns become tensors; other results
-    pass as they are.
+    `forward(ctx, *args)` computes the results; tensors are not recorded meanwhile. Alternatively
+    `forward(*args)` computes them, and `setup_context(ctx, inputs, output)` saves what `backward`
+    needs. `backward(ctx, *gradients)` gets a gradient for each result and returns one for each
+    argument, or None. `jvp(ctx, *tangents)`, if it is defined, gets a tangent for each argument and
+    returns one for each result, for forward mode; without it, forward mode differentiates
+    `backward`, which is linear in the gradients.
 
+    Notes
+    -----
+    `@staticmethod` is optional. `tg.autograd.function.Context` describes `ctx`. The derivative can
+    itself be differentiated if `backward` computes with tensors. NumPy arrays that `forward`
+    returns become tensors; other results are returned unchanged.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> class Exp(tg.autograd.Function):
     ...     @staticmethod
@@ -79,19 +84,57 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the results; see the class."""
+        """Compute the results; see the class.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            `ctx`, if the class has no `setup_context`, and the arguments of `apply`.
+
+        Returns
+        -------
+        object
+            A tensor, or a tuple of tensors and other objects.
+        """
         raise NotImplementedError(
             "tapegrad.Function: the class has no forward; define forward(ctx, …) as a staticmethod"
         )
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Save what backward needs, if `forward` does not take `ctx`; see the class."""
+        """Save what `backward` needs, if `forward` does not take `ctx`; see the class.
+
+        Parameters
+        ----------
+        ctx : Context
+            What is saved, `backward` finds.
+        inputs : tuple
+            The arguments of `forward`.
+        output : object
+            Its result.
+
+        Returns
+        -------
+        None
+        """
         raise NotImplementedError("tapegrad.Function: setup_context is not defined")
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Compute the gradients of the arguments; see the class."""
+        """Compute the gradients of the arguments; see the class.
+
+        Parameters
+        ----------
+        ctx : Context
+            What `forward` saved.
+        *gradients : Tensor
+            A gradient for each result.
+
+        Returns
+        -------
+        Tensor, None or tuple of them
+            A gradient for each argument.
+        """
         raise NotImplementedError(
             "tapegrad.Function: the class has no backward, so nothing that its results are used "
             "for can be differentiated; define backward(ctx, …) as a staticmethod"
@@ -99,7 +142,18 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
-        """Call `forward` and record the call."""
+        """Call `forward` and record the call.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of `forward`.
+
+        Returns
+        -------
+        object
+            The results of `forward`, recorded.
+        """
         args = _by_position(cls, args, kwargs)
         if any(type(leaf) is ComplexTensor for leaf in args):
             raise refused(cls.__name__)
@@ -299,8 +353,20 @@ class _Refusal(Function):
 
 
 def once_differentiable(backward):
-    """A decorator for `backward`: it is not recorded, and differentiating it is refused.
+    """Decorate a `backward` that is not recorded, so that differentiating it is refused.
 
+    Parameters
+    ----------
+    backward : callable
+        The method.
+
+    Returns
+    -------
+    callable
+        The decorated method.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> class Double(tg.autograd.Function):
     ...     @staticmethod

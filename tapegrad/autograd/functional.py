@@ -136,12 +136,37 @@ class _Call:
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """The outputs of `func`, and v times its Jacobian.
+    """Compute the outputs of a function, and the product of a vector with its Jacobian.
 
-    v is like the outputs, the product like the inputs; `v` may be left out for an output of one
-    element. One reverse sweep. Raises TypeError for what is no tensor, RuntimeError for a v that
-    does not fit.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor or a tuple of tensors.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    v : Tensor or tuple of Tensors, optional
+        The vector, with the structure and shapes of the outputs; not needed for one element.
+    create_graph : bool, optional
+        Whether the results are recorded, so that they can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
 
+    Returns
+    -------
+    outputs : Tensor or tuple of Tensors
+        The result of the function.
+    vjp : Tensor or tuple of Tensors
+        The product, with the structure and shapes of the inputs.
+
+    Raises
+    ------
+    TypeError
+        If an input or output is not a tensor.
+    RuntimeError
+        If `v` does not fit, or `strict` refuses an output.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0])
     >>> tg.autograd.functional.vjp(lambda x: x**2, x, tg.tensor([1.0, 10.0]))
@@ -158,11 +183,35 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """The outputs of `func`, and its Jacobian times v.
+    """Compute the outputs of a function, and the product of its Jacobian with a vector.
 
-    v is like the inputs, the product like the outputs; `v` may be left out for an input of one
-    element. One walk forwards. Raises as `vjp`.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor or a tuple of tensors.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    v : Tensor or tuple of Tensors, optional
+        The vector, with the structure and shapes of the inputs; not needed for one element.
+    create_graph : bool, optional
+        Whether the results are recorded, so that they can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
 
+    Returns
+    -------
+    outputs : Tensor or tuple of Tensors
+        The result of the function.
+    jvp : Tensor or tuple of Tensors
+        The product, with the structure and shapes of the outputs, by one forward sweep.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0])
     >>> tg.autograd.functional.jvp(lambda x: x**2, x, tg.tensor([1.0, 10.0]))
@@ -188,13 +237,37 @@ def _direction(v, x):
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
 ):
-    """The Jacobian of each output by each input, of shape (*output, *input).
+    """Compute the Jacobian of each output with respect to each input.
 
-    For tuples of outputs and of inputs a tuple of tuples, outputs outside. Rows are always computed
-    several at a time, so `vectorize` changes nothing. `strategy="forward-mode"` takes a direction
-    for each element of the inputs, all at once: for more outputs than inputs. Raises as `vjp`, and
-    ValueError for an unknown strategy.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor or a tuple of tensors.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    create_graph : bool, optional
+        Whether the Jacobians are recorded, so that they can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
+    vectorize : bool, optional
+        Has no effect: several rows are always computed at a time.
+    strategy : {"reverse-mode", "forward-mode"}, optional
+        Forward mode pays off for more outputs than inputs.
 
+    Returns
+    -------
+    Tensor, tuple of Tensors, or tuple of tuples of Tensors
+        Jacobians of shape (*output, *input), the structure of the outputs outside.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp`.
+    ValueError
+        If the strategy is not known.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.autograd.functional.jacobian(lambda x, y: x * y, (tg.tensor(2.0), tg.tensor(3.0)))
     (tensor(3.), tensor(2.))
@@ -231,11 +304,37 @@ def hessian(
     vectorize=False,
     outer_jacobian_strategy="reverse-mode",
 ):
-    """The matrix of second derivatives of a function of one element, of shape (*input, *input).
+    """Compute the Hessian of a function that returns one element.
 
-    For a tuple of inputs a tuple of tuples. Arguments as in `jacobian`; the outer strategy says how
-    the gradient is differentiated. Raises RuntimeError for more outputs or elements than one.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor with one element.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    create_graph : bool, optional
+        Whether the Hessian is recorded, so that it can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
+    vectorize : bool, optional
+        Has no effect: several rows are always computed at a time.
+    outer_jacobian_strategy : {"reverse-mode", "forward-mode"}, optional
+        How the gradient is differentiated.
 
+    Returns
+    -------
+    Tensor or tuple of tuples of Tensors
+        Blocks of shape (*input, *input).
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `jacobian`.
+    RuntimeError
+        If the function returns several outputs or elements, or `strict` refuses one.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.autograd.functional.hessian(lambda x: (x**3).sum(), tg.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
@@ -258,11 +357,35 @@ def hessian(
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """The output of `func`, one element, and v times the matrix of its second derivatives.
+    """Compute the output of a function, and the product of a vector with its Hessian.
 
-    v and the product are like the inputs. A gradient of a gradient: it costs a few gradients.
-    Raises as `vjp` and `hessian`.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor with one element.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    v : Tensor or tuple of Tensors, optional
+        The vector, with the structure and shapes of the inputs.
+    create_graph : bool, optional
+        Whether the results are recorded, so that they can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
 
+    Returns
+    -------
+    output : Tensor
+        The result of the function.
+    vhp : Tensor or tuple of Tensors
+        The product, with the structure and shapes of the inputs, at the cost of a few gradients.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vjp` and `hessian`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
     >>> tg.autograd.functional.vhp(lambda x: (x**3).sum(), x, v)
@@ -272,10 +395,37 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """The output of `func`, one element, and the matrix of its second derivatives times v.
+    """Compute the output of a function, and the product of its Hessian with a vector.
 
-    The matrix is symmetric, so this is `vhp`; PyTorch's needs more sweeps for it.
+    The Hessian is symmetric: the product is that of `vhp`, at the same cost.
 
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor with one element.
+    inputs : Tensor or tuple of Tensors
+        Its arguments.
+    v : Tensor or tuple of Tensors, optional
+        The vector, with the structure and shapes of the inputs.
+    create_graph : bool, optional
+        Whether the results are recorded, so that they can be differentiated.
+    strict : bool, optional
+        Whether an output that does not depend on an input is refused; else it has zeros.
+
+    Returns
+    -------
+    output : Tensor
+        The result of the function.
+    hvp : Tensor or tuple of Tensors
+        The product, with the structure and shapes of the inputs.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        As `vhp`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x, v = tg.tensor([1.0, 2.0]), tg.tensor([1.0, 1.0])
     >>> tg.autograd.functional.hvp(lambda x: (x**3).sum(), x, v)

@@ -22,7 +22,14 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """A derivative does not agree with finite differences, or breaks another rule."""
+    """A derivative does not agree with finite differences, or breaks another rule.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> issubclass(tg.autograd.GradcheckError, RuntimeError)
+    True
+    """
 
 
 def gradcheck(
@@ -42,19 +49,47 @@ def gradcheck(
     check_backward_ad=True,
     fast_mode=False,
 ):
-    """Whether the derivatives of `func` agree with finite differences, as in PyTorch.
+    """Check first derivatives of a function of tensors against finite differences.
 
-    `inputs` is a tensor or a tuple; those with `requires_grad` are checked. Each entry must satisfy
-    |analytical − numerical| ≤ atol + rtol·|numerical|. The reverse sweep is run twice, and may
-    differ by `nondet_tol`. `fast_mode` compares one random projection of each Jacobian.
-    `check_forward_ad` checks forward mode, `check_backward_ad=False` leaves reverse out;
-    `check_batched_grad` and `check_batched_forward_grad` compare several seeds in one sweep with
-    one at a time; `check_undefined_grad`: outputs without a gradient count as ones with zero;
-    `check_grad_dtypes`: gradients have the dtype of their inputs.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor or a tuple of tensors.
+    inputs : Tensor or tuple of Tensors
+        Its arguments. Those with `requires_grad` are checked.
+    eps : float, optional
+        The step of the differences.
+    atol, rtol : float, optional
+        Each entry must satisfy |analytical − numerical| ≤ atol + rtol·|numerical|.
+    raise_exception : bool, optional
+        Whether a failure raises GradcheckError, or returns False.
+    nondet_tol : float, optional
+        How much the results of two reverse sweeps may differ.
+    check_undefined_grad : bool, optional
+        Whether outputs without a gradient must count as outputs with gradient zero.
+    check_grad_dtypes : bool, optional
+        Whether gradients must have the dtype of their inputs.
+    check_batched_grad, check_batched_forward_grad : bool, optional
+        Whether several seeds in one sweep are compared with one at a time.
+    check_forward_ad, check_backward_ad : bool, optional
+        Whether forward mode and reverse mode are checked.
+    fast_mode : bool, optional
+        Whether one random projection of each Jacobian is compared, in place of all entries.
 
-    Raises GradcheckError, which shows both Jacobians, or returns False if `raise_exception` is
-    false; ValueError if no input requires grad.
+    Returns
+    -------
+    bool
+        True; False for a failure without `raise_exception`.
 
+    Raises
+    ------
+    GradcheckError
+        If a derivative differs; the message shows both Jacobians.
+    ValueError
+        If no input requires grad.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([0.5, 2.0], requires_grad=True)
     >>> tg.autograd.gradcheck(lambda x: x**3, (x,))
@@ -315,12 +350,35 @@ def gradgradcheck(
     check_rev_over_rev=True,
     fast_mode=False,
 ):
-    """Whether the second derivatives of `func` agree with finite differences of the first.
+    """Check second derivatives of a function of tensors against finite differences of the first.
 
-    The first derivatives are a function of the inputs and of `grad_outputs`, which are random
-    unless given; that function is given to `gradcheck`, and so are the other arguments.
-    `check_fwd_over_rev` differentiates it forwards. Raises and returns as `gradcheck`.
+    Parameters
+    ----------
+    func : callable
+        A function of tensors that returns a tensor or a tuple of tensors.
+    inputs : Tensor or tuple of Tensors
+        Its arguments. Those with `requires_grad` are checked.
+    grad_outputs : Tensor or tuple of Tensors, optional
+        The adjoints of the outputs; random by default.
+    eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes
+        As of `gradcheck`.
+    check_batched_grad, fast_mode
+        As of `gradcheck`.
+    check_fwd_over_rev, check_rev_over_rev : bool, optional
+        Whether the first derivatives are differentiated by forward mode and by reverse mode.
 
+    Returns
+    -------
+    bool
+        True; False for a failure without `raise_exception`.
+
+    Raises
+    ------
+    GradcheckError, ValueError
+        As `gradcheck`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([0.5, 2.0], requires_grad=True)
     >>> tg.autograd.gradgradcheck(lambda x: x**3, (x,))

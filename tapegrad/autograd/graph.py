@@ -370,7 +370,7 @@ def node_before(walk: Walk, number: int, view, before=None) -> tuple:
 
 
 def grad_fn(tensor):
-    """The node that computed a tensor; None for an input and for what does not require grad."""
+    """The node of the graph that computed the tensor; None for inputs and constants."""
     if not is_recorded(tensor) or leaf_of(tensor) is not None:
         return None
     walk = Walk(())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 
@@ -74,10 +75,56 @@ def checked(name: str, theirs: Callable, made, operands):
     return made
 
 
-def standing_for(made, theirs):
-    """Let a function be ours of one of Python's."""
+#: What Python's docstrings do not begin with a sentence about.
+_SUMMARIES = {
+    "erf": "Return the error function at x.",
+    "erfc": "Return the complementary error function at x.",
+    "fmod": "Return the remainder of x / y, with the sign of x.",
+    "gamma": "Return the gamma function at x.",
+    "gcd": "Return the greatest common divisor.",
+    "hypot": "Return the Euclidean norm of the coordinates.",
+    "lcm": "Return the least common multiple.",
+    "lgamma": "Return the logarithm of the absolute value of the gamma function at x.",
+    "log": "Return the logarithm of x, to base e or to a given base.",
+}
+
+
+_DOCSTRING = """{summary}
+
+Of Python's numbers it is `math.{name}`, and raises what that raises. {recorded}
+
+Parameters
+----------
+{parameters}
+    Numbers, or tensors with one element; iterables of them where Python's function takes these.
+
+Returns
+-------
+{returns}
+
+See Also
+--------
+math.{name}
+"""
+#: What a function does with recorded numbers, and what it returns.
+KEEPS = "A recorded number keeps its derivative.", "number or Tensor"
+LEARNS = "A recorded number is read: its value is a guard in programs.", "int or bool"
+REFUSES = "It raises TypeError for recorded numbers.", "number"
+
+
+def _docstring(made, theirs, kind: tuple[str, str]) -> str:
+    name, (recorded, returns) = theirs.__name__, kind
+    summary = _SUMMARIES.get(name) or (theirs.__doc__ or "").partition("\n")[0]
+    parameters = ", ".join(inspect.signature(made).parameters)
+    return _DOCSTRING.format(
+        summary=summary, name=name, recorded=recorded, parameters=parameters, returns=returns
+    )
+
+
+def standing_for(made, theirs, kind: tuple[str, str] = KEEPS):
+    """Let a function be ours of one of Python's; `kind` says what it does with recorded numbers."""
     made.__name__ = made.__qualname__ = theirs.__name__
     made.__module__ = "tapegrad.math"
-    made.__doc__ = theirs.__doc__
+    made.__doc__ = _docstring(made, theirs, kind)
     made.of_python = theirs
     return made

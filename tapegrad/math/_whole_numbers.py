@@ -13,7 +13,17 @@ from .._core.tensor.apply import apply
 from .._core.tensor.runtime import Tensor
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
-from ._operands import PLAIN, are_plain, as_number, as_numbers, checked, floats_of, standing_for
+from ._operands import (
+    LEARNS,
+    PLAIN,
+    REFUSES,
+    are_plain,
+    as_number,
+    as_numbers,
+    checked,
+    floats_of,
+    standing_for,
+)
 
 
 def _ldexp(x, i, /):
@@ -58,7 +68,7 @@ def _whole(name: str):
         learned(apply(name, x), f"math.{name}()")
         return theirs(*floats_of([x]))
 
-    return standing_for(function, theirs)
+    return standing_for(function, theirs, LEARNS)
 
 
 def _truth(name: str):
@@ -72,7 +82,7 @@ def _truth(name: str):
         learned(steered(test, x), f"math.{name}()")
         return theirs(*floats_of([x]))
 
-    return standing_for(function, theirs)
+    return standing_for(function, theirs, LEARNS)
 
 
 floor, ceil, trunc = _whole("floor"), _whole("ceil"), _whole("trunc")
@@ -90,7 +100,7 @@ def _isclose(a, b, *, rel_tol=1e-09, abs_tol=0.0):
     return bool(value_of(found))
 
 
-isclose = standing_for(_isclose, _math.isclose)
+isclose = standing_for(_isclose, _math.isclose, LEARNS)
 
 
 def refusing(name: str, why: str):
@@ -105,7 +115,7 @@ def refusing(name: str, why: str):
         args = [as_number(name, x) if isinstance(x, Tensor) else x for x in args]
         return theirs(*args, **kwargs)
 
-    return standing_for(function, theirs)
+    return standing_for(function, theirs, REFUSES)
 
 
 _STEP = "a step from float to float has no derivative; give x.item()"
@@ -127,7 +137,7 @@ def _of_whole_numbers(name: str):
             "derivative: give int(x)"
         )
 
-    return standing_for(function, theirs)
+    return standing_for(function, theirs, REFUSES)
 
 
 _NAMES = ("gcd", "lcm", "comb", "perm", "factorial", "isqrt")

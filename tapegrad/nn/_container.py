@@ -9,11 +9,19 @@ from ._module import Module
 
 
 class Sequential(Module):
-    """Modules of which each gets the result of the one before.
+    """Modules that are called one after the other, each with the result of the previous one.
 
-    Given as arguments, or as one mapping from names to modules. Indexing with a slice gives another
-    Sequential of the same modules.
+    Parameters
+    ----------
+    *modules : Module, or one mapping
+        The modules, or a mapping from names to modules.
 
+    Notes
+    -----
+    An index gives a module, a slice another `Sequential` of the same modules.
+
+    Examples
+    --------
     >>> from tapegrad import nn
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
     >>> len(net), net[-1]
@@ -67,6 +75,17 @@ class Sequential(Module):
         return iter(self._modules.values())
 
     def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
+        """Add a module at the end.
+
+        Parameters
+        ----------
+        module : Module
+            The module.
+
+        Returns
+        -------
+        Sequential
+            The container itself.
+        """
         self.register_module(str(len(self)), module)
         return self

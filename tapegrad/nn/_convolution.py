@@ -14,11 +14,37 @@ _PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
 class Conv2d(Module):
-    """Cross-correlation of images (N, C, H, W) with weight (out, in / groups, height, width).
+    """Cross-correlation of images (N, C, H, W) with kernels.
 
-    `padding` is a number, a pair, "valid" or "same"; `padding_mode` "zeros", "reflect",
-    "replicate" or "circular".
+    Parameters
+    ----------
+    in_channels, out_channels : int
+        The numbers of channels; `weight` has shape (out_channels, in_channels / groups, height,
+        width).
+    kernel_size : int or pair of ints
+        The size of the kernels.
+    stride : int or pair of ints, optional
+        The steps between windows.
+    padding : int, pair of ints, "valid" or "same", optional
+        How many cells are added at each end of the axes.
+    dilation : int or pair of ints, optional
+        The distance between the cells of a window.
+    groups : int, optional
+        The number of groups of channels that are not connected.
+    bias : bool, optional
+        Whether the layer has a bias.
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}, optional
+        What the added cells hold.
+    dtype : dtype, optional
+        The dtype of the parameters.
 
+    Raises
+    ------
+    ValueError
+        If the settings do not fit together.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> layer = tg.nn.Conv2d(3, 8, kernel_size=3, padding=1)
     >>> layer(tg.ones((2, 3, 10, 10))).shape
@@ -71,7 +97,6 @@ class Conv2d(Module):
         )
 
     def extra_repr(self) -> str:
-        """What differs from the defaults."""
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
             f"stride={self.stride}"
@@ -87,7 +112,19 @@ class Conv2d(Module):
 
 
 class AvgPool2d(Module):
-    """Means of windows of images (N, C, H, W); see `nn.functional.avg_pool2d`."""
+    """Means of the windows of images (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        As of `nn.functional.avg_pool2d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.AvgPool2d(2)(tg.ones((1, 1, 4, 4))).shape
+    (1, 1, 2, 2)
+    """
 
     def __init__(
         self,
@@ -116,12 +153,23 @@ class AvgPool2d(Module):
         )
 
     def extra_repr(self) -> str:
-        """The sizes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxPool2d(Module):
-    """The largest elements of windows of images (N, C, H, W); see `nn.functional.max_pool2d`."""
+    """Largest elements of the windows of images (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size, stride, padding, dilation, ceil_mode
+        As of `nn.functional.max_pool2d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.MaxPool2d(2)(tg.ones((1, 1, 4, 4))).shape
+    (1, 1, 2, 2)
+    """
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
         super().__init__()
@@ -136,7 +184,6 @@ class MaxPool2d(Module):
         )
 
     def extra_repr(self) -> str:
-        """The sizes."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"

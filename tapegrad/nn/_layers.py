@@ -26,8 +26,20 @@ def initial_weights(module, shape, bias: bool, dtype) -> None:
 
 
 class Linear(Module):
-    """x @ weight.T + bias along the last axis; weight (out_features, in_features).
+    """A linear layer: x @ weight.T + bias along the last axis.
 
+    Parameters
+    ----------
+    in_features, out_features : int
+        The lengths of the last axis of input and output; weight has shape (out_features,
+        in_features).
+    bias : bool, optional
+        Whether the layer has a bias.
+    dtype : dtype, optional
+        The dtype of the parameters.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> layer = tg.nn.Linear(4, 2)
     >>> layer(tg.ones((3, 4))).shape
@@ -44,7 +56,6 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -52,7 +63,14 @@ class Linear(Module):
 
 
 class ReLU(Module):
-    """max(x, 0), element by element; the slope at 0 is 0."""
+    """Rectified linear unit: max(x, 0), element by element. The derivative at 0 is 0.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.ReLU()(tg.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
 
     def forward(self, input):
         """See `nn.functional.relu`."""
@@ -60,7 +78,14 @@ class ReLU(Module):
 
 
 class Tanh(Module):
-    """Hyperbolic tangent, element by element."""
+    """Hyperbolic tangent, element by element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Tanh()(tg.tensor([0.0]))
+    tensor([0.])
+    """
 
     def forward(self, input):
         """See `nn.functional.tanh`."""
@@ -68,7 +93,14 @@ class Tanh(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(−x)), element by element."""
+    """Logistic function 1 / (1 + exp(−x)), element by element.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Sigmoid()(tg.tensor([0.0]))
+    tensor([0.5])
+    """
 
     def forward(self, input):
         """See `nn.functional.sigmoid`."""
@@ -76,7 +108,19 @@ class Sigmoid(Module):
 
 
 class Dropout(Module):
-    """In training, elements are zero with probability p and the others divided by 1 − p."""
+    """Dropout: in training, elements are set to 0 at random; in evaluation nothing changes.
+
+    Parameters
+    ----------
+    p : float, optional
+        The probability that an element is 0. The others are divided by 1 − p.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.Dropout(0.5).eval()(tg.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, p=0.5):
         super().__init__()
@@ -88,13 +132,19 @@ class Dropout(Module):
         return F.dropout(input, self.p, self.training)
 
     def extra_repr(self) -> str:
-        """The probability."""
         return f"p={self.p}"
 
 
 class Flatten(Module):
-    """The axes from start_dim to end_dim as one.
+    """Join the axes from `start_dim` to `end_dim`.
 
+    Parameters
+    ----------
+    start_dim, end_dim : int, optional
+        The first and the last of the axes.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.Flatten()(tg.ones((2, 3, 4))).shape
     (2, 12)
@@ -117,5 +167,4 @@ class Flatten(Module):
         return np.reshape(input, (*shape[:start], length, *shape[end + 1 :]))
 
     def extra_repr(self) -> str:
-        """The axes."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

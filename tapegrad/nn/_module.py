@@ -30,6 +30,13 @@ class Module:
     Attributes that are `Parameter` or `Module` are registered under their names; `register_buffer`
     registers tensors that are kept but not trained. Names and meanings are PyTorch's.
 
+    Attributes
+    ----------
+    training : bool
+        Whether the module is in training, where dropout and batch normalization differ.
+
+    Examples
+    --------
     >>> from tapegrad import nn
     >>> class Net(nn.Module):
     ...     def __init__(self):
@@ -58,7 +65,18 @@ class Module:
         return self.forward(*args, **kwargs)
 
     def forward(self, *args, **kwargs):
-        """What a call of the module computes; each module defines its own."""
+        """Compute the result of a call of the module; each module defines its own.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the call.
+
+        Returns
+        -------
+        object
+            The result.
+        """
         raise NotImplementedError(f"tapegrad.nn: {type(self).__name__} defines no forward()")
 
     # --- attributes -------------------------------------------------------------------------
@@ -123,7 +141,20 @@ class Module:
         registered[name] = value
 
     def register_parameter(self, name: str, param) -> None:
-        """Make a parameter, or None for one that is absent, an attribute."""
+        """Register a parameter as an attribute.
+
+        Parameters
+        ----------
+        name : str
+            The attribute.
+        param : Parameter or None
+            The parameter; None for one that is absent.
+
+        Raises
+        ------
+        TypeError
+            If it is not a parameter.
+        """
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"tapegrad.nn: the parameter {name!r} is a {type(param).__name__}; make it with "
@@ -132,7 +163,22 @@ class Module:
         self._register("_parameters", name, param)
 
     def register_buffer(self, name: str, tensor, persistent: bool = True) -> None:
-        """Make a tensor that is not trained an attribute, in `state_dict` if persistent."""
+        """Register a tensor that is not trained as an attribute.
+
+        Parameters
+        ----------
+        name : str
+            The attribute.
+        tensor : Tensor or None
+            The tensor; None for one that is absent.
+        persistent : bool, optional
+            Whether `state_dict` has it.
+
+        Raises
+        ------
+        TypeError
+            If it is not a tensor.
+        """
         if tensor is not None and not is_tensor(tensor):
             raise TypeError(
                 f"tapegrad.nn: the buffer {name!r} is a {type(tensor).__name__}; make it a tensor "
@@ -142,7 +188,20 @@ class Module:
         (self._transient.discard if persistent else self._transient.add)(name)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Make a module an attribute; its name need not be an identifier."""
+        """Register a module as an attribute.
+
+        Parameters
+        ----------
+        name : str
+            The attribute, which need not be an identifier.
+        module : Module or None
+            The module; None for one that is absent.
+
+        Raises
+        ------
+        TypeError
+            If it is not a module.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(
                 f"tapegrad.nn: the module {name!r} is a {type(module).__name__}; it must be an "
@@ -157,7 +216,22 @@ class Module:
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all inside it, each once, with names like "features.0"."""
+        """Iterate over this module and all modules inside it, with their names.
+
+        Parameters
+        ----------
+        memo : set, optional
+            Modules that are left out.
+        prefix : str, optional
+            The name of this module.
+        remove_duplicate : bool, optional
+            Whether each module is given once.
+
+        Yields
+        ------
+        tuple of str and Module
+            A name like "features.0", and the module.
+        """
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -170,11 +244,21 @@ class Module:
                 yield from module.named_modules(memo, inner, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """This module and all inside it, each once."""
+        """Iterate over this module and all modules inside it, each once.
+
+        Yields
+        ------
+        Module
+        """
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly inside this one, each once, with their names."""
+        """Iterate over the modules directly inside this one, each once, with their names.
+
+        Yields
+        ------
+        tuple of str and Module
+        """
         seen: set = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -182,7 +266,12 @@ class Module:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The modules directly inside this one, each once."""
+        """Iterate over the modules directly inside this one, each once.
+
+        Yields
+        ------
+        Module
+        """
         return (module for _, module in self.named_children())
 
     def _members(self, kind: str, prefix: str, recurse: bool, once: bool):
@@ -199,21 +288,71 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """All parameters with names like "features.0.weight"; shared ones once."""
+        """Iterate over all parameters, with their names.
+
+        Parameters
+        ----------
+        prefix : str, optional
+            The name of this module.
+        recurse : bool, optional
+            Whether modules inside this one are included.
+        remove_duplicate : bool, optional
+            Whether shared parameters are given once.
+
+        Yields
+        ------
+        tuple of str and Parameter
+            A name like "features.0.weight", and the parameter.
+        """
         return self._members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
-        """All parameters, shared ones once."""
+        """Iterate over all parameters; shared ones are given once.
+
+        Parameters
+        ----------
+        recurse : bool, optional
+            Whether modules inside this one are included.
+
+        Yields
+        ------
+        Parameter
+        """
         return (value for _, value in self.named_parameters("", recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """All buffers with names like "norm.running_mean"; shared ones once."""
+        """Iterate over all buffers, with their names.
+
+        Parameters
+        ----------
+        prefix : str, optional
+            The name of this module.
+        recurse : bool, optional
+            Whether modules inside this one are included.
+        remove_duplicate : bool, optional
+            Whether shared buffers are given once.
+
+        Yields
+        ------
+        tuple of str and Tensor
+            A name like "norm.running_mean", and the buffer.
+        """
         return self._members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
-        """All buffers, shared ones once."""
+        """Iterate over all buffers; shared ones are given once.
+
+        Parameters
+        ----------
+        recurse : bool, optional
+            Whether modules inside this one are included.
+
+        Yields
+        ------
+        Tensor
+        """
         return (value for _, value in self.named_buffers("", recurse))
 
     # --- state --------------------------------------------------------------------------------
@@ -229,17 +368,41 @@ class Module:
         return found
 
     def state_dict(self, prefix: str = "") -> dict[str, np.ndarray]:
-        """Copies of all parameters and persistent buffers as NumPy arrays, by name.
+        """Return copies of all parameters and persistent buffers.
 
         `np.savez(path, **module.state_dict())` writes them to a file, `np.load(path)` reads it.
+
+        Parameters
+        ----------
+        prefix : str, optional
+            Put before all names.
+
+        Returns
+        -------
+        dict of str to ndarray
         """
         return {prefix + name: array_of(value).copy() for name, value in self._state().items()}
 
     def load_state_dict(self, state_dict: Mapping, strict: bool = True) -> IncompatibleKeys:
-        """Copy arrays or tensors into the parameters and buffers of the same names.
+        """Copy arrays into the parameters and buffers of the same names.
 
-        Raises RuntimeError, and changes nothing, if a shape differs or, when `strict`, a name is
-        missing or unexpected. Returns the missing and the unexpected names.
+        Parameters
+        ----------
+        state_dict : mapping of str to array_like
+            The values.
+        strict : bool, optional
+            Whether all names must match.
+
+        Returns
+        -------
+        IncompatibleKeys
+            A named tuple of the missing and the unexpected names.
+
+        Raises
+        ------
+        RuntimeError
+            If a shape differs or, with `strict`, a name is missing or unexpected; nothing is
+            changed.
         """
         state = self._state()
         arrays = {name: np.asarray(array_of(state_dict[name])) for name in state_dict.keys()}
@@ -268,28 +431,73 @@ class Module:
     # --- modes --------------------------------------------------------------------------------
 
     def train(self, mode: bool = True) -> Module:
-        """Switch this module and all inside it to training, where dropout and the like differ."""
+        """Switch this module and all modules inside it to training.
+
+        Parameters
+        ----------
+        mode : bool, optional
+            If false, they are switched to evaluation.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
         for module in self.modules():
             object.__setattr__(module, "training", bool(mode))
         return self
 
     def eval(self) -> Module:
-        """Switch this module and all inside it to evaluation: `train(False)`."""
+        """Switch this module and all modules inside it to evaluation: `train(False)`.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Let all parameters require grad, or not."""
+        """Set whether all parameters require grad.
+
+        Parameters
+        ----------
+        requires_grad : bool, optional
+            Whether they do.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Set the gradients of all parameters to None or to zeros.
+
+        Parameters
+        ----------
+        set_to_none : bool, optional
+            Whether they are None.
+        """
         for parameter in self.parameters():
             clear_grad(parameter, set_to_none)
 
     def apply(self, fn: Callable[[Module], Any]) -> Module:
-        """Call `fn` with every module inside this one, and last with this one."""
+        """Call a function with every module inside this one, and last with this one.
+
+        Parameters
+        ----------
+        fn : callable
+            A function of a module.
+
+        Returns
+        -------
+        Module
+            The module itself.
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
@@ -298,7 +506,12 @@ class Module:
     # --- text ---------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses of `repr`."""
+        """Return the text in the parentheses of `repr`.
+
+        Returns
+        -------
+        str
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -61,7 +61,6 @@ class _BatchNorm(Module):
         )
 
     def extra_repr(self) -> str:
-        """The settings."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
             f"affine={self.affine}, bias={self.bias is not None}, "
@@ -70,13 +69,34 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Channels of (N, C) or (N, C, L) shifted and scaled to mean 0 and variance 1.
+    """Batch normalization of the channels of (N, C) or (N, C, L).
 
-    In training by the statistics of the batch, which are averaged into `running_mean` and
-    `running_var` with weight `momentum` (None: all batches count alike); in evaluation by these.
-    Then, if `affine`, multiplied by `weight` and shifted by `bias`. Ioffe and Szegedy, "Batch
-    normalization" (2015).
+    Channels are shifted and scaled to mean 0 and variance 1: in training by the statistics of the
+    batch, in evaluation by the running ones.
 
+    Parameters
+    ----------
+    num_features : int
+        The number C of channels.
+    eps : float, optional
+        Added to the variance.
+    momentum : float or None, optional
+        The weight of a batch in the running statistics; with None all batches count alike.
+    affine : bool, optional
+        Whether the result is multiplied by `weight` and shifted by `bias`.
+    track_running_stats : bool, optional
+        Whether there are running statistics, `running_mean` and `running_var`.
+    dtype : dtype, optional
+        The dtype of the parameters.
+    bias : bool, optional
+        Whether there is a `bias`.
+
+    References
+    ----------
+    Ioffe and Szegedy, "Batch normalization" (2015).
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> layer = tg.nn.BatchNorm1d(1)
     >>> layer(tg.tensor([[1.0], [3.0]])).detach().numpy().round(4).tolist()
@@ -87,9 +107,18 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Channels of images (N, C, H, W) shifted and scaled to mean 0 and variance 1.
+    """Batch normalization of the channels of images (N, C, H, W).
 
-    See `BatchNorm1d`.
+    Parameters
+    ----------
+    num_features, eps, momentum, affine, track_running_stats, dtype, bias
+        As of `BatchNorm1d`.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.BatchNorm2d(3)(tg.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
     """
 
     _ndims, _shapes = (4,), "(N, C, H, W)"

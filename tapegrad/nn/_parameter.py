@@ -22,9 +22,20 @@ class _Known(type):
 class Parameter(metaclass=_Known):
     """A tensor that a module registers when it is assigned to an attribute.
 
-    `data` are numbers, an array or a tensor, and are copied. It is a tensor as `tg.tensor` makes
-    them; only `isinstance(t, nn.Parameter)` tells the difference.
+    Parameters
+    ----------
+    data : array_like
+        Numbers, an array or a tensor, which are copied.
+    requires_grad : bool, optional
+        Whether operations with it are recorded.
 
+    Notes
+    -----
+    A parameter is a tensor as `tg.tensor` makes it; only `isinstance(t, nn.Parameter)` tells them
+    apart.
+
+    Examples
+    --------
     >>> from tapegrad import nn
     >>> weight = nn.Parameter([1.0, 2.0])
     >>> weight, isinstance(weight, nn.Parameter)

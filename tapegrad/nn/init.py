@@ -33,35 +33,147 @@ def _write(tensor, values):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Fill with numbers that are uniform from a to b; returns the tensor."""
+    """Fill a tensor in place with random numbers that are uniform from `a` to `b`.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor that is written.
+    a, b : float, optional
+        The bounds.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.uniform_(tg.empty(3), -1.0, 1.0).shape
+    (3,)
+    """
     return _write(tensor, generator_or(generator).uniform(a, b, tensor.shape))
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Fill with numbers of a normal distribution; returns the tensor."""
+    """Fill a tensor in place with random numbers of a normal distribution.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor that is written.
+    mean, std : float, optional
+        The mean and the standard deviation.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.normal_(tg.empty(3), 0.0, 0.1).shape
+    (3,)
+    """
     return _write(tensor, generator_or(generator).normal(mean, std, tensor.shape))
 
 
 def constant_(tensor, val):
-    """Fill with one number; returns the tensor."""
+    """Fill a tensor in place with a number.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor that is written.
+    val : float
+        The number.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.constant_(tg.empty(2), 3.0)
+    tensor([3., 3.])
+    """
     return _write(tensor, np.full(tensor.shape, val))
 
 
 def zeros_(tensor):
-    """Fill with zeros; returns the tensor."""
+    """Fill a tensor in place with zeros.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor that is written.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.zeros_(tg.empty(2))
+    tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor):
-    """Fill with ones; returns the tensor."""
+    """Fill a tensor in place with ones.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The tensor that is written.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.ones_(tg.empty(2))
+    tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def calculate_gain(nonlinearity, param=None):
-    """By how much a nonlinearity's input is to be scaled up to keep its variance.
+    """Return the factor of the input of a nonlinearity that keeps its variance.
 
-    `param` is the negative slope of "leaky_relu". Raises ValueError for names that are not known.
+    Parameters
+    ----------
+    nonlinearity : str
+        The nonlinearity: "linear", "conv1d", "conv2d", "conv3d", "sigmoid", "tanh", "relu", "selu"
+        or "leaky_relu".
+    param : float, optional
+        The negative slope of "leaky_relu".
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the name is not known.
+
+    Examples
+    --------
     >>> from tapegrad import nn
     >>> nn.init.calculate_gain("tanh")
     1.6666666666666667
@@ -77,7 +189,28 @@ def calculate_gain(nonlinearity, param=None):
 
 
 def fans(tensor) -> tuple[int, int]:
-    """How many inputs an output has, and how many outputs an input, of a layer's weights."""
+    """Return the number of inputs of an output and of outputs of an input, of a layer's weights.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The weights, with at least two axes.
+
+    Returns
+    -------
+    tuple of two ints
+
+    Raises
+    ------
+    ValueError
+        If the tensor has fewer than two axes.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.fans(tg.empty((2, 3)))
+    (3, 2)
+    """
     if tensor.ndim < 2:
         raise ValueError(
             f"tapegrad.nn.init: the tensor has shape {tensor.shape}; fans need at least two axes"
@@ -87,13 +220,55 @@ def fans(tensor) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Fill with uniform numbers of variance 2·gain² / (fan_in + fan_out); returns the tensor."""
+    """Fill weights with uniform random numbers of variance 2·gain² / (fan_in + fan_out).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The weights, which are written.
+    gain : float, optional
+        The gain.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.xavier_uniform_(tg.empty((2, 3))).shape
+    (2, 3)
+    """
     bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Fill with normal numbers of variance 2·gain² / (fan_in + fan_out); returns the tensor."""
+    """Fill weights with normal random numbers of variance 2·gain² / (fan_in + fan_out).
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The weights, which are written.
+    gain : float, optional
+        The gain.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.xavier_normal_(tg.empty((2, 3))).shape
+    (2, 3)
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))), generator)
 
 
@@ -105,18 +280,72 @@ def _kaiming_std(name, tensor, a, mode, nonlinearity) -> float:
 
 
 def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Fill with uniform numbers of variance gain² / fan; returns the tensor.
+    """Fill weights with uniform random numbers of variance gain² / fan.
 
-    The gain is that of `nonlinearity`, for "leaky_relu" with slope a.
+    Parameters
+    ----------
+    tensor : Tensor
+        The weights, which are written.
+    a : float, optional
+        The negative slope of "leaky_relu".
+    mode : {"fan_in", "fan_out"}, optional
+        Which fan is used.
+    nonlinearity : str, optional
+        The nonlinearity whose gain is used; see `calculate_gain`.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If `mode` or `nonlinearity` is not known.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.kaiming_uniform_(tg.empty((2, 3))).shape
+    (2, 3)
     """
     std = _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
 
 def kaiming_normal_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """Fill with normal numbers of variance gain² / fan; returns the tensor.
+    """Fill weights with normal random numbers of variance gain² / fan.
 
-    The gain is that of `nonlinearity`, for "leaky_relu" with slope a.
+    Parameters
+    ----------
+    tensor : Tensor
+        The weights, which are written.
+    a : float, optional
+        The negative slope of "leaky_relu".
+    mode : {"fan_in", "fan_out"}, optional
+        Which fan is used.
+    nonlinearity : str, optional
+        The nonlinearity whose gain is used; see `calculate_gain`.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor
+        The tensor.
+
+    Raises
+    ------
+    ValueError
+        If `mode` or `nonlinearity` is not known.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.init.kaiming_normal_(tg.empty((2, 3))).shape
+    (2, 3)
     """
     std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
     return normal_(tensor, 0.0, std, generator)

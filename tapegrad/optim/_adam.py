@@ -10,14 +10,35 @@ from ._optimizer import Optimizer
 
 
 class Adam(Optimizer):
-    """Steps of the running mean of gradients over the root of that of their squares.
+    """Adam: steps along the running mean of gradients, scaled by that of their squares.
 
-    Kingma and Ba, "Adam: a method for stochastic optimization" (2015), with PyTorch's arguments and
-    formulas: `betas` are the weights of the past in the two means, which are divided by 1 − betaᵗ;
-    `eps` is added to the root; `weight_decay` · value is added to the gradient; with `amsgrad` the
-    largest mean of squares so far is used (Reddi et al. 2018). Raises ValueError for settings that
-    make no sense.
+    Parameters
+    ----------
+    params : iterable of Tensor, or of dict
+        Tensors that require grad, or groups of them with settings of their own; see `Optimizer`.
+    lr : float, optional
+        The learning rate.
+    betas : tuple of two floats, optional
+        The weights of the past in the two running means.
+    eps : float, optional
+        Added to the denominator.
+    weight_decay : float, optional
+        Times the value of a parameter, it is added to its gradient.
+    amsgrad : bool, optional
+        Whether the largest mean of squares so far is used.
 
+    Raises
+    ------
+    ValueError
+        If a setting is out of range.
+
+    References
+    ----------
+    Kingma and Ba, "Adam: a method for stochastic optimization" (2015); for `amsgrad` Reddi, Kale
+    and Kumar, "On the convergence of Adam and beyond" (2018). Names and formulas are PyTorch's.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0], requires_grad=True)
     >>> optimizer = tg.optim.Adam([x], lr=0.1)
@@ -40,14 +61,30 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group) -> None:
-        """Refuse negative settings, and weights of the past that are not below 1."""
+        """Raise ValueError for settings that are out of range.
+
+        Parameters
+        ----------
+        group : mapping
+            The settings.
+        """
         for name in ("lr", "eps", "weight_decay"):
             self.refuse_unless(group[name] >= 0.0, group, name, "0 or more")
         fits = all(0.0 <= beta < 1.0 for beta in group["betas"])
         self.refuse_unless(fits, group, "betas", "two numbers from 0 to below 1")
 
     def update(self, value, gradient, state, group):
-        """See the class."""
+        """Compute the new value of a parameter; see `Optimizer.update`.
+
+        Parameters
+        ----------
+        value, gradient, state, group
+            As of `Optimizer.update`.
+
+        Returns
+        -------
+        ndarray
+        """
         one, two = group["betas"]
         if group["weight_decay"]:
             gradient = gradient + group["weight_decay"] * value

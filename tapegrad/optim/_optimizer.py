@@ -13,11 +13,40 @@ from ..nn._module import clear_grad
 
 
 class Optimizer:
-    """The base of optimizers: `update` says what one step does to one parameter.
+    """The base of optimizers: a subclass defines `update`, one step of one parameter.
 
-    `params` are tensors that require grad, or dicts with "params" and settings of their own;
-    `defaults` are the settings of all others. `state` maps a parameter to what is remembered of it,
-    `param_groups` is the list of dicts with all settings; they may be changed between steps.
+    Parameters
+    ----------
+    params : iterable of Tensor, or of dict
+        Tensors that require grad, or dicts with "params" and settings of their own.
+    defaults : mapping
+        The settings of parameters that have none of their own.
+
+    Attributes
+    ----------
+    state : dict
+        What is remembered of each parameter.
+    param_groups : list of dict
+        The parameters with all settings, which may be changed between steps.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is not an input that requires grad.
+    ValueError
+        If there are no parameters, or one is given twice.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> class Sign(tg.optim.Optimizer):
+    ...     def update(self, value, gradient, state, group):
+    ...         return value - group["lr"] * (gradient > 0)
+    >>> x = tg.tensor([1.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> Sign([x], {"lr": 0.5}).step()
+    >>> x
+    tensor([0.5], requires_grad=True)
     """
 
     def __init__(self, params, defaults: Mapping[str, Any]):
@@ -37,7 +66,13 @@ class Optimizer:
         return f"tapegrad.optim.{type(self).__name__}"
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Add parameters, with settings that differ from the defaults."""
+        """Add parameters with settings of their own.
+
+        Parameters
+        ----------
+        param_group : mapping
+            "params", a tensor or an iterable of them, and settings that replace the defaults.
+        """
         group = {**self.defaults, **param_group}
         group["params"] = [group["params"]] if is_tensor(group["params"]) else [*group["params"]]
         known = {id(p) for other in self.param_groups for p in other["params"]}
@@ -54,23 +89,64 @@ class Optimizer:
         self.param_groups.append(group)
 
     def check(self, group: Mapping[str, Any]) -> None:
-        """Refuse settings of a group that make no sense."""
+        """Check the settings of a group; a subclass raises ValueError for those out of range.
+
+        Parameters
+        ----------
+        group : mapping
+            The settings.
+        """
 
     def refuse_unless(self, fits: bool, group: Mapping[str, Any], name: str, needed: str) -> None:
-        """Raise ValueError about a setting that does not fit."""
+        """Raise ValueError about a setting unless it fits.
+
+        Parameters
+        ----------
+        fits : bool
+            Whether it fits.
+        group : mapping
+            The settings.
+        name : str
+            The setting.
+        needed : str
+            What it must be, for the message.
+        """
         if not fits:
             raise ValueError(f"{self._name}: {name} is {group[name]}; it must be {needed}")
 
     def update(
         self, value: np.ndarray, gradient: np.ndarray, state: dict[str, Any], group: dict
     ) -> np.ndarray:
-        """The new value of a parameter; `state` is what was remembered of it, and is changed."""
+        """Compute the new value of a parameter; a subclass defines it.
+
+        Parameters
+        ----------
+        value, gradient : ndarray
+            The value of the parameter, and its gradient.
+        state : dict
+            What is remembered of the parameter; it may be changed.
+        group : dict
+            The settings.
+
+        Returns
+        -------
+        ndarray
+            The new value.
+        """
         raise NotImplementedError
 
     def step(self, closure=None):
-        """Change every parameter that has a gradient; returns what `closure` returned.
+        """Change every parameter that has a gradient.
 
-        `closure`, if given, is called first: it computes the loss and its gradients anew.
+        Parameters
+        ----------
+        closure : callable, optional
+            A function that computes the loss and its gradients. It is called first.
+
+        Returns
+        -------
+        object
+            The result of `closure`; None without it.
         """
         loss = None
         if closure is not None:
@@ -86,13 +162,25 @@ class Optimizer:
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros."""
+        """Set the gradients of all parameters to None or to zeros.
+
+        Parameters
+        ----------
+        set_to_none : bool, optional
+            Whether they are None.
+        """
         for group in self.param_groups:
             for parameter in group["params"]:
                 clear_grad(parameter, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings, and copies of what is remembered, with parameters numbered in order."""
+        """Return the settings, and copies of what is remembered.
+
+        Returns
+        -------
+        dict
+            "param_groups", with the numbers of parameters, and "state", by number.
+        """
         numbers = {id(p): k for k, p in enumerate(self._parameters())}
         groups = [
             {**group, "params": [numbers[id(p)] for p in group["params"]]}
@@ -102,9 +190,17 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over settings and what is remembered, as `state_dict` gave them.
+        """Restore settings and what was remembered from a result of `state_dict`.
 
-        Raises ValueError if the groups differ in number or in length.
+        Parameters
+        ----------
+        state_dict : mapping
+            A result of `state_dict`.
+
+        Raises
+        ------
+        ValueError
+            If the groups differ in number or in length.
         """
         groups = state_dict["param_groups"]
         theirs = [len(group["params"]) for group in groups]

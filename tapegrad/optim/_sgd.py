@@ -6,13 +6,31 @@ from ._optimizer import Optimizer
 
 
 class SGD(Optimizer):
-    """value −= lr · gradient, with momentum: PyTorch's SGD, same arguments and formulas.
+    """Stochastic gradient descent, with momentum.
 
-    With `momentum` a running sum takes the gradient's place: sum = momentum · sum + (1 − dampening)
-    · gradient, which starts as the first gradient; with `nesterov` gradient + momentum · sum.
-    `weight_decay` · value is added to the gradient. Raises ValueError for settings that make no
-    sense.
+    Parameters
+    ----------
+    params : iterable of Tensor, or of dict
+        Tensors that require grad, or groups of them with settings of their own; see `Optimizer`.
+    lr : float, optional
+        The learning rate.
+    momentum : float, optional
+        The weight of the past in the running sum that replaces the gradient: sum = momentum · sum +
+        (1 − dampening) · gradient, which starts as the first gradient.
+    dampening : float, optional
+        The dampening of new gradients in that sum.
+    weight_decay : float, optional
+        Times the value of a parameter, it is added to its gradient.
+    nesterov : bool, optional
+        Whether the step is along gradient + momentum · sum.
 
+    Raises
+    ------
+    ValueError
+        If a setting is out of range, or `nesterov` is true without momentum or with dampening.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0], requires_grad=True)
     >>> optimizer = tg.optim.SGD([x], lr=0.1)
@@ -35,7 +53,13 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def check(self, group) -> None:
-        """Refuse negative settings, and Nesterov's momentum without momentum or with dampening."""
+        """Raise ValueError for settings that are out of range.
+
+        Parameters
+        ----------
+        group : mapping
+            The settings.
+        """
         for name in ("lr", "momentum", "weight_decay"):
             self.refuse_unless(group[name] >= 0.0, group, name, "0 or more")
         plain = group["momentum"] > 0.0 and group["dampening"] == 0.0
@@ -43,7 +67,17 @@ class SGD(Optimizer):
         self.refuse_unless(plain or not group["nesterov"], group, "nesterov", needed)
 
     def update(self, value, gradient, state, group):
-        """See the class."""
+        """Compute the new value of a parameter; see `Optimizer.update`.
+
+        Parameters
+        ----------
+        value, gradient, state, group
+            As of `Optimizer.update`.
+
+        Returns
+        -------
+        ndarray
+        """
         momentum = group["momentum"]
         if group["weight_decay"]:
             gradient = gradient + group["weight_decay"] * value

@@ -8,7 +8,7 @@ from .._core.operations import PUBLIC
 from .._core.operations.banded_equations import solve_banded as solve_band
 from .._core.operations.banded_equations import solveh_banded as solve_definite
 from .._core.operations.banded_equations import transposed_band
-from .._core.tensor.values import shape_of
+from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import differentiable
 from ._matrix_equations import mirrored, of_columns, operands, rows_of
 
@@ -18,10 +18,19 @@ def _check_rows(what: str, ab, b) -> None:
         raise ValueError(f"shapes of {what} and b are not compatible.")
 
 
+def _check_band(name: str, ab) -> None:
+    if len(shape_of(ab)) < 2:
+        raise ValueError(
+            f"tapegrad.scipy.linalg.{name}: ab has shape {shape_of(ab)}; it must be (…, K, M), a "
+            "diagonal in each row"
+        )
+
+
 @differentiable("linalg.solve_banded")
 def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_finite=True):
     lower, upper = (int(n) for n in l_and_u)
     ab, b = operands("linalg.solve_banded", check_finite, ab, b)
+    _check_band("solve_banded", ab)
     _check_rows("ab", ab, b)
     if lower + upper + 1 != shape_of(ab)[-2]:
         raise ValueError(
@@ -34,7 +43,13 @@ def solve_banded(l_and_u, ab, b, overwrite_ab=False, overwrite_b=False, check_fi
 @differentiable("linalg.solveh_banded")
 def solveh_banded(ab, b, overwrite_ab=False, overwrite_b=False, lower=False, check_finite=True):
     ab, b = operands("linalg.solveh_banded", check_finite, ab, b)
+    _check_band("solveh_banded", ab)
     _check_rows("ab", ab, b)
+    if 0 in shape_of(b):
+        own = min(len(shape_of(b)), 2)
+        batch = np.broadcast_shapes(shape_of(ab)[:-2], shape_of(b)[:-own])
+        b = b.astype(np.result_type(dtype_of(ab), dtype_of(b), np.float32))
+        return PUBLIC["broadcast_to"](b, (*batch, *shape_of(b)[-own:]))
     return of_columns(lambda ab, b: solve_definite(ab, b, lower=bool(lower)), ab, b)
 
 

@@ -14,6 +14,8 @@ from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import unlisted
 from .._core.tensor.values import shape_of
 from ._differentiable import differentiable, finite, unsupported
+from ._matrix_equations import in_double
+from ._stacks import is_stack, of_stacks
 
 
 def _of_number(A):
@@ -34,6 +36,13 @@ def expm_frechet(A, E, method=None, compute_expm=True, check_finite=True):
         raise ValueError(f"Unknown implementation {method}")
     if check_finite:
         A, E = finite("linalg.expm_frechet", A), finite("linalg.expm_frechet", E)
+    A, E = in_double(A), in_double(E)
+    if is_stack(A) or is_stack(E):
+
+        def of_matrices(A, E):
+            return expm_frechet(A, E, method, compute_expm, check_finite=False)
+
+        return of_stacks("expm_frechet", of_matrices, A, E)
     along = functions.expm_frechet(A, E)
     return (functions.expm(A), along) if compute_expm else along
 
@@ -67,8 +76,21 @@ def _of_matrix(name: str, function):
     return of_matrix
 
 
-for _name in ("cosm", "sinm", "tanm", "coshm", "sinhm", "tanhm"):
+for _name in ("cosm", "sinm", "coshm", "sinhm"):
     differentiable(f"linalg.{_name}")(_of_matrix(f"linalg.{_name}", getattr(functions, _name)))
+
+
+@differentiable("linalg.tanm")
+def tanm(A):
+    cosine, sine = functions.cosine_and_sine("tanm", finite("linalg.tanm", A))
+    return np.linalg.solve(finite("linalg.tanm", cosine), finite("linalg.tanm", sine))
+
+
+@differentiable("linalg.tanhm")
+def tanhm(A):
+    A = finite("linalg.tanhm", A)
+    cosine, sine = (finite("linalg.tanhm", f(A)) for f in (functions.coshm, functions.sinhm))
+    return np.linalg.solve(cosine, sine)
 
 
 @differentiable("linalg.fractional_matrix_power")

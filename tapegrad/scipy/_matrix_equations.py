@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -22,12 +23,24 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
     """Operands, refused if they are not finite and that is to be checked."""
-    return [plain_array(finite(name, x) if check_finite else unlisted(x)) for x in arrays]
+    found = [plain_array(unlisted(x)) for x in arrays]
+    for x in found:
+        if dtype_of(x).kind not in "biufc":
+            raise TypeError(f"tapegrad.scipy.{name}: an operand has dtype {dtype_of(x)}")
+    return [finite(name, x) for x in found] if check_finite else found
 
 
 def plain_array(x):
     """What is no tensor as an array."""
     return x if is_tensor(x) or type(x) is ComplexTensor else np.asarray(x)
+
+
+def in_double(x):
+    """An operand; one of numbers that LAPACK does not take in double precision."""
+    x = plain_array(unlisted(x))
+    if dtype_of(x).char in "fdFD" and dtype_of(x).isnative:
+        return x
+    return x.astype(complex if dtype_of(x).kind == "c" else float)
 
 
 def aligned(x, ndim: int):
@@ -67,6 +80,11 @@ def solve_triangular(
         raise ValueError("expected square matrix")
     if not n or rows_of(b) != m[-1]:
         raise ValueError(f"shapes of a {m} and b {n} are incompatible")
+    if trans not in (0, 1, 2, *_TRANSPOSES):
+        raise ValueError(
+            f"tapegrad.scipy.linalg.solve_triangular: trans is {trans!r}; it must be 0, 1 or 2, or "
+            "'N', 'T' or 'C'"
+        )
     trans = _TRANSPOSES.get(trans, trans)
     return of_columns(_triangular(trans, lower, unit_diagonal), a, b)
 
@@ -75,6 +93,19 @@ def _triangular(trans, lower, unit_diagonal=False):
     """What solves with a triangular matrix."""
     static = {"trans": int(trans), "lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
     return functools.partial(solve_columns, **static)
+
+
+@contextlib.contextmanager
+def named_singular(name: str):
+    """Errors of triangular solutions under the name of what divides by a diagonal, unlike SciPy."""
+    try:
+        yield
+    except np.linalg.LinAlgError as error:
+        error.args = (
+            f"tapegrad.scipy.{name}: the factor has a 0 on its diagonal, so the matrix is "
+            "singular; infinities, which SciPy gives, have no derivative",
+        )
+        raise
 
 
 def solve_factored(c, lower, b):
@@ -93,7 +124,8 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     if not shape_of(b) or rows_of(b) != m[-1]:
         raise ValueError(f"incompatible dimensions ({m} and {shape_of(b)})")
     is_lower = bool(np.all(lower))
-    return of_columns(lambda c, b: solve_factored(c, is_lower, b), c, b)
+    with named_singular("linalg.cho_solve"):
+        return of_columns(lambda c, b: solve_factored(c, is_lower, b), c, b)
 
 
 # --- matrices of any structure --------------------------------------------------------------------

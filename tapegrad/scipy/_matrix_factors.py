@@ -23,7 +23,15 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import steered
 from .._core.tensor.values import dtype_of, shape_of
 from ._differentiable import differentiable
-from ._matrix_equations import aligned, of_columns, operands, plain_array, rows_of, transposed
+from ._matrix_equations import (
+    aligned,
+    named_singular,
+    of_columns,
+    operands,
+    plain_array,
+    rows_of,
+    transposed,
+)
 
 
 def _definite(name: str, a, lower, check_finite):
@@ -86,6 +94,9 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
     a = plain_array(unlisted(a))
     if 0 in shape_of(a):
         return _theirs("lu_factor")(value_of_complex(a))
+    shape = shape_of(a)
+    if len(shape) < 2:  # LAPACK takes a vector for a column
+        a = PUBLIC["reshape"](a, (*shape, *[1] * (2 - len(shape))))
     a, (both, exchanges, _) = _pivoted("linalg.lu_factor", a, check_finite)
     diagonal = np.asarray(value_of_complex(PUBLIC["diagonal"](both, axis1=-2, axis2=-1)))
     for at in np.argwhere(diagonal == 0.0)[:1]:
@@ -95,7 +106,9 @@ def lu_factor(a, overwrite_a=False, check_finite=True):
             stacklevel=3,
         )
     exchanges = exchanges.astype(np.int32)
-    return [both, exchanges] if len(shape_of(a)) > 2 else (both, exchanges)
+    if len(shape) < 2:
+        both = PUBLIC["reshape"](both, shape)
+    return [both, exchanges] if len(shape) > 2 else (both, exchanges)
 
 
 @differentiable("linalg.lu_solve")
@@ -105,14 +118,18 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     both, exchanges = (plain_array(unlisted(x)) for x in (both, exchanges))
     n = shape_of(both)[-1]
     if not shape_of(b) or rows_of(b) != n:
-        raise ValueError(f"Shapes of lu {shape_of(both)} and b {shape_of(b)} are incompatible")
+        raise ValueError(
+            f"tapegrad.scipy.linalg.lu_solve: shapes of lu {shape_of(both)} and b {shape_of(b)} "
+            "are incompatible"
+        )
     if shape_of(both)[-2:] != (n, n) or shape_of(exchanges)[-1:] != (n,):
         raise ValueError(
             f"tapegrad.scipy.linalg.lu_solve: lu has shape {shape_of(both)} and piv "
             f"{shape_of(exchanges)}; they must be (…, M, M) and (…, M), as lu_factor gives them"
         )
     order = steered(order_of_rows, real_part(exchanges), count=n)
-    return of_columns(lambda both, b: _solve_pivoted(both, order, b, trans), both, b)
+    with named_singular("linalg.lu_solve"):
+        return of_columns(lambda both, b: _solve_pivoted(both, order, b, trans), both, b)
 
 
 def _solve_pivoted(both, order, b, trans):

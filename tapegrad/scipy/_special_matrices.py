@@ -32,6 +32,9 @@ def moved(name: str, *operands, **keywords):
     of places. What it refuses is refused.
     """
     arrays = [unlisted(x) for x in operands]
+    for x in arrays:
+        if np.asarray(value_of(x)).dtype.kind not in "biufc":
+            raise TypeError(f"tapegrad.scipy.linalg.{name}: no array of numbers: {x!r}")
     sizes = [int(np.prod(shape_of(x))) for x in arrays]
     starts = 1 + np.cumsum([0, *sizes])
     places = [

@@ -12,7 +12,8 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import fixed, named, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._differentiable import differentiable, unsupported
-from ._matrix_equations import mirrored, operands
+from ._matrix_equations import in_double, mirrored, operands
+from ._stacks import is_stack, of_stacks
 
 # --- symmetric matrices ---------------------------------------------------------------------------
 
@@ -74,8 +75,13 @@ def _problem(name, a, b, lower, type, check_finite):
         return a, lower, lambda y: y
     if shape_of(more[0])[-2:] != shape[-2:]:
         raise ValueError(
-            f"wrong b dimensions {shape_of(more[0])}, should be {shape}",
+            f"tapegrad.scipy.{name}: wrong b dimensions {shape_of(more[0])}, should be {shape}",
         )
+    for x in (a, more[0]):
+        if dtype_of(x).char in "egG":
+            raise TypeError(
+                f"tapegrad.scipy.{name}: a matrix has dtype {dtype_of(x)}; convert it to float64"
+            )
     made, back = _reduced(a, more[0], lower, type)
     return made, True, back
 
@@ -199,9 +205,9 @@ def _rank(s, rcond):
 def _spaces(name, a, rcond, check_finite, full):
     """Singular vectors, and how many values are not 0 but for rounding."""
     (a,) = operands(name, check_finite, a)
-    if len(shape_of(a)) != 2:
+    if len(shape_of(a)) < 2:
         raise TypeError(
-            f"tapegrad.scipy.{name}: the argument has shape {shape_of(a)}; give one matrix"
+            f"tapegrad.scipy.{name}: the argument has shape {shape_of(a)}; give a matrix or a stack"
         )
     u, s, vh = PUBLIC["svd"](a, full_matrices=full)
     if rcond is None:
@@ -211,12 +217,18 @@ def _spaces(name, a, rcond, check_finite, full):
 
 @differentiable("linalg.orth")
 def orth(A, rcond=None):
+    A = unlisted(A)
+    if is_stack(A):
+        return of_stacks("orth", lambda one: orth(one, rcond), A)
     u, _, rank = _spaces("linalg.orth", A, rcond, True, False)
     return u[:, :rank]
 
 
 @differentiable("linalg.null_space")
 def null_space(A, rcond=None, *, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    A = unlisted(A)
+    if is_stack(A):
+        return of_stacks("null_space", lambda one: null_space(one, rcond), A)
     _, vh, rank = _spaces("linalg.null_space", A, rcond, check_finite, True)
     return transposed(np, vh[rank:])
 
@@ -236,6 +248,8 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     if mode == "raw":
         raise unsupported("linalg.qr", "mode", mode)
     (a,) = operands("linalg.qr", check_finite, a)
+    if is_stack(a):
+        return of_stacks("qr", lambda x: qr(x, mode=mode, pivoting=pivoting), a)
     if len(shape_of(a)) != 2:
         raise ValueError("expected a 2-D array")
     more = ()
@@ -286,7 +300,13 @@ def lstsq(
 ):
     if lapack_driver not in (None, "gelsd", "gelsy", "gelss"):
         raise ValueError(f'LAPACK driver "{lapack_driver}" is not found')
-    a, b = operands("linalg.lstsq", check_finite, a, b)
+    a, b = map(in_double, operands("linalg.lstsq", check_finite, a, b))
+    if is_stack(a) or is_stack(b):
+
+        def of_matrices(a, b=b):
+            return lstsq(a, b, cond, check_finite=False, lapack_driver=lapack_driver)
+
+        return of_stacks("lstsq", of_matrices, a, *([b] if len(shape_of(b)) > 1 else []))
     if len(shape_of(a)) != 2 or len(shape_of(b)) not in (1, 2):
         raise ValueError("Input array a should be 2D")
     if shape_of(a)[0] != shape_of(b)[0]:
@@ -296,7 +316,9 @@ def lstsq(
         )
     cond = np.finfo(np.result_type(dtype_of(a), dtype_of(b))).eps if cond is None else cond
     x, residuals, rank, s = PUBLIC["lstsq"](a, b, float(value_of(cond)))
-    if len(shape_of(b)) == 1 and shape_of(residuals) == (1,):
+    if shape_of(a)[1] == 0:
+        residuals = PUBLIC["sum"](PUBLIC["square"](b), axis=0)
+    elif len(shape_of(b)) == 1 and shape_of(residuals) == (1,):
         residuals = residuals[0]
     if lapack_driver == "gelsy":
         return x, np.array([], dtype_of(x)), rank, None

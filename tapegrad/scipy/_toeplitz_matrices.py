@@ -6,11 +6,10 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.operations.toeplitz_equations import solve_toeplitz as solve_columns
-from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._differentiable import differentiable
-from ._matrix_equations import aligned, operands, plain_array, rows_of
+from ._matrix_equations import aligned, operands, rows_of
 from ._special_matrices import toeplitz
 
 
@@ -76,29 +75,26 @@ def _transforms(*arrays):
 
 def _quotient(c, b, n, singular, tol):
     """What has `b` by `c` as transform; 0 where that is near 0."""
-    size = c.real * c.real + c.imag * c.imag
+    size = PUBLIC["absolute"](c)
     if tol is None:
-        scale = n * np.finfo(np.float64).eps
-        tol = scale * PUBLIC["sqrt"](PUBLIC["max"](size, axis=-1, keepdims=True))
-    small = size <= tol * tol
+        tol = n * np.finfo(np.float64).eps * PUBLIC["max"](size, axis=-1, keepdims=True)
+    small = size <= tol
     if singular == "raise":
         found = steered(np.any, small)
         learned(found, "tapegrad.scipy.linalg.solve_circulant()")
         if value_of(found):
             raise np.linalg.LinAlgError("near singular circulant matrix.")
-    size = PUBLIC["where"](small, 1.0, size)
-    re, im = b.real * c.real + b.imag * c.imag, b.imag * c.real - b.real * c.imag
-    re, im = (PUBLIC["where"](small, 0.0, x / size) for x in (re, im))
-    return re + 1j * im
+    found = b / PUBLIC["where"](small, 1.0, c)
+    return PUBLIC["where"](small, 0.0, found)
 
 
 @differentiable("linalg.solve_circulant")
 def solve_circulant(c, b, singular="raise", tol=None, caxis=-1, baxis=0, outaxis=0):
-    c, b = (aligned(plain_array(unlisted(x)), 1) for x in (c, b))
+    c, b = (aligned(x, 1) for x in operands("linalg.solve_circulant", False, c, b))
     if shape_of(c)[caxis] != shape_of(b)[baxis]:
         raise ValueError(f"Shapes of c {shape_of(c)} and b {shape_of(b)} are incompatible")
     if 0 in shape_of(b):
-        return 1.0 * b
+        return b.astype(np.result_type(dtype_of(c), dtype_of(b), np.float64))
     c, b = PUBLIC["moveaxis"](c, caxis, -1), PUBLIC["moveaxis"](b, baxis, -1)
     (forwards, back), n = _transforms(c, b), shape_of(c)[-1]
     x = back(_quotient(forwards(c), forwards(b), n, singular, tol), n=n)

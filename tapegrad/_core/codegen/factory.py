@@ -24,7 +24,10 @@ from .. import PACKAGE
 from . import forks
 from .external_symbols import load_symbols
 from .intrinsics import helper
-from .numba_pipeline import assembled, load, machine_code, magic
+from .machine_code import assembled, load, machine_code, magic, parsed
+from .numba_pipeline import compiled
+from .plain_expressions import NotPlain
+from .plain_functions import lowered
 from .vector_math import VARIANTS
 
 _DIGEST_BYTES = 32
@@ -152,9 +155,42 @@ def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int
     path = cache_folder() / f"k_{digest}.o"
     code = _read(path)
     if code is None:
-        code = machine_code({symbols[n]: (helper(module[n]), exports[n]) for n in exports})
+        wanted = {symbols[name]: (helper(module[name]), exports[name]) for name in exports}
+        code = machine_code(compiled(wanted))
         _write(path, code)
     return dict(zip(exports, load(code, symbols.values()), strict=True))
+
+
+def compile_plain(source: str, exports: dict[str, str]) -> dict[str, int]:
+    """`compile_source` for functions of numbers: without Numba, where they are no more than that.
+
+    Other threads compile meanwhile.
+    """
+    key = "plain" + fingerprint() + _machine() + source + repr(exports)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+    with _lock:
+        if digest in _loaded:
+            return _loaded[digest]
+    load_symbols(source)
+    symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
+    path = cache_folder() / f"k_{digest}.o"
+    code = _read(path)
+    if code is None:
+        try:
+            module = lowered(source, {symbols[name]: (name, exports[name]) for name in exports})
+        except NotPlain:
+            return compile_source(source, exports)
+        code = machine_code(parsed(module, symbols.values()))
+        _write(path, code)
+    return _load_once(digest, code, symbols)
+
+
+def _load_once(digest: str, code: bytes, symbols: dict[str, str]) -> dict[str, int]:
+    """Addresses in machine code; what another thread has loaded meanwhile is not loaded twice."""
+    with _lock:
+        if digest not in _loaded:
+            _loaded[digest] = dict(zip(symbols, load(code, symbols.values()), strict=True))
+        return _loaded[digest]
 
 
 def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
@@ -174,10 +210,7 @@ def compile_assembly(text: str, exports: Iterable[str]) -> dict[str, int]:
             text = text.replace(f"@{name}(", f"@{symbol}(")
         code = assembled(text)
         _write(path, code)
-    with _lock:  # what another thread has loaded meanwhile is not loaded twice
-        if digest not in _loaded:
-            _loaded[digest] = dict(zip(symbols, load(code, symbols.values()), strict=True))
-        return _loaded[digest]
+    return _load_once(digest, code, symbols)
 
 
 def functions(source: str, exports: dict[str, int], keep_lock: bool) -> dict:

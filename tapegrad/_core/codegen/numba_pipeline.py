@@ -7,7 +7,6 @@ closures, array expressions and literals, and its helpers are only ever included
 import collections
 import contextlib
 import functools
-import gc
 import importlib
 
 import llvmlite.binding as llvm
@@ -27,6 +26,7 @@ from numba.core.ssa import reconstruct_ssa
 
 from . import forks
 from .layout import CACHE_LINE
+from .machine_code import target, without_collections
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -196,20 +196,10 @@ def _joined(piece):
     return module
 
 
-def magic() -> str:
-    """The processor that machine code is for, as Numba describes it."""
-    return repr(_target().codegen().magic_tuple())
-
-
-def machine_code(exports) -> bytes:
-    """An object file with a C function for each of `exports`: symbol → function and signature."""
-    return _target().codegen()._tm.emit_object(optimised(exports))
-
-
-def optimised(exports):
-    """The same as a module of LLVM's, for which nothing but machine code is left to make."""
+def compiled(exports):
+    """What Numba makes of `exports`, as a module of LLVM's."""
     with _plain_code():
-        codegen = _target().codegen()
+        codegen = target().codegen()
         entries = Piece(codegen, "entries")
         ways_in = entries.create_ir_module("entries")
         for symbol, (function, signature) in exports.items():
@@ -224,34 +214,12 @@ def optimised(exports):
         module = _joined(entries)
     for symbol in exports:
         module.get_function(symbol).linkage = "external"
-    for function in module.functions:  # short first, so that what is inlined is the short form
-        if not function.is_declaration:
-            passes, builder = codegen._function_pass_manager()
-            passes.run(function, builder)
-    passes, builder = codegen._module_pass_manager()
-    passes.run(module, builder)
     return module
-
-
-def assembled(text: str) -> bytes:
-    """An object file of a text for LLVM.
-
-    Its loops are of branches and chains of sums, which have no use for vectors.
-    """
-    codegen = _target().codegen()
-    module = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"\n{text}')
-    module.data_layout = codegen._data_layout
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(codegen._tm, options)
-    builder.getModulePassManager().run(module, builder)
-    return codegen._tm.emit_object(module)
 
 
 def _add_entry(module, symbol, function):
     """A C function that calls a compiled function, which raises nothing."""
-    context, kinds = _target(), (function.restype, *function.argtypes)
+    context, kinds = target(), (function.restype, *function.argtypes)
     result, *arguments = [context.get_value_type(kind) for kind in kinds]
     entry = ir.Function(module, ir.FunctionType(result, arguments), symbol)
     builder = ir.IRBuilder(entry.append_basic_block())
@@ -264,19 +232,6 @@ def _add_entry(module, symbol, function):
         attrs=("alwaysinline",),
     )
     builder.ret(value)
-
-
-def load(code: bytes, symbols) -> list[int]:
-    """Addresses of functions of an object file, which stays for the life of the process."""
-    with global_compiler_lock:
-        engine = _target().codegen()._engine._ee
-        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        return [engine.get_function_address(symbol) for symbol in symbols]
-
-
-def _target():
-    return numba.core.registry.cpu_target.target_context
 
 
 @contextlib.contextmanager
@@ -297,17 +252,14 @@ def _plain_code():
     with global_compiler_lock:  # no other thread compiles meanwhile
         _declare()
         usual = [getattr(owner, name) for owner, name, _ in changes]
-        collecting = gc.isenabled()
         try:
-            gc.disable()  # the compiler makes many objects and few cycles
             for (owner, name, change), function in zip(changes, usual, strict=True):
                 setattr(owner, name, change(function))
-            yield
+            with without_collections():
+                yield
         finally:
             for (owner, name, _), function in zip(changes, usual, strict=True):
                 setattr(owner, name, function)
-            if collecting:
-                gc.enable()
 
 
 def _declare():
@@ -318,7 +270,7 @@ def _declare():
     linalg = importlib.import_module("numba.np.linalg")
     usual, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
-        _target().refresh()
+        target().refresh()
     finally:
         linalg.ensure_blas = usual
 

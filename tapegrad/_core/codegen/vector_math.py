@@ -162,6 +162,7 @@ for _name in VECTOR:
     globals()[_name] = _unary(_C_NAME.get(_name, _name))
 arctan2, hypot, power = _binary("atan2"), _binary("hypot"), _binary("pow")
 copysign, fmod = _binary("copysign"), _binary("fmod")
+_INFINITY, _NAN = float("inf"), float("nan")
 
 
 @helper
@@ -237,20 +238,20 @@ def polygamma(order, x):
     """
     n = order
     if n > 170.0:  # n! is infinite
-        return float("inf") if n % 2 == 1 else -float("inf")
+        return _INFINITY if fmod(n, 2.0) == 1.0 else -_INFINITY
     factorial = 1.0
     k = 2.0
     while k <= n:
         factorial *= k
         k += 1.0
-    if x <= 0.0 and x == floor(x):
-        return float("nan") if n % 2 == 0 else float("inf")
+    if floor(x) == x and x <= 0.0:
+        return _NAN if fmod(n, 2.0) == 0.0 else _INFINITY
     total = 0.0
     while x < 15.0 + n:
-        total += x ** (-(n + 1.0))
+        total += power(x, -(n + 1.0))
         x += 1.0
-    total += x**-n / n + 0.5 * x ** (-(n + 1.0))
-    term = (n + 1.0) * x ** (-(n + 2.0))
+    total += power(x, -n) / n + 0.5 * power(x, -(n + 1.0))
+    term = (n + 1.0) * power(x, -(n + 2.0))
     total += term / 12.0
     term *= (n + 2.0) * (n + 3.0) / (x * x)
     total -= term / 720.0
@@ -260,7 +261,7 @@ def polygamma(order, x):
     total -= term / 1209600.0
     term *= (n + 8.0) * (n + 9.0) / (x * x)
     total += term / 47900160.0
-    return total * factorial if n % 2 == 1 else -total * factorial
+    return total * factorial if fmod(n, 2.0) == 1.0 else -total * factorial
 
 
 from_capsule("gamma(", "tapegrad_gamma", "scipy.special.cython_special", "__pyx_fuse_1gamma")

@@ -20,9 +20,12 @@ def _lexsorted(*keys, axis):
 
 @function("lexsort")
 def lexsort(keys, axis=-1):
-    """lexsort(keys, axis): the indices that sort by the last key, then by the one before, ….
+    """Return the indices that sort by several keys. They have no derivative.
 
-    `keys` is a list of arrays or one array, of which the rows are the keys.
+    Parameters
+    ----------
+    keys : sequence of array_like
+        The keys, the most significant last.
     """
     if not isinstance(keys, (list, tuple)):
         return tensor_like(steered(np.lexsort, keys, axis=axis), keys)
@@ -37,9 +40,18 @@ def _raveled(*indices, dims, mode, order):
 
 @function("ravel_multi_index")
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """ravel_multi_index(multi_index, dims, mode, order): indices of a flattened array of a shape.
+    """Convert indices along each axis to indices of the flattened array.
 
-    `multi_index` has an array of indices for each axis.
+    Parameters
+    ----------
+    multi_index : tuple of array_like of ints
+        The indices along each axis.
+    dims : tuple of ints
+        The shape of the array.
+    mode : {"raise", "wrap", "clip"}, optional
+        What is done with indices that are out of range.
+    order : {"C", "F"}, optional
+        The order in which the array is flattened.
     """
     parts = [unlisted(part) for part in multi_index]
     made = steered(_raveled, *parts, dims=dims, mode=mode, order=order)
@@ -48,14 +60,34 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
 
 @function("fix")
 def fix(x, out=None):
-    """fix(x, out): rounded towards zero; the derivative is zero."""
+    """Round towards zero. The derivative is zero."""
     return np.trunc(x) if out is None else np.trunc(x, out=out)
 
 
 @function("real_if_close")
 def real_if_close(a, tol=100):
-    """real_if_close(a, tol): the array itself, which is real."""
+    """Return the operand, without imaginary parts that are close to zero.
+
+    Parameters
+    ----------
+    tol : number, optional
+        How close, as in NumPy. It has no effect on tensors.
+    """
     return unlisted(a) if is_tensor(unlisted(a)) else np.real_if_close(a, tol)
+
+
+_AS_NUMPY = """Do what `numpy.{name}` does. The result has no derivative.
+
+Parameters
+----------
+*args, **kwargs
+    The arguments of NumPy's function after the array.
+
+Returns
+-------
+Tensor or tuple of Tensors
+    Integers.
+"""
 
 
 def _method(name):
@@ -63,7 +95,7 @@ def _method(name):
         return getattr(np, name)(self, *args, **kwargs)
 
     method.__name__ = name
-    method.__doc__ = f"{name}(…): see numpy.{name}; not recorded."
+    method.__doc__ = _AS_NUMPY.format(name=name)
     return method
 
 
@@ -101,7 +133,21 @@ for _name in ("save", "savetxt", "savez", "savez_compressed"):
 
 
 def _to_file(self, fid, sep="", format="%s"):
-    """tofile(fid, sep, format): the value written to a file; no part of a program."""
+    """Write the values to a file, as `numpy.ndarray.tofile` does. Programs cannot do this.
+
+    Parameters
+    ----------
+    fid : file or path
+        The file.
+    sep : str, optional
+        The separator of text; without it bytes are written.
+    format : str, optional
+        The format of an element in text.
+
+    Returns
+    -------
+    None
+    """
     refuse("tofile() writes a file")
     np.asarray(value_of(self)).tofile(fid, sep, format)
 

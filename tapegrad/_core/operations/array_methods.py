@@ -5,37 +5,94 @@ from __future__ import annotations
 import numpy as np
 
 from ..tensor import runtime as rt
-from ..tensor.copies import unlisted, view_like
+from ..tensor.copies import view_like
 from ..tensor.indexing import set_item
-from ..tensor.registry import PUBLIC, function
+from ..tensor.registry import PUBLIC
 from ..tensor.trace import named, steered, steering_tensor
-from ..tensor.values import array_of, current, is_recorded, is_tensor, value_of
+from ..tensor.values import array_of, current, is_recorded, value_of
 from .shapes import ravel, reshape
 
 
 def fill(self, value):
-    """fill(value): every element set to a number, in place."""
+    """Set every element to a number, in place.
+
+    Parameters
+    ----------
+    value : number
+        The number, which may be recorded.
+
+    Returns
+    -------
+    None
+    """
     set_item(self, ..., value)
 
 
 def sort(self, axis=-1, kind=None, order=None, *, stable=None):
-    """sort(axis): sorted along an axis, in place."""
+    """Sort along an axis, in place.
+
+    Parameters
+    ----------
+    axis : int, optional
+        The axis.
+    kind : str, optional
+        Has no effect: the sort is stable.
+    order : None, optional
+        Must be None: it is about structured arrays.
+    stable : bool, optional
+        Has no effect: the sort is stable.
+
+    Returns
+    -------
+    None
+    """
     if order is not None:
         raise TypeError("tapegrad.sort: order= is for structured arrays; tensors hold numbers")
     set_item(self, ..., PUBLIC["sort"](self, axis))
 
 
 def partition(self, kth, axis=-1, kind="introselect", order=None):
-    """partition(kth, axis): the k-th smallest in its place, those before it smaller; in place."""
+    """Move some elements to where sorting would put them, in place; see `tapegrad.partition`.
+
+    Parameters
+    ----------
+    kth : int or sequence of ints
+        The positions of these elements.
+    axis : int, optional
+        The axis.
+    kind : str, optional
+        The algorithm; as in NumPy.
+    order : None, optional
+        Has no effect: it is about structured arrays.
+
+    Returns
+    -------
+    None
+    """
     set_item(self, ..., np.partition(self, kth, axis, kind, order))
 
 
 def _compress(self, condition, axis=None, out=None):
+    """Take the slices along an axis for which a condition holds; see `tapegrad.compress`.
+
+    Parameters
+    ----------
+    condition : array_like of bool
+        The condition, with one axis.
+    axis : int, optional
+        The axis; by default the tensor is flattened.
+    out : Tensor, optional
+        Where the result is written.
+
+    Returns
+    -------
+    Tensor
+    """
     return np.compress(condition, self, axis, out)
 
 
 class Flat:
-    """The elements of a tensor in C order, to be read, written and gone through."""
+    """The elements of a tensor in C order, which can be read, written and iterated over."""
 
     def __init__(self, tensor):
         self._tensor = tensor
@@ -61,7 +118,7 @@ class Flat:
         return ravel(self._tensor).__array__(dtype, copy)
 
     def copy(self):
-        """The elements as a new vector."""
+        """Return the elements as a new vector."""
         return ravel(self._tensor).copy()
 
 
@@ -71,7 +128,24 @@ def _set_flat(self, values):
 
 
 def view(self, dtype=None, type=None):
-    """view(): the same elements as another tensor; other dtypes and classes are refused."""
+    """Return a view of all elements.
+
+    Parameters
+    ----------
+    dtype : dtype, optional
+        Must be the dtype of the tensor, if it is given.
+    type : None, optional
+        Must be None.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If another dtype or class is asked for: bytes have no derivative.
+    """
     if type is not None or dtype not in (None, self.dtype):
         raise TypeError(
             f"tapegrad.view: bytes of {self.dtype} seen as another dtype or class have no "
@@ -86,13 +160,35 @@ def _contains(self, value):
 
 
 def _is_integer(self):
-    """Whether a number is a whole one; a guard in programs."""
+    """Return whether a number is an integer; a guard in programs.
+
+    Returns
+    -------
+    bool
+    """
     return bool(steered(_is_whole, self))
 
 
 @named("array_methods.is_whole")
 def _is_whole(x):
     return np.floor(x) == x
+
+
+_ARGUMENTS = """
+
+Parameters
+----------
+*args, **kwargs
+    The arguments of NumPy's method.
+
+Returns
+-------
+"""
+_AS_NUMPY = (
+    "Do what `numpy.ndarray.{name}` does, with the values of a tensor that is not recorded."
+    + f"{_ARGUMENTS}object\n    What NumPy's method returns."
+)
+_REFUSED = f"Raise TypeError: tensors cannot do this in place; use {{instead}}.{_ARGUMENTS}None"
 
 
 def _of_array(name: str, *, is_called: bool):
@@ -109,28 +205,33 @@ def _of_array(name: str, *, is_called: bool):
     def method(self, *args, **kwargs):
         return found(self)(*args, **kwargs)
 
-    return method if is_called else property(found)
+    if not is_called:
+        return property(found, doc=f"`numpy.ndarray.{name}`, of tensors that are not recorded.")
+    method.__name__, method.__doc__ = name, _AS_NUMPY.format(name=name)
+    return method
 
 
 def _refused(name: str, instead: str):
     def method(self, *args, **kwargs):
         raise TypeError(f"tapegrad.{name}: tensors cannot do this in place; use {instead}")
 
+    method.__name__, method.__doc__ = name, _REFUSED.format(instead=instead)
     return method
 
 
-@function("real")
-def real(val):
-    """real(val): the real parts, which all are: the tensor itself."""
-    val = unlisted(val)
-    return val if is_tensor(val) else np.real(val)
+def _to_device(self, device, /, *, stream=None):
+    """Return the tensor itself, as the Array API standard has it for the device it is on.
 
+    Parameters
+    ----------
+    device, stream : object
+        Have no effect.
 
-@function("imag")
-def imag(val):
-    """imag(val): the imaginary parts, zeros; of a tensor they have no derivative."""
-    val = unlisted(val)
-    return val.imag if is_tensor(val) else np.imag(val)
+    Returns
+    -------
+    Tensor
+    """
+    return self
 
 
 _VALUES = "tobytes dump dumps __dlpack__ __dlpack_device__".split()
@@ -139,9 +240,9 @@ METHODS = {
     "sort": sort,
     "flat": property(Flat, _set_flat),
     "view": view,
-    "device": property(lambda self: "cpu"),
-    "to_device": lambda self, device, /, *, stream=None: self,
-    "base": property(lambda self: None),
+    "device": property(lambda self: "cpu", doc='Where the tensor is: always "cpu".'),
+    "to_device": _to_device,
+    "base": property(lambda self: None, doc="Always None: the owner of memory is not shown."),
     "__contains__": _contains,
     "is_integer": _is_integer,
     "compress": _compress,

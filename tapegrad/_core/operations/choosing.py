@@ -26,9 +26,12 @@ from .shapes import array_tensor, broadcast_to, ravel, reshape
 
 @function("compress")
 def compress(condition, a, axis=None, out=None):
-    """compress(condition, a, axis, out): the slices along an axis where a condition holds.
+    """Take the slices along an axis for which a condition holds.
 
-    The condition has one axis; without `axis` the elements are taken from the flattened tensor.
+    Parameters
+    ----------
+    condition : array_like of bool
+        The condition, with one axis.
     """
     condition, a = unlisted(condition), unlisted(a)
     if not is_tensor(a) and not is_tensor(condition):
@@ -44,7 +47,7 @@ def compress(condition, a, axis=None, out=None):
 
 @function("extract")
 def extract(condition, arr):
-    """extract(condition, arr): the elements where a condition holds, along one axis."""
+    """Take the elements for which a condition holds, along one axis."""
     condition, arr = unlisted(condition), unlisted(arr)
     if not is_tensor(arr) and not is_tensor(condition):
         return np.extract(condition, arr)
@@ -54,10 +57,19 @@ def extract(condition, arr):
 
 @function("choose", method="choose")
 def choose(a, choices, out=None, mode="raise"):
-    """choose(a, choices, out, mode): the elements of the choices that integers number.
+    """Choose each element from one of several operands, by an integer.
 
-    `mode` is "raise", "wrap" or "clip", for numbers that no choice has.
+    Parameters
+    ----------
+    a : array_like of ints
+        Which of the choices is taken.
+    choices : sequence of array_like
+        The operands, which broadcast.
+    mode : {"raise", "wrap", "clip"}, optional
+        What is done with integers that are out of range.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.choose([1, 0], [tg.tensor([1.0, 2.0]), [3.0, 4.0]])
     tensor([3., 2.])
@@ -101,10 +113,19 @@ def _number_of_choice(a, count, shape, mode):
 
 @function("select")
 def select(condlist, choicelist, default=0):
-    """select(condlist, choicelist, default): of each place the choice of the first condition.
+    """Choose each element from the operand of the first condition that holds.
 
-    Conditions are booleans; where none holds it is the default.
+    Parameters
+    ----------
+    condlist : list of array_like of bool
+        The conditions.
+    choicelist : list of array_like
+        The operand for each condition.
+    default : array_like, optional
+        The operand where no condition holds.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0, 3.0])
     >>> tg.select([x < 2.0, x > 2.0], [x, x * x], -1.0)
@@ -155,12 +176,25 @@ def _selected(*parts):
 
 @function("piecewise")
 def piecewise(x, condlist, funclist, *args, **kw):
-    """piecewise(x, condlist, funclist, *args, **kw): a function or constant for each condition.
+    """Evaluate a function, or a constant, for each condition.
 
-    A function gets the elements of `x` where its condition holds, along one axis, and the further
-    arguments. One function more than conditions is for where none holds. The result has the dtype
-    of `x`.
+    Parameters
+    ----------
+    condlist : list of array_like of bool
+        The conditions.
+    funclist : list of callables or numbers
+        The functions. Each takes the elements of `x` where its condition holds, along one axis. One
+        function more than there are conditions is for the other elements.
+    *args, **kw
+        Further arguments of the functions.
 
+    Returns
+    -------
+    Tensor or ndarray
+        The values, in the dtype of `x`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([-1.0, 2.0])
     >>> tg.piecewise(x, [x < 0.0], [lambda v: v * v, 7.0])

@@ -131,7 +131,17 @@ def _as_array(self, dtype=None, copy=None):
 
 
 def _numpy(self):
-    """The value as a NumPy array; raises RuntimeError if it is recorded."""
+    """Return the values as a NumPy array.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is recorded; use `detach().numpy()`.
+    """
     if is_recorded_complex(self):
         raise RuntimeError(
             "tapegrad.numpy: the tensor is recorded, its derivative would be lost; use "
@@ -141,12 +151,32 @@ def _numpy(self):
 
 
 def _item(self, *index):
-    """The one element as a Python complex; the derivative is left behind silently."""
+    """Return an element as a Python complex number, without its derivative.
+
+    Parameters
+    ----------
+    *index : int
+        The position of the element; not needed for tensors with one element.
+
+    Returns
+    -------
+    complex
+    """
     return complex(real_part(self).item(*index), imag_part(self).item(*index))
 
 
 def _tolist(self):
-    """The value as nested lists of Python complex numbers."""
+    """Return the values as nested lists of Python complex numbers.
+
+    Returns
+    -------
+    list or complex
+
+    Raises
+    ------
+    TypeError
+        Inside a transform that differentiates the tensor.
+    """
     if any(is_recorded(part) and is_differentiated(part) for part in (self._re, self._im)):
         raise TypeError(
             "tapegrad.tolist: the tensor is recorded, inside a transform its derivative would be "
@@ -211,11 +241,38 @@ def _formatted(self, layout):
 
 
 def _astype(self, dtype, order="K", *, copy=True):
-    """The tensor in another complex dtype."""
+    """Convert to another complex dtype.
+
+    Parameters
+    ----------
+    dtype : dtype
+        complex128 or complex64.
+    order : {"C", "F", "A", "K"}, optional
+        The memory order of the result.
+    copy : bool, optional
+        If false, a tensor that has the dtype is returned itself.
+
+    Returns
+    -------
+    ComplexTensor
+    """
     part = real_dtype("astype", dtype)
     return combined(
         self._re.astype(part, order, copy=copy), self._im.astype(part, order, copy=copy)
     )
+
+
+_AS = """Do what {what}
+
+Parameters
+----------
+*args, **kwargs
+    Its arguments.
+
+Returns
+-------
+ComplexTensor or Tensor
+"""
 
 
 def _by_parts(name: str):
@@ -224,7 +281,7 @@ def _by_parts(name: str):
         return combined(re, im)
 
     method.__name__ = name
-    method.__doc__ = f"{name}(…): as of an array; see tapegrad.Tensor."
+    method.__doc__ = _AS.format(what=f"`Tensor.{name}` does, for both parts.")
     return method
 
 
@@ -233,17 +290,29 @@ def _public(name: str):
         return PUBLIC[name](self, *args, **kwargs)
 
     method.__name__ = name
-    method.__doc__ = f"{name}(…): see tapegrad.{name}."
+    method.__doc__ = _AS.format(what=f"`tapegrad.{name}` does.")
     return method
 
 
 def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
-    """sort(axis): in place; what `tapegrad.sort` refuses is refused."""
+    """Sort along an axis, in place; what `tapegrad.sort` refuses is refused.
+
+    Parameters
+    ----------
+    axis : int, optional
+        The axis.
+    kind, order, stable : optional
+        Have no effect.
+
+    Returns
+    -------
+    None
+    """
     _set_item(self, ..., PUBLIC["sort"](self, axis))
 
 
 def _grad(self):
-    """What `backward()` has added: ∂L/∂x + i ∂L/∂y; None before."""
+    """What backward passes have added: ∂L/∂x + i ∂L/∂y of z = x + iy; None before."""
     parts = [part.grad for part in (self._re, self._im)]
     if parts == [None, None]:
         return None
@@ -257,12 +326,35 @@ def _set_grad(self, value):
 
 
 def _requires_grad_(self, requires_grad=True):
+    """Make the tensor an input that requires grad, in place, or one that does not.
+
+    Parameters
+    ----------
+    requires_grad : bool, optional
+        Whether operations with the tensor are recorded.
+
+    Returns
+    -------
+    ComplexTensor
+        The tensor itself.
+    """
     for part in (self._re, self._im):
         part.requires_grad_(requires_grad)
     return self
 
 
 def _backward(self, gradient=None, *args, **kwargs):
+    """Raise RuntimeError: a gradient is of a real number; use z.real, z.imag or abs(z).
+
+    Parameters
+    ----------
+    gradient, *args, **kwargs
+        As of `Tensor.backward`.
+
+    Returns
+    -------
+    None
+    """
     raise RuntimeError(
         "tapegrad.backward: the tensor is complex; a gradient is of a real number: use z.real, "
         "z.imag or abs(z)"
@@ -299,21 +391,31 @@ METHODS = {
     "__deepcopy__": lambda self, memo: combined(
         copy.deepcopy(self._re, memo), copy.deepcopy(self._im, memo)
     ),
-    "shape": property(lambda self: shape_of(self._re)),
-    "ndim": property(lambda self: len(shape_of(self._re))),
-    "size": property(lambda self: array_of(self._re).size),
-    "dtype": property(lambda self: OF_PARTS[dtype_of(self._re)]),
-    "itemsize": property(lambda self: self.dtype.itemsize),
-    "nbytes": property(lambda self: self.dtype.itemsize * self.size),
-    "device": property(lambda self: "cpu"),
-    "real": property(lambda self: self._re, _set_real),
-    "imag": property(lambda self: self._im, _set_imag),
-    "T": property(lambda self: combined(self._re.T, self._im.T)),
-    "mT": property(lambda self: combined(self._re.mT, self._im.mT)),
+    "shape": property(lambda self: shape_of(self._re), doc="The length of each axis."),
+    "ndim": property(lambda self: len(shape_of(self._re)), doc="The number of axes."),
+    "size": property(lambda self: array_of(self._re).size, doc="The number of elements."),
+    "dtype": property(lambda self: OF_PARTS[dtype_of(self._re)], doc="The complex dtype."),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
+    "nbytes": property(
+        lambda self: self.dtype.itemsize * self.size, doc="The bytes of all elements."
+    ),
+    "device": property(lambda self: "cpu", doc='Where the tensor is: always "cpu".'),
+    "real": property(lambda self: self._re, _set_real, doc="The real part."),
+    "imag": property(lambda self: self._im, _set_imag, doc="The imaginary part."),
+    "T": property(
+        lambda self: combined(self._re.T, self._im.T), doc="The tensor with its axes reversed."
+    ),
+    "mT": property(
+        lambda self: combined(self._re.mT, self._im.mT),
+        doc="The tensor with its last two axes exchanged.",
+    ),
     "grad": property(_grad, _set_grad),
     "requires_grad": property(is_recorded_complex, _requires_grad_),
     "requires_grad_": _requires_grad_,
-    "is_leaf": property(lambda self: self._re.is_leaf and self._im.is_leaf),
+    "is_leaf": property(
+        lambda self: self._re.is_leaf and self._im.is_leaf,
+        doc="Whether the parts are inputs, or are not recorded.",
+    ),
     "backward": _backward,
     "conj": conjugate_of,
     "conjugate": conjugate_of,

@@ -18,13 +18,27 @@ from .singular_values import svdvals
 
 @function("linalg.cond")
 def cond(x, p=None):
-    """cond(x, p): the condition numbers of matrices, of shape (…, M, N), in a norm.
+    """Compute the condition numbers of matrices.
 
-    `p` None or 2: the largest singular value by the smallest, -2 the reverse; other orders of
-    `norm`: that of the matrix times that of its inverse. Where a smallest singular value is 0 the
-    condition is inf, and its derivative 0. Raises numpy.linalg.LinAlgError for matrices without
-    elements and, with these other orders, for recorded ones that are singular.
+    Parameters
+    ----------
+    x : array_like, shape (…, M, N)
+        Matrices.
+    p : number or str, optional
+        None or 2: the largest singular value divided by the smallest; −2: the reverse; other orders
+        of `norm`: the norm of the matrix times that of its inverse.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices have no elements or, for the other orders, if a recorded matrix is singular.
+
+    Notes
+    -----
+    Where the smallest singular value is 0, the condition number is inf and its derivative 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(np.linalg.cond)(np.diag([4.0, 2.0]))
@@ -39,7 +53,7 @@ def cond(x, p=None):
         s = svdvals(x)
         largest, smallest = s[..., 0], s[..., -1]
         made = _ratio(smallest, largest) if p == -2 else _ratio(largest, smallest)
-        return apply("where", steered(_undefined, made, x), np.inf, made)
+        return _or_infinite(made, x)
     try:
         inverse = inv(x)
     except np.linalg.LinAlgError as error:
@@ -47,7 +61,8 @@ def cond(x, p=None):
             f"tapegrad.cond: {error}; its condition for p={p!r} is inf and has no derivative, take "
             "detach() for the value"
         ) from error
-    return apply("multiply", norm(x, p, axis=(-2, -1)), norm(inverse, p, axis=(-2, -1)))
+    sizes = [norm(matrix, p, axis=(-2, -1)) for matrix in (x, inverse)]
+    return _or_infinite(apply("multiply", *sizes), x)
 
 
 def _ratio(x, y):
@@ -56,9 +71,14 @@ def _ratio(x, y):
     return apply("where", zero, np.inf, apply("divide", x, apply("where", zero, 1.0, y)))
 
 
+def _or_infinite(condition, a):
+    """Infinity, without derivative, where a norm or a quotient of finite elements overflows."""
+    return apply("where", steered(_undefined, condition, a), np.inf, condition)
+
+
 @named("conditions.undefined")
 def _undefined(condition, a):
-    """Where a condition is NaN, of infinite elements and none that are NaN."""
+    """Where a condition is NaN although no element is."""
     return np.isnan(condition) & ~np.isnan(a).any(axis=(-2, -1))
 
 
@@ -70,10 +90,19 @@ def _rank(a, *limits, names, hermitian):
 
 @function("linalg.matrix_rank")
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
-    """matrix_rank(A, tol, hermitian, rtol): how many singular values are not 0 but for rounding.
+    """Compute the ranks of matrices. They have no derivative.
 
-    Those above `tol`, or `rtol` times the largest. The result has no derivative.
+    Parameters
+    ----------
+    A : array_like, shape (…, M, N)
+        Matrices.
+    tol : number, optional
+        Singular values of at most `tol` count as 0.
+    rtol : number, optional
+        Singular values of at most `rtol` times the largest count as 0.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> int(np.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]])))

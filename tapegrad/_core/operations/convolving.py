@@ -76,11 +76,16 @@ def _check(name, a, v, mode):
 
 @function("convolve")
 def convolve(a, v, mode="full"):
-    """convolve(a, v, mode): the discrete convolution of two vectors, the sums of a[i] · v[k − i].
+    """Compute the discrete convolution of two vectors: the sums of a[i] · v[k − i].
 
-    `mode` is "full" (wherever they meet), "same" (as long as the longer one) or "valid" (where they
-    lie within one another).
+    Parameters
+    ----------
+    mode : {"full", "same", "valid"}, optional
+        Whether the result has all sums, as many as the longer vector has elements, or those where
+        one vector lies within the other.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda v: np.convolve([1.0, 2.0, 3.0], v)[1])(np.array([0.0, 1.0]))
@@ -98,9 +103,12 @@ def convolve(a, v, mode="full"):
 
 @function("correlate")
 def correlate(a, v, mode="valid"):
-    """correlate(a, v, mode): the cross-correlation of two vectors, the sums of a[k + i] · v[i].
+    """Compute the cross-correlation of two vectors: the sums of a[k + i] · v[i].
 
-    `mode` is "valid", "same" or "full", as of `convolve`.
+    Parameters
+    ----------
+    mode : {"valid", "same", "full"}, optional
+        Which sums the result has, as of `convolve`.
     """
     a, v = unlisted(a), unlisted(v)
     if not differentiates(a, v):

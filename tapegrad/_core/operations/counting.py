@@ -14,10 +14,17 @@ from .shapes import array_tensor
 
 @function("bincount")
 def bincount(x, weights=None, minlength=0):
-    """bincount(x, weights, minlength): how often each integer is there, or the sums of weights.
+    """Count how often each integer occurs, or sum weights by integer.
 
-    Recorded weights have the derivative of the sum that they are in; integers have none.
+    Parameters
+    ----------
+    x : array_like of ints
+        The integers.
+    minlength : int, optional
+        The smallest length of the result.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.bincount([0, 2, 2], tg.tensor([1.0, 2.0, 3.0]))
     tensor([1., 0., 5.])

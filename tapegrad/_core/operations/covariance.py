@@ -32,14 +32,27 @@ def cov(
     *,
     dtype=None,
 ):
-    """cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype): the covariance matrix.
+    """Compute the covariance matrix.
 
-    Rows of `m`, and of `y`, are variables, columns observations; the other way round without
-    `rowvar`. Observations count `fweights` times and weigh `aweights`, which may be recorded. The
-    divisor is their number, or sum, less `ddof`: 1, or 0 with `bias`.
+    Parameters
+    ----------
+    m : array_like
+        Rows are variables, columns observations.
+    y : array_like, optional
+        More variables, like `m`.
+    rowvar : bool, optional
+        If false, columns are variables.
+    bias : bool, optional
+        If true, `ddof` is 0 by default, else 1.
+    fweights : array_like of ints, optional
+        How often each observation counts.
+    aweights : array_like, optional
+        Weights of the observations, which may be recorded.
 
-    >>> import numpy as np
+    Examples
+    --------
     >>> import tapegrad as tg
+    >>> import numpy as np
     >>> tg.grad(np.cov)(np.array([1.0, 2.0, 6.0]))
     array([-2., -1.,  3.])
     """
@@ -141,8 +154,19 @@ def _is_too_small(divisor):
 
 @function("corrcoef")
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
-    """corrcoef(x, y, rowvar, dtype): the matrix of correlation coefficients, as `cov` has it.
+    """Compute the matrix of correlation coefficients.
 
+    Parameters
+    ----------
+    x : array_like
+        Rows are variables, columns observations.
+    y : array_like, optional
+        More variables, like `x`.
+    rowvar : bool, optional
+        If false, columns are variables.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> x = tg.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])

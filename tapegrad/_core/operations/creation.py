@@ -64,12 +64,28 @@ def _become_input(tensor) -> None:
 
 @function()
 def tensor(data, dtype=None, requires_grad=False):
-    """A tensor with a copy of `data`: numbers, nested lists, an array.
+    """Make a tensor with a copy of the data.
 
-    With `requires_grad`, what is computed from it is recorded and `backward()` adds to its `grad`.
-    The dtype is NumPy's for the data (float64 from Python floats). Raises TypeError when the data
-    are not numbers or cannot require grad.
+    Parameters
+    ----------
+    data : array_like
+        Numbers, nested lists, an array or a tensor.
+    dtype : dtype, optional
+        The dtype; by default NumPy's for the data (float64 for Python floats).
+    requires_grad : bool, optional
+        Whether operations with the tensor are recorded, and `backward()` adds to its `grad`.
 
+    Returns
+    -------
+    Tensor or ComplexTensor
+
+    Raises
+    ------
+    TypeError
+        If the data are not numbers, or their dtype cannot require grad.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
     >>> (x * x).sum().backward()
@@ -81,7 +97,35 @@ def tensor(data, dtype=None, requires_grad=False):
 
 @function()
 def asarray(data, dtype=None, requires_grad=False):
-    """A tensor that shares memory with the array `data`; a tensor comes back as it is."""
+    """Make a tensor that shares memory with an array.
+
+    Parameters
+    ----------
+    data : array_like
+        An array or a tensor. A tensor is returned unchanged; lists and numbers are copied.
+    dtype : dtype, optional
+        The dtype of the tensor; another one than that of the data makes a copy.
+    requires_grad : bool, optional
+        Whether operations with the tensor are recorded, and `backward()` adds to its `grad`.
+
+    Returns
+    -------
+    Tensor or ComplexTensor
+
+    Raises
+    ------
+    TypeError
+        If the data are not numbers, or their dtype cannot require grad.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tapegrad as tg
+    >>> a = np.zeros(2)
+    >>> tg.asarray(a)[0] = 1.0
+    >>> a
+    array([1., 0.])
+    """
     if is_tensor(data) and dtype in (None, data.dtype) and not requires_grad:
         return data
     return _new("asarray", data, dtype, requires_grad, copy_data=False)
@@ -154,8 +198,11 @@ def _creator(name):
 
     create.__name__ = name
     create.__doc__ = (
-        f"{name}(…, requires_grad=False): NumPy's {name}, as a tensor (float64 unless dtype says "
-        "otherwise)."
+        f"Make a tensor as `numpy.{name}` makes an array.\n\nParameters\n----------\n*args, "
+        f"**kwargs\n    The arguments of `numpy.{name}`. Values may be recorded.\n"
+        "requires_grad : bool, optional\n    Whether operations with the tensor are recorded, and "
+        "`backward()` adds to its `grad`.\n\nReturns\n-------\nTensor\n    float64 unless `dtype` "
+        "is given or follows from the arguments."
     )
     return function()(create)
 
@@ -172,9 +219,20 @@ for _name in "full linspace logspace geomspace zeros_like ones_like full_like em
 
 
 def astype(self, dtype, order="K", *, copy=True):
-    """The tensor in another dtype; a conversion to integers or booleans is not recorded.
+    """Convert to another dtype; a conversion to integers or booleans has no derivative.
 
-    `order` is the memory order of the result: "C", "F", or "A" and "K", which follow the tensor.
+    Parameters
+    ----------
+    dtype : dtype
+        The dtype of the result.
+    order : {"C", "F", "A", "K"}, optional
+        The memory order of the result; "A" and "K" follow the tensor.
+    copy : bool, optional
+        If false, a tensor that has the dtype is returned itself.
+
+    Returns
+    -------
+    Tensor or ComplexTensor
     """
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
@@ -197,7 +255,19 @@ def converted(value, dtype, order="K"):
 
 @function("astype", public="astype")
 def _astype_of(x, dtype, /, *, copy=True, device=None):
-    """astype(x, dtype, copy): see the method of tensors."""
+    """Convert to another dtype.
+
+    A conversion to integers or booleans has no derivative.
+
+    Parameters
+    ----------
+    dtype : dtype
+        The dtype of the result.
+    copy : bool, optional
+        If false, an operand that has the dtype is returned itself.
+    device : None, optional
+        Has no effect.
+    """
     x = unlisted(x)
     return astype(x, dtype, copy=copy) if is_tensor(x) else np.asarray(x).astype(dtype, copy=copy)
 
@@ -217,10 +287,25 @@ def _length(self):
 
 
 def _requires_grad_(self, requires_grad=True):
-    """Make a tensor that is not recorded an input, or an input one that is not recorded.
+    """Make the tensor an input that requires grad, in place, or one that does not.
 
-    An input that stops requiring grad loses its `grad`. Raises RuntimeError for a tensor that was
-    computed from inputs, and for an element read from a tensor.
+    Parameters
+    ----------
+    requires_grad : bool, optional
+        Whether operations with the tensor are recorded. An input that no longer requires grad loses
+        its `grad`.
+
+    Returns
+    -------
+    Tensor
+        The tensor itself.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor was computed from inputs, or is an element that was read from a tensor.
+    TypeError
+        If its dtype cannot require grad.
     """
     if requires_grad == is_recorded(self):
         return self
@@ -252,7 +337,12 @@ def _requires_grad_(self, requires_grad=True):
 
 
 def _conjugate(self):
-    """The tensor itself: it is real."""
+    """Return the complex conjugate: the tensor itself, since it is real.
+
+    Returns
+    -------
+    Tensor
+    """
     return self
 
 
@@ -268,20 +358,31 @@ def _namespace(self, api_version=None):
 METHODS = {
     "astype": astype,
     "requires_grad_": _requires_grad_,
-    "shape": property(lambda self: np.shape(value_of(self))),
-    "ndim": property(lambda self: np.ndim(value_of(self))),
-    "size": property(lambda self: int(np.size(value_of(self)))),
-    "dtype": property(lambda self: np.asarray(value_of(self)).dtype),
-    "nbytes": property(lambda self: array_of(self).nbytes),
-    "itemsize": property(lambda self: array_of(self).itemsize),
-    "strides": property(lambda self: array_of(self).strides),
-    "flags": property(lambda self: array_of(self).view().flags),
-    "requires_grad": property(_requires_grad, _requires_grad_),
-    "real": property(lambda self: self),
-    "imag": property(lambda self: wrap(np.zeros_like(value_of(self)))),
+    "shape": property(lambda self: np.shape(value_of(self)), doc="The length of each axis."),
+    "ndim": property(lambda self: np.ndim(value_of(self)), doc="The number of axes."),
+    "size": property(lambda self: int(np.size(value_of(self))), doc="The number of elements."),
+    "dtype": property(lambda self: np.asarray(value_of(self)).dtype, doc="The dtype."),
+    "nbytes": property(lambda self: array_of(self).nbytes, doc="The bytes of all elements."),
+    "itemsize": property(lambda self: array_of(self).itemsize, doc="The bytes of an element."),
+    "strides": property(
+        lambda self: array_of(self).strides, doc="The steps in bytes along each axis."
+    ),
+    "flags": property(
+        lambda self: array_of(self).view().flags, doc="How the elements lie in memory."
+    ),
+    "requires_grad": property(
+        _requires_grad, _requires_grad_, doc="Whether operations with the tensor are recorded."
+    ),
+    "real": property(lambda self: self, doc="The real part: the tensor itself."),
+    "imag": property(
+        lambda self: wrap(np.zeros_like(value_of(self))), doc="The imaginary part: zeros."
+    ),
     "conj": _conjugate,
     "conjugate": _conjugate,
-    "is_leaf": property(lambda self: not is_recorded(self) or _is_input(self)),
+    "is_leaf": property(
+        lambda self: not is_recorded(self) or _is_input(self),
+        doc="Whether the tensor is an input, or is not recorded.",
+    ),
     "__array_namespace__": _namespace,
 }
 for _name, _method in METHODS.items():
@@ -303,15 +404,22 @@ def _is_input(tensor) -> bool:
 
 @function("copy")
 def copy(x, order="K"):
-    """copy(x, order): a new tensor with the same value, recorded.
-
-    `order` is the memory order: "C", "F", "A" (F if x is in it alone) or "K" (that of x).
-    """
+    """Return a copy, which is recorded as an operation."""
     return copy_tensor(unlisted(x), order)
 
 
 def _copied(self, order="C"):
-    """copy(order): a new tensor with the same value, recorded; see tapegrad.copy."""
+    """Return a copy, which is recorded as an operation.
+
+    Parameters
+    ----------
+    order : {"C", "F", "A", "K"}, optional
+        The memory order of the copy.
+
+    Returns
+    -------
+    Tensor
+    """
     return copy_tensor(self, order)
 
 

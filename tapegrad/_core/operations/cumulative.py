@@ -122,8 +122,10 @@ _CUMSUM = structural(
 
 @function("cumsum", method="cumsum")
 def cumsum(x, axis=None, dtype=None, out=None):
-    """cumsum(x, axis, dtype, out): running sums along an axis, or of the flattened tensor.
+    """Compute cumulative sums along an axis.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.cumsum(tg.tensor([1.0, 2.0, 3.0]))
     tensor([1., 3., 6.])
@@ -219,9 +221,9 @@ _CUMPROD = structural(
 
 @function("cumprod", method="cumprod")
 def cumprod(x, axis=None, dtype=None, out=None):
-    """cumprod(x, axis, dtype, out): running products along an axis, or of the flattened tensor.
+    """Compute cumulative products along an axis.
 
-    The derivative divides by nothing: it is right also where elements are zero.
+    The derivative is right where elements are zero too: nothing is divided by them.
     """
     return _running(_CUMPROD, x, axis, dtype, out)
 
@@ -241,8 +243,10 @@ def _cumulative(name: str, running):
 
     cumulative.__name__ = name
     cumulative.__doc__ = (
-        f"{name}(x, axis, include_initial): {running.__name__} along an axis, needed unless x has "
-        "only one;\nwith `include_initial` the empty one comes first."
+        f"Compute `{running.__name__}` along an axis, as the Array API standard has it.\n\n"
+        f"Parameters\n----------\naxis : int, optional\n    The axis; operands with one axis need "
+        "none.\ninclude_initial : bool, optional\n    Whether the result begins with the value of "
+        "no elements."
     )
     return function(name)(cumulative)
 
@@ -253,7 +257,15 @@ cumulative_prod = _cumulative("cumulative_prod", cumprod)
 
 @function("diff")
 def diff(x, n=1, axis=-1, prepend=None, append=None):
-    """diff(x, n, axis, prepend, append): n-th differences of neighbours along an axis."""
+    """Compute differences between neighbours along an axis.
+
+    Parameters
+    ----------
+    n : int, optional
+        How often differences are taken.
+    prepend, append : array_like, optional
+        Values that are joined before and after the operand first.
+    """
     x, prepend, append = (unlisted(part) for part in (x, prepend, append))
     parts = [part for part in (prepend, x, append) if part is not None]
     if not differentiates(*parts):
@@ -280,10 +292,16 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
 
 @function("trapezoid", "trapz")
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """trapezoid(y, x, dx, axis): integral along an axis by the trapezoidal rule.
+    """Integrate along an axis by the trapezoidal rule.
 
-    `x` are the places, of the shape of y or with one axis; they may be recorded. Without them the
-    places are `dx` apart.
+    Parameters
+    ----------
+    y : array_like
+        The values.
+    x : array_like, optional
+        The positions, in the shape of `y` or with one axis. They may be recorded.
+    dx : number, optional
+        The distance between positions, if `x` is not given.
     """
     y, x = unlisted(y), unlisted(x)
     axis = checked_axis("trapezoid", axis, len(shape_of(y)))

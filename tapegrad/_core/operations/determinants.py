@@ -107,12 +107,26 @@ def _det(a, lu):
 
 @function("linalg.det", complex=alike)
 def det(a):
-    """det(a): the determinants of matrices.
+    """Compute the determinants of matrices.
 
-    `a` has shape (…, M, M), the result the axes before. The derivative at a singular matrix is
-    right: the cofactors. `slogdet` does not overflow. Raises numpy.linalg.LinAlgError for matrices
-    that are not square.
+    The derivative is right for singular matrices too. `slogdet` does not overflow.
 
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices are not square.
+
+    Notes
+    -----
+    The gradient is the matrix of cofactors.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(np.linalg.det)(np.array([[1.0, 2.0], [2.0, 4.0]]))
@@ -172,13 +186,26 @@ def _slogdet(a, lu):
 
 @function("linalg.slogdet", complex=alike)
 def slogdet(a):
-    """slogdet(a): the signs of determinants, and the logarithms of their absolute values.
+    """Compute the signs of determinants and the logarithms of their absolute values.
 
-    `a` has shape (…, M, M), both results have the axes before, and the names `sign` and
-    `logabsdet`. The sign has no derivative, but a complex
-    one, which turns. A singular matrix has sign 0 and logarithm −inf; its
-    derivative raises numpy.linalg.LinAlgError, as do matrices that are not square.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
 
+    Returns
+    -------
+    SlogdetResult
+        A named tuple of `sign` and `logabsdet`. A real sign has no derivative.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices are not square; in the derivative, if a matrix is singular (sign 0, logarithm
+        −inf).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.linalg.slogdet(a).logabsdet)(np.diag([1.0, 4.0]))

@@ -269,13 +269,36 @@ def _for_blas(matrices):
 
 @function("einsum")
 def einsum(subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=True):
-    """einsum(subscripts, *operands, out, dtype): sums of products in Einstein's notation.
+    """Evaluate sums of products in Einstein's notation.
 
-    Any subscripts: implicit results, ellipses, repeated indices. One operand without a sum gives a
-    view, which can be written ('ii->i' is the diagonal). Two are contracted by BLAS; more go two at
-    a time in the order of `np.einsum_path`. Raises ValueError, with the shapes, for subscripts that
-    do not fit the operands.
+    Parameters
+    ----------
+    subscripts : str
+        Any subscripts: implicit results, ellipses, repeated indices.
+    *operands : array_like
+        The operands.
+    order : {"C", "F", "A", "K"}, optional
+        The memory order of the result.
+    optimize : bool or str, optional
+        The order of products: one of `numpy.einsum_path`.
 
+    Returns
+    -------
+    Tensor, ndarray or number
+        The sums. One operand without a sum gives a view, which can be written: "ii->i" is the
+        diagonal.
+
+    Raises
+    ------
+    ValueError
+        If the subscripts do not fit the operands; the message has the shapes.
+
+    Notes
+    -----
+    Two operands are contracted by BLAS, more of them two at a time.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.einsum("ij,j->i", tg.tensor([[1.0, 2.0], [3.0, 4.0]]), [1.0, 1.0])
     tensor([3., 7.])
@@ -317,7 +340,22 @@ def _einsum(subscripts, operands, optimize):
 
 @function("einsum_path")
 def einsum_path(*operands, optimize="greedy", einsum_call=False):
-    """einsum_path(*operands, optimize): the cheapest order for `einsum`, found by shapes alone."""
+    """Find a cheap order of the products of `einsum`, from the shapes alone.
+
+    Parameters
+    ----------
+    *operands
+        The arguments of `einsum`.
+    optimize : bool or str, optional
+        The algorithm; as in NumPy.
+    einsum_call : bool, optional
+        As in NumPy.
+
+    Returns
+    -------
+    tuple
+        The path and a text about it, as NumPy's function returns them.
+    """
     return np.einsum_path(*map(value_of, operands), optimize=optimize, einsum_call=einsum_call)
 
 

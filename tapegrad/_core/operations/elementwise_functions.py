@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ops.table import TABLE, Pointwise
+from ..ops.table import TABLE, Pointwise, words_of
 from ..tensor import runtime as rt
 from ..tensor.apply import apply
 from ..tensor.copies import copy_tensor, unlisted
@@ -13,6 +13,7 @@ from ..tensor.out_arguments import written_to
 from ..tensor.registry import OF_NUMPY, PUBLIC, function
 from ..tensor.trace import steering_tensor
 from ..tensor.values import differentiates, is_tensor, value_of, wrap
+from .elementwise_examples import EXAMPLES
 from .unrecorded import unrecorded
 
 
@@ -27,15 +28,75 @@ def _make(op: Pointwise):
         return apply(op.name, *operands)
 
     operation.__name__ = operation.__qualname__ = op.name
-    shape = "of the broadcast shape" if len(op.inputs) > 1 else "of the same shape"
-    operation.__doc__ = (
-        f"{op.name}({arguments}): {op.doc}, element by element.\n\n"
-        f"Takes tensors, arrays or numbers; returns a tensor {shape} (float64, or float32 when\n"
-        f"all are). Slopes: {'; '.join(op.slopes)}."
-        + (f" Awkward points: {op.awkward}." if op.awkward else "")
-        + "\nRaises ValueError for shapes that do not broadcast, TypeError for other types."
-    )
+    operation.__doc__ = _docstring(op)
     return operation
+
+
+_TEXT = """Compute {op.doc}, element by element.
+
+Parameters
+----------
+{operands} : array_like
+    Tensors, arrays, numbers, or nested lists of them.
+
+Returns
+-------
+Tensor, ndarray or number
+    Of {shape}: a tensor if an operand is one; float32 if all operands are, else float64.
+
+Raises
+------
+ValueError
+    If the shapes do not broadcast.
+TypeError
+    If an operand is not numeric.
+
+See Also
+--------
+{op.numpy}
+
+Notes
+-----
+Partial derivatives{words}:
+
+{partials}{awkward}
+"""
+_EXAMPLE = """
+Examples
+--------
+>>> import numpy as np
+>>> import tapegrad as tg
+>>> np.round(tg.grad(tg.{op.name}{argnums})({arguments}), 6).tolist()
+{gradient}
+"""
+_WORDS = {
+    "out": "`out` is the result",
+    "select": "`select(c, a, b)` is a where c holds, else b",
+}
+
+
+def _docstring(op: Pointwise) -> str:
+    """What `help` shows: the value, the partial derivatives, where they are awkward, an example."""
+    pairs = zip(op.inputs, op.slopes, strict=True)
+    used = [text for word, text in _WORDS.items() if word in words_of(*op.slopes)]
+    several = len(op.inputs) > 1
+    text = _TEXT.format(
+        op=op,
+        operands=", ".join(op.inputs),
+        shape="the broadcast shape" if several else "the shape of the operand",
+        words=f", where {' and '.join(used)}" if used else "",
+        partials="\n".join([f"    ∂/∂{name} = {slope}" for name, slope in pairs]),
+        awkward=f"\n\nAt exceptional points: {op.awkward}." if op.awkward else "",
+    )
+    if op.name not in EXAMPLES:
+        return text
+    arguments, gradient = EXAMPLES[op.name]
+    return text + _EXAMPLE.format(
+        op=op,
+        argnums=f", {tuple(range(len(op.inputs)))}" if several else "",
+        arguments=arguments,
+        gradient=f"[{gradient[1:-1]}]" if several else gradient,
+    )
 
 
 for _op in list(TABLE.values()):
@@ -63,11 +124,29 @@ OF_NUMPY[np.i0] = PUBLIC["i0"]
 
 @function("where")
 def where(condition, x=None, y=None):
-    """where(condition, x, y): x where the condition holds, else y, element by element.
+    """Choose elements of `x` where a condition holds, else of `y`.
 
-    The condition is boolean or is compared with zero; the branch not taken gets derivative
-    exactly 0, also where its own is NaN. With the condition alone: the indices where it holds.
+    The branch that is not chosen gets a derivative of exactly 0, also where its own is NaN.
 
+    Parameters
+    ----------
+    condition : array_like
+        Booleans, or numbers that are compared with zero.
+    x, y : array_like, optional
+        The operands, which broadcast with the condition. Both or neither are given.
+
+    Returns
+    -------
+    Tensor, ndarray or tuple
+        The elements; with the condition alone the indices where it holds, an array for each axis.
+
+    Raises
+    ------
+    ValueError
+        If one of `x` and `y` is given without the other, or shapes do not broadcast.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.where([True, False], tg.tensor([1.0, 2.0]), 0.0)
     tensor([1., 0.])
@@ -81,9 +160,22 @@ def where(condition, x=None, y=None):
 
 @function("clip", method="clip")
 def clip(x, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    """clip(x, a_min, a_max, out, min, max): x limited to an interval; a bound of None is no bound.
+    """Limit the elements of `x` to an interval.
 
-    `min` and `max` are other names of the bounds, which may be recorded.
+    The derivative is that of the operand or the bound that the result is equal to.
+
+    Parameters
+    ----------
+    a_min, a_max : array_like or None, optional
+        The bounds, which may be recorded; None is no bound.
+    min, max : array_like or None, optional
+        Other names of the bounds.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.clip(x, 0.0, 1.0).sum())([0.5, 3.0])
+    [1.0, 0.0]
     """
     for name, bound, other in (("min", a_min, min), ("max", a_max, max)):
         if bound is not None and other is not None:
@@ -107,7 +199,13 @@ def copy_of(x):
 
 @function("round", "around", method="round")
 def round(x, decimals=0, out=None):
-    """round(x, decimals, out): rounded half to even; the derivative is zero."""
+    """Round to a number of decimals, halves to even. The derivative is zero.
+
+    Parameters
+    ----------
+    decimals : int, optional
+        The number of decimals; a negative one rounds to tens, hundreds, ….
+    """
     x = unlisted(x)
     if not differentiates(x):
         return written_to("round", unrecorded(np.round, x, decimals=decimals), out)
@@ -120,7 +218,7 @@ def round(x, decimals=0, out=None):
 
 @function("float_power")
 def float_power(x1, x2):
-    """float_power(x1, x2): `power` in float64, whatever the dtypes of the operands."""
+    """Raise elements to a power in float64, whatever the dtypes of the operands."""
     x1, x2 = unlisted(x1), unlisted(x2)
     if not differentiates(x1, x2):
         return unrecorded(np.float_power, x1, x2)
@@ -129,28 +227,37 @@ def float_power(x1, x2):
 
 @function("real")
 def real(val):
-    """real(val): the real part of real numbers, which is themselves."""
+    """Return the real part. Of a real operand it is the operand itself."""
     x = unlisted(val)
     return x if is_tensor(x) else np.real(x)
 
 
 @function("imag")
 def imag(val):
-    """imag(val): the imaginary part of real numbers, zeros without derivative."""
+    """Return the imaginary part. Of a real operand it is zero, without a derivative."""
     x = unlisted(val)
     return wrap(np.zeros_like(value_of(x))) if is_tensor(x) else np.imag(x)
 
 
-def _flag(name):
+def _flag(name, what):
     function_of_numpy = getattr(np, name)
 
     def test(x):
         return steering_tensor(function_of_numpy, x)
 
     test.__name__ = name
-    test.__doc__ = f"{name}(x): NumPy's test, element by element; a boolean tensor, not recorded."
+    test.__doc__ = (
+        f"Test element by element whether {what}. The result has no derivative.\n\n"
+        "Returns\n-------\nTensor\n    Booleans."
+    )
     return function(name)(test)
 
 
-for _name in ("isnan", "isinf", "isfinite", "signbit", "logical_not"):
-    _flag(_name)
+for _name, _what in {
+    "isnan": "numbers are NaN",
+    "isinf": "numbers are infinite",
+    "isfinite": "numbers are finite",
+    "signbit": "the sign is negative",
+    "logical_not": "operands are false",
+}.items():
+    _flag(_name, _what)

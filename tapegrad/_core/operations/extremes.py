@@ -151,10 +151,12 @@ def _extreme(name, x, axis, out, keepdims, initial, where):
 
 @function("max", "amax", method="max")
 def max(x, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """max(x, axis, out, keepdims, initial, where): the largest element, of all or along axes.
+    """Find the largest element.
 
-    Elements tied for it share the derivative evenly; a NaN is largest, as in NumPy.
+    Elements that tie for it share the derivative evenly. A NaN counts as the largest, as in NumPy.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: tg.max(x))([1.0, 3.0, 3.0])
     [0.0, 0.5, 0.5]
@@ -164,7 +166,16 @@ def max(x, axis=None, out=None, keepdims=False, initial=None, where=True):
 
 @function("min", "amin", method="min")
 def min(x, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """min(x, axis, out, keepdims, initial, where): the smallest element; ties as in `max`."""
+    """Find the smallest element.
+
+    Elements that tie for it share the derivative evenly. A NaN counts as the smallest, as in NumPy.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.min(x))([1.0, 3.0])
+    [1.0, 0.0]
+    """
     return _extreme("min", x, axis, out, keepdims, initial, where)
 
 
@@ -173,7 +184,13 @@ PUBLIC["amax"], PUBLIC["amin"] = max, min
 
 @function("ptp")
 def ptp(x, axis=None, out=None, keepdims=False):
-    """ptp(x, axis, keepdims): the largest less the smallest element, of all or along axes."""
+    """Compute the difference between the largest and the smallest element.
+
+    Parameters
+    ----------
+    out : None, optional
+        Not supported for tensors.
+    """
     x = operand("ptp", x, None, out)
     if not differentiates(x):
         return plain(np.ptp, x, axis=axis, keepdims=keepdims)
@@ -193,19 +210,31 @@ def _index_of(name: str, what: str):
 
     index_of.__name__ = name
     index_of.__doc__ = (
-        f"{name}(x, axis, out, keepdims): index of {what}; an int tensor, not recorded."
+        f"Return the index of the {what}. It has no derivative.\n\n"
+        "Parameters\n----------\naxis : int, optional\n    The axis; by default the operand is "
+        "flattened."
     )
     return function(name, method=None if name.startswith("nan") else name)(index_of)
 
 
-argmax, argmin = _index_of("argmax", "the largest"), _index_of("argmin", "the smallest")
-nanargmax = _index_of("nanargmax", "the largest that is no NaN")
-nanargmin = _index_of("nanargmin", "the smallest that is no NaN")
+argmax, argmin = _index_of("argmax", "largest element"), _index_of("argmin", "smallest element")
+nanargmax = _index_of("nanargmax", "largest element that is not NaN")
+nanargmin = _index_of("nanargmin", "smallest element that is not NaN")
 
 
 @function("argsort", method="argsort")
 def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
-    """argsort(x, axis): the indices that sort along an axis; an int tensor, not recorded."""
+    """Return the indices that sort along an axis. They have no derivative.
+
+    Parameters
+    ----------
+    kind : str, optional
+        The algorithm; as in NumPy.
+    stable : bool, optional
+        Whether equal elements keep their order.
+    order : None, optional
+        Has no effect: it is about structured arrays.
+    """
     kind = "stable" if stable else kind
     return plain(np.argsort, unlisted(x), axis=axis, kind=kind)
 
@@ -215,10 +244,20 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
 
 @function("sort")
 def sort(x, axis=-1, kind=None, order=None, *, stable=None):
-    """sort(x, axis): a copy in ascending order along an axis; None flattens first.
+    """Return a copy sorted in ascending order along an axis.
 
-    Each derivative goes back to where its element came from; of equal elements the first stays
-    first.
+    The derivative of each element of the result goes to the element that it is.
+
+    Parameters
+    ----------
+    order : None, optional
+        Has no effect: it is about structured arrays.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.sort(x)[0])([3.0, 1.0, 2.0])
+    [0.0, 1.0, 0.0]
     """
     x = unlisted(x)
     if not differentiates(x):
@@ -233,9 +272,14 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
 
 @function("median")
 def median(x, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """median(x, axis, keepdims): the middle element, or the mean of the middle two.
+    """Compute the median: the middle element, or the mean of the middle two.
 
-    NaN, without derivative to the other elements, where there is a NaN.
+    Where an element is NaN the result is NaN, and the other elements have derivative 0.
+
+    Parameters
+    ----------
+    out : None, optional
+        Not supported for tensors.
     """
     x = operand("median", x, None, out)
     if not differentiates(x):
@@ -282,9 +326,14 @@ def _middle_each(values, mapped):
 
 @function("take", method="take")
 def take(x, indices, axis=None, out=None, mode="raise"):
-    """take(x, indices, axis, out, mode): elements at indices along an axis, or of the flattened.
+    """Take elements at indices along an axis.
 
-    Repeated ones accumulate their derivatives. `mode` is "raise", "wrap" or "clip".
+    Elements that are taken more than once accumulate their derivatives.
+
+    Parameters
+    ----------
+    mode : {"raise", "wrap", "clip"}, optional
+        What is done with indices that are out of range.
     """
     if out is not None:
         return written_to("take", take(x, indices, axis, mode=mode), out)
@@ -319,7 +368,13 @@ def _taken(indices, shape, axis, mode):
 
 @function("take_along_axis")
 def take_along_axis(x, indices, axis=-1):
-    """take_along_axis(x, indices, axis): elements by indices that go along an axis."""
+    """Take elements at indices that match along an axis.
+
+    Parameters
+    ----------
+    indices : array_like of ints
+        The indices; the other axes broadcast with those of the operand.
+    """
     x, indices = unlisted(x), unlisted(indices)
     if not differentiates(x):
         return tensor_like(steered(np.take_along_axis, x, indices, axis), x)

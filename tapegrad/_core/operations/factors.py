@@ -192,12 +192,31 @@ def cholesky_jvp(np, t, out, _a, upper=False):
     awkward="the operand is taken for symmetric: its gradient is",
 )
 def cholesky(a, *, upper=False):
-    """cholesky(a, upper): the lower triangular factor l of positive definite matrices, a = l @ lᵀ.
+    """Compute the Cholesky factors of positive definite matrices: a = l @ lᵀ.
 
-    `a` has shape (…, M, M), and so has the result; with `upper` it is lᵀ. The derivative takes `a`
-    for symmetric, as NumPy does, which reads one triangle. Raises numpy.linalg.LinAlgError for a
-    matrix that is not positive definite.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Symmetric (Hermitian) positive definite matrices.
+    upper : bool, optional
+        Whether the upper triangular factor lᵀ is returned.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, M, M)
+        The lower triangular factor l.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite.
+
+    Notes
+    -----
+    NumPy reads one triangle of `a`. The derivative takes `a` for symmetric: the gradient is.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.sum(np.linalg.cholesky(a)))(np.array([[4.0, 2.0], [2.0, 5.0]]))

@@ -42,10 +42,22 @@ def _size(x) -> int:
 
 @function("put", method="put")
 def put(a, ind, v, mode="raise"):
-    """put(a, ind, v, mode): values written in place at positions of the flattened tensor.
+    """Write values in place at positions of the flattened tensor.
 
-    The values are repeated as far as there are positions; of equal positions the last one counts.
-    `mode` is "raise", "wrap" or "clip".
+    Parameters
+    ----------
+    a : Tensor
+        The tensor that is written.
+    ind : array_like of ints
+        The positions. If one occurs more than once, its last value counts.
+    v : array_like
+        The values, which are repeated as often as needed.
+    mode : {"raise", "wrap", "clip"}, optional
+        What is done with positions that are out of range.
+
+    Returns
+    -------
+    None
     """
     is_typed = isinstance(ind, np.ndarray) or is_tensor(ind)
     ind, v = unlisted(ind), unlisted(v)
@@ -77,9 +89,20 @@ def _cycled(values, count: int):
 
 @function("place")
 def place(arr, mask, vals):
-    """place(arr, mask, vals): the first of the values written in place where a mask holds.
+    """Write the first values in place, where a mask holds.
 
-    They are repeated as far as the mask holds. Unlike `copyto`, which takes those at its places.
+    `copyto` writes the values at the places of the mask instead.
+
+    Parameters
+    ----------
+    arr : Tensor
+        The tensor that is written.
+    vals : array_like
+        The values, which are repeated as often as needed.
+
+    Returns
+    -------
+    None
     """
     mask, vals = unlisted(mask), unlisted(vals)
     if not is_tensor(arr):
@@ -100,9 +123,18 @@ def place(arr, mask, vals):
 
 @function("putmask")
 def putmask(a, mask, values):
-    """putmask(a, mask, values): values at the places of a mask written in place.
+    """Write values in place, at the places of a mask.
 
-    Fewer values than elements of `a` are repeated over all of its places.
+    Parameters
+    ----------
+    a : Tensor
+        The tensor that is written.
+    values : array_like
+        The values; fewer values than `a` has elements are repeated over all of its places.
+
+    Returns
+    -------
+    None
     """
     is_typed = isinstance(values, np.ndarray) or is_tensor(values)
     mask, values = unlisted(mask), unlisted(values)
@@ -143,9 +175,25 @@ def _write_where(target, mask, values) -> None:
 
 @function("copyto")
 def copyto(dst, src, casting="same_kind", where=True):
-    """copyto(dst, src, casting, where): values written in place where a mask holds.
+    """Write values in place, where a mask holds.
 
-    Raises TypeError where the dtypes cannot be cast.
+    Parameters
+    ----------
+    dst : Tensor
+        The tensor that is written.
+    src : array_like
+        The values, which broadcast to it.
+    where : array_like of bool, optional
+        Where values are written.
+
+    Returns
+    -------
+    None
+
+    Raises
+    ------
+    TypeError
+        If `casting` does not allow the conversion to the dtype of `dst`.
     """
     src, where = unlisted(src), unlisted(where)
     if not is_tensor(dst):
@@ -173,9 +221,20 @@ def _check_casting(name: str, source, target, casting) -> None:
 
 @function("put_along_axis")
 def put_along_axis(arr, indices, values, axis):
-    """put_along_axis(arr, indices, values, axis): values written by indices that go along an axis.
+    """Write values in place, at indices that match along an axis.
 
-    The counterpart of `take_along_axis`.
+    It is the counterpart of `take_along_axis`.
+
+    Parameters
+    ----------
+    arr : Tensor
+        The tensor that is written.
+    axis : int
+        The axis.
+
+    Returns
+    -------
+    None
     """
     indices, values = unlisted(indices), unlisted(values)
     if not is_tensor(arr):
@@ -199,9 +258,20 @@ def _along(indices, shape, axis):
 
 @function("fill_diagonal")
 def fill_diagonal(a, val, wrap=False):
-    """fill_diagonal(a, val, wrap): the main diagonal written in place, of all axes of `a`.
+    """Write the main diagonal of a tensor in place.
 
-    Values are repeated along it. With `wrap` a tall matrix has it again below.
+    Parameters
+    ----------
+    a : Tensor
+        The tensor that is written, with at least two axes.
+    val : array_like
+        The values, which are repeated along the diagonal.
+    wrap : bool, optional
+        Whether the diagonal of a tall matrix starts again below.
+
+    Returns
+    -------
+    None
     """
     val = unlisted(val)
     if not is_tensor(a):

@@ -16,11 +16,22 @@ _MOST = {8: 2200, 4: 300}
 
 @function("ldexp")
 def ldexp(x1, x2):
-    """ldexp(x1, x2): x1 · 2ˣ² with whole numbers x2, element by element.
+    """Compute x1 · 2ˣ², element by element.
 
-    The derivative is 2ˣ². Whole numbers have none: a recorded x2 raises TypeError, as floats do in
-    NumPy.
+    The derivative is 2ˣ².
 
+    Parameters
+    ----------
+    x2 : array_like of ints
+        The exponents, which have no derivative.
+
+    Raises
+    ------
+    TypeError
+        If `x2` is recorded.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.ldexp(tg.tensor([1.0, 3.0]), [3, -1])
     tensor([8. , 1.5])
@@ -49,10 +60,15 @@ def _doublings(power, part, size):
 
 @function("frexp")
 def frexp(x):
-    """frexp(x): mantissas m and whole powers e with x = m · 2ᵉ and ½ ≤ |m| < 1.
+    """Decompose x = m · 2ᵉ, with ½ ≤ |m| < 1 and integers e.
 
-    The derivative of m is 2⁻ᵉ; e has none.
+    Returns
+    -------
+    tuple
+        The mantissas m, whose derivative is 2⁻ᵉ, and the exponents e, which have none.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.frexp(tg.tensor([3.0, -0.5]))
     (tensor([ 0.75, -0.5 ]), tensor([2, 0], dtype=int32))
@@ -67,10 +83,15 @@ def frexp(x):
 
 @function("modf")
 def modf(x):
-    """modf(x): what x has behind the point and what before it, both with the sign of x.
+    """Separate the fractional from the integral part; both have the sign of x.
 
-    The first part has derivative 1, the second 0.
+    Returns
+    -------
+    tuple
+        The fractional part, with derivative 1, and the integral part, with derivative 0.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.modf(tg.tensor([1.5, -0.25]))
     (tensor([ 0.5 , -0.25]), tensor([ 1., -0.]))
@@ -85,14 +106,14 @@ def modf(x):
 
 @function("positive")
 def positive(x):
-    """positive(x): +x, a new tensor."""
+    """Return +x, a new tensor."""
     x = unlisted(x)
     return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.positive, x)
 
 
 @function("conjugate")
 def conjugate(x):
-    """conjugate(x): x itself, as a new tensor; tensors are real."""
+    """Return the complex conjugate. Of a real operand it is a copy."""
     x = unlisted(x)
     return apply("multiply", x, 1.0) if differentiates(x) else steering_tensor(np.conjugate, x)
 
@@ -102,15 +123,18 @@ PUBLIC["conj"] = conjugate
 
 @function("spacing")
 def spacing(x):
-    """spacing(x): how far the next float is from x, away from 0; the derivative is zero."""
+    """Return the distance from x to the next float away from 0. The derivative is zero."""
     return steering_tensor(np.spacing, unlisted(x))
 
 
 @function("nextafter")
 def nextafter(x1, x2):
-    """nextafter(x1, x2): the float next to x1 in the direction of x2.
+    """Return the float next to x1 in the direction of x2.
 
-    Recorded arguments raise TypeError: the step is one of rounding, and no derivative describes it.
+    Raises
+    ------
+    TypeError
+        If an operand is recorded: the step is one of rounding and has no derivative.
     """
     if differentiates(x1, x2):
         raise TypeError(

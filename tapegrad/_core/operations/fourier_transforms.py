@@ -163,12 +163,26 @@ _ALONG: dict[str, Callable] = {
 
 @function("fft.fft", complex=alike)
 def fft(a, n=None, axis=-1, norm=None, out=None):
-    """fft(a, n, axis, norm, out): the discrete Fourier transform along an axis, complex.
+    """Compute the discrete Fourier transform along an axis.
 
-    `a` is real or complex; it is cut off, or continued by zeros, to `n` elements. `norm` is
-    "backward" (the transform is not scaled, its inverse by 1/n), "ortho" (both by 1/√n) or
-    "forward". Float32 gives complex64. Raises ValueError for n < 1 and other norms.
+    Parameters
+    ----------
+    norm : {"backward", "ortho", "forward"}, optional
+        "backward" scales the inverse transform by 1/n, "ortho" both by 1/√n, "forward" this one
+        by 1/n.
 
+    Returns
+    -------
+    ComplexTensor or ndarray
+        The frequencies; complex64 for operands in float32.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1, or `norm` is not known.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.sum(np.abs(np.fft.fft(x)) ** 2))(np.array([1.0, 2.0, 3.0]))
@@ -179,14 +193,25 @@ def fft(a, n=None, axis=-1, norm=None, out=None):
 
 @function("fft.ifft", complex=alike)
 def ifft(a, n=None, axis=-1, norm=None, out=None):
-    """ifft(a, n, axis, norm, out): the inverse of `fft` along an axis, with the same arguments."""
+    """Compute the inverse of `fft` along an axis.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _along("ifft", a, n, axis, norm, out)
 
 
 @function("fft.rfft", complex=alike)
 def rfft(a, n=None, axis=-1, norm=None, out=None):
-    """rfft(a, n, axis, norm, out): the frequencies 0, …, n // 2 of a real signal, as `fft` gives.
+    """Compute the frequencies 0, …, n // 2 of the discrete Fourier transform of a real signal.
 
+    Returns
+    -------
+    ComplexTensor or ndarray
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.fft.rfft(x)[1].imag)(np.zeros(4))
@@ -197,26 +222,41 @@ def rfft(a, n=None, axis=-1, norm=None, out=None):
 
 @function("fft.irfft", complex=alike)
 def irfft(a, n=None, axis=-1, norm=None, out=None):
-    """irfft(a, n, axis, norm, out): the inverse of `rfft`, a real signal of `n` elements.
+    """Compute the inverse of `rfft`, a real signal.
 
-    `n` is 2·(m − 1) by default, for m frequencies. The imaginary parts of the first and, for even
-    n, of the last frequency are taken for 0, as NumPy takes them, and have derivative 0.
+    The imaginary parts of the first and, for even `n`, of the last frequency are taken for 0, as in
+    NumPy, and have derivative 0.
+
+    Parameters
+    ----------
+    n : int, optional
+        The size of the signal; by default 2·(m − 1) for m frequencies.
     """
     return _along("irfft", a, n, axis, norm, out)
 
 
 @function("fft.hfft", complex=alike)
 def hfft(a, n=None, axis=-1, norm=None, out=None):
-    """hfft(a, n, axis, norm): the real frequencies of a signal with Hermitian symmetry.
+    """Compute the real frequencies of a signal with Hermitian symmetry.
 
-    `a` is its first half, real or complex; `n` is the number of frequencies, as of `irfft`.
+    Parameters
+    ----------
+    a : array_like
+        The first half of the signal.
+    n : int, optional
+        The number of frequencies; by default 2·(m − 1) for m elements.
     """
     return _along("hfft", a, n, axis, norm, out)
 
 
 @function("fft.ihfft", complex=alike)
 def ihfft(a, n=None, axis=-1, norm=None, out=None):
-    """ihfft(a, n, axis, norm, out): the inverse of `hfft`, the first half of a signal."""
+    """Compute the inverse of `hfft`, the first half of a signal.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _along("ihfft", a, n, axis, norm, out)
 
 
@@ -242,31 +282,40 @@ def _several(name: str, x, s, axes, norm, out):
 
 @function("fft.fftn", complex=alike)
 def fftn(a, s=None, axes=None, norm=None, out=None):
-    """fftn(a, s, axes, norm, out): the discrete Fourier transform along several axes, all of them
-    by default.
+    """Compute the discrete Fourier transform along several axes, by default all.
 
-    `s` holds the size along each of `axes`, to which `a` is cut off or continued by zeros; −1
-    stands for the size that it has. `norm` is as of `fft`.
+    Returns
+    -------
+    ComplexTensor or ndarray
     """
     return _several("fftn", a, s, axes, norm, out)
 
 
 @function("fft.ifftn", complex=alike)
 def ifftn(a, s=None, axes=None, norm=None, out=None):
-    """ifftn(a, s, axes, norm, out): the inverse of `fftn`, with the same arguments."""
+    """Compute the inverse of `fftn`.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _several("ifftn", a, s, axes, norm, out)
 
 
 @function("fft.rfftn", complex=alike)
 def rfftn(a, s=None, axes=None, norm=None, out=None):
-    """rfftn(a, s, axes, norm, out): `fftn` of real signals, up to half of the frequencies along the
-    last of `axes`."""
+    """Compute `fftn` of real signals, with half of the frequencies along the last axis.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _several("rfftn", a, s, axes, norm, out)
 
 
 @function("fft.irfftn", complex=alike)
 def irfftn(a, s=None, axes=None, norm=None, out=None):
-    """irfftn(a, s, axes, norm, out): the inverse of `rfftn`, real.
+    """Compute the inverse of `rfftn`, real signals.
 
     Without `s` there are 2·(m − 1) elements along the last axis, for m frequencies.
     """
@@ -275,25 +324,61 @@ def irfftn(a, s=None, axes=None, norm=None, out=None):
 
 @function("fft.fft2", complex=alike)
 def fft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """fft2(a, s, axes, norm, out): `fftn` along two axes."""
+    """Compute `fftn` along two axes.
+
+    Parameters
+    ----------
+    axes : sequence of ints, optional
+        The axes of the transform.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _several("fft2", a, s, axes, norm, out)
 
 
 @function("fft.ifft2", complex=alike)
 def ifft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """ifft2(a, s, axes, norm, out): `ifftn` along two axes."""
+    """Compute `ifftn` along two axes.
+
+    Parameters
+    ----------
+    axes : sequence of ints, optional
+        The axes of the transform.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _several("ifft2", a, s, axes, norm, out)
 
 
 @function("fft.rfft2", complex=alike)
 def rfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """rfft2(a, s, axes, norm, out): `rfftn` along two axes."""
+    """Compute `rfftn` along two axes.
+
+    Parameters
+    ----------
+    axes : sequence of ints, optional
+        The axes of the transform.
+
+    Returns
+    -------
+    ComplexTensor or ndarray
+    """
     return _several("rfft2", a, s, axes, norm, out)
 
 
 @function("fft.irfft2", complex=alike)
 def irfft2(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """irfft2(a, s, axes, norm, out): `irfftn` along two axes."""
+    """Compute `irfftn` along two axes.
+
+    Parameters
+    ----------
+    axes : sequence of ints, optional
+        The axes of the transform.
+    """
     return _several("irfft2", a, s, axes, norm, out)
 
 
@@ -317,11 +402,23 @@ def _rolled(x, axes, sign: int):
 
 @function("fft.fftshift", complex=alike)
 def fftshift(x, axes=None):
-    """fftshift(x, axes): with frequency 0 in the middle of each axis."""
+    """Shift frequency 0 to the middle of each axis.
+
+    Parameters
+    ----------
+    axes : int or tuple of ints, optional
+        The axes; by default all.
+    """
     return _rolled(x, axes, 1)
 
 
 @function("fft.ifftshift", complex=alike)
 def ifftshift(x, axes=None):
-    """ifftshift(x, axes): the inverse of `fftshift`."""
+    """Shift elements back; the inverse of `fftshift`.
+
+    Parameters
+    ----------
+    axes : int or tuple of ints, optional
+        The axes; by default all.
+    """
     return _rolled(x, axes, -1)

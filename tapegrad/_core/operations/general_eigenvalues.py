@@ -146,17 +146,34 @@ def _all_real(imaginary) -> bool:
 
 @function("linalg.eig", complex=alike)
 def eig(a):
-    """eig(a): the eigenvalues and eigenvectors of square matrices.
+    """Compute the eigenvalues and eigenvectors of square matrices.
 
-    `a` has shape (…, M, M). Returns `eigenvalues` of shape (…, M), in no order, and `eigenvectors`,
-    columns of norm 1 of a matrix, of shape (…, M, M): both complex unless all eigenvalues of a real
-    matrix are real, as NumPy has it.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
 
-    The signs, or phases, of the vectors are LAPACK's: a derivative that depends on phases leaves
-    that part out, of which reverse mode warns. Where eigenvalues are equal the derivative is right
-    for functions of the values that treat them alike; a matrix without M independent eigenvectors
-    has none. Raises numpy.linalg.LinAlgError for what is not square, or not finite.
+    Returns
+    -------
+    EigResult
+        A named tuple of `eigenvalues`, of shape (…, M), in no order, and `eigenvectors`, of shape
+        (…, M, M): columns of norm 1. Both are complex unless all eigenvalues of a real matrix are
+        real.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not square or not finite.
+
+    Notes
+    -----
+    The signs, or phases, of the eigenvectors are LAPACK's choice. A derivative that depends on them
+    leaves that part out, and reverse mode warns. Where eigenvalues are equal the derivative is
+    right for functions that are symmetric in them. A matrix without M independent eigenvectors has
+    none.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> a = np.array([[0.0, -2.0], [2.0, 0.0]])
@@ -172,10 +189,20 @@ def eig(a):
 
 @function("linalg.eigvals", complex=alike)
 def eigvals(a):
-    """eigvals(a): the eigenvalues of square matrices, in no order.
+    """Compute the eigenvalues of square matrices.
 
-    As those of `eig`: complex unless those of a real matrix are all real.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
 
+    Returns
+    -------
+    Tensor, ComplexTensor or ndarray, shape (…, M)
+        The eigenvalues, in no order; complex unless all eigenvalues of a real matrix are real.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.max(np.linalg.eigvals(a)))(np.array([[2.0, 1.0], [0.0, 1.0]]))

@@ -22,11 +22,26 @@ def _as_array_tensor(x):
 
 @function("meshgrid")
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
-    """meshgrid(*xi, copy, sparse, indexing): coordinates of a grid, from those along each axis.
+    """Make the coordinates of a grid from those along each axis.
 
-    With `indexing="ij"` the axes are in the order of the arguments, with "xy" the first two are
-    exchanged. Without `copy` the results are views that cannot be written.
+    Parameters
+    ----------
+    *xi : array_like
+        The coordinates along each axis.
+    copy : bool, optional
+        If false, the results are views that cannot be written.
+    sparse : bool, optional
+        Whether axes along which a coordinate is constant have length 1.
+    indexing : {"xy", "ij"}, optional
+        "ij": axes in the order of the arguments; "xy": the first two are exchanged.
 
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        A grid for each argument.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.meshgrid(tg.tensor([1.0, 2.0]), [3.0, 4.0, 5.0])[0]
     tensor([[1., 2.],
@@ -52,9 +67,17 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 @function("ix_")
 def ix_(*args):
-    """ix_(*args): indices, each along an axis of its own, that together pick a grid of elements.
+    """Make indices that together select a grid of elements.
 
-    Sequences of integers, or of booleans, which stand for the places where they hold.
+    Parameters
+    ----------
+    *args : sequences of ints or bools
+        The indices along each axis. Booleans stand for the places where they are true.
+
+    Returns
+    -------
+    tuple of ndarray
+        The indices, each along an axis of its own.
     """
     made = []
     for k, x in enumerate(args):
@@ -73,8 +96,15 @@ def ix_(*args):
 
 @function("block")
 def block(arrays):
-    """block(arrays): a matrix of blocks from nested lists; the innermost ones along the last axis.
+    """Join nested lists of blocks; the innermost lists are joined along the last axis.
 
+    Parameters
+    ----------
+    arrays : nested lists of array_like
+        The blocks.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> a = tg.tensor([[1.0]])
     >>> tg.block([[a, 2.0 * a], [3.0 * a, 4.0 * a]])
@@ -128,7 +158,13 @@ def _joined(arrays, level: int, depth: int, ndim: int):
 
 @function("resize")
 def resize(a, new_shape):
-    """resize(a, new_shape): the elements repeated, or cut off, to fill another shape."""
+    """Repeat elements, or cut them off, to fill another shape.
+
+    Parameters
+    ----------
+    new_shape : int or tuple of ints
+        The shape.
+    """
     a, new_shape = unlisted(a), fixed(unlisted(new_shape), "resize()")
     if not is_tensor(a):
         return np.resize(a, new_shape)

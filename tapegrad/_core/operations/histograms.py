@@ -162,11 +162,18 @@ def _none_recorded(*operands) -> bool:
 
 @function("histogram")
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """histogram(a, bins, range, density, weights): how many elements lie between edges; the edges.
+    """Count how many elements lie in each bin, or sum their weights.
 
-    Counts have no derivative; sums of recorded weights do, and so do edges that depend on a
-    recorded tensor, and the density by them.
+    Counts have no derivative. Sums of recorded weights have one, and so have edges that depend on a
+    recorded operand, and densities by them.
 
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        The counts, or sums, and the edges of the bins.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.histogram(tg.tensor([0.1, 0.6, 0.7]), [0.0, 0.5, 1.0])[0]
     tensor([1, 2])
@@ -189,9 +196,9 @@ def histogram(a, bins=10, range=None, density=None, weights=None):
 
 @function("histogram_bin_edges")
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """histogram_bin_edges(a, bins, range): the edges of the bins of `histogram`.
+    """Compute the edges of the bins of `histogram`.
 
-    They have the derivatives of the smallest and the largest element, or those of `range`.
+    They have the derivatives of the extremes of the operand, or of `range`.
     """
     a, bins = unlisted(a), unlisted(bins)
     if _none_recorded(a, bins, *_parts(range)):
@@ -201,10 +208,19 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 @function("histogramdd")
 def histogramdd(sample, bins=10, range=None, density=None, weights=None):
-    """histogramdd(sample, bins, range, density, weights): points of several coordinates counted.
+    """Count points with several coordinates in bins.
 
-    `sample` has a row for each point, or is a list of coordinates. The result are the totals, an
-    axis for each coordinate, and a tuple of edges; derivatives are as those of `histogram`.
+    Derivatives are as those of `histogram`.
+
+    Parameters
+    ----------
+    sample : array_like or list of array_like
+        A row for each point, or a list of coordinates.
+
+    Returns
+    -------
+    tuple
+        The counts, with an axis for each coordinate, and a tuple of the edges along each axis.
     """
     columns = _columns(sample)
     bins = [unlisted(b) for b in bins] if _has_length(bins) else [bins] * len(columns)
@@ -242,9 +258,19 @@ def _columns(sample):
 
 @function("histogram2d")
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
-    """histogram2d(x, y, bins, range, density, weights): points of a plane counted in rectangles.
+    """Count points of a plane in rectangular bins.
 
-    The result are the totals and the edges along x and y; see `histogram`.
+    Derivatives are as those of `histogram`.
+
+    Parameters
+    ----------
+    x, y : array_like
+        The coordinates of the points.
+
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        The counts, and the edges along x and y.
     """
     if len(x) != len(y):
         raise ValueError(

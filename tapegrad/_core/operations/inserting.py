@@ -36,11 +36,17 @@ def _places(obj, what: str):
 
 @function("insert")
 def insert(arr, obj, values, axis=None):
-    """insert(arr, obj, values, axis): a copy with values put before the places that `obj` names.
+    """Return a copy with values inserted.
 
-    `obj` is a number, a slice, numbers, or a mask; without an axis `arr` is flattened. The values
-    are broadcast and take the dtype of `arr`.
+    Parameters
+    ----------
+    obj : int, slice or array_like of ints or bools
+        The positions before which values are inserted.
+    values : array_like
+        The values, which broadcast and take the dtype of `arr`.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.insert(tg.tensor([1.0, 2.0, 3.0]), [1, 2], [10.0, 20.0])
     tensor([ 1., 10.,  2., 20.,  3.])
@@ -73,9 +79,12 @@ def _flat(x):
 
 @function("delete")
 def delete(arr, obj, axis=None):
-    """delete(arr, obj, axis): a copy without the elements, or slices, that `obj` names.
+    """Return a copy without some elements or slices.
 
-    `obj` is a number, a slice, numbers, or a mask; without an axis `arr` is flattened.
+    Parameters
+    ----------
+    obj : int, slice or array_like of ints or bools
+        What is left out.
     """
     arr = unlisted(arr)
     obj = _places(obj, "what delete() leaves out")
@@ -90,9 +99,18 @@ def delete(arr, obj, axis=None):
 
 @function("trim_zeros")
 def trim_zeros(filt, trim="fb", axis=None):
-    """trim_zeros(filt, trim, axis): a view without the zeros at the front, "f", and back, "b".
+    """Return a view without leading and trailing zeros.
 
-    How many there are is a value that a program guards.
+    Their number is a value that a program guards.
+
+    Parameters
+    ----------
+    filt : array_like
+        The operand.
+    trim : {"f", "b", "fb"}, optional
+        Whether zeros at the front, at the back, or both are left out.
+    axis : int or tuple of ints, optional
+        The axes; by default all.
     """
     filt = unlisted(filt)
     if not is_tensor(filt):

@@ -23,13 +23,31 @@ _FLOAT = np.dtype(np.float64)
 
 @function("interp")
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """interp(x, xp, fp, left, right, period): the values fp at places xp, joined by straight lines.
+    """Interpolate linearly between points.
 
-    Beyond the ends of `xp` the value is `left` and `right`, by default the first and the last of
-    fp; with a `period` all places are taken modulo it. All of them may be recorded. At a place of
-    xp the slope is that of the line to its right, as NumPy's formula has it; at the last place it
-    is 0. Raises ValueError unless `xp` increases.
+    Parameters
+    ----------
+    x : array_like
+        Where the function is evaluated.
+    xp, fp : array_like
+        The positions of the points, which increase, and their values.
+    left, right : number, optional
+        The values below and above all positions; by default the first and the last of `fp`.
+    period : number, optional
+        The period of `x` and `xp`.
 
+    Raises
+    ------
+    ValueError
+        If `xp` does not increase.
+
+    Notes
+    -----
+    All arguments may be recorded. At a position the derivative is that of the line to its right, at
+    the last position it is 0.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: tg.interp(x, [0.0, 1.0, 3.0], [0.0, 2.0, 3.0]))(1.0)
     0.5
@@ -172,11 +190,22 @@ def _is_undone(made, x):
 
 @function("unwrap")
 def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
-    """unwrap(p, discont, axis, period): with jumps of more than `discont` taken back by periods.
+    """Remove jumps between neighbours by adding multiples of the period.
 
-    The number of periods has no derivative; that of the result is that of p, and the period's times
-    their number. `discont` is at least half a period.
+    The derivative of the result is that of `p`; the derivative with respect to the period is how
+    often it was added.
 
+    Parameters
+    ----------
+    p : array_like
+        The operand.
+    discont : number, optional
+        The smallest jump that is removed; at least half a period.
+    period : number, optional
+        The period.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.unwrap(tg.tensor([1.0, 5.0, 9.0, 2.0]), period=8.0)
     tensor([ 1.,  5.,  9., 10.])
@@ -222,7 +251,15 @@ def _turns(jumps, period, axis):
 
 @function("angle")
 def angle(z, deg=False):
-    """angle(z, deg): the angle of real numbers as complex ones, 0 or π; its derivative is 0."""
+    """Compute the angles of complex numbers. Those of real numbers are 0 or π, with derivative 0.
+
+    Parameters
+    ----------
+    z : array_like
+        A tensor, an array or a number.
+    deg : bool, optional
+        Whether angles are in degrees.
+    """
     z = unlisted(z)
     made = unrecorded(np.angle, z, deg=deg)
     if not differentiates(z):

@@ -111,11 +111,27 @@ inverse = _inv
 
 @function("linalg.inv", complex=alike)
 def inv(a):
-    """inv(a): the inverses of matrices.
+    """Invert matrices.
 
-    `a` has shape (…, M, M), and so has the result. Raises numpy.linalg.LinAlgError for a singular
-    matrix. `solve(a, b)` costs less than `inv(a) @ b`, and rounds less.
+    `solve(a, b)` costs less than `inv(a) @ b`, and rounds less.
 
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
+
+    Returns
+    -------
+    Tensor or ndarray, shape (…, M, M)
+        The inverses.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular or not square.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.trace(np.linalg.inv(a)))(
@@ -135,11 +151,22 @@ def inv(a):
 
 @function("linalg.tensorsolve", complex=alike)
 def tensorsolve(a, b, axes=None):
-    """tensorsolve(a, b, axes): the x of `tensordot(a, x, x.ndim) == b`.
+    """Solve `tensordot(a, x, x.ndim) == b` for x.
 
-    `a` has the axes of `b`, then those of the result; `axes` are moved to its end first. Raises
-    numpy.linalg.LinAlgError where both do not have as many elements, and for a singular `a`.
+    Parameters
+    ----------
+    a : array_like
+        It has the axes of `b`, followed by those of the result.
+    axes : tuple of ints, optional
+        Axes of `a` that are moved to its end first.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If `a` is singular, or its axes do not match the number of elements of `b`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> a = tg.tensor([[[2.0, 0.0], [0.0, 4.0]]])
     >>> tg.tensorsolve(a.reshape(2, 1, 2), [[2.0], [2.0]])
@@ -153,8 +180,9 @@ def tensorsolve(a, b, axes=None):
         last = [k % len(shape_of(a)) for k in axes]
         a = transpose(a, [*[k for k in range(len(shape_of(a))) if k not in last], *last])
     own, whole = len(shape_of(b)), shape_of(a)
-    size, kept = math.prod(shape_of(b)), whole[own:]
-    if math.prod(whole[:own]) != math.prod(kept) or size != math.prod(kept):
+    # As NumPy counts from the end, an `a` with as many axes as `b` has a result of its own shape.
+    size, kept = math.prod(shape_of(b)), whole[-(len(whole) - own) :]
+    if math.prod(whole) != size * size or size != math.prod(kept):
         raise np.linalg.LinAlgError(
             f"tapegrad.tensorsolve: a has shape {whole} and b {shape_of(b)}; the first {own} axes "
             f"of a must hold as many elements as the others, and as b"
@@ -164,10 +192,19 @@ def tensorsolve(a, b, axes=None):
 
 @function("linalg.tensorinv", complex=alike)
 def tensorinv(a, ind=2):
-    """tensorinv(a, ind): the inverse y of `a` for sums over its last axes, those from `ind` on.
+    """Compute the inverse of `a` for sums over its last axes.
 
-    `tensordot(tensorinv(a, ind), b, ind)` solves `tensordot(a, x, x.ndim) == b`. Raises
-    numpy.linalg.LinAlgError where the axes before and from `ind` on do not hold as many elements.
+    `tensordot(tensorinv(a, ind), b, ind)` solves `tensordot(a, x, x.ndim) == b`.
+
+    Parameters
+    ----------
+    ind : int, optional
+        The number of axes of `b`: the first axes of `a`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the first `ind` axes and the others do not have the same number of elements.
     """
     a = unlisted(a)
     if not differentiates(a) and not is_complex(a):

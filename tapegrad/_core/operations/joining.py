@@ -65,10 +65,15 @@ def _join_error(name: str, arrays, error) -> ValueError:
 
 @function("concatenate")
 def concatenate(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """concatenate(arrays, axis, out, dtype, casting): joined along an axis; None flattens first.
+    """Join operands along an axis that they have.
 
-    The list may mix tensors, arrays and lists. Raises ValueError for shapes that do not fit.
+    Raises
+    ------
+    ValueError
+        If the other lengths of the operands differ.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.concatenate([tg.tensor([1.0]), [2.0, 3.0]])
     tensor([1., 2., 3.])
@@ -144,10 +149,20 @@ def _concatenate(name, xs, axis=0, dtype=None, casting="same_kind", out=None):
 
 @function("stack")
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
-    """stack(arrays, axis, out, dtype, casting): items of one shape along a new axis.
+    """Join operands of one shape along a new axis.
 
-    The list may mix tensors, scalars, arrays and numbers.
+    Parameters
+    ----------
+    axis : int, optional
+        The position of the new axis in the result.
 
+    Raises
+    ------
+    ValueError
+        If the shapes of the operands differ.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.stack([tg.tensor([1.0, 2.0]), [3.0, 4.0]], axis=1)
     tensor([[1., 3.],
@@ -187,27 +202,27 @@ def _cast(name, x, dtype, casting):
 
 @function("vstack", "row_stack")
 def vstack(tup, *, dtype=None, casting="same_kind"):
-    """vstack(tup, dtype, casting): joined along the first axis; vectors are rows."""
+    """Join operands along the first axis; vectors are rows."""
     xs = [atleast_2d(x) for x in _items("vstack", tup)]
     return _concatenate("vstack", xs, 0, dtype, casting)
 
 
 @function("hstack")
 def hstack(tup, *, dtype=None, casting="same_kind"):
-    """hstack(tup, dtype, casting): joined along the second axis; vectors along their only one."""
+    """Join operands along the second axis; vectors are joined along their only axis."""
     xs = [atleast_1d(x) for x in _items("hstack", tup)]
     return _concatenate("hstack", xs, 0 if len(shape_of(xs[0])) == 1 else 1, dtype, casting)
 
 
 @function("dstack")
 def dstack(tup):
-    """dstack(tup): joined along the third axis."""
+    """Join operands along the third axis."""
     return _concatenate("dstack", [atleast_3d(x) for x in _items("dstack", tup)], 2)
 
 
 @function("column_stack")
 def column_stack(tup):
-    """column_stack(tup): joined along the second axis; vectors are columns."""
+    """Join operands along the second axis; vectors are columns."""
     xs = _items("column_stack", tup)
     xs = [x if len(shape_of(x)) >= 2 else reshape(x, (-1, 1)) for x in xs]
     return _concatenate("column_stack", xs, 1)
@@ -215,40 +230,78 @@ def column_stack(tup):
 
 @function("append")
 def append(arr, values, axis=None):
-    """append(arr, values, axis): values joined at the end; without an axis both are flattened."""
+    """Join values at the end.
+
+    Parameters
+    ----------
+    axis : int, optional
+        The axis; without it both operands are flattened first.
+    """
     return _concatenate("append", [unlisted(arr), unlisted(values)], axis)
 
 
 @function("array_split")
 def array_split(x, indices_or_sections, axis=0):
-    """array_split(x, indices_or_sections, axis): a list of views, as equal in length as can be."""
+    """Split into parts whose lengths differ by at most 1.
+
+    Returns
+    -------
+    list of Tensor or ndarray
+        Views.
+    """
     return _split("array_split", np.array_split, x, indices_or_sections, axis)
 
 
 @function("split")
 def split(x, indices_or_sections, axis=0):
-    """split(x, indices_or_sections, axis): a list of views, cut at indices or in equal parts.
+    """Split into equal parts, or at indices.
 
-    Raises ValueError when the length cannot be divided equally.
+    Returns
+    -------
+    list of Tensor or ndarray
+        Views.
+
+    Raises
+    ------
+    ValueError
+        If the length cannot be divided into equal parts.
     """
     return _split("split", np.split, x, indices_or_sections, axis)
 
 
 @function("vsplit")
 def vsplit(x, indices_or_sections):
-    """vsplit(x, indices_or_sections): split along the first axis of at least two."""
+    """Split along the first axis of an operand with at least two.
+
+    Returns
+    -------
+    list of Tensor or ndarray
+        Views.
+    """
     return _split("vsplit", np.vsplit, x, indices_or_sections)
 
 
 @function("hsplit")
 def hsplit(x, indices_or_sections):
-    """hsplit(x, indices_or_sections): split along the second axis, of a vector its only one."""
+    """Split along the second axis, or along the only axis of a vector.
+
+    Returns
+    -------
+    list of Tensor or ndarray
+        Views.
+    """
     return _split("hsplit", np.hsplit, x, indices_or_sections)
 
 
 @function("dsplit")
 def dsplit(x, indices_or_sections):
-    """dsplit(x, indices_or_sections): split along the third axis."""
+    """Split along the third axis.
+
+    Returns
+    -------
+    list of Tensor or ndarray
+        Views.
+    """
     return _split("dsplit", np.dsplit, x, indices_or_sections)
 
 
@@ -262,7 +315,13 @@ def _split(name, numpy_function, x, where, *args):
 
 @function("unstack")
 def unstack(x, /, *, axis=0):
-    """unstack(x, axis): a tuple of views, one for each position along an axis."""
+    """Split into views, one for each position along an axis.
+
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        Views without that axis.
+    """
     x = unlisted(x)
     before = (slice(None),) * checked_axis("unstack", axis, len(shape_of(x)))
     return tuple(x[(*before, k)] for k in range(shape_of(x)[len(before)]))
@@ -273,9 +332,12 @@ def unstack(x, /, *, axis=0):
 
 @function("repeat", method="repeat")
 def repeat(x, repeats, axis=None):
-    """repeat(x, repeats, axis): each element repeated, one number of times or one for each.
+    """Repeat each element.
 
-    Without an axis the elements are taken from the flattened tensor.
+    Parameters
+    ----------
+    repeats : int or array_like of ints
+        How often: one number for all elements, or one for each along the axis.
     """
     x, repeats = unlisted(x), fixed(unlisted(repeats), "repeat")
     if not is_tensor(x):
@@ -299,7 +361,13 @@ def repeat(x, repeats, axis=None):
 
 @function("tile")
 def tile(x, reps):
-    """tile(x, reps): copies side by side, `reps` of them along each axis."""
+    """Join copies of the operand along its axes.
+
+    Parameters
+    ----------
+    reps : int or tuple of ints
+        The number of copies along each axis.
+    """
     x, reps = unlisted(x), fixed(unlisted(reps), "tile()")
     if not is_tensor(x):
         return np.tile(x, reps)
@@ -320,7 +388,15 @@ def tile(x, reps):
 
 @function("roll")
 def roll(x, shift, axis=None):
-    """roll(x, shift, axis): shifted along axes; what leaves at one end comes in at the other."""
+    """Shift elements along axes; those that leave at one end enter at the other.
+
+    Parameters
+    ----------
+    shift : int or tuple of ints
+        By how many positions.
+    axis : int or tuple of ints, optional
+        The axes; without it the flattened operand is shifted.
+    """
     x = unlisted(x)
     if not is_tensor(x):
         return np.roll(x, shift, axis)

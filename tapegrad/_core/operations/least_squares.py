@@ -171,14 +171,40 @@ def _rank(s, rcond):
 
 @function("linalg.lstsq")
 def lstsq(a, b, rcond=None):
-    """lstsq(a, b, rcond): the x that makes the norm of b − a @ x least, and of these the shortest.
+    """Solve least-squares problems: find the shortest x that minimises the norm of b − a @ x.
 
-    `a` has shape (M, N), `b` (M,) or (M, K). Returns `x`, of shape (N,) or (N, K), the sums of
-    squares of b − a @ x (none if M ≤ N or the rank is below N), the rank of `a`, and its singular
-    values. Those of at most `rcond` times the largest, by default max(M, N) times the rounding,
-    count as zero. The derivative is that among matrices of the same rank, as `pinv` has it. Raises
-    numpy.linalg.LinAlgError for shapes that do not fit.
+    Parameters
+    ----------
+    a : array_like, shape (M, N)
+        The matrix.
+    b : array_like, shape (M,) or (M, K)
+        The right-hand sides.
+    rcond : number, optional
+        Singular values of at most `rcond` times the largest count as 0; by default max(M, N) times
+        the rounding.
 
+    Returns
+    -------
+    x : Tensor or ndarray, shape (N,) or (N, K)
+        The solution.
+    residuals : Tensor or ndarray
+        Sums of squares of b − a @ x; empty if M ≤ N or the rank is below N.
+    rank : int
+        The rank of `a`.
+    s : Tensor or ndarray
+        The singular values of `a`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the shapes do not fit.
+
+    Notes
+    -----
+    The derivative is that among matrices of the same rank, as of `pinv`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> a = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -190,7 +216,8 @@ def lstsq(a, b, rcond=None):
     if not is_tensor(a) and not is_tensor(b):
         return np.linalg.lstsq(a, b, rcond)
     shapes = shape_of(a), shape_of(b)
-    if len(shapes[0]) != 2 or len(shapes[1]) not in (1, 2) or shapes[0][0] != shapes[1][0]:
+    fitting = len(shapes[0]) == 2 and len(shapes[1]) in (1, 2) and shapes[0][0] == shapes[1][0]
+    if not fitting or np.float16 in (dtype_of(a), dtype_of(b)):
         return np.linalg.lstsq(value_of(a), value_of(b), rcond)  # raises
     (m, n), columns = shapes[0], reshape(b, (-1, 1)) if len(shapes[1]) == 1 else b
     eps = float(np.finfo(np.float64).eps)  # in which NumPy solves those of float32, too

@@ -70,12 +70,27 @@ def _simple(x, y):
 
 @function("matmul", "linalg.matmul")
 def matmul(x, y):
-    """matmul(x, y), `x @ y`: the product of matrices, batched over the axes before the last two.
+    """Multiply matrices, `x @ y`; axes before the last two broadcast.
 
-    Shapes (…, m, k) and (…, k, n) give (…, m, n); a vector is a row on the left and a column on the
-    right, and its axis is left out of the result. float64, or float32 when both are. Raises
-    ValueError, with the shapes, for a scalar and for sizes that do not fit.
+    Parameters
+    ----------
+    x : array_like, shape (…, M, K)
+        Matrices, or a vector, which is a row.
+    y : array_like, shape (…, K, N)
+        Matrices, or a vector, which is a column.
 
+    Returns
+    -------
+    Tensor, ndarray or number, shape (…, M, N)
+        The products, without the axis of a vector; float32 if both operands are, else float64.
+
+    Raises
+    ------
+    ValueError
+        If an operand is a scalar, or sizes do not fit; the message has the shapes.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ [1.0, 10.0]
     tensor([21., 43.])
@@ -129,9 +144,9 @@ def _check_inner(name, a, b, m, n) -> None:
 
 @function("dot", method="dot")
 def dot(a, b):
-    """dot(a, b): the sum over the last axis of `a` and the second to last of `b`, as NumPy's.
+    """Sum products over the last axis of `a` and the second to last axis of `b`.
 
-    Vectors: the inner product; matrices: `matmul`; a number: multiplication.
+    Of vectors it is the inner product, of matrices `matmul`, of a number the product.
     """
     simple = _simple(a, b)
     if simple is not None:
@@ -149,7 +164,7 @@ def dot(a, b):
 
 @function("inner")
 def inner(a, b):
-    """inner(a, b): the sum over the last axes of both; a number: multiplication."""
+    """Sum products over the last axes of both operands."""
     a, b = _pair("inner", np.inner, a, b)
     if a is None:
         return b
@@ -161,7 +176,7 @@ def inner(a, b):
 
 @function("vdot")
 def vdot(a, b):
-    """vdot(a, b): the inner product of all elements, both flattened."""
+    """Sum products of all elements. Complex elements of `a` are conjugated."""
     a, b = _pair("vdot", np.vdot, a, b)
     if a is None:
         return b
@@ -175,7 +190,7 @@ def _vecdot(x1, x2, axis):
 
 @function("vecdot", "linalg.vecdot")
 def vecdot(x1, x2, axis=-1):
-    """vecdot(x1, x2, axis): inner products along one axis, the others broadcast."""
+    """Compute inner products along one axis; the others broadcast."""
     x1, x2 = unlisted(x1), unlisted(x2)
     if not differentiates(x1, x2):
         return tensor_like(steered(_vecdot, x1, x2, axis=axis), x1, x2)
@@ -196,7 +211,7 @@ def vecdot(x1, x2, axis=-1):
 
 @function("outer")
 def outer(a, b):
-    """outer(a, b): every element of `a` times every element of `b`, both flattened: (m, n)."""
+    """Multiply every element of `a` by every element of `b`, both flattened."""
     a, b = _pair("outer", np.outer, a, b)
     if a is None:
         return b
@@ -206,11 +221,20 @@ def outer(a, b):
 
 @function("tensordot", "linalg.tensordot")
 def tensordot(a, b, axes=2):
-    """tensordot(a, b, axes): the sum over pairs of axes.
+    """Sum products over pairs of axes.
 
-    `axes` is how many last axes of `a` and first ones of `b`, or two sequences of axes. The result
-    has the other axes of `a`, then those of `b`.
+    Parameters
+    ----------
+    axes : int or pair of sequences of ints, optional
+        How many last axes of `a` and first axes of `b`, or the axes of each.
 
+    Returns
+    -------
+    Tensor, ndarray or number
+        It has the other axes of `a`, then those of `b`.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.tensordot(tg.tensor([1.0, 2.0]), [3.0, 4.0], axes=1)
     tensor(11.)
@@ -249,7 +273,7 @@ def _along(name, a, b, left, right):
 
 @function("kron")
 def kron(a, b):
-    """kron(a, b): the Kronecker product, every element of `a` times all of `b`, in blocks."""
+    """Compute the Kronecker product: every element of `a` times all of `b`, in blocks."""
     a, b = _pair("kron", np.kron, a, b)
     if a is None:
         return b
@@ -309,7 +333,7 @@ for _name, _method in METHODS.items():
 
 @function("trace", method="trace")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """trace(a, offset, axis1, axis2, dtype, out): the sum of a diagonal of the two axes."""
+    """Sum the diagonals of the planes of two axes."""
     a = unlisted(a)
     value = np.asarray(value_of(a))
     if value.ndim < 2:

@@ -230,12 +230,19 @@ _LOGSUMEXP = structural(
 
 @function()
 def logsumexp(x, axis=None, b=None, keepdims=False):
-    """logsumexp(x, axis, b, keepdims): log of the sum of exp(x), of all elements or along axes.
+    """Compute the logarithm of the sum of exp(x), without overflow.
 
-    With `b` the exponentials are multiplied by it before they are summed. Computed without
-    overflow; −inf and inf are right. Where the result is infinite, elements equal to it have
-    derivative NaN, others 0.
+    Where the result is infinite, elements equal to it have derivative NaN, others 0.
 
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        Axes that are reduced; by default all.
+    b : array_like, optional
+        Factors of the exponentials.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> float(tg.logsumexp([1000.0, 1000.0]))
     1000.6931471805599

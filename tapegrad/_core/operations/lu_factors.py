@@ -229,6 +229,8 @@ def prepared(name: str, numpy_function, shape, a, *others):
     """
     operands = [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
     shapes = [np.shape(array_of(x)) for x in operands]
+    if any([array_of(x).dtype.char == "e" for x in operands]):
+        numpy_function(*map(array_of, operands))  # raises
     try:
         square(name, shapes[0])
         shape(*shapes, _shape(shapes[0]))
@@ -238,6 +240,10 @@ def prepared(name: str, numpy_function, shape, a, *others):
         raise
     if any(map(is_complex, operands)):
         dtype = np.result_type(*map(array_of, operands), np.complex64)
+        if dtype.char not in _LETTERS:
+            raise TypeError(
+                f"tapegrad.{name}: the result has dtype {dtype}; convert the operands to complex128"
+            )
     else:
         dtype = common_dtype(name, *operands)
         operands = [_in_dtype(x, dtype) for x in operands]

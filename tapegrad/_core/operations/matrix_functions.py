@@ -128,6 +128,7 @@ def _expm_frechet(a, e):
     dtype = np.result_type(a, e, np.float64)
     if not np.all(np.isfinite(a)) or not a.size:
         return np.full(a.shape, np.nan, dtype)
+    a, e = np.asarray(a, dtype), np.asarray(e, dtype)
     found = of_scipy("expm_frechet")(a, e, compute_expm=False, check_finite=False)
     return np.asarray(found, dtype)
 
@@ -259,7 +260,7 @@ def square_tensor(name: str, a):
     return a
 
 
-def _turned(name, a):
+def cosine_and_sine(name, a):
     """cos(a) and sin(a), which are blocks of the exponential of [[0, −a], [a, 0]]."""
     a = square_tensor(name, a)
     n, zero = shape_of(a)[-1], np.zeros(shape_of(a), a.dtype)
@@ -270,17 +271,12 @@ def _turned(name, a):
 
 def cosm(a):
     """The cosines of matrices."""
-    return _turned("cosm", a)[0]
+    return cosine_and_sine("cosm", a)[0]
 
 
 def sinm(a):
     """The sines of matrices."""
-    return _turned("sinm", a)[1]
-
-
-def tanm(a):
-    """The tangents of matrices: cosm(a)⁻¹ sinm(a)."""
-    return np.linalg.solve(*_turned("tanm", a))
+    return cosine_and_sine("sinm", a)[1]
 
 
 def coshm(a):
@@ -293,10 +289,3 @@ def sinhm(a):
     """The hyperbolic sines of matrices."""
     a = square_tensor("sinhm", a)
     return 0.5 * (expm(a) - expm(-a))
-
-
-def tanhm(a):
-    """The hyperbolic tangents of matrices: coshm(a)⁻¹ sinhm(a)."""
-    a = square_tensor("tanhm", a)
-    up, down = expm(a), expm(-a)
-    return np.linalg.solve(up + down, up - down)

@@ -97,8 +97,10 @@ def _check_dtype(name, dtype):
 
 @function("nansum")
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """nansum(a, axis, dtype, out, keepdims, initial, where): sum in which NaN counts as 0.
+    """Sum elements; NaN counts as 0.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.nansum(x * x))(np.array([1.0, np.nan, 3.0]))
@@ -116,7 +118,7 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 @function("nanprod")
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """nanprod(a, axis, dtype, out, keepdims, initial, where): product in which NaN counts as 1."""
+    """Multiply elements; NaN counts as 1."""
     x, initial = unlisted(a), unlisted(initial)
     if not differentiates(x, initial):
         return _plain(
@@ -129,7 +131,7 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
 
 @function("nancumsum")
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """nancumsum(a, axis, dtype, out): running sums in which NaN counts as 0."""
+    """Compute cumulative sums; NaN counts as 0."""
     x = unlisted(a)
     if not differentiates(x):
         return _plain("nancumsum", x, True, out, axis=axis, dtype=dtype)
@@ -138,7 +140,7 @@ def nancumsum(a, axis=None, dtype=None, out=None):
 
 @function("nancumprod")
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """nancumprod(a, axis, dtype, out): running products in which NaN counts as 1."""
+    """Compute cumulative products; NaN counts as 1."""
     x = unlisted(a)
     if not differentiates(x):
         return _plain("nancumprod", x, True, out, axis=axis, dtype=dtype)
@@ -150,9 +152,9 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 
 @function("nanmean")
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """nanmean(a, axis, dtype, out, keepdims, where): mean of the elements that are not NaN.
+    """Compute the mean of the elements that are not NaN.
 
-    NaN, with NumPy's RuntimeWarning, where there is none.
+    Without such elements the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x):
@@ -167,11 +169,17 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
 
 @function("nanvar")
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
-    """nanvar(a, axis, dtype, out, ddof, keepdims, where, mean, correction): variance without NaN.
+    """Compute the variance of the elements that are not NaN.
 
-    The divisor is the number of other elements less `ddof`, or `correction`. `mean`, of the shape
-    with the reduced axes kept as 1, is taken for the mean. NaN with NumPy's RuntimeWarning where
-    the divisor is not positive.
+    Where the divisor is not positive the result is NaN, with NumPy's RuntimeWarning.
+
+    Parameters
+    ----------
+    ddof : int, optional
+        The divisor is the number of these elements less `ddof`.
+    **options
+        `mean`, which is used as the mean, with reduced axes of length 1; `correction`, another name
+        of `ddof`.
     """
     return written_to(
         "nanvar", _variance("nanvar", a, axis, dtype, ddof, keepdims, where, options), out
@@ -180,7 +188,15 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
 
 @function("nanstd")
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, **options):
-    """nanstd(a, axis, dtype, out, ddof, keepdims, where, mean, correction): root of `nanvar`."""
+    """Compute the square root of `nanvar`.
+
+    Parameters
+    ----------
+    ddof : int, optional
+        The divisor is the number of elements that are not NaN less `ddof`.
+    **options
+        `mean` and `correction`, as of `nanvar`.
+    """
     made = _variance("nanstd", a, axis, dtype, ddof, keepdims, where, options)
     return written_to("nanstd", apply("sqrt", made), out)
 
@@ -281,10 +297,13 @@ def _share(tied, axes, keepdims, dtype):
 
 @function("nanmax")
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """nanmax(a, axis, out, keepdims, initial, where): the largest element that is not NaN.
+    """Find the largest element that is not NaN.
 
-    NaN, with NumPy's RuntimeWarning, where there is none. Ties share the derivative evenly.
+    Elements that tie for it share the derivative evenly. Without such elements the result is NaN,
+    with NumPy's RuntimeWarning.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(np.nanmax)(np.array([1.0, np.nan, 3.0]))
@@ -295,7 +314,10 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=True):
 
 @function("nanmin")
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=True):
-    """nanmin(a, axis, out, keepdims, initial, where): the smallest element that is not NaN."""
+    """Find the smallest element that is not NaN.
+
+    Elements that tie for it share the derivative evenly.
+    """
     return _nan_extreme("nanmin", a, axis, out, keepdims, initial, where)
 
 
@@ -313,9 +335,9 @@ def lines_first(x, axes):
 
 @function("nanmedian")
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """nanmedian(a, axis, out, overwrite_input, keepdims): median of the elements that are not NaN.
+    """Compute the median of the elements that are not NaN.
 
-    NaN, with NumPy's RuntimeWarning, where there is none. The input is never overwritten.
+    Without such elements the result is NaN, with NumPy's RuntimeWarning.
     """
     x = unlisted(a)
     if not differentiates(x) or 0 in shape_of(x):
@@ -357,11 +379,19 @@ def _middle_numbers_each(values, mapped):
 
 @function("nan_to_num")
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """nan_to_num(x, copy, nan, posinf, neginf): with numbers for NaN and infinities.
+    """Replace NaN and infinities by numbers.
 
-    By default 0 and the largest and smallest numbers of the dtype. What was replaced has derivative
-    0; the numbers may be recorded. Without `copy` the tensor is written in place.
+    Elements that are replaced have derivative 0.
 
+    Parameters
+    ----------
+    copy : bool, optional
+        If false, the tensor is written in place.
+    nan, posinf, neginf : number, optional
+        The numbers, which may be recorded; by default 0 and the largest and smallest of the dtype.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.sum(np.nan_to_num(x) ** 2))(np.array([3.0, np.nan]))

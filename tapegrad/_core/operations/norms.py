@@ -21,13 +21,28 @@ from .singular_values import svdvals
 
 @function("linalg.norm", public="norm")
 def norm(x, ord=None, axis=None, keepdims=False):
-    """norm(x, ord, axis, keepdims): the norm of vectors or matrices, NumPy's `linalg.norm`.
+    """Compute the norms of vectors or matrices.
 
-    Vectors: `ord` None or 2 (Euclidean), 1, inf, -inf, 0 or any number p. Matrices (`axis` with two
-    axes, or an `ord` with a matrix): None or 'fro', 1, -1, inf, -inf, and of singular values 2, -2
-    and 'nuc'. The derivative is 0 where the norm is 0; equal largest (or smallest) elements share
-    it. Raises ValueError for other orders.
+    Parameters
+    ----------
+    ord : number or str, optional
+        Of vectors: None or 2 (Euclidean), 1, inf, −inf, 0 or any number p. Of matrices (two axes,
+        or an `ord` and an operand with two axes): None or "fro", 1, −1, inf, −inf, and by singular
+        values 2, −2 and "nuc".
+    axis : int or pair of ints, optional
+        The axis of vectors, or the axes of matrices.
 
+    Raises
+    ------
+    ValueError
+        If the order is not known.
+
+    Notes
+    -----
+    Where the norm is 0, the derivative is 0. Equal largest, or smallest, elements share it evenly.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
@@ -43,6 +58,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
             f"tapegrad.norm: ord={ord!r} with an operand of shape {shape_of(x)}; name one axis "
             "for vectors or two for matrices"
         )
+    check_axis("norm", axis)
     all_axes = axis is None and ord is None
     axes = axes_of("norm", axis, ndim)
     if (
@@ -66,6 +82,12 @@ def check_order(name, ord):
             f"tapegrad.{name}: ord is recorded, its derivative would be lost; detach() it, or "
             "write the norm as a sum of powers"
         )
+
+
+def check_axis(name, axis):
+    """Refuse an axis that is no whole number, of which NumPy's norms leave out the fraction."""
+    if isinstance(axis, float):
+        raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be a whole number")
 
 
 def _total(x, axes, keepdims):

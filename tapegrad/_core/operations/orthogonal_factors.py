@@ -122,13 +122,30 @@ def _result():
 
 @function("linalg.qr", complex=alike)
 def qr(a, mode="reduced"):
-    """qr(a, mode): factors of matrices, a = Q @ R, with orthonormal columns and upper triangular.
+    """Factor matrices, a = Q @ R, with orthonormal columns and an upper triangle.
 
-    `a` has shape (…, M, N). With K = min(M, N) `Q` has shape (…, M, K) and `R` (…, K, N); with mode
-    "complete" (…, M, M) and (…, M, N); mode "r" gives R alone. The signs, and the columns beyond
-    the N-th, are LAPACK's. Raises TypeError for mode "raw", and numpy.linalg.LinAlgError in the
-    derivative if the first K columns of `a` depend on each other.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, N)
+        Matrices; K = min(M, N).
+    mode : {"reduced", "complete", "r"}, optional
+        Q and R of shapes (…, M, K) and (…, K, N), of shapes (…, M, M) and (…, M, N), or R alone.
 
+    Returns
+    -------
+    QRResult
+        A named tuple of `Q` and `R`. The signs, and the columns beyond the N-th, are LAPACK's
+        choice.
+
+    Raises
+    ------
+    TypeError
+        If `mode` is "raw".
+    numpy.linalg.LinAlgError
+        In the derivative, if the first K columns of `a` are linearly dependent.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.linalg.qr(a).R[0, 0])(np.array([[3.0, 1.0], [4.0, 2.0]]))

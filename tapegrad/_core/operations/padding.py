@@ -22,11 +22,21 @@ _ENDS = {"constant": "constant_values", "linear_ramp": "end_values", "empty": No
 
 @function("pad")
 def pad(array, pad_width, mode="constant", **kwargs):
-    """pad(array, pad_width, mode, **kwargs): with cells added at the ends of each axis.
+    """Add elements at the ends of each axis.
 
-    All modes of NumPy's and their arguments; `constant_values` and `end_values` may be recorded. A
-    function as mode gets views of the padded tensor, which it writes.
+    Parameters
+    ----------
+    array : array_like
+        The operand.
+    pad_width : int or sequence
+        How many elements, as in NumPy.
+    mode : str or callable, optional
+        One of NumPy's modes, or a function that writes to views of the padded tensor.
+    **kwargs
+        Arguments of the mode; `constant_values` and `end_values` may be recorded.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.pad(tg.tensor([1.0, 2.0, 3.0]), (1, 2), "reflect", reflect_type="odd")
     tensor([0., 1., 2., 3., 4., 5.])

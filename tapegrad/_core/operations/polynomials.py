@@ -50,10 +50,15 @@ def _like(made, *given):
 
 @function("polyval")
 def polyval(p, x):
-    """polyval(p, x): the polynomial with coefficients `p` at points, by Horner's rule.
+    """Evaluate a polynomial by Horner's rule.
 
-    The highest power comes first. A `poly1d` as `x` is put into the polynomial.
+    Parameters
+    ----------
+    x : array_like or poly1d
+        The points. A `poly1d` is substituted into the polynomial.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: tg.polyval([1.0, 0.0, 2.0], x))(3.0)
     6.0
@@ -63,6 +68,8 @@ def polyval(p, x):
     x = x if is_poly else unlisted(x)
     if not is_poly and _is_plain(p, x):
         return _of_values(np.polyval, p, x)
+    if not shape_of(p):
+        raise TypeError(f"tapegrad.polyval: p is no sequence of coefficients: {p!r}")
     made = 0 if is_poly else np.zeros_like(value_of(x))[()]
     for k in range(len(p)):
         made = made * x + p[k]
@@ -83,7 +90,7 @@ def _pair(a, b):
 
 @function("polyadd")
 def polyadd(a1, a2):
-    """polyadd(a1, a2): the sum of two polynomials, coefficients of the highest power first."""
+    """Add two polynomials."""
     if _is_plain(_operand(a1), _operand(a2)):
         return _like(_of_values(np.polyadd, _operand(a1), _operand(a2)), a1, a2)
     a, b = _pair(a1, a2)
@@ -92,7 +99,7 @@ def polyadd(a1, a2):
 
 @function("polysub")
 def polysub(a1, a2):
-    """polysub(a1, a2): the difference of two polynomials."""
+    """Subtract two polynomials."""
     if _is_plain(_operand(a1), _operand(a2)):
         return _like(_of_values(np.polysub, _operand(a1), _operand(a2)), a1, a2)
     a, b = _pair(a1, a2)
@@ -109,7 +116,7 @@ def _without_leading_zeros(p):
 
 @function("polymul")
 def polymul(a1, a2):
-    """polymul(a1, a2): the product of two polynomials.
+    """Multiply two polynomials.
 
     Leading coefficients that are zero are left out, and have no derivative.
     """
@@ -121,7 +128,18 @@ def polymul(a1, a2):
 
 @function("polydiv")
 def polydiv(u, v):
-    """polydiv(u, v): quotient and remainder of two polynomials."""
+    """Divide two polynomials.
+
+    Parameters
+    ----------
+    u, v : array_like
+        The coefficients of the dividend and the divisor, the highest power first.
+
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        The coefficients of the quotient and of the remainder.
+    """
     a, b = _operand(u), _operand(v)
     if _is_plain(a, b):
         return tuple(_like(part, u, v) for part in _of_values(np.polydiv, a, b))
@@ -147,7 +165,13 @@ def _leading_zeros(rest):
 
 @function("polyder")
 def polyder(p, m=1):
-    """polyder(p, m): the m-th derivative of a polynomial."""
+    """Differentiate a polynomial.
+
+    Parameters
+    ----------
+    m : int, optional
+        How often.
+    """
     m, c = int(fixed(m, "polyder()")), _operand(p)
     if _is_plain(c) or m < 0:
         return _like(_of_values(np.polyder, c, m=m), p)
@@ -158,7 +182,15 @@ def polyder(p, m=1):
 
 @function("polyint")
 def polyint(p, m=1, k=None):
-    """polyint(p, m, k): the m-th integral of a polynomial, with constants of integration."""
+    """Integrate a polynomial.
+
+    Parameters
+    ----------
+    m : int, optional
+        How often.
+    k : array_like, optional
+        The constants of integration; by default 0.
+    """
     m, c, k = int(fixed(m, "polyint()")), _operand(p), unlisted(k)
     if _is_plain(c, k) or m < 0:
         return _like(_of_values(lambda c, k: np.polyint(c, m, k), c, k), p)
@@ -175,9 +207,12 @@ def polyint(p, m=1, k=None):
 
 @function("poly")
 def poly(seq_of_zeros):
-    """poly(seq_of_zeros): the coefficients of the polynomial with given zeros.
+    """Compute the coefficients of the polynomial with given zeros.
 
-    That of the eigenvalues of a matrix is not supported where the matrix is recorded.
+    Parameters
+    ----------
+    seq_of_zeros : array_like
+        The zeros, or a square matrix that is not recorded, for its characteristic polynomial.
     """
     zeros = unlisted(seq_of_zeros)
     if _is_plain(zeros):
@@ -218,12 +253,21 @@ _REASONS = (
 
 @function("roots")
 def roots(p):
-    """roots(p): the zeros of a polynomial, the eigenvalues of its companion matrix.
+    """Compute the zeros of a polynomial, as eigenvalues of its companion matrix.
 
-    `p` holds the coefficients, the highest first. The zeros are complex unless all are real, and
-    stand as NumPy has them. Where `p` is recorded, ValueError is raised if its first or last
-    coefficient is zero, and if zeros are equal, or so nearly that no digit of a derivative holds.
+    Returns
+    -------
+    Tensor, ComplexTensor or ndarray
+        The zeros, complex unless all are real, in NumPy's order.
 
+    Raises
+    ------
+    ValueError
+        If `p` is recorded, and its first or last coefficient is zero, or zeros are so nearly equal
+        that no digit of a derivative is right.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.jacobian(tg.roots)(np.array([1.0, -3.0, 2.0])).round(6)
@@ -253,7 +297,15 @@ def roots(p):
 
 @function("vander")
 def vander(x, N=None, increasing=False):
-    """vander(x, N, increasing): a row of powers for each element, the highest first by default."""
+    """Make a matrix with a row of powers for each element.
+
+    Parameters
+    ----------
+    N : int, optional
+        The number of powers; by default that of the elements.
+    increasing : bool, optional
+        Whether powers increase; by default the highest is first.
+    """
     x = unlisted(x)
     if _is_plain(x):
         return _of_values(np.vander, x, N=N, increasing=increasing)
@@ -270,12 +322,28 @@ def vander(x, N=None, increasing=False):
 
 @function("polyfit")
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """polyfit(x, y, deg, rcond, full, w, cov): the coefficients of the best fit by least squares.
+    """Fit a polynomial by least squares.
 
-    With `cov` their covariance too, also `cov="unscaled"`. `full=True` is not supported where
-    something is recorded. Raises numpy.linalg.LinAlgError where the coefficients are not
-    determined, of which NumPy warns.
+    Parameters
+    ----------
+    x, y : array_like
+        The points.
+    deg : int
+        The degree of the polynomial.
+    full : bool, optional
+        Must be false if an argument is recorded.
+    w : array_like, optional
+        Weights of the points.
+    cov : bool or "unscaled", optional
+        Whether the covariance matrix of the coefficients is returned too.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the points do not determine the coefficients; NumPy warns.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> y = tg.tensor([1.0, 3.0, 5.0])
     >>> tg.polyfit([0.0, 1.0, 2.0], y, 1).round(6)

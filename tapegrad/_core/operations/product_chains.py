@@ -22,11 +22,22 @@ from .unrecorded import unrecorded
 
 @function("linalg.matrix_power", complex=alike)
 def matrix_power(a, n):
-    """matrix_power(a, n): square matrices to an integer power, by repeated products.
+    """Raise square matrices to an integer power, by repeated products.
 
-    `a` has shape (…, M, M). A negative power is that of the inverse; power 0 is the identity.
-    Raises numpy.linalg.LinAlgError where a matrix is not square, or singular and `n` negative.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
+    n : int
+        The power; a negative one is a power of the inverse, 0 gives the identity.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not square, or is singular while `n` is negative.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.matrix_power(tg.tensor([[1.0, 1.0], [0.0, 1.0]]), 5)
     tensor([[1., 5.],
@@ -67,11 +78,22 @@ def _whole(n) -> int:
 
 @function("linalg.multi_dot", complex=alike)
 def multi_dot(arrays, *, out=None):
-    """multi_dot(arrays, out): the product of matrices, in the order that multiplies least.
+    """Multiply matrices, in the order that needs the fewest multiplications.
 
-    The first and the last may be vectors. Raises ValueError for fewer than two arrays and sizes
-    that do not fit, numpy.linalg.LinAlgError where one of the others is no matrix.
+    Parameters
+    ----------
+    arrays : sequence of array_like
+        The matrices; the first and the last may be vectors.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two operands, or their sizes do not fit.
+    numpy.linalg.LinAlgError
+        If one of the others is not a matrix.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.multi_dot([tg.tensor([1.0, 2.0]), [[1.0, 0.0], [0.0, 3.0]], [1.0, 1.0]])
     tensor(7.)

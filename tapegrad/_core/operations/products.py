@@ -100,9 +100,16 @@ _PROD = structural(
 
 @function("prod", method="prod")
 def prod(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """prod(x, axis, dtype, out, keepdims, initial, where): product of all or along axes.
+    """Multiply elements.
 
-    A slope is the product of the other elements: right also where elements are zero.
+    The partial derivative with respect to an element is the product of the others. It is right
+    where elements are zero too.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda x: tg.prod(x))([0.0, 2.0, 3.0])
+    [6.0, 0.0, 0.0]
     """
     if out is not None:
         dtype = wide_enough(x, dtype, out)

@@ -151,13 +151,27 @@ pseudo_inverse = _pinv
 
 @function("linalg.pinv", complex=alike)
 def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
-    """pinv(a, rcond, hermitian, rtol): the pseudo-inverses of matrices.
+    """Compute the pseudo-inverses of matrices.
 
-    `a` has shape (…, M, N), the result (…, N, M). Singular values of at most `rcond` (or `rtol`,
-    its other name) times the largest count as zero. The derivative is that among matrices of the
-    same rank, as if they were zero; where a matrix has less than full rank, others near it have
-    far larger pseudo-inverses. With `hermitian` the lower triangle is taken for a symmetric matrix.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, N)
+        Matrices.
+    rtol : number, optional
+        Another name of `rcond`.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, N, M)
+        The pseudo-inverses.
+
+    Notes
+    -----
+    The derivative is that among matrices of the same rank: singular values that count as 0 stay 0.
+    Near a matrix of less than full rank there are others with far larger pseudo-inverses.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.sum(np.linalg.pinv(a)))(np.array([[2.0, 0.0], [0.0, 0.0]]))
@@ -174,6 +188,10 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
         )
     if rcond is not None and chosen:
         raise ValueError("`rtol` and `rcond` can't be both set.")
+    if len(shape_of(a)) < 2:
+        raise np.linalg.LinAlgError(
+            f"tapegrad.pinv: the operand has shape {shape_of(a)}; it must be a matrix or a stack"
+        )
     return _pinv(a, _cutoff(a, rcond, rtol), hermitian=bool(hermitian))
 
 
@@ -181,4 +199,10 @@ def _cutoff(a, rcond, rtol):
     """The least singular value beside the largest, as NumPy finds it: an array with an axis."""
     if rcond is None and rtol is not np._NoValue:
         rcond = rtol if rtol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
-    return np.atleast_1d(np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64))
+    found = np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64)
+    if found.ndim > len(shape_of(a)) - 2:
+        raise ValueError(
+            f"tapegrad.pinv: rcond has shape {found.shape} with an operand of shape {shape_of(a)}; "
+            "give a number, or one for each matrix of a stack"
+        )
+    return np.atleast_1d(found)

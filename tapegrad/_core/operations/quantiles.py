@@ -152,42 +152,63 @@ def _function(name: str, doc: str):
         return _quantile(name, a, q, axis, out, method, keepdims, weights)
 
     of_order.__name__ = name
-    of_order.__doc__ = f"{name}(a, q, axis, out, overwrite_input, method, keepdims, weights): {doc}"
+    of_order.__doc__ = doc
     return function(name)(of_order)
 
 
 quantile = _function(
     "quantile",
-    """of elements in order.
+    """Compute quantiles.
 
-    `q`, a number or several in [0, 1], may be recorded: in the methods that interpolate ("linear",
-    "hazen", "weibull", …) its derivative is the slope between two elements, in the others 0. So is
-    that of `weights`, which only "inverted_cdf" takes. Of equal elements the first have the
-    derivative; a NaN makes a quantile NaN. The input is never overwritten.
+    Where an element is NaN the quantile is NaN.
 
+    Parameters
+    ----------
+    q : array_like
+        The order of the quantile, one number or several, in [0, 1]. It may be recorded.
+    weights : array_like, optional
+        Weights of the elements, for the method "inverted_cdf". They have derivative 0.
+
+    Notes
+    -----
+    The first of equal elements have the derivative. The derivative with respect to `q` is the slope
+    between two elements for methods that interpolate ("linear", "hazen", "weibull", …), else 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.quantile(x, 0.25))(np.array([3.0, 1.0, 2.0]))
     array([0. , 0.5, 0.5])
     """,
 )
-percentile = _function("percentile", "q in percent.")
+percentile = _function("percentile", "Compute quantiles of orders `q` in percent; see `quantile`.")
 nanquantile = _function(
     "nanquantile",
-    """without NaN.
+    """Compute quantiles of the elements that are not NaN; see `quantile`.
 
-    As `quantile` of the elements that are not NaN; NaN, with NumPy's RuntimeWarning, of none.
+    Without such elements the result is NaN, with NumPy's RuntimeWarning.
     """,
 )
-nanpercentile = _function("nanpercentile", "q in percent.")
+nanpercentile = _function(
+    "nanpercentile",
+    "Compute quantiles of the elements that are not NaN, of orders `q` in percent; see `quantile`.",
+)
 
 
 @function("partition")
 def partition(a, kth, axis=-1, kind="introselect", order=None):
-    """partition(a, kth, axis): a copy in which the elements at `kth` are where sorting puts them.
+    """Return a copy in which some elements are where sorting would put them.
 
-    Smaller ones are before them, larger ones after them, as NumPy leaves them. Each derivative goes
-    back to where its element came from.
+    Smaller elements are before them and larger ones after them, as in NumPy. The derivative of each
+    element of the result goes to the element that it is.
+
+    Parameters
+    ----------
+    kth : int or sequence of ints
+        The positions of these elements.
+    order : None, optional
+        Has no effect: it is about structured arrays.
     """
     x = unlisted(a)
     kth = fixed(unlisted(kth), "kth of partition()")

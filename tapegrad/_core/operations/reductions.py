@@ -176,8 +176,10 @@ _SUM = structural(
 
 @function("sum", method="sum")
 def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """sum(x, axis, dtype, out, keepdims, initial, where): sum of all elements or along axes.
+    """Sum elements.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.sum(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     tensor([4., 6.])
@@ -240,8 +242,10 @@ def _divisor(n, ddof, axes, dtype):
 
 @function("mean", method="mean")
 def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """mean(x, axis, dtype, out, keepdims, where): mean over all elements or the given axes.
+    """Compute the arithmetic mean of elements.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.mean(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1)
     tensor([1.5, 3.5])
@@ -302,6 +306,17 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correc
     return made if name == "var" else apply("sqrt", made)
 
 
+_SPREAD = """
+
+Parameters
+----------
+mean : array_like, optional
+    The mean, with reduced axes of length 1, if it is known. It may be recorded.
+correction : int, optional
+    Another name of `ddof`.
+"""
+
+
 def _spread_function(name: str, doc: str):
     def spread(
         x,
@@ -318,33 +333,44 @@ def _spread_function(name: str, doc: str):
         return _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
     spread.__name__ = name
-    spread.__doc__ = f"{name}(x, axis, dtype, out, ddof, keepdims, where, mean): {doc}"
+    spread.__doc__ = doc + _SPREAD
     return function(name, method=name)(spread)
 
 
-var = _spread_function(
-    "var",
-    """mean squared deviation.
-
-    The divisor is n − ddof; `correction` is another name of `ddof`. `mean` is the mean with
-    keepdims, if it is known; it may be recorded.
-    """,
-)
+var = _spread_function("var", "Compute the variance: the mean squared deviation from the mean.")
 std = _spread_function(
     "std",
-    """square root of `var`.
-
-    Its slope is infinite at 0. The arguments are those of `var`.
-    """,
+    "Compute the standard deviation, the square root of `var`.\n\n"
+    "Where it is 0 its derivative does not exist: it is NaN.",
 )
 
 
 @function("average")
 def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
-    """average(x, axis, weights, returned, keepdims): mean weighted by `weights`.
+    """Compute a weighted mean.
 
-    The weights have the shape of x, or with one axis given its length; they may be recorded. With
-    `returned` the sum of the weights comes too. Raises ZeroDivisionError when that is zero.
+    Parameters
+    ----------
+    weights : array_like, optional
+        Weights in the shape of `x`, or of the length of its one `axis`. They may be recorded.
+    returned : bool, optional
+        Whether the sum of the weights is returned too.
+
+    Returns
+    -------
+    Tensor, ndarray or number
+        The mean, or a tuple of the mean and the sum of the weights.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If the weights sum to zero.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(lambda w: tg.average([1.0, 3.0], weights=w))([1.0, 1.0])
+    [-0.5, 0.5]
     """
     x, weights = unlisted(x), unlisted(weights)
     if not is_tensor(x) and not is_tensor(weights):
@@ -385,9 +411,7 @@ def _flags(name: str):
         return plain(numpy_function, unlisted(x), axis=axis, keepdims=keepdims, where=where)
 
     test.__name__ = name
-    test.__doc__ = (
-        f"{name}(x, axis, out, keepdims, where): NumPy's {name}; a boolean tensor, not recorded."
-    )
+    test.__doc__ = f"Test whether {name} elements are true. The result has no derivative."
     return function(name, method=name)(test)
 
 

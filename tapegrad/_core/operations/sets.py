@@ -26,10 +26,26 @@ def unique(
     equal_nan=True,
     sorted=True,
 ):
-    """unique(ar, return_index, return_inverse, return_counts, axis): each element once, in order.
+    """Return each element once, in ascending order.
 
-    Of equal elements the first one has the derivative.
+    The first of equal elements has the derivative.
 
+    Parameters
+    ----------
+    ar : array_like
+        The operand.
+    return_index, return_inverse, return_counts : bool, optional
+        Whether the indices of these elements, the indices that give the operand back, and the
+        numbers of equal elements are returned too.
+    axis : int, optional
+        The axis whose slices are compared; by default elements are.
+    equal_nan : bool, optional
+        Whether NaNs count as equal.
+    sorted : bool, optional
+        As in NumPy.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.unique(tg.tensor([3.0, 1.0, 3.0]))
     tensor([1., 3.])
@@ -73,25 +89,43 @@ class UniqueInverseResult(NamedTuple):
 
 @function("unique_all")
 def unique_all(x):
-    """unique_all(x): each element once, their indices, the inverse indices, the counts."""
+    """Return each element once, with indices, inverse indices and counts.
+
+    Returns
+    -------
+    UniqueAllResult
+        A named tuple of `values`, `indices`, `inverse_indices` and `counts`.
+    """
     return UniqueAllResult(*unique(x, True, True, True, equal_nan=False))
 
 
 @function("unique_counts")
 def unique_counts(x):
-    """unique_counts(x): each element once, and how often it is there."""
+    """Return each element once, and how often it occurs.
+
+    Returns
+    -------
+    UniqueCountsResult
+        A named tuple of `values` and `counts`.
+    """
     return UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False))
 
 
 @function("unique_inverse")
 def unique_inverse(x):
-    """unique_inverse(x): each element once, and the indices that give x back."""
+    """Return each element once, and the indices that give the operand back.
+
+    Returns
+    -------
+    UniqueInverseResult
+        A named tuple of `values` and `inverse_indices`.
+    """
     return UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False))
 
 
 @function("unique_values")
 def unique_values(x):
-    """unique_values(x): each element once, in ascending order."""
+    """Return each element once, in ascending order."""
     return unique(x, equal_nan=False)
 
 
@@ -120,9 +154,9 @@ def _union_places(a, b):
 
 @function("union1d")
 def union1d(ar1, ar2):
-    """union1d(ar1, ar2): the elements of either array, each once, in ascending order.
+    """Return the elements of either operand, each once, in ascending order.
 
-    Of equal elements the first one has the derivative.
+    The first of equal elements has the derivative.
     """
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):
@@ -144,7 +178,7 @@ def _either_places(a, b, assume_unique):
 
 @function("setxor1d")
 def setxor1d(ar1, ar2, assume_unique=False):
-    """setxor1d(ar1, ar2, assume_unique): the elements of one array only, in ascending order."""
+    """Return the elements of exactly one operand, in ascending order."""
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):
         return np.setxor1d(ar1, ar2, assume_unique)
@@ -161,7 +195,7 @@ def _other_places(a, b, assume_unique):
 
 @function("setdiff1d")
 def setdiff1d(ar1, ar2, assume_unique=False):
-    """setdiff1d(ar1, ar2, assume_unique): the elements of ar1 that are not in ar2, each once."""
+    """Return the elements of `ar1` that are not in `ar2`, each once."""
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):
         return np.setdiff1d(ar1, ar2, assume_unique)
@@ -179,10 +213,15 @@ def _common_places(a, b, assume_unique):
 
 @function("intersect1d")
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
-    """intersect1d(ar1, ar2, assume_unique, return_indices): the elements of both, in order.
+    """Return the elements of both operands, in ascending order.
 
-    They have the derivative of those of the first array, or of the second if only that is recorded.
-    The indices are those in each array.
+    They have the derivative of the elements of the first operand, or of the second if only that is
+    recorded.
+
+    Parameters
+    ----------
+    return_indices : bool, optional
+        Whether the indices of these elements in each operand are returned too.
     """
     ar1, ar2 = _flat(ar1, ar2)
     if not is_tensor(ar1) and not is_tensor(ar2):

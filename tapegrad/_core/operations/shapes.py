@@ -47,10 +47,24 @@ def view(name: str, numpy_function, x, *args, **kwargs):
 
 @function("reshape", public="reshape")
 def reshape(x, shape, order="C"):
-    """reshape(x, shape, order): the same elements in another shape; one length may be −1.
+    """Give the same elements another shape.
 
-    A view where NumPy gives one, else a copy. `order` is "C", "F", or "A": F if x is in it alone.
+    The result is a view where NumPy returns one, else a copy.
 
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        The shape. One length may be −1: it follows from the others.
+    order : {"C", "F", "A"}, optional
+        The order of elements; A is F for an operand that has it alone.
+
+    Raises
+    ------
+    ValueError
+        If the shape does not have as many elements.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.reshape(tg.tensor([1.0, 2.0, 3.0, 4.0]), (2, -1))
     tensor([[1., 2.],
@@ -75,10 +89,7 @@ def reshape(x, shape, order="C"):
 
 @function("ravel", method="ravel")
 def ravel(x, order="C"):
-    """ravel(x, order): all elements along one axis; a view where they lie side by side in order.
-
-    `order` is "C", "F", "A" (F if x is in it alone) or "K", the order in memory.
-    """
+    """Return all elements along one axis: a view if they are contiguous in this order."""
     x = unlisted(x)
     if not is_tensor(x):
         return numpy_call("ravel", np.ravel, np.asarray(x), order)
@@ -87,7 +98,17 @@ def ravel(x, order="C"):
 
 
 def flatten(x, order="C"):
-    """flatten(order): a copy of all elements along one axis; `order` as in tapegrad.ravel."""
+    """Return a copy of all elements along one axis.
+
+    Parameters
+    ----------
+    order : {"C", "F", "A", "K"}, optional
+        The order of elements, as in `tapegrad.ravel`.
+
+    Returns
+    -------
+    Tensor
+    """
     tensor = array_tensor(x)
     return _flat(tensor, tensor._array.flatten(order), order)
 
@@ -108,55 +129,99 @@ def _flat(tensor, flat: np.ndarray, order: str):
 
 @function("transpose", "permute_dims")
 def transpose(x, axes=None):
-    """transpose(x, axes): the axes in another order, reversed by default; a view."""
+    """Return a view with the axes in another order.
+
+    Parameters
+    ----------
+    axes : tuple of ints, optional
+        The axes in their new order; by default they are reversed.
+    """
     return view("transpose", np.transpose, x, axes)
 
 
 @function("matrix_transpose")
 def matrix_transpose(x):
-    """matrix_transpose(x): the last two axes exchanged; a view. Needs two axes."""
+    """Return a view with the last two axes exchanged. The operand has at least two axes."""
     return view("matrix_transpose", lambda a: np.swapaxes(a, -1, -2), x)
 
 
 @function("swapaxes", method="swapaxes")
 def swapaxes(x, axis1, axis2):
-    """swapaxes(x, axis1, axis2): two axes exchanged; a view."""
+    """Return a view with two axes exchanged."""
     return view("swapaxes", np.swapaxes, x, axis1, axis2)
 
 
 @function("moveaxis")
 def moveaxis(x, source, destination):
-    """moveaxis(x, source, destination): axes moved to other places; a view."""
+    """Return a view with axes moved to other positions.
+
+    Parameters
+    ----------
+    source, destination : int or sequence of ints
+        The axes, and their new positions.
+    """
     return view("moveaxis", np.moveaxis, x, source, destination)
 
 
 @function("rollaxis")
 def rollaxis(x, axis, start=0):
-    """rollaxis(x, axis, start): an axis moved before another; a view."""
+    """Return a view with an axis moved before another.
+
+    Parameters
+    ----------
+    axis : int
+        The axis that is moved.
+    start : int, optional
+        The axis before which it is moved.
+    """
     return view("rollaxis", np.rollaxis, x, axis, start)
 
 
 @function("squeeze", method="squeeze")
 def squeeze(x, axis=None):
-    """squeeze(x, axis): without axes of length 1, all or those given; a view."""
+    """Return a view without axes of length 1.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes, which must have length 1; by default all such axes.
+    """
     return view("squeeze", np.squeeze, x, axis)
 
 
 @function("expand_dims")
 def expand_dims(x, axis):
-    """expand_dims(x, axis): with new axes of length 1 at the places given; a view."""
+    """Return a view with new axes of length 1.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints
+        Their positions in the result.
+    """
     return view("expand_dims", np.expand_dims, x, axis)
 
 
 @function("broadcast_to")
 def broadcast_to(x, shape, subok=False):
-    """broadcast_to(x, shape): repeated to a shape by broadcasting; a view that is read-only."""
+    """Broadcast to a shape. The result is a read-only view.
+
+    Parameters
+    ----------
+    shape : int or tuple of ints
+        The shape of the result.
+    """
     return view("broadcast_to", np.broadcast_to, x, shape)
 
 
 @function("broadcast_arrays")
 def broadcast_arrays(*xs, subok=False):
-    """broadcast_arrays(*xs): all broadcast to their common shape; read-only views."""
+    """Broadcast operands to their common shape.
+
+    Returns
+    -------
+    tuple of Tensor or ndarray
+        Read-only views.
+    """
     xs = [unlisted(x) for x in xs]
     shape = np.broadcast_shapes(*[shape_of(x) for x in xs])
     return tuple(broadcast_to(x, shape) for x in xs)
@@ -171,8 +236,8 @@ def _at_least(name: str):
 
     at_least.__name__ = name
     at_least.__doc__ = (
-        f"{name}(*xs): each with at least {name[8]} axes, new ones of length 1 added; views.\n\n"
-        "One argument gives one result, several a tuple."
+        f"Return views with at least {name[8]} axes; new axes have length 1.\n\nReturns\n-------\n"
+        "Tensor or ndarray, or tuple of them\n    A tuple for several operands."
     )
     return function(name)(at_least)
 
@@ -182,25 +247,39 @@ atleast_1d, atleast_2d, atleast_3d = (_at_least(f"atleast_{n}d") for n in (1, 2,
 
 @function("flip")
 def flip(x, axis=None):
-    """flip(x, axis): the order of elements reversed along axes, all by default; a view."""
+    """Return a view with the order of elements reversed along axes.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes; by default all.
+    """
     return view("flip", np.flip, x, axis)
 
 
 @function("fliplr")
 def fliplr(x):
-    """fliplr(x): reversed along the second axis; a view."""
+    """Return a view with the order of elements reversed along the second axis."""
     return view("fliplr", np.fliplr, x)
 
 
 @function("flipud")
 def flipud(x):
-    """flipud(x): reversed along the first axis; a view."""
+    """Return a view with the order of elements reversed along the first axis."""
     return view("flipud", np.flipud, x)
 
 
 @function("rot90")
 def rot90(x, k=1, axes=(0, 1)):
-    """rot90(x, k, axes): turned k times by 90 degrees in the plane of two axes; a view."""
+    """Return a view rotated by 90 degrees in the plane of two axes.
+
+    Parameters
+    ----------
+    k : int, optional
+        How often it is rotated.
+    axes : pair of ints, optional
+        The plane; rotation is from the first axis towards the second.
+    """
     return view("rot90", np.rot90, x, k, axes)
 
 
@@ -214,9 +293,9 @@ def _diagonal(array, offset, axis1, axis2):
 
 @function("diagonal", method="diagonal")
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    """diagonal(x, offset, axis1, axis2): the diagonals of a plane of two axes, as the last axis.
+    """Return a view of the diagonals of a plane of two axes, along the last axis.
 
-    A view; other than NumPy's, it may be written to.
+    Unlike NumPy's, the view of a tensor may be written to.
     """
     x = unlisted(x)
     if not is_tensor(x):
@@ -226,7 +305,13 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 @function("diag")
 def diag(x, k=0):
-    """diag(x, k): of a matrix the k-th diagonal, a view; of a vector the matrix that has it."""
+    """Return the diagonal of a matrix, as a view, or a matrix with a given diagonal.
+
+    Parameters
+    ----------
+    x : array_like
+        A matrix, whose diagonal is returned, or a vector, which becomes the diagonal of a matrix.
+    """
     x = unlisted(x)
     if not is_tensor(x):
         return np.diag(x, k)
@@ -242,17 +327,37 @@ def diag(x, k=0):
 
 @function("diagflat")
 def diagflat(x, k=0):
-    """diagflat(x, k): a matrix with all elements of x along its k-th diagonal."""
+    """Return a matrix with all elements of `x` along its diagonal."""
     return diag(ravel(x), k)
 
 
 @function("lib.stride_tricks.sliding_window_view")
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
-    """sliding_window_view(x, window_shape, axis): all windows of a shape, as last axes; a view.
+    """Return a view of all windows of a shape.
 
-    An element that lies in several windows gets the sum of their derivatives. The view cannot be
-    written: `writeable=True` raises TypeError.
+    An element that lies in several windows gets the sum of their derivatives.
 
+    Parameters
+    ----------
+    window_shape : int or tuple of ints
+        The sizes of a window along the axes.
+    axis : int or tuple of ints, optional
+        The axes along which windows slide; by default all.
+    writeable : bool, optional
+        Must be false.
+
+    Returns
+    -------
+    Tensor or ndarray
+        A read-only view; the axes of a window are the last ones.
+
+    Raises
+    ------
+    TypeError
+        If `writeable` is true.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.sliding_window_view(tg.tensor([1.0, 2.0, 3.0]), 2)
     tensor([[1., 2.],
@@ -268,14 +373,36 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
 
 
 def _method_reshape(self, *shape, order="C"):
-    """reshape(*shape, order): see tapegrad.reshape; the shape as one tuple or as numbers."""
+    """Give the same elements another shape; see `tapegrad.reshape`.
+
+    Parameters
+    ----------
+    *shape : ints or tuple of ints
+        The shape. One length may be −1: it follows from the others.
+    order : {"C", "F", "A"}, optional
+        The order of elements.
+
+    Returns
+    -------
+    Tensor
+    """
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     return reshape(self, shape, order)
 
 
 def _method_transpose(self, *axes):
-    """transpose(*axes): see tapegrad.transpose; the axes as one tuple or as numbers."""
+    """Return a view with the axes in another order; see `tapegrad.transpose`.
+
+    Parameters
+    ----------
+    *axes : ints or tuple of ints
+        The axes in their new order; by default they are reversed.
+
+    Returns
+    -------
+    Tensor
+    """
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
         axes = axes[0]
     return transpose(self, axes or None)

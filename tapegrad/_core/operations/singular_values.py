@@ -223,17 +223,35 @@ def _result():
 
 @function("linalg.svd", complex=alike)
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
-    """svd(a, full_matrices, compute_uv, hermitian): singular values and vectors, a = U @ (S · Vh).
+    """Compute singular values and vectors: a = U @ (S · Vh).
 
-    `a` has shape (…, M, N); with K = min(M, N) the singular values `S`, in descending order, have
-    shape (…, K), `U` (…, M, M) and `Vh` (…, N, N), or without `full_matrices` (…, M, K) and
-    (…, K, N). Returns `S` alone without `compute_uv`. With `hermitian` the matrix is taken for
-    symmetric.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, N)
+        Matrices; K = min(M, N).
+    full_matrices : bool, optional
+        Whether U has shape (…, M, M) and Vh (…, N, N), or (…, M, K) and (…, K, N).
+    compute_uv : bool, optional
+        If false, S alone is returned.
 
-    The signs of the vectors, and for equal singular values their basis, are LAPACK's, and so is
-    that of the vectors beyond the K-th. What depends on neither has its derivative where values are
-    equal, as in `eigh`. Raises numpy.linalg.LinAlgError if it does not converge.
+    Returns
+    -------
+    SVDResult
+        A named tuple of `U`, `S` and `Vh`; S, of shape (…, K), is in descending order.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the algorithm does not converge.
+
+    Notes
+    -----
+    The signs of the vectors, the basis of the space of equal singular values, and the vectors
+    beyond the K-th are LAPACK's choice. Functions that depend on none of them have the right
+    derivative, as described for `eigh`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> a = np.array([[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
@@ -258,11 +276,25 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 @function("linalg.svdvals", complex=alike)
 def svdvals(x):
-    """svdvals(x): the singular values of matrices, in descending order.
+    """Compute the singular values of matrices, in descending order.
 
-    Where they are equal the derivative is that of every function that treats them alike, and a
-    subgradient of the largest one; so is the second derivative if they are not 0.
+    Parameters
+    ----------
+    x : array_like, shape (…, M, N)
+        Matrices.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, min(M, N))
+        The singular values.
+
+    Notes
+    -----
+    Where singular values are equal, the derivative is right for every function that is symmetric in
+    them, and a subgradient of the largest one; so is the second derivative, unless they are 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda x: np.linalg.svdvals(x)[0])(np.diag([2.0, 1.0]))

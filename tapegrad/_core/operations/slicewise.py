@@ -13,11 +13,19 @@ from .shapes import array_tensor, expand_dims, moveaxis, reshape
 
 @function("apply_along_axis")
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """apply_along_axis(func1d, axis, arr, *args, **kwargs): a function of the lines along an axis.
+    """Apply a function to each line along an axis.
 
-    The function gets a line of `arr` and the further arguments; the axes of what it gives stand in
-    the place of `axis`.
+    Parameters
+    ----------
+    func1d : callable
+        A function of a line. The axes of its result take the place of `axis`.
+    axis : int
+        The axis.
+    *args, **kwargs
+        Further arguments of the function.
 
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.apply_along_axis(lambda line: line.sum(), 1, tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor([3., 7.])
@@ -56,9 +64,14 @@ def _check_alike(found) -> None:
 
 @function("apply_over_axes")
 def apply_over_axes(func, a, axes):
-    """apply_over_axes(func, a, axes): `func(a, axis)` for one axis after the other.
+    """Apply a function of an operand and an axis for one axis after the other.
 
-    Axes that the function leaves out are put back with length 1.
+    Parameters
+    ----------
+    func : callable
+        The function. An axis that its result does not have is put back with length 1.
+    axes : int or tuple of ints
+        The axes.
     """
     value = unlisted(a)
     if not is_tensor(value):

@@ -97,8 +97,15 @@ _SOFTMAX = structural(
 
 @function()
 def softmax(x, axis=None):
-    """softmax(x, axis): exp(x) divided by its sum over all elements or along axes.
+    """Compute exp(x) divided by its sum.
 
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes of the sum; by default all.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.softmax(tg.tensor([0.0, 0.0]))
     tensor([0.5, 0.5])
@@ -186,7 +193,19 @@ _LOG_SOFTMAX = structural(
 
 @function()
 def log_softmax(x, axis=None):
-    """log_softmax(x, axis): logarithm of `softmax`, accurate where that underflows."""
+    """Compute the logarithm of `softmax`, accurately where that underflows.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes of the sum; by default all.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.log_softmax(tg.tensor([0.0, 1000.0]))
+    tensor([-1000.,     0.])
+    """
     given, x = x, floating("log_softmax", x)
     if type(x) is rt.Scalar:
         return apply("multiply", x, 0.0)

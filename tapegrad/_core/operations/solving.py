@@ -177,11 +177,27 @@ def _one(solution, factors, columns, turn):
 
 @function("linalg.solve", complex=alike)
 def solve(a, b):
-    """solve(a, b): the solution x of a @ x = b.
+    """Solve the equations a @ x = b.
 
-    `a` has shape (…, M, M); `b` has shape (M,) or (…, M, K), and so has the result, (…, M) for a
-    vector `b`. Raises numpy.linalg.LinAlgError for a singular matrix.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Square matrices.
+    b : array_like, shape (M,) or (…, M, K)
+        The right-hand sides.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, M) or (…, M, K)
+        The solution x.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular or not square.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda b: np.sum(np.linalg.solve(np.diag([2.0, 4.0]), b)))(np.ones(2))

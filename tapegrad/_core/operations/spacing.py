@@ -16,12 +16,27 @@ from .unrecorded import unrecorded
 
 @function("gradient")
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """gradient(f, *varargs, axis, edge_order): central differences, one-sided ones at the ends.
+    """Compute central differences, with one-sided differences at the ends.
 
-    The samples lie 1 apart, or at the distance, or at the places, that `varargs` has for all axes
-    or for each; these may be recorded. The ends are of first or second order. One axis gives a
-    tensor, several a tuple.
+    Parameters
+    ----------
+    f : array_like
+        The samples.
+    *varargs : array_like
+        The distance between samples, or their positions, for all axes or for each; by default 1.
+        They may be recorded.
+    axis : int or tuple of ints, optional
+        The axes; by default all.
+    edge_order : {1, 2}, optional
+        The order of the differences at the ends.
 
+    Returns
+    -------
+    Tensor or ndarray, or tuple of them
+        A tuple for several axes.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.gradient(tg.tensor([1.0, 2.0, 4.0]), [0.0, 1.0, 3.0])
     tensor([1., 1., 1.])
@@ -142,9 +157,14 @@ def _at_end(first, second, third, h, k):
 
 @function("ediff1d")
 def ediff1d(ary, to_end=None, to_begin=None):
-    """ediff1d(ary, to_end, to_begin): differences of neighbours of the flattened tensor.
+    """Compute differences between neighbours of the flattened operand.
 
-    What is before and after them may be recorded too.
+    Parameters
+    ----------
+    ary : array_like
+        The operand.
+    to_end, to_begin : array_like, optional
+        Values that are joined to the result, which may be recorded.
     """
     x, end, begin = unlisted(ary), unlisted(to_end), unlisted(to_begin)
     if not differentiates(x, end, begin):

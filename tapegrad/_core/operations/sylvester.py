@@ -193,6 +193,11 @@ def _discrete(a, q, bilinear):
         return np.zeros_like(q)
     if not bilinear:
         system = np.eye(a.size, dtype=a.dtype) - np.kron(a, np.conj(a))
+        if not np.all(np.isfinite(system)):
+            raise ValueError(
+                "tapegrad.scipy.linalg.solve_discrete_lyapunov: products of elements of a are not "
+                "finite; scale a, or give method='bilinear'"
+            )
         return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)
     one = np.eye(len(a), dtype=a.dtype)
     half = np.linalg.inv(a + one)

@@ -158,17 +158,35 @@ def _is_lower(UPLO) -> bool:
 
 @function("linalg.eigh", complex=alike)
 def eigh(a, UPLO="L"):
-    """eigh(a, UPLO): the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
+    """Compute the eigenvalues and eigenvectors of symmetric (Hermitian) matrices.
 
-    `a` has shape (…, M, M); only its lower triangle is read, with UPLO="U" the upper one. Returns
-    `eigenvalues` of shape (…, M) and `eigenvectors`, columns of a matrix, of shape (…, M, M). The
-    derivative takes `a` for symmetric: its gradient is.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Symmetric matrices.
 
-    The sign of an eigenvector, and for equal eigenvalues the basis of their space, is LAPACK's. A
-    result that depends on neither has its derivative where eigenvalues are equal too, if it treats
-    them alike; where it does not, reverse mode warns, and what it gives leaves out how the matrix
-    mixes them. Raises numpy.linalg.LinAlgError for what is not square or does not converge.
+    Returns
+    -------
+    EighResult
+        A named tuple of `eigenvalues`, of shape (…, M), in ascending order, and `eigenvectors`, of
+        shape (…, M, M): columns of norm 1.
 
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not square, or the algorithm does not converge.
+
+    Notes
+    -----
+    The derivative takes `a` for symmetric: the gradient is.
+
+    The signs of the eigenvectors, and the basis of the space of equal eigenvalues, are LAPACK's
+    choice. A function that depends on neither, and is symmetric in equal eigenvalues, has the right
+    derivative. For others reverse mode warns: the derivative leaves out how the matrix mixes the
+    vectors.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> a = np.array([[2.0, 1.0], [1.0, 2.0]])
@@ -187,12 +205,26 @@ def eigh(a, UPLO="L"):
 
 @function("linalg.eigvalsh", complex=alike)
 def eigvalsh(a, UPLO="L"):
-    """eigvalsh(a, UPLO): the eigenvalues of symmetric matrices, in ascending order.
+    """Compute the eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
-    As `eigh`; the derivative is v diag(w̄) vᵀ with the eigenvectors v. Where eigenvalues are equal
-    that is the derivative of every function that treats them alike, of first and second order, and
-    a subgradient of the largest one.
+    Parameters
+    ----------
+    a : array_like, shape (…, M, M)
+        Symmetric matrices.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, M)
+        The eigenvalues.
+
+    Notes
+    -----
+    The gradient is v diag(w̄) vᵀ with the eigenvectors v and the adjoint w̄. Where eigenvalues are
+    equal it is right for every function that is symmetric in them, to second order, and a
+    subgradient of the largest one.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> import tapegrad as tg
     >>> tg.grad(lambda a: np.sum(np.linalg.eigvalsh(a) ** 2))(np.diag([1.0, 1.0, 2.0]))

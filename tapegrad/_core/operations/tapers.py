@@ -12,9 +12,14 @@ from ..tensor.values import differentiates, is_recorded, is_tensor, shape_of, va
 
 @function("kaiser")
 def kaiser(M, beta):
-    """kaiser(M, beta): the Kaiser window of `M` points, of a shape that may be recorded.
+    """Compute the Kaiser window I₀(β √(1 − t²)) / I₀(β), with t from −1 to 1.
 
-    I₀(beta √(1 − t²)) / I₀(beta) with t from −1 to 1.
+    Parameters
+    ----------
+    M : int
+        The number of points.
+    beta : number
+        The shape β, which may be recorded.
     """
     if differentiates(M):
         raise TypeError(

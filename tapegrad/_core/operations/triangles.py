@@ -27,7 +27,7 @@ def _triangle(name: str, keeps: str):
         return apply("where", keep, x, 0.0)
 
     triangle.__name__ = name
-    triangle.__doc__ = f"{name}(x, k): what is {keeps} the k-th diagonal, elsewhere 0."
+    triangle.__doc__ = f"Keep the elements {keeps} a diagonal of matrices; the others are 0."
     return function(name)(triangle)
 
 

@@ -13,7 +13,7 @@ from ..tensor.values import differentiates, shape_of
 from .einsum import as_tensor
 from .joining import checked_axis, stack
 from .linear_algebra import matmul, outer, trace
-from .norms import check_order, norm
+from .norms import check_axis, check_order, norm
 from .reductions import axes_of, kept_shape
 from .shapes import diagonal, matrix_transpose, moveaxis, ravel, reshape, transpose
 from .unrecorded import unrecorded
@@ -21,10 +21,16 @@ from .unrecorded import unrecorded
 
 @function("cross")
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """cross(a, b, axisa, axisb, axisc, axis): the cross product of vectors of 3 or 2 elements.
+    """Compute cross products of vectors with 3 or 2 elements.
 
-    Vectors lie along `axisa` and `axisb`, those of the result along `axisc`, or all along `axis`;
-    other axes broadcast. Of two vectors of 2 elements the result is the third element alone.
+    The cross product of two vectors with 2 elements is the third element alone.
+
+    Parameters
+    ----------
+    axisa, axisb, axisc : int, optional
+        The axes of the vectors in `a`, `b` and the result.
+    axis : int, optional
+        The same axis for all three.
     """
     a, b = unlisted(a), unlisted(b)
     if not differentiates(a, b):
@@ -88,7 +94,7 @@ def _checked_pair(name, matrix, vector):
 
 @function("matvec")
 def matvec(x1, x2):
-    """matvec(x1, x2): matrices (…, m, n) times vectors (…, n): vectors (…, m); others broadcast."""
+    """Multiply matrices (…, M, N) by vectors (…, N); other axes broadcast."""
     a, x = unlisted(x1), unlisted(x2)
     if not differentiates(a, x):
         return unrecorded(np.matvec, a, x)
@@ -99,7 +105,7 @@ def matvec(x1, x2):
 
 @function("vecmat")
 def vecmat(x1, x2):
-    """vecmat(x1, x2): vectors (…, m) times matrices (…, m, n): vectors (…, n); others broadcast."""
+    """Multiply vectors (…, M) by matrices (…, M, N); other axes broadcast."""
     x, a = unlisted(x1), unlisted(x2)
     if not differentiates(x, a):
         return unrecorded(np.vecmat, x, a)
@@ -163,8 +169,15 @@ def _matrix_transpose(x, /):
 
 @function("linalg.vector_norm")
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """vector_norm(x, axis, keepdims, ord): `norm` of vectors along axes, together or all.
+    """Compute the norms of vectors.
 
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes that a vector has; by default all.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.vector_norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor(5.)
@@ -174,6 +187,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     if not differentiates(x):
         return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
     x, shape = as_tensor("vector_norm", x), shape_of(x)
+    check_axis("vector_norm", axis)
     axes = axes_of("vector_norm", axis, len(shape))
     kept = [k for k in range(len(shape)) if k not in axes]
     moved = x if not kept or len(axes) == 1 else transpose(x, (*axes, *kept))
@@ -188,7 +202,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 @function("linalg.matrix_norm")
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """matrix_norm(x, keepdims, ord): `norm` of the matrices that the last two axes hold."""
+    """Compute the norms of the matrices along the last two axes."""
     x = unlisted(x)
     check_order("matrix_norm", ord)
     if not differentiates(x):

@@ -189,7 +189,12 @@ def _products(function, done: list, operands: list):
 
 
 def conjugate_of(value):
-    """The complex conjugate."""
+    """Return the complex conjugate.
+
+    Returns
+    -------
+    ComplexTensor
+    """
     if not is_complex(value):
         return value
     if isinstance(value, (list, tuple)):

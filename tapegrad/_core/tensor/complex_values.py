@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 
@@ -33,8 +31,7 @@ cosh_real, cosh_imag = _part(np.cosh, "real"), _part(np.cosh, "imag")
 tanh_real, tanh_imag = _part(np.tanh, "real"), _part(np.tanh, "imag")
 sqrt_real, sqrt_imag = _part(np.sqrt, "real"), _part(np.sqrt, "imag")
 log_real, log_imag = _part(np.log, "real"), _part(np.log, "imag")
-_inverse = functools.partial(np.divide, 1.0)
-inverse_real, inverse_imag = _part(_inverse, "real"), _part(_inverse, "imag")
+inverse_real, inverse_imag = _part(np.reciprocal, "real"), _part(np.reciprocal, "imag")
 
 
 def phase(x, y):

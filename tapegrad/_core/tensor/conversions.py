@@ -25,7 +25,16 @@ from .values import Storage, array_of, is_recorded, storage_of, value_of, wrap
 
 
 def detach(self):
-    """The value as a tensor that is not recorded; it shares memory."""
+    """Return the values as a tensor that is not recorded; it shares memory.
+
+    Returns
+    -------
+    Tensor
+
+    See Also
+    --------
+    item : The value of one element.
+    """
     if rt.trace() is not None and is_recorded(self):
         made = steering_tensor(np.array, self)
         rt.trace().detached.add(made._id)
@@ -42,7 +51,17 @@ def detach(self):
 
 
 def numpy_value(self):
-    """The value as a NumPy array that shares memory; raises RuntimeError if it is recorded."""
+    """Return the values as a NumPy array, which shares memory.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is recorded; use `detach().numpy()`.
+    """
     if learned(self, "numpy()") and (not is_recorded(self) or is_steering(self)):
         return array_of(self).view()
     if is_recorded(self):
@@ -54,7 +73,7 @@ def numpy_value(self):
 
 
 def as_numpy_array(self, dtype=None, copy=None):
-    """What `np.asarray(t)` asks for."""
+    """Convert to an array, for `np.asarray(t)`."""
     if is_recorded(self):
         frame = sys._getframe(1)
         if callers.compares(frame):
@@ -72,9 +91,18 @@ def as_numpy_array(self, dtype=None, copy=None):
 
 
 def to_numpy(self):
-    """The value as a NumPy array; raises TypeError for a recorded tensor, see `numpy`.
+    """Return the values as a NumPy array, for Matplotlib and pandas.
 
-    Matplotlib asks for it, and draws the values of tensors that no transform differentiates.
+    Matplotlib draws the values of recorded tensors too, unless a transform differentiates them.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    TypeError
+        If the tensor is recorded; use `detach().numpy()`.
     """
     if is_recorded(self) and callers.shows(sys._getframe(1), lambda: is_differentiated(self)):
         refuse("Matplotlib reads values")
@@ -83,7 +111,17 @@ def to_numpy(self):
 
 
 def item(self, *index):
-    """The one element as a Python number; the derivative is left behind silently."""
+    """Return an element as a Python number, without its derivative.
+
+    Parameters
+    ----------
+    *index : int
+        The position of the element; not needed for tensors with one element.
+
+    Returns
+    -------
+    float, int or bool
+    """
     learned(self[index] if index else self, "item()")
     if type(self) is rt.Scalar:
         return self._value
@@ -91,10 +129,17 @@ def item(self, *index):
 
 
 def tolist(self):
-    """The value as nested lists of Python numbers.
+    """Return the values as nested lists of Python numbers.
 
-    Inside a transform it raises TypeError for a tensor that the transform differentiates: a list of
-    recorded numbers is `list(t)`, one of plain numbers `t.detach().tolist()`.
+    Returns
+    -------
+    list or number
+
+    Raises
+    ------
+    TypeError
+        Inside a transform that differentiates the tensor. `list(t)` keeps derivatives,
+        `t.detach().tolist()` gives plain numbers.
     """
     learned(self, "tolist()")
     if is_differentiated(self):

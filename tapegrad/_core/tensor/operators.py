@@ -20,7 +20,17 @@ _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
 def power(x, y):
-    """power(x, y): x to the power y, element by element."""
+    """Raise x to the power y, element by element.
+
+    The partial derivatives are y·xʸ⁻¹ and xʸ log x. At x = 0 the one with respect to y is 0, for
+    x < 0 it is NaN. Constant integer exponents are computed as products.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.grad(tg.power)(3.0, 2.0)
+    6.0
+    """
     if isinstance(y, (int, float)) and not isinstance(y, bool) and isinstance(x, rt.Tensor):
         if y in _POWERS:
             return apply(_POWERS[y], x)
@@ -110,7 +120,19 @@ def _compare(name):
 
 
 def divided(x, y):
-    """divmod(x, y): `x // y` and `x % y`, element by element."""
+    """Compute `x // y` and `x % y`, element by element.
+
+    Returns
+    -------
+    tuple of Tensor, ndarray or number
+        The quotient, whose derivative is zero, and the remainder.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.divmod(tg.tensor([7.0, -7.0]), 3.0)
+    (tensor([ 2., -3.]), tensor([1., 2.]))
+    """
     return apply("floor_divide", x, y), apply("remainder", x, y)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from . import runtime as rt
 from .complex_functions import OF_COMPLEX, taking_complex
+from .docstrings import completed
 
 #: NumPy's (or SciPy's) function → ours, for `__array_function__` and `__array_ufunc__`.
 OF_NUMPY: dict = {}
@@ -29,6 +30,8 @@ def function(*numpy_functions, method: str | None = None, public: str | None = N
         name = public or ours.__name__
         if complex is not None:
             OF_COMPLEX[name] = complex
+        theirs_name = next((f"numpy.{one}" for one in numpy_functions if isinstance(one, str)), "")
+        ours.__doc__ = completed(ours, theirs_name)
         ours = taking_complex(name, ours)
         for wanted in numpy_functions:
             theirs = wanted

@@ -40,6 +40,8 @@ class Encoding:
             for edge in block.end.edges:  # type: ignore[union-attr]
                 target = numbers[id(edge.target)]
                 edges.append([starts[target], *self._edge(edge, read), back_starts[k]])
+        #: How many registers there are, and how many of them the tape keeps for each edge.
+        self.registers, self.kept = len(self._registers), [edge[4] for edge in edges]
         returns = [k for k, block in enumerate(graph.blocks) if isinstance(block.end, Return)]
         tables = [sum(rows, []), sum(back, []), sum(edges, []), self._lists]
         self._keep = [np.array([*table, 0], np.int32) for table in tables]

@@ -54,26 +54,25 @@ class Builder:
 
     def check(self, condition: Value, why: str) -> None:
         """Leave the graph where a condition does not hold."""
-        self.step("check", condition, payload=self.graph.reason(why))
+        self.step("check", condition, payload=self.graph.reason(why, self.line))
 
     def jump(self, target: Block, *arguments: Value) -> None:
         self.block.end = Jump(Edge(target, list(arguments)))
 
     def branch(self, condition: Value, then: Edge, other: Edge) -> None:
-        self.block.end = Branch(condition, then, other)
+        self.block.end = Branch(condition, then, other, self.line)
 
     def give(self, *results: Value) -> None:
         """Return from the graph."""
         self.block.end = Return(results)
 
     def leave(self, why: str) -> None:
-        self.block.end = Leave(self.graph.reason(why))
+        self.block.end = Leave(self.graph.reason(why, self.line))
 
     def begin(self, *kinds: str) -> Block:
         """A new block with parameters of these kinds; steps go on being put where they were."""
         block = self.graph.block()
         block.parameters = [self.graph.value(kind) for kind in kinds]
-        block.line = self.line
         return block
 
 

@@ -12,7 +12,9 @@ division by the integer 0): then the function runs eagerly.
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 #: Kinds of values: float64, int64, truth.
 FLOAT, INT, BOOL = "f", "i", "b"
@@ -121,11 +123,12 @@ class Jump:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Branch:
-    """Go on at one of two blocks, by a truth."""
+    """Go on at one of two blocks, by a truth; `line` is an index into the graph's lines."""
 
     condition: Value
     then: Edge
     other: Edge
+    line: int = 0
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -174,6 +177,23 @@ class Block:
     parameters: list[Value] = dataclasses.field(default_factory=list)
     steps: list[Step] = dataclasses.field(default_factory=list)
     end: Jump | Branch | Return | Leave | None = None
+
+
+class Line(NamedTuple):
+    """A line of the user's code, and the function that it is of."""
+
+    file: str
+    number: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.number} in {self.function}"
+
+
+class Reason(NamedTuple):
+    """Why a call leaves the graph, and where: an index into the graph's lines."""
+
+    text: str
     line: int = 0
 
 
@@ -213,15 +233,15 @@ class Graph:
     """The blocks, the first one entered first, to which no edge leads.
 
     Its parameters are those of the inputs in order. `spaces` counts the layers of the arena.
-    `lines` are the places in the user's code that steps come from, as text; `reasons` say why a
-    call leaves.
+    `lines` are the lines of the user's code that steps come from, the first one unknown; `reasons`
+    say why a call leaves.
     """
 
     inputs: list[Input] = dataclasses.field(default_factory=list)
     blocks: list[Block] = dataclasses.field(default_factory=list)
     regions: list[Region] = dataclasses.field(default_factory=list)
-    lines: list[str] = dataclasses.field(default_factory=lambda: [""])
-    reasons: list[str] = dataclasses.field(default_factory=list)
+    lines: list[Line | None] = dataclasses.field(default_factory=lambda: [None])
+    reasons: list[Reason] = dataclasses.field(default_factory=list)
     spaces: int = 1
     values: int = 0  # how many there have been
 
@@ -244,11 +264,12 @@ class Graph:
         self.regions.append(Region(kind))
         return len(self.regions) - 1
 
-    def reason(self, text: str) -> int:
-        """The number of a reason to leave."""
-        if text not in self.reasons:
-            self.reasons.append(text)
-        return self.reasons.index(text)
+    def reason(self, text: str, line: int = 0) -> int:
+        """The number of a reason to leave at a line."""
+        reason = Reason(text, line)
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return self.reasons.index(reason)
 
     def steps(self) -> Iterator[Step]:
         for block in self.blocks:

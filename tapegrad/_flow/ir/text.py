@@ -29,7 +29,7 @@ def _step(graph: Graph, step: Step) -> str:
             f", space {payload.space}]" if payload.space else "]"
         )
     elif step.op == "check":
-        shown = repr(graph.reasons[payload])  # type: ignore[index]
+        shown = repr(graph.reasons[payload].text)  # type: ignore[index]
     else:
         shown = "" if payload is None else repr(payload)
     call = " ".join(filter(None, (step.op, _listed(step.operands), shown)))
@@ -48,4 +48,4 @@ def _end(graph: Graph, block: Block) -> str:
         return f"branch {end.condition!r}: {_edge(end.then)}, else {_edge(end.other)}"
     if isinstance(end, Return):
         return f"return {_listed(end.results)}".rstrip()
-    return "no end" if end is None else f"leave {graph.reasons[end.reason]!r}"
+    return "no end" if end is None else f"leave {graph.reasons[end.reason].text!r}"

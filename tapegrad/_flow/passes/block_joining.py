@@ -76,8 +76,7 @@ class _Joining:
         self.gone.update({end.then.target, end.other.target} - {then.target})
         self.ways[then.target] -= 1
         block.steps = [*block.steps, *first, *second]
-        line = end.then.target.line
-        arguments = [self.select(block, end.condition, a, b, line) for a, b in pairs]
+        arguments = [self.select(block, end.condition, a, b, end.line) for a, b in pairs]
         block.end = Jump(Edge(then.target, arguments))
         return True
 

@@ -57,7 +57,7 @@ class _Tangents:
         self.values, self.places = varying(graph, which)
         self.made = Graph(
             inputs=[dataclasses.replace(one) for one in graph.inputs],
-            blocks=[Block(one.number, [*one.parameters], line=one.line) for one in graph.blocks],
+            blocks=[Block(one.number, [*one.parameters]) for one in graph.blocks],
             regions=[Region(one.kind, one.written) for one in graph.regions],
             lines=[*graph.lines],
             reasons=[*graph.reasons],
@@ -188,7 +188,8 @@ class _Tangents:
         if isinstance(end, Jump):
             return Jump(self._edge(end.edge))
         if isinstance(end, Branch):
-            return Branch(end.condition, self._edge(end.then), self._edge(end.other))
+            then, other = self._edge(end.then), self._edge(end.other)
+            return Branch(end.condition, then, other, end.line)
         if isinstance(end, Return):
             floats = [one for one in end.results if one.kind == FLOAT]
             return Return((*end.results, *map(self._of, floats)))

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from ..ir.flow_graph import Line
+
 
 class Refused(Exception):
-    """A function has no graph, for this reason."""
+    """A function has no graph, for this reason, which reading met at a line if it is known."""
+
+    line: Line | None = None
+
+    def __str__(self) -> str:
+        return super().__str__() + (f" ({self.line})" if self.line else "")
 
 
 class Raises(Exception):

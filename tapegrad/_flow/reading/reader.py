@@ -13,7 +13,7 @@ from typing import Any
 
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Place, Return, Value
+from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
 from .errors import Again, Refused
 from .forms import (
     ABSENT,
@@ -82,7 +82,7 @@ class Reader:
         self.result: Form = Known(None)
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
-        self._lines: dict[str, int] = {"": 0}
+        self._lines: dict[Line, int] = {}
         self.dependencies: list = []
         self.hidden: dict[int, Any] = {}
         self._plain: list[Value] = []
@@ -225,6 +225,7 @@ class Reader:
         for point in self.points.values():
             for edge, block, target, state in point.ways:
                 self.builder.block = block
+                self.builder.line = block.steps[-1].line if block.steps else 0
                 edge.target = target.block
                 edge.arguments = self._arguments(target.state, state)
         self._order()
@@ -274,12 +275,12 @@ class Reader:
 
     # --- help for statements ------------------------------------------------------------------
 
-    def line(self, text: str) -> None:
+    def line(self, line: Line) -> None:
         """The user's line that steps come from."""
-        if text not in self._lines:
-            self._lines[text] = len(self.graph.lines)
-            self.graph.lines.append(text)
-        self.builder.line = self._lines[text]
+        if line not in self._lines:
+            self._lines[line] = len(self.graph.lines)
+            self.graph.lines.append(line)
+        self.builder.line = self._lines[line]
 
     def make(self, site, what, keys: tuple, items: tuple[Form, ...]) -> Ref:
         """A new object with an identity."""

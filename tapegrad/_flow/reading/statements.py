@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba.core import ir
 
-from ..ir.flow_graph import BOOL, Branch, Edge, Jump
+from ..ir.flow_graph import BOOL, Branch, Edge, Jump, Line
 from . import access, container_operators
 from .alternatives import alternatives_of
 from .errors import Raises, Refused
@@ -36,13 +36,14 @@ class Statements(RightSides):
         for at in range(self.point.at, len(body)):
             self.reader.at, self.at = at, at
             statement = body[at]
-            if statement.loc.line:
-                code = self.frame.code.code
-                self.reader.line(f"{code.co_filename}:{statement.loc.line}, {code.co_name}")
-            if self._is_end(statement):
+            code = self.frame.code.code
+            line = Line(code.co_filename, statement.loc.line, code.co_name)
+            if line.number:
+                self.reader.line(line)
+            if self._is_end(statement, line):
                 return
 
-    def _is_end(self, statement) -> bool:
+    def _is_end(self, statement, line: Line) -> bool:
         """Follow a statement, if need be for each option of a choice; whether it ends the point."""
         block = self.builder.block
         alternatives = alternatives_of(statement, self, block)
@@ -52,8 +53,7 @@ class Statements(RightSides):
             if alternatives is not None:
                 alternatives.go_on(self.reader, self.point, self.at, block)
                 return True
-            if "line " not in str(error):
-                raise Refused(f"{error} (line {statement.loc.line})") from None
+            error.line = error.line or line
             raise
 
     # --- statements ---------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Statements(RightSides):
             self.builder.block.end = Jump(self._goto(target, 0))
             return
         then, other = self._goto(statement.truebr, 0), self._goto(statement.falsebr, 0)
-        self.builder.block.end = Branch(condition.value, then, other)  # type: ignore[attr-defined]
+        self.builder.block.end = Branch(condition.value, then, other, self.builder.line)  # type: ignore[attr-defined]
 
     def _return(self, form: Form) -> None:
         below = self.stack.below
@@ -195,7 +195,7 @@ class Statements(RightSides):
         more.end = Jump(edge)
         self.builder.block, self.reader.state = block, state
         done = self._after_next(iterator, name, False)
-        block.end = Branch(condition, Edge(more, []), done)
+        block.end = Branch(condition, Edge(more, []), done, self.builder.line)
 
     def _after_next(self, iterator: Ref, name: str, there: bool):
         if there:

@@ -18,6 +18,7 @@ from ..lowering.tape_rows import READS_OTHERS
 from ..replay import rule_parts
 from .background import compile_later, failed, patience
 from .flow_choice import Flows
+from .flows import Flow
 from .recorded_call import recorded_call, short_recorded_call
 from .rounding import first_difference
 from .rule_programs import rule_program
@@ -122,11 +123,15 @@ class Replayed:
         family.hits += 1
         self._count(variant, 1, values)
 
-    def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
-        """Value and gradient by the graph of the function; None where it has none for the call."""
+    def _flow_for(self, arguments: Arguments) -> Flow | None:
+        """The graph that serves a call, if there is one."""
         if not self._flows.found or arguments.nested or arguments.reason is not None:
             return None
-        flow = self._flows.of(self, arguments)
+        return self._flows.of(self, arguments)
+
+    def _by_flow(self, arguments: Arguments, args, kwargs, gradient: bool) -> tuple | None:
+        """Value and gradient by the graph of the function; None where it has none for the call."""
+        flow = self._flow_for(arguments)
         found = None if flow is None else flow.run(arguments.values, gradient)
         if flow is None or found is None:
             return None

@@ -36,11 +36,8 @@ class Flows:
     def copy(self) -> Flows:
         """The same graphs for a copy of the function."""
         made = Flows()
-        made.found, made.refused, made.branches = (
-            dict(self.found),
-            dict(self.refused),
-            self.branches,
-        )
+        made.found, made.refused = dict(self.found), dict(self.refused)
+        made.branches = self.branches
         return made
 
     @contextlib.contextmanager
@@ -86,8 +83,8 @@ class Flows:
                 self.found.pop(key, None)
                 self._last = None
                 return self._read(owner, arguments)
-            if flow.primal.is_useless:
-                self._give_up(key, f"most calls leave it: {flow.primal.why}")
+            if reason := flow.primal.uselessness:
+                self._give_up(key, reason)
                 return None
             self._last = flow
             return flow
@@ -117,18 +114,6 @@ class Flows:
                 self._make_native(owner, flow.primal, flow.inputs(arguments.values))
             return flow
         return None
-
-    def described(self) -> Iterator[str]:
-        """What became of branches, in lines."""
-        for flow in self.found.values():
-            for tier, what in zip(
-                flow.tiers, ("read from bytecode", "of its tangents"), strict=False
-            ):
-                line = f"branches and loops: a graph of {len(tier.program.graph.blocks)} blocks "
-                line += f"{what}, {tier.state}, {tier.calls} evaluations"
-                yield line + (f", {tier.left} left: {tier.why}" if tier.left else "")
-        for reason in dict.fromkeys(self.refused.values()):
-            yield f"branches and loops: recorded once for each path, without a graph: {reason}"
 
     def _give_up(self, key, reason: str) -> None:
         self.found.pop(key, None)  # another thread may have been first
@@ -178,9 +163,8 @@ class Flows:
         graph.state = "being compiled"
         inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
         gradient = "f" in graph.program.kinds
-        owner._compiling.append(
-            later(functools.partial(_compiled, graph, inputs, gradient, owner._name))
-        )
+        job = functools.partial(_compiled, graph, inputs, gradient, owner._name)
+        owner._compiling.append(later(job))
 
     def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
         """Value and gradient for floats and arrays, by the graph used last."""

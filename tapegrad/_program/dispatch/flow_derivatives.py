@@ -160,7 +160,7 @@ class FlowCall:
 
     def _run(self, graph: TieredGraph, tangents: Sequence, gradient: bool, adjoints: Sequence):
         inputs = self.flow.inputs(self.values, tangents)
-        outcome = None if graph.is_useless else graph.run(inputs, gradient, adjoints)
+        outcome = None if graph.uselessness else graph.run(inputs, gradient, adjoints)
         if outcome is None:
             raise _Elsewhere
         found = outcome.gradients if gradient else outcome.results

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
+
+import numpy as np
 
 from ..._flow.ir.flow_graph import FLOAT, Graph
 from ..._flow.ir.frame import FINISHED
@@ -22,16 +25,17 @@ SAMPLED, MANY = 1000, 32
 class TieredGraph:
     """A graph, who computes it, and counts of its calls.
 
-    `left` counts the calls that had to leave it, `calls` all; `why` is the reason of the last.
+    `calls` counts its calls, `reasons` why some of them had to leave it.
     """
 
     def __init__(self, graph: Graph):
         self.program = FlowProgram(simplified(graph))
-        self.calls = self.left = 0
+        self.calls = 0
+        self.reasons: Counter[str] = Counter()
         self.seconds = 0.0
-        self.why = ""
         self.state = "interpreted"
-        self._compared = [0, 0]  # the edges along which values, and adjoints, were compared
+        self._taken = 0  # the edges that calls took
+        self._compared = [0, 0]  # those along which values, and adjoints, were compared
 
     def run(
         self, inputs: Sequence, gradient: bool = False, adjoints: Sequence[float] = (1.0,)
@@ -41,10 +45,10 @@ class TieredGraph:
         start = time.perf_counter()
         outcome = self.program.run(inputs, gradient, adjoints)
         self.seconds += time.perf_counter() - start
+        self._taken |= outcome.taken
         if outcome.status == FINISHED:
             return outcome
-        self.left += 1
-        self.why = outcome.reason
+        self.reasons[outcome.reason] += 1
         return None
 
     def again(self, inputs: Sequence, gradient=False, adjoints: Sequence[float] = (1.0,)):
@@ -59,14 +63,27 @@ class TieredGraph:
         start = time.perf_counter()
         left, taken = evaluate_rows(self.program, values, words, count, gradient)
         self.seconds += time.perf_counter() - start
-        self.calls += count
-        self.left += len(left)
+        self.calls += count - len(left)  # which are called again, and tell why they leave
+        self._taken |= taken
         return left, taken
 
     @property
-    def is_useless(self) -> bool:
-        """Whether most calls leave it."""
-        return self.left >= MANY and 2 * self.left > self.calls
+    def left(self) -> int:
+        """How many calls had to leave it."""
+        return self.reasons.total()
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Of each edge whether a call took it."""
+        edges = self.program.edges
+        return np.frombuffer((self._taken >> 1).to_bytes(edges, "little"), np.uint8)
+
+    @property
+    def uselessness(self) -> str:
+        """Why most calls leave it, if they do."""
+        if self.left < MANY or 2 * self.left <= self.calls:
+            return ""
+        return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
 
     @property
     def is_impatient(self) -> bool:

@@ -27,6 +27,7 @@ from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
+from .flows import Flow
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
 from .signature import Arguments
@@ -337,7 +338,7 @@ class Compilation:
     """A compiled function: its name, what it gives, which arguments are differentiated, programs.
 
     `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs, `flows` in lines what became of its branches.
+    programs; `graphs` are those of its loops and branches, `refused` says why there are none.
     """
 
     name: str
@@ -347,4 +348,5 @@ class Compilation:
     families: dict[Any, Variants]
     derived: dict[str, Compilation]
     reason: str | None = None
-    flows: tuple[str, ...] = ()
+    graphs: tuple[Flow, ...] = ()
+    refused: tuple[str, ...] = ()

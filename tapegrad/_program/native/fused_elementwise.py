@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from ..._core.codegen.factory import compile_source
+from ..._core.codegen.factory import compile_plain
 from ..ir.elementwise_flow import Flow
 from ..ir.steps import Elementwise, View
 from ..replay.block_passes import ADJOINTS, VALUES, Pass, part
@@ -31,7 +31,7 @@ from tapegrad._core.codegen.vector_math import select
 
 @functools.cache
 def _compiled(text: str, names: tuple[str, ...]) -> dict[str, int]:
-    return compile_source(text, dict.fromkeys(names, "void(int64, int64)"))
+    return compile_plain(text, dict.fromkeys(names, "void(int64, int64)"))
 
 
 class _Kernel:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..._core.codegen.factory import compile_source
+from ..._core.codegen.factory import compile_plain
 from ..ir.steps import Scalars
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
@@ -170,7 +170,7 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
     else:
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
-    address = compile_source(text, dict.fromkeys(exports, SIGNATURE))
+    address = compile_plain(text, dict.fromkeys(exports, SIGNATURE))
     keep = _summary(operands.stretch, lanes)
     return Part(data=operands.data.array(), keep=keep, **address)
 

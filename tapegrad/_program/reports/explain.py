@@ -16,6 +16,7 @@ from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step
 from ..passes.pipeline import Account
 from ..replay.parts import Part
 from ..replay.rule_parts import Ruled, calls_python, ruled_of
+from .explain_graph import counted, graph_text, refusal_text
 
 #: More lines of one sort are counted and not shown.
 MOST = 24
@@ -29,10 +30,12 @@ def explain(found: Compilation) -> str:
 
 def _compilation(found: Compilation, name: str) -> Iterator[str]:
     count = sum(bool(family.found) for family in found.families.values())
-    yield f"{name}: {_counted(count, 'signature')}"
+    yield f"{name}: {counted(count, 'signature')}"
     if found.reason:
         yield f"  called as it is, without a program: {found.reason}"
-    yield from (f"  {line}" for line in found.flows)
+    for flow in found.graphs:
+        yield from (f"  {line}" for line in graph_text(flow))
+    yield from (f"  {refusal_text(reason)}" for reason in found.refused)
     for key, family in found.families.items():
         if family.found:
             yield f"  signature ({_key(key)}): {_programs(family)}"
@@ -44,13 +47,9 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
         yield from _compilation(derived, f"{name}.{kind}")
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
-
-
 def _programs(family: Variants) -> str:
-    evaluations = _counted(family.hits, "evaluation") + " replayed"
-    return f"{_counted(len(family.found), 'program')}, {evaluations}"
+    evaluations = counted(family.hits, "evaluation") + " replayed"
+    return f"{counted(len(family.found), 'program')}, {evaluations}"
 
 
 def _key(key: tuple) -> str:
@@ -76,7 +75,7 @@ def _branches(found: list[Variant]) -> Iterator[str]:
     )
     for place, count in places.most_common(MOST):
         if place is not None:
-            again = _counted(count, "more recording")
+            again = counted(count, "more recording")
             yield f"{again} for {place}: another value took another branch"
             yield "  np.where, np.maximum or np.clip compute both branches in one program"
 
@@ -147,7 +146,7 @@ def _change(before: Size | None, after: Size) -> str:
         return ""
     words = zip(("step", "operation", "stored number", "slot"), before, after, strict=True)
     found = [
-        f"{_counted(abs(old - new), word)} {'fewer' if new < old else 'more'}"
+        f"{counted(abs(old - new), word)} {'fewer' if new < old else 'more'}"
         for word, old, new in words
         if old != new
     ]
@@ -198,13 +197,13 @@ def _name(step: Step) -> str | None:
 
 def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
     if isinstance(step, Scalars):
-        checks = _counted(len(step.op) - operations(step), "guard")
-        yield f"numbers: {_counted(operations(step), 'operation')}, all stored; {checks}"
+        checks = counted(len(step.op) - operations(step), "guard")
+        yield f"numbers: {counted(operations(step), 'operation')}, all stored; {checks}"
         for part in program.parts.of[k]:
             if isinstance(part.keep, str):
                 yield f"  native: {part.keep}"
             elif program.native:
-                count = _counted(len(part.keep), "operation")
+                count = counted(len(part.keep), "operation")
                 yield f"  interpreted: {count}, which would take too long to compile, or are few"
     elif isinstance(step, Elementwise):
         yield group(program, step)
@@ -218,7 +217,7 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
 def _rule(ruled: Ruled) -> str:
     """What became of a rule."""
     if ruled.made is not None:
-        return f"is a program of {_counted(len(ruled.made.program.code.steps), 'step')}"
+        return f"is a program of {counted(len(ruled.made.program.code.steps), 'step')}"
     return "is called in Python" if ruled.has_called else "has not been asked for"
 
 
@@ -229,7 +228,7 @@ def group(program: Program, step: Elementwise) -> str:
     again = len(flow.computed(read, set(flow.stores)))
     names = " ".join(BY_CODE[code].name for code, _ in step.ops)
     shape = "×".join(map(str, step.shape)) or "one"
-    text = f"fused over {shape}: {_counted(len(step.ops), 'operation')} ({names:.60}), "
+    text = f"fused over {shape}: {counted(len(step.ops), 'operation')} ({names:.60}), "
     return text + f"{len(step.stores)} stored, {len(step.sums)} summed, {again} recomputed"
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from ..._core.tape.svg import saved
 from ..._core.tensor.values import records
 from ..dispatch.evaluation import Replayed
 from ..dispatch.signature import Arguments
 from ..dispatch.variants import Compilation
 from .draw import drawing_of_program
+from .draw_graph import drawing_of_graph
 from .explain import explain
+from .graph_times import profile_graph
 from .step_times import ProgramProfile, profile
 
 
@@ -40,7 +44,9 @@ class Reported(Replayed):
         """Measure where the time of the program for such arguments goes, by step and source line.
 
         Each step is timed, forward and reverse. The function is called once more to find the lines
-        of its operations; the time of a step is divided evenly among its operations.
+        of its operations; the time of a step is divided evenly among its operations. Of a graph the
+        whole call is timed, and divided by how often each block runs and what its operations are
+        estimated to cost.
 
         Parameters
         ----------
@@ -66,6 +72,10 @@ class Reported(Replayed):
         if records(*args):
             raise TypeError("tapegrad.compile: profile takes plain arguments, no recorded tensors")
         arguments = Arguments(args, {}, self._argnums)
+        flow = self._flow_for(arguments)
+        if flow is not None:
+            with contextlib.suppress(ValueError):  # a call that leaves it has a program of its own
+                return profile_graph(flow, self._name, arguments.values, repeats)
         return profile(self._program_for(arguments), self._name, self._f, arguments, repeats)
 
     def draw(self, path=None) -> str:
@@ -80,13 +90,16 @@ class Reported(Replayed):
         -------
         str
             The picture as SVG text: steps with what flows between them; fused groups and loops are
-            marked.
+            marked. Loops and branches of a graph are boxes in one another, with your lines.
 
         Raises
         ------
         ValueError
             If there is no program yet.
         """
+        for flow in list(self._flows.found.values())[-1:]:
+            graph = flow.primal
+            return saved(drawing_of_graph(graph.program.graph, graph.seen, self._name), path)
         self._compilation()
         found = [family.found[0] for family in self._families.found.values() if family.found]
         if not found:

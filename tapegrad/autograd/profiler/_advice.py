@@ -14,7 +14,27 @@ LEAST_BYTES, LEAST_ELEMENTS = 1024, 32
 
 @dataclasses.dataclass
 class Advice:
-    """One line of the user's code that made the tape grow: by how much, and what to do."""
+    """One line of the user's code that made the tape grow without need.
+
+    Attributes
+    ----------
+    kind : str
+        What was found.
+    place : tuple
+        The file, line and function.
+    rows, nbytes : int
+        By how much the tape grew.
+    text : str
+        What to do.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.profiler.profile() as prof:
+    ...     y = tg.tensor([1.0], requires_grad=True) * 2.0
+    >>> prof.advice
+    []
+    """
 
     kind: str
     place: Place

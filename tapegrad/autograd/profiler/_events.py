@@ -14,11 +14,30 @@ from ._advice import Advice
 
 @dataclasses.dataclass
 class FunctionEvent:
-    """One call of an operation, or one row of a reverse sweep. Times are in microseconds.
+    """One call of an operation, or one row of a reverse sweep.
 
-    `cpu_time_total` is the whole call, `self_cpu_time_total` without the operations inside it;
-    `cpu_memory_usage` and `self_cpu_memory_usage` are bytes in the same way. `place` is the user's
-    (file, line, function), `thread` the thread's number.
+    Attributes
+    ----------
+    name : str
+        The operation.
+    start : float
+        When it started, in microseconds.
+    cpu_time_total, self_cpu_time_total : float
+        Its time in microseconds, with and without the operations inside it.
+    cpu_memory_usage, self_cpu_memory_usage : int
+        Its memory in bytes, with and without that of the operations inside it.
+    place : tuple
+        The file, line and function of the user's code.
+    thread : int
+        The thread.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.profiler.profile() as prof:
+    ...     y = tg.tensor([1.0], requires_grad=True) * 2.0
+    >>> prof.events()[-1].name
+    'multiply'
     """
 
     name: str
@@ -35,7 +54,16 @@ class FunctionEvent:
 
 @dataclasses.dataclass
 class FunctionEventAvg:
-    """The sums over events of one name; `cpu_time` is the average. Times are in microseconds."""
+    """The sums over events of one name; times are in microseconds.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.profiler.profile() as prof:
+    ...     y = tg.tensor([1.0], requires_grad=True) * 2.0
+    >>> prof.total_average().key
+    'Total'
+    """
 
     key: str
     input_shapes: tuple = ()
@@ -49,14 +77,22 @@ class FunctionEventAvg:
 
     @property
     def cpu_time(self) -> float:
+        """The average time of an event."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def self_cpu_time(self) -> float:
-        """The average without the operations inside."""
+        """The average time of an event without the operations inside it."""
         return self.self_cpu_time_total / self.count if self.count else 0.0
 
     def add(self, event: FunctionEvent) -> None:
+        """Add an event to the sums.
+
+        Parameters
+        ----------
+        event : FunctionEvent
+            The event.
+        """
         self.count += 1
         self.cpu_time_total += event.cpu_time_total
         self.self_cpu_time_total += event.self_cpu_time_total
@@ -78,7 +114,23 @@ SORTS = (
 
 
 class EventList(list):
-    """Events, or their averages, in a list that prints as a table; `advice` goes with it."""
+    """A list of events, or of their averages, that prints as a table.
+
+    Parameters
+    ----------
+    items : iterable of FunctionEvent or FunctionEventAvg, optional
+        The items.
+    advice : iterable of Advice, optional
+        The advice that is printed below them.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> with tg.autograd.profiler.profile() as prof:
+    ...     y = tg.tensor([1.0], requires_grad=True) * 2.0
+    >>> [row.key for row in prof.key_averages() if row.key == "multiply"]
+    ['multiply']
+    """
 
     def __init__(self, items: Iterable = (), advice: Iterable[Advice] = ()):
         super().__init__(items)
@@ -86,12 +138,25 @@ class EventList(list):
 
     @property
     def self_cpu_time_total(self) -> float:
+        """The time of all events in microseconds."""
         return sum(item.self_cpu_time_total for item in self)
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
-        """Sums over events of the same name: and shapes, and line if `group_by_stack_n` is 1."""
+        """Return the sums over events of the same name.
+
+        Parameters
+        ----------
+        group_by_input_shape : bool, optional
+            Whether calls with other shapes of operands are other rows.
+        group_by_stack_n : int, optional
+            If positive, calls on other lines are other rows.
+
+        Returns
+        -------
+        EventList
+        """
         found: dict[tuple, FunctionEventAvg] = {}
         for event in self:
             shapes = event.input_shapes if group_by_input_shape else ()
@@ -103,7 +168,12 @@ class EventList(list):
         return EventList(found.values(), self.advice)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sums over everything, as one row; its total is that of the parts."""
+        """Return the sums over all events, as one row.
+
+        Returns
+        -------
+        FunctionEventAvg
+        """
         total = FunctionEventAvg("Total")
         for event in self:
             total.count += getattr(event, "count", 1)
@@ -120,10 +190,27 @@ class EventList(list):
         max_name_column_width: int = 55,
         header: str | None = None,
     ) -> str:
-        """Averages as text, the greatest first if `sort_by` names a column; then the advice.
+        """Return the averages as text, followed by the advice.
 
-        `row_limit` is how many rows and pieces of advice there are at most, −1 for all. Raises
-        ValueError for a column that is not known.
+        Parameters
+        ----------
+        sort_by : str, optional
+            The column by which rows are sorted, the largest first.
+        row_limit : int, optional
+            The largest number of rows and of pieces of advice, −1 for all.
+        max_name_column_width : int, optional
+            The largest width of names.
+        header : str, optional
+            A text above the table.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the column is not known.
         """
         if sort_by is not None and sort_by not in SORTS:
             raise ValueError(
@@ -145,7 +232,13 @@ class EventList(list):
     __str__ = table
 
     def export_chrome_trace(self, path: str | os.PathLike) -> None:
-        """Write the events as JSON that chrome://tracing and Perfetto read."""
+        """Write the events as JSON that chrome://tracing and Perfetto read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        """
         entries = [_trace_entry(event, os.getpid()) for event in self]
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)

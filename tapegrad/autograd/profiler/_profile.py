@@ -32,14 +32,28 @@ class _Reverse:
 
 
 class profile:
-    """Times every operation inside a `with` block, forward and reverse, and finds wasted rows.
+    """Profile operations and reverse sweeps: where time and memory go; a context.
 
-    `enabled=False` makes it do nothing; with `record_shapes` events know the shapes of their
-    operands. Afterwards `key_averages()`, `table()`, `total_average()`, `events()`, `advice` and
-    `export_chrome_trace(path)` tell what was found. It sees all threads, and only one profile can
-    be under way: entering a second raises RuntimeError. While it is on, operators go through
-    Python; see docs/profiling.md for what the figures mean.
+    Parameters
+    ----------
+    enabled : bool, optional
+        If false, the context does nothing.
+    record_shapes : bool, optional
+        Whether events have the shapes of their operands.
 
+    Raises
+    ------
+    RuntimeError
+        On entering, if another profile is active.
+
+    Notes
+    -----
+    A profile sees all threads. While it is active, operators run in Python; docs/profiling.md
+    describes what the figures mean. `key_averages()`, `table()`, `total_average()`, `events()`,
+    `advice` and `export_chrome_trace(path)` show what was found.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.ones((100, 100), requires_grad=True)
     >>> with tg.autograd.profiler.profile() as prof:
@@ -98,7 +112,12 @@ class profile:
         self._reverse.append(_Reverse(span, times, places))
 
     def events(self) -> EventList:
-        """Every call and every row that was swept, in the order of their starts."""
+        """Return every call and every row that was swept, in the order of their starts.
+
+        Returns
+        -------
+        EventList
+        """
         found = [_forward(span) for span in self._spans]
         found += [event for reverse in self._reverse for event in _rows(reverse)]
         return EventList(sorted(found, key=lambda event: event.start), self.advice)
@@ -110,30 +129,67 @@ class profile:
 
     @property
     def advice(self) -> list[Advice]:
-        """Lines at which the tape grew for nothing, the most expensive first."""
+        """Lines where the tape grew without need, the most expensive first."""
         return advice(self._notes.rows)
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
-        """One row per operation; see `EventList.key_averages`."""
+        """Return one row per operation; see `EventList.key_averages`.
+
+        Parameters
+        ----------
+        group_by_input_shape : bool, optional
+            Whether calls with other shapes of operands are other rows.
+        group_by_stack_n : int, optional
+            If positive, calls on other lines are other rows.
+
+        Returns
+        -------
+        EventList
+        """
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sums over everything."""
+        """Return the sums over all events.
+
+        Returns
+        -------
+        FunctionEventAvg
+        """
         return self.events().total_average()
 
     def table(self, sort_by: str | None = None, row_limit: int = 100, **options) -> str:
-        """The averages and the advice as text; see `EventList.table`."""
+        """Return the averages and the advice as text; see `EventList.table`.
+
+        Parameters
+        ----------
+        sort_by : str, optional
+            The column by which rows are sorted, the largest first.
+        row_limit : int, optional
+            The largest number of rows, −1 for all.
+        **options
+            `max_name_column_width` and `header`.
+
+        Returns
+        -------
+        str
+        """
         return self.events().table(sort_by, row_limit, **options)
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of all operations."""
+        """The time of all operations in microseconds."""
         return self.events().self_cpu_time_total
 
     def export_chrome_trace(self, path: str | os.PathLike) -> None:
-        """Write the events as JSON that chrome://tracing and Perfetto read."""
+        """Write the events as JSON that chrome://tracing and Perfetto read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        """
         self.events().export_chrome_trace(path)
 
     def __str__(self) -> str:
@@ -141,8 +197,15 @@ class profile:
 
 
 class record_function(contextlib.ContextDecorator):
-    """Show a block of code, or a function, under a name of its own; free outside a profile.
+    """Give a block of code, or a function, a name of its own in profiles.
 
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.ones(3, requires_grad=True)
     >>> with tg.autograd.profiler.profile() as prof, tg.autograd.profiler.record_function("mine"):

@@ -11,8 +11,19 @@ from ._random import generator_or
 
 
 def relu(input):
-    """The larger of each element and 0; its slope at 0 is 0.
+    """Compute max(x, 0), element by element. The derivative at 0 is 0.
 
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.relu(tg.tensor([-1.0, 2.0]))
     tensor([0., 2.])
@@ -21,30 +32,116 @@ def relu(input):
 
 
 def tanh(input):
-    """Hyperbolic tangent, element by element."""
+    """Compute the hyperbolic tangent, element by element.
+
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.tanh(tg.tensor([0.0]))
+    tensor([0.])
+    """
     return PUBLIC["tanh"](input)
 
 
 def sigmoid(input):
-    """1 / (1 + exp(−x)), element by element."""
+    """Compute 1 / (1 + exp(−x)), element by element.
+
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.sigmoid(tg.tensor([0.0]))
+    tensor([0.5])
+    """
     return PUBLIC["sigmoid"](input)
 
 
 def softmax(input, dim):
-    """exp(x) divided by its sum along an axis."""
+    """Compute exp(x) divided by its sum along an axis.
+
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.softmax(tg.tensor([0.0, 0.0]), 0)
+    tensor([0.5, 0.5])
+    """
     return PUBLIC["softmax"](input, dim)
 
 
 def log_softmax(input, dim):
-    """The logarithm of `softmax`, accurate where that underflows."""
+    """Compute the logarithm of `softmax`, accurately where that underflows.
+
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+    dim : int
+        The axis.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.log_softmax(tg.tensor([0.0, 1000.0]), 0)
+    tensor([-1000.,     0.])
+    """
     return PUBLIC["log_softmax"](input, dim)
 
 
 def linear(input, weight, bias=None):
-    """input @ weight.T + bias: (…, in) and (out, in) give (…, out).
+    """Compute input @ weight.T + bias.
 
-    Raises ValueError, with the shapes, when the last axes differ.
+    Parameters
+    ----------
+    input : array_like, shape (…, in)
+        The operand.
+    weight : array_like, shape (out, in)
+        The weights.
+    bias : array_like, shape (out,), optional
+        The bias.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (…, out)
+
+    Raises
+    ------
+    ValueError
+        If the last axes differ; the message has the shapes.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.linear(tg.tensor([1.0, 2.0]), tg.tensor([[3.0, 4.0]]), tg.tensor([5.0]))
     tensor([16.])
@@ -60,16 +157,60 @@ def linear(input, weight, bias=None):
 
 
 def check_probability(name: str, p) -> None:
-    """Refuse what is no probability."""
+    """Raise ValueError unless a number is from 0 to 1.
+
+    Parameters
+    ----------
+    name : str
+        The function, for the message.
+    p : float
+        The number.
+
+    Returns
+    -------
+    None
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.check_probability("dropout", 0.5)
+    """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"tapegrad.{name}: p is {p}; it must be from 0 to 1")
 
 
 def dropout(input, p=0.5, training=True, generator=None):
-    """Elements set to 0 with probability p, the others divided by 1 − p; no change unless training.
+    """Set elements to 0 at random, in training.
 
-    `generator` is a `numpy.random.Generator`; without it the one of `tg.manual_seed` is used.
-    Srivastava et al., "Dropout" (2014).
+    Parameters
+    ----------
+    input : array_like
+        The operand.
+    p : float, optional
+        The probability that an element is set to 0. The others are divided by 1 − p.
+    training : bool, optional
+        If false, the operand is returned unchanged.
+    generator : numpy.random.Generator, optional
+        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Raises
+    ------
+    ValueError
+        If `p` is not from 0 to 1.
+
+    References
+    ----------
+    Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting" (2014).
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.nn.functional.dropout(tg.tensor([1.0, 2.0]), 0.5, training=False)
+    tensor([1., 2.])
     """
     check_probability("dropout", p)
     if not training or p == 0.0:
@@ -91,11 +232,40 @@ def batch_norm(
     momentum=0.1,
     eps=1e-5,
 ):
-    """(x − mean) / √(variance + eps) · weight + bias for each channel, the second axis.
+    """Normalize each channel, the second axis: (x − mean) / √(variance + eps) · weight + bias.
 
-    In training mean and variance are those of the batch, and are averaged into `running_mean` and
-    `running_var`, which are written in place; otherwise they are these. Raises ValueError for a
-    channel of one element in training, or without running statistics otherwise.
+    Parameters
+    ----------
+    input : array_like, shape (N, C, …)
+        The operand.
+    running_mean, running_var : Tensor or None, shape (C,)
+        The statistics. In training they are not read, and those of the batch are averaged into them
+        in place.
+    weight, bias : array_like, shape (C,), optional
+        Factors and shifts of the channels.
+    training : bool, optional
+        Whether the statistics of the batch are used.
+    momentum : float, optional
+        The weight of the batch in the running statistics.
+    eps : float, optional
+        Added to the variance.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Raises
+    ------
+    ValueError
+        If a channel has one element in training, or running statistics are missing otherwise.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> x = tg.tensor([[1.0], [3.0]])
+    >>> tg.nn.functional.batch_norm(x, None, None, training=True).round(4)
+    tensor([[-1.],
+            [ 1.]])
     """
     shape = np.shape(input)
     axes = (0, *range(2, len(shape)))

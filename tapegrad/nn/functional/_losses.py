@@ -20,10 +20,26 @@ def _check_reduction(name: str, reduction) -> None:
 
 
 def mse_loss(input, target, reduction="mean"):
-    """Squares of input − target: their mean, their sum, or each ("none").
+    """Compute squared differences between input and target.
 
-    Warns when the shapes differ: they are broadcast, which is seldom meant.
+    Parameters
+    ----------
+    input, target : array_like
+        The operands.
+    reduction : {"mean", "sum", "none"}, optional
+        Whether their mean, their sum, or each is returned.
 
+    Returns
+    -------
+    Tensor, ndarray or number
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ: they are broadcast.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 2.0]), [0.0, 0.0])
     tensor(2.5)
@@ -42,12 +58,34 @@ def mse_loss(input, target, reduction="mean"):
 
 
 def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
-    """−input at the class that is right, of (C,), (N, C) or (N, C, …) logarithms of probabilities.
+    """Compute the negative log-likelihood of classes.
 
-    `target` holds indices of classes, without the axis C; elements equal to `ignore_index` do not
-    count. `weight` holds one factor for each class; the mean is divided by the sum of the factors.
-    Raises ValueError for shapes that do not fit, IndexError for a class that does not exist.
+    Parameters
+    ----------
+    input : array_like, shape (C,), (N, C) or (N, C, …)
+        Logarithms of the probabilities of the classes.
+    target : array_like of ints
+        The classes, in the shape of the input without the axis C.
+    weight : array_like, shape (C,), optional
+        A factor for each class. The mean is divided by the sum of the factors.
+    ignore_index : int, optional
+        Elements whose target it is do not count.
+    reduction : {"mean", "sum", "none"}, optional
+        Whether the mean, the sum, or each loss is returned.
 
+    Returns
+    -------
+    Tensor, ndarray or number
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+    IndexError
+        If a class does not exist.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0], [-3.0, -4.0]]), [0, 1])
     tensor(2.5)
@@ -60,13 +98,36 @@ def nll_loss(input, target, weight=None, ignore_index=-100, reduction="mean"):
 def cross_entropy(
     input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
 ):
-    """`nll_loss` of the `log_softmax` of (C,), (N, C) or (N, C, …) scores.
+    """Compute the cross-entropy of scores: `nll_loss` of their `log_softmax`.
 
-    `target` holds indices of classes, as for `nll_loss`, or, with the shape of the scores and a
-    floating dtype, probabilities. With `label_smoothing` a share of the probability is spread
-    evenly over all classes. Raises ValueError for shapes that do not fit, IndexError for a class
-    that does not exist.
+    Parameters
+    ----------
+    input : array_like, shape (C,), (N, C) or (N, C, …)
+        The scores of the classes.
+    target : array_like
+        The classes, as of `nll_loss`, or probabilities in the shape of the scores.
+    weight : array_like, shape (C,), optional
+        A factor for each class.
+    ignore_index : int, optional
+        Elements whose target it is do not count.
+    reduction : {"mean", "sum", "none"}, optional
+        Whether the mean, the sum, or each loss is returned.
+    label_smoothing : float, optional
+        The share of the probability that is distributed evenly over all classes.
 
+    Returns
+    -------
+    Tensor, ndarray or number
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or `label_smoothing` is not from 0 to 1.
+    IndexError
+        If a class does not exist.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.cross_entropy(tg.tensor([[0.0, 0.0]]), [1])
     tensor(0.69314718)

@@ -9,13 +9,32 @@ from ..._core.tensor.trace import fixed, steered
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=False):
-    """Values of images (N, C, H, W) at places of a grid (N, H', W', 2): (N, C, H', W').
+    """Sample images at positions between their pixels, bilinearly.
 
-    A place is (x, y), from −1 at one border to 1 at the other: borders are the outer edges of the
-    corner pixels, with `align_corners` their centres. Between pixels the value is bilinear. Outside
-    it is that of zeros, or of the nearest pixel with `padding_mode="border"`. A NaN is read as −1.
-    Raises ValueError for other modes and shapes that do not fit.
+    Parameters
+    ----------
+    input : array_like, shape (N, C, H, W)
+        The images.
+    grid : array_like, shape (N, H', W', 2)
+        The positions (x, y), from −1 at one border to 1 at the other. A NaN is read as −1.
+    mode : {"bilinear"}, optional
+        The interpolation.
+    padding_mode : {"zeros", "border"}, optional
+        Whether the value outside is zero, or that of the nearest pixel.
+    align_corners : bool, optional
+        Whether the borders are the centres of the corner pixels, or their outer edges.
 
+    Returns
+    -------
+    Tensor or ndarray, shape (N, C, H', W')
+
+    Raises
+    ------
+    ValueError
+        If a mode is not known, or shapes do not fit.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> image = tg.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     >>> tg.nn.functional.grid_sample(image, tg.tensor([[[[0.0, 0.0]]]]))

@@ -89,12 +89,40 @@ def ends_of(name: str, padding, kernel, stride, dilation) -> tuple[Pair, ...]:
 
 
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Cross-correlation of (N, C, H, W) or (C, H, W) with weight (out, C / groups, height, width).
+    """Compute the cross-correlation of images with kernels.
 
-    `stride`, `padding` and `dilation` are numbers or pairs, `padding` also "valid" or "same". One
-    product of matrices per image and group. Raises ValueError, with the shapes, when they do not
-    fit.
+    Parameters
+    ----------
+    input : array_like, shape (N, C, H, W) or (C, H, W)
+        The images.
+    weight : array_like, shape (out, C / groups, height, width)
+        The kernels.
+    bias : array_like, shape (out,), optional
+        The bias.
+    stride : int or pair of ints, optional
+        The steps between windows.
+    padding : int, pair of ints, "valid" or "same", optional
+        How many zeros are added at each end of the axes.
+    dilation : int or pair of ints, optional
+        The distance between the cells of a window.
+    groups : int, optional
+        The number of groups of channels that are not connected.
 
+    Returns
+    -------
+    Tensor or ndarray
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit; the message has them.
+
+    Notes
+    -----
+    It is one product of matrices for each image and group.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> x = tg.arange(9.0).reshape(1, 1, 3, 3)
     >>> tg.nn.functional.conv2d(x, tg.ones((1, 1, 2, 2)))
@@ -207,12 +235,36 @@ def avg_pool2d(
     count_include_pad=True,
     divisor_override=None,
 ):
-    """Means of the windows of (N, C, H, W) or (C, H, W); `stride` is the kernel's size by default.
+    """Compute the means of the windows of images.
 
-    With `ceil_mode` a last window may reach over the end. A mean is a sum divided by the number of
-    cells, those added by `padding` included or not, or by `divisor_override`. Raises ValueError
-    for sizes that do not fit.
+    Parameters
+    ----------
+    input : array_like, shape (N, C, H, W) or (C, H, W)
+        The images.
+    kernel_size : int or pair of ints
+        The size of the windows.
+    stride : int or pair of ints, optional
+        The steps between windows; by default their size.
+    padding : int or pair of ints, optional
+        How many zeros are added at each end of the axes.
+    ceil_mode : bool, optional
+        Whether a last window may reach beyond the end.
+    count_include_pad : bool, optional
+        Whether the cells added by `padding` count in the divisor.
+    divisor_override : int, optional
+        The divisor, in place of the number of cells.
 
+    Returns
+    -------
+    Tensor or ndarray
+
+    Raises
+    ------
+    ValueError
+        If sizes do not fit.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.avg_pool2d(tg.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 2.5,  4.5],
@@ -233,12 +285,36 @@ def avg_pool2d(
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
-    """The largest elements of the windows of (N, C, H, W) or (C, H, W).
+    """Find the largest elements of the windows of images.
 
-    `stride` is the kernel's size by default; cells added by `padding` or `ceil_mode` are never
-    largest. Of equal elements the first has the derivative; a NaN is largest. Raises ValueError for
-    sizes that do not fit.
+    The first of equal elements has the derivative. A NaN counts as the largest.
 
+    Parameters
+    ----------
+    input : array_like, shape (N, C, H, W) or (C, H, W)
+        The images.
+    kernel_size : int or pair of ints
+        The size of the windows.
+    stride : int or pair of ints, optional
+        The steps between windows; by default their size.
+    padding : int or pair of ints, optional
+        How many cells are added at each end of the axes. They are never the largest.
+    dilation : int or pair of ints, optional
+        The distance between the cells of a window.
+    ceil_mode : bool, optional
+        Whether a last window may reach beyond the end.
+
+    Returns
+    -------
+    Tensor or ndarray
+
+    Raises
+    ------
+    ValueError
+        If sizes do not fit.
+
+    Examples
+    --------
     >>> import tapegrad as tg
     >>> tg.nn.functional.max_pool2d(tg.arange(16.0).reshape(1, 4, 4), 2)
     tensor([[[ 5.,  7.],

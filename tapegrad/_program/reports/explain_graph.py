@@ -1,0 +1,121 @@
+"""A graph of a compiled function in words: its loops and branches by line, and what left it."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+import re
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..._flow.ir.flow_graph import Graph, Line
+from ..dispatch.flow_tiers import PATIENCE, TieredGraph
+from ..dispatch.flows import Flow
+from .graph_advice import advice
+from .graph_nesting import Node, edge_numbers, nested
+
+#: More lines of one graph are counted and not shown; more letters of the user's are cut off.
+MOST, MOST_LETTERS = 60, 70
+_LOOP = re.compile(r"\b(for|while)\b")
+
+
+def graph_text(flow: Flow) -> Iterator[str]:
+    """What became of a graph, in lines."""
+    yield _state(flow.primal, "blocks read from bytecode")
+    yield from (_state(one, "blocks of its tangents") for one in flow.tiers[1:])
+    lines = list(_entries(flow.primal.program.graph, flow.primal.seen))
+    yield from (f"  {line}" for line in lines[:MOST])
+    if len(lines) > MOST:
+        yield f"  … and {len(lines) - MOST} more"
+    if flow.primal.left:
+        yield f"  {counted(flow.primal.left, 'evaluation')} left it and ran eagerly"
+        for reason, times in flow.primal.reasons.most_common(MOST):
+            yield f"    {times} × {_advised(reason)}"
+
+
+def _state(one: TieredGraph, what: str) -> str:
+    """How large a graph is, who computes it, and how often that was asked for."""
+    state = one.state
+    if state == "interpreted":
+        state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
+    count = f"{len(one.program.graph.blocks)} {what}"
+    return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"
+
+
+def refusal_text(reason: str) -> str:
+    """Why there is no graph, and what would avoid that."""
+    return f"branches and loops: recorded once for each path, without a graph: {_advised(reason)}"
+
+
+def _advised(reason: str) -> str:
+    found = advice(reason)
+    return f"{reason}; {found}" if found else reason
+
+
+def counted(count: int, word: str) -> str:
+    """A number of things."""
+    return f"{count} {word}{'' if count == 1 else 's'}"
+
+
+# --- loops and branches -----------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class _Entry:
+    """Loops or branches of one line, how deep they lie, and their edges."""
+
+    kind: str
+    line: int
+    depth: int
+    edges: list[int]
+    count: int = 1
+
+
+def _entries(graph: Graph, seen: np.ndarray) -> Iterator[str]:
+    found: list[_Entry] = []
+    _collect(nested(graph), 0, None, edge_numbers(graph), found)
+    for entry in found:
+        yield "  " * entry.depth + _shown(graph, entry, seen)
+
+
+def _collect(nodes: list[Node], depth: int, inside, numbers: dict, found: list[_Entry]) -> None:
+    """Entries of nodes; tests of one line, as of `a and b`, are one branch."""
+    last: _Entry | None = inside
+    for node in nodes:
+        if node.kind == "block":
+            continue
+        edges = [numbers[id(e)] for one in node.decides for e in one.end.edges]  # type: ignore[union-attr]
+        if last is not None and (last.kind, last.line) == (node.kind, node.line):
+            last.edges += edges
+            last.count += node.kind == "loop"
+        else:
+            last = _Entry(node.kind, node.line, depth, edges)
+            found.append(last)
+        for part in node.parts:
+            _collect(part, last.depth + 1, last, numbers, found)
+
+
+def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
+    line = graph.lines[entry.line]
+    source = source_of(line)
+    kind = entry.kind
+    if kind == "loop" and source and not _LOOP.search(source):
+        kind = "loop over elements"
+    times = f" × {entry.count}" if entry.count > 1 else ""
+    where = f" at {line}" if line else ""
+    text = f"{kind}{times}{where}, {edges_text(entry.edges, seen)}"
+    return text + (f": {textwrap.shorten(source, MOST_LETTERS)}" if source else "")
+
+
+def source_of(line: Line | None) -> str:
+    """The text of a line of the user's, "" where there is no file."""
+    return linecache.getline(line.file, line.number).strip() if line else ""
+
+
+def edges_text(edges: list[int], seen: np.ndarray) -> str:
+    """How many of some edges were seen."""
+    if not edges:
+        return "no test"
+    return f"{int(np.count_nonzero(seen[edges]))} of {len(edges)} edges seen"
