@@ -83,11 +83,21 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
             lambda p, q, d, m: first.hvp(p, 0.7, q, d, m),
             lambda p, q, d, m: tg.hvp(f)(p, 0.7, q, d, m),
         ),
+        "Hessian": (c.hessian, tg.hessian(f, (0, 1))),
+        "Jacobian": (c.jacobian, tg.jacobian(f, (0, 1))),
+        "tangent": (
+            lambda *args: c.jvp(args, tuple(map(np.cos, args))),
+            lambda *args: tg.jvp(f, args, tuple(map(np.cos, args))),
+        ),
+        "adjoint": (
+            lambda *args: c.vjp(*args)[1](0.3),
+            lambda *args: tg.vjp(f, *args)[1](0.3),
+        ),
     }
     for k in range(CALLS):
         args = arguments(rng, k)
-        for name, (compiled, eager) in ways.items():
-            if name == "Hessian-vector product" and k % 3:
+        for number, (name, (compiled, eager)) in enumerate(ways.items()):
+            if number > 1 and (k + number) % 3:
                 continue
             if native and k == CALLS // 2:
                 c.wait()
@@ -101,8 +111,8 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     counts["compiled" if c._reason is None else f"eager: {c._reason}"[:100]] += 1
     for flow in c._flows.found.values():
         counts["graphs"] += 1
-        counts["evaluations by graphs"] += flow.calls
-        counts["left"] += flow.left
+        counts["evaluations by graphs"] += sum(graph.calls for graph in flow.tiers)
+        counts["left"] += sum(graph.left for graph in flow.tiers)
     for reason in {*c._flows.refused.values(), *first._flows.refused.values()}:
         counts[f"no graph: {reason}"[:100]] += 1
         if "a call gives" in reason or "failed" in reason:

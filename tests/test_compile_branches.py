@@ -231,7 +231,7 @@ def test_state_that_no_argument_shows_is_refused_by_name():
 def test_a_graph_that_is_wrong_is_dropped(monkeypatch):
     c = with_graph(robust, data(9), data(9), verify="always")
     flow = next(iter(c._flows.found.values()))
-    monkeypatch.setattr(flow, "run", lambda values, gradient: (1.0, [np.zeros(2)]))
+    monkeypatch.setattr(flow, "run", lambda values, gradient: (1.0, [np.zeros(2)], 1))
     args = data(9)
     with pytest.warns(RuntimeWarning, match="is wrong"):
         found = c.value_and_grad(*args)
@@ -303,7 +303,7 @@ def test_first_uses_of_selected_arms_are_compared(native, monkeypatch):
     c = with_graph(short, (x, low), (x, high), (x, low), native=native)
     c.wait()
     (flow,) = c._flows.found.values()
-    assert flow.program.graph.selects >= 1
+    assert flow.primal.program.graph.selects >= 1
     calls = []
     eagerly = type(c)._eagerly
     monkeypatch.setattr(type(c), "_eagerly", lambda *a: calls.append(1) or eagerly(*a))

@@ -122,7 +122,7 @@ def test_loops_have_their_own_lines(case):
     rng = np.random.default_rng(1)
     c = called(case.function, *[case.make(rng) for _ in range(6)], argnums=case.argnums)
     for flow in c._flows.found.values():
-        graph = flow.program.graph
+        graph = flow.primal.program.graph
         nodes = list(every(nested(graph)))
         assert {id(n.block) for n in nodes if n.kind == "block"} == set(map(id, graph.blocks))
         assert all(graph.lines[node.line] for node in nodes if node.kind != "block")
@@ -263,7 +263,7 @@ def test_profiles_count_by_line(native, n):
     calls = [(np.array([0.5, 1.0]), np.ones(n), k * np.ones(n)) for k in (0.1, 1.9, 6.0)]
     c = called(misfit, *calls, native=native)
     c.wait()
-    seen = [flow.seen for flow in c._flows.found.values()]
+    seen = [flow.primal.seen for flow in c._flows.found.values()]
     found = c.profile(*calls[0])
     assert found.native is native and {step.tier for step in found.steps} == {
         "native" if native else "interpreted"
@@ -275,7 +275,7 @@ def test_profiles_count_by_line(native, n):
     assert found.forward > 0.0 and found.reverse > 0.0
     assert sum(line.reverse for line in found.lines) == pytest.approx(found.reverse)
     assert f"misfit: {'native' if native else 'interpreted'}" in str(found)
-    after = [flow.seen for flow in c._flows.found.values()]
+    after = [flow.primal.seen for flow in c._flows.found.values()]
     assert all(map(np.array_equal, seen, after))
 
 

@@ -66,11 +66,17 @@ class Run:
         self._point(layout.OUTPUTS, self.outputs)
         self._point(layout.OUTPUT_ADJOINTS, self.output_adjoints)
         self._point(layout.INPUT_ADJOINTS, self.input_adjoints)
-        self._point(layout.COVERED, program.covered)
+        self.covered = np.zeros(program.graph.flags, np.uint8)
+        self._point(layout.COVERED, self.covered)
         self.frame[layout.JUMPS // 8] = program.jumps
         self.spaces = program.graph.spaces
         self.set_tape(_TAPE_WORDS)
         self.set_arena(_ARENA_WORDS)
+
+    @property
+    def taken(self) -> int:
+        """The edges and selected arms that were taken, see `Outcome`."""
+        return 1 | int.from_bytes(self.covered, "little") << 1
 
     def _point(self, word: int, array: np.ndarray) -> None:
         self.frame[word // 8] = array.ctypes.data
@@ -110,6 +116,11 @@ class Call:
         self.status, self.reason, self.results = status, reason, list(results)
 
     @property
+    def taken(self) -> int:
+        """The edges that it took, see `Outcome`."""
+        return self._open.taken
+
+    @property
     def _open(self) -> Run:
         if self._run is None:
             raise RuntimeError("the call is closed")
@@ -138,17 +149,21 @@ class Call:
         """Give the memory back."""
         if (run := self._run) is not None:
             self._run = None
-            self._program._put(run)
+            self._program.give_back(run)
 
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What a call gave; `reason` says why it was left where `status` is LEFT."""
+    """What a call gave; `reason` says why it was left where `status` is LEFT.
+
+    `taken` has a bit for each edge and each selected arm that it took, and one that is always set.
+    """
 
     status: int
     reason: str
     results: list
     gradients: list
+    taken: int
 
 
 class FlowProgram:
@@ -166,10 +181,14 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        self.covered = np.zeros(graph.flags, np.uint8)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
+
+    @property
+    def functions(self) -> Functions:
+        """Those that compute now."""
+        return self._used[-1]
 
     def use(self, functions: Functions) -> None:
         """Compute with other functions from now on."""
@@ -193,7 +212,7 @@ class FlowProgram:
         call = self.start(values, gradient)
         try:
             gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
-            return Outcome(call.status, call.reason, call.results, gradients)
+            return Outcome(call.status, call.reason, call.results, gradients, call.taken)
         finally:
             call.close()
 
@@ -218,10 +237,7 @@ class FlowProgram:
 
     def start(self, values: Sequence, gradient: bool = False) -> Call:
         """Run forwards; with `gradient` reverse can follow. The call is to be closed."""
-        try:
-            run = self._pool.pop()
-        except IndexError:
-            run = Run(self)
+        run = self.borrow()
         functions = forward, ahead, _, data, _ = self._used
         function = ahead if gradient else forward
         while True:
@@ -235,6 +251,29 @@ class FlowProgram:
                 return Call(self, run, functions, status, self._why(run))
             if not run.grow(status):
                 return Call(self, run, functions, LEFT, _TOO_LARGE)
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def borrow(self) -> Run:
+        """Memory for a call, by which no edge was taken yet; to be given back."""
+        try:
+            run = self._pool.pop()
+        except IndexError:
+            return Run(self)
+        run.covered[:] = 0
+        return run
+
+    def give_back(self, run: Run) -> None:
+        if len(self._pool) < _KEPT:
+            self._pool.append(run)
+
+    def entered(self, run: Run, values: Sequence) -> list[tuple[int, int, bool]]:
+        """Let inputs be in memory; of each its first word there, its bytes, whether an array."""
+        self._enter(run, values)
+        return [
+            (run.places[k][1], 8 * values[k].size, True) if is_array else (first, 8, False)
+            for k, first, is_array, _ in self._plan
+        ]
 
     def _enter(self, run: Run, values: Sequence) -> None:
         """The inputs of a call into its memory."""
@@ -300,10 +339,6 @@ class FlowProgram:
             else:
                 gradients.append(float(run.input_adjoints[first]))
         return gradients
-
-    def _put(self, run: Run) -> None:
-        if len(self._pool) < _KEPT:
-            self._pool.append(run)
 
 
 def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 
-import numpy as np
-
-from .._core.operations import PUBLIC
-from .._core.tensor.copies import unlisted
-from .._core.tensor.values import array_of, is_recorded, records, value_of
+from .._core.tensor.values import is_recorded, records
 from .._transforms.gradients import hvp, jvp, transform_of, vjp
 from .._transforms.jacobians import hessian, jacobian
-from .composition import Composed
 from .dispatch.background import finish
-from .dispatch.batch import Batch
-from .dispatch.rowwise import RecordedRows, gathered, row_of
-from .dispatch.short_call import arrays_for, fast_call
-from .dispatch.signature import Arguments, own_copy
-from .dispatch.variants import Compilation, Variant
+from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
+from .dispatch.short_call import arrays_for
+from .dispatch.signature import own_copy
+from .dispatch.variants import Compilation
 from .files import file_format
+from .many_rows import OverRows
 from .methods import BoundCompiled, MethodPrograms
 from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
@@ -116,14 +112,14 @@ def compile(
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
     kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
-    if isinstance(f, types.MethodType) and argnames is None and _is_followed(f):
+    if argnames is None and _is_followed(f := _with_instance(f)):
         return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     if argnames is not None:
         return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
     return Compiled(f, kind, argnums, **settings)
 
 
-class Compiled(Composed):
+class Compiled(OverRows):
     """A compiled function, made by `tg.compile` or `tg.load`.
 
     It is called like the function that it was made from. Its methods compute derivatives by
@@ -279,6 +275,8 @@ class Compiled(Composed):
         ndarray, or a structure of them
             The Jacobian, of shape (*result, *argument), as `tg.jacobian(f, argnums)` gives it.
         """
+        if (found := self._by_graph(jacobian_of, args, kwargs)) is not None:
+            return found[0]
         return self._of("jacobian", jacobian, args, kwargs)
 
     def hessian(self, *args, **kwargs):
@@ -294,8 +292,8 @@ class Compiled(Composed):
         ndarray, or a structure of them
             The Hessian, of shape (*argument, *argument), as `tg.hessian(f, argnums)` gives it.
         """
-        if self._flows.found and (found := self._flows.hessian(self, args, kwargs)) is not None:
-            return found
+        if (found := self._by_graph(hessian_of, args, kwargs)) is not None:
+            return found[0]
         return self._of("hessian", hessian, args, kwargs)
 
     def hvp(self, x, v, *others):
@@ -315,8 +313,8 @@ class Compiled(Composed):
         product
             The product, in the structure and shapes of `x`.
         """
-        if self._flows.found and (found := self._flows.hvp(self, (x, *others), v)) is not None:
-            return found
+        if (found := self._by_graph(hvp_of, (x, *others), {}, v, argnums=0)) is not None:
+            return found[0]
         return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
 
     def jvp(self, primals, tangents):
@@ -336,6 +334,9 @@ class Compiled(Composed):
         tangent
             The Jacobian times the tangents, as `tg.jvp` gives it.
         """
+        call = jvp_of, tuple(primals), {}, tuple(tangents)
+        if (found := self._by_graph(*call, argnums=range(len(primals)))) is not None:
+            return found[0]
         return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
 
     def vjp(self, *primals):
@@ -354,8 +355,11 @@ class Compiled(Composed):
             A compiled function of an adjoint of the value, to a tuple of adjoints of the primals.
         """
         value, primals = self(*primals), own_copy(primals)  # which the caller may change
+        every = range(len(primals))
 
         def back(adjoint):
+            if (found := self._by_graph(vjp_of, primals, {}, adjoint, argnums=every)) is not None:
+                return found[0]
             return self._of("vjp", _pulled_back, (primals, adjoint), {}, 0)
 
         return value, back
@@ -371,7 +375,10 @@ class Compiled(Composed):
             own = argnums if of is None else of
             return Compiled(transform(self._f, argnums), "value", own, **self._settings)
 
-        return self._made(name, make)(*args, **kwargs)
+        made = self._made(name, make)
+        found = made(*args, **kwargs)
+        self._flows.branches |= made._flows.branches
+        return found
 
     def __get__(self, instance, owner=None):
         if instance is None:
@@ -476,69 +483,6 @@ class Compiled(Composed):
         rows = self._rows(args, in_axes, gradient, threads, summed=True)
         return (rows.total(), rows.found(self._single)) if gradient else rows.total()
 
-    def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
-        """All rows of the arguments evaluated: by the program, or one by one."""
-        args = [unlisted(arg) for arg in args]
-        batch = Batch(args, in_axes, self._argnums if gradient else (), summed)
-        by_program = self._verify != "always" and batch.count and not records(*args)
-        first = tuple(batch.arguments(0)) if by_program else ()
-        variant = self._variant(first, gradient) if by_program else None
-        if variant is not None and variant.trial is not None:  # compared at other inputs, too
-            self._evaluate(tuple(batch.arguments(batch.count - 1)), {}, gradient=False)
-            variant = self._variant(first, gradient)  # as in every call: sums are in its order
-        if variant is not None:
-            left = batch.run(variant.program, threads)
-            self._count(variant, batch.count, list(batch.arguments(0)))
-            found = [self._flat(gradient, batch.arguments(row)) for row in left]
-            if not any(is_recorded(value) for value, _ in found):
-                for row, results in zip(left, found, strict=True):
-                    batch.set(row, *results)
-                return batch
-        every = [row_of(batch, args, row) for row in range(batch.count)]
-        return gathered(batch, [self._flat(gradient, row) for row in every])
-
-    def _flat(self, gradient: bool, args: list):
-        """The value, and the derivatives of the differentiated arguments in their order."""
-        if not gradient:
-            return self._number(self(*args)), []
-        value, found = self.value_and_grad(*args)
-        if self._single:
-            return value, [found]
-        numbers = [number % len(args) for number in self._argnums]
-        return value, [found[numbers.index(k)] for k in sorted(set(numbers))]
-
-    def _number(self, value):
-        """What the function returned, which must be one number."""
-        if np.size(value_of(value)) == 1 and array_of(value).dtype.kind in "fiub":
-            return value if np.ndim(value_of(value)) == 0 else PUBLIC["reshape"](value, ())
-        raise ValueError(
-            f"tapegrad.compile: map and sum need a function that returns one number; {self._name} "
-            f"returned {type(value).__name__} of shape {np.shape(array_of(value))}"
-        )
-
-    def _variant(self, args: tuple, gradient: bool) -> Variant | None:
-        """The program that arrays and floats are evaluated by, if there is one for such calls.
-
-        It has been compared with the function, as that of a second call would be.
-        """
-        self._evaluate(args, {}, gradient=False)
-        arguments = Arguments(args, {}, self._argnums)
-        family = self._families.found.get(arguments.key)
-        if family is not None:
-            self._convert(family)
-        if self._reason is not None or family is None or not family.found:
-            return None
-        variant, memory, _ = family.run(arguments.values, False)
-        if variant is None or memory is None:
-            return None
-        memory.program.end(memory)
-        fast = fast_call(variant, arguments)
-        if fast is None or not fast.is_number or not fast.bare:
-            return None
-        if self._verify != "never" and variant.checked <= gradient:
-            self._evaluate(args, {}, gradient)
-        return variant if self._reason is None else None
-
     def numba(self, *args):
         """Return functions for Numba code: the value, and value and gradient.
 
@@ -625,8 +569,17 @@ class Compiled(Composed):
         return Compilation(*settings, families, derived, self._reason, graphs, refused)
 
 
-def _is_followed(f: types.MethodType) -> bool:
-    """Whether a method is one of an instance, whose attributes it may read."""
+def _with_instance(f):
+    """The method by which an object of a user's class is called; else the function itself."""
+    call = inspect.getattr_static(type(f), "__call__", None)
+    is_method = isinstance(call, types.FunctionType) and not call.__module__.startswith("tapegrad.")
+    return types.MethodType(call, f) if is_method else f
+
+
+def _is_followed(f) -> bool:
+    """Whether it is a method of an instance, whose attributes it may read."""
+    if not isinstance(f, types.MethodType):
+        return False
     return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from .dispatch.flow_choice import Flows
+from .dispatch.flow_derivatives import by_graph
+from .dispatch.signature import Arguments
 from .dispatch.variants import Compilation, Variants
 from .reports.reported import Reported
 
@@ -61,6 +63,16 @@ class Composed(Reported):
             found = self._derived.setdefault(name, found)  # another thread may have been first
         return found
 
+    def _by_graph(self, rule: Callable, args: tuple, kwargs: dict, *given, argnums=None):
+        """What a rule of derivatives gives of the graph of a call, in a tuple; None without one.
+
+        `argnums` are those of the rule, where they are others than those of the function.
+        """
+        if not self._flows.branches or self._reason is not None:
+            return None
+        owner = self if argnums is None else self._with_argnums(argnums)
+        return by_graph(owner, Arguments(args, kwargs, owner._argnums), rule, *given)
+
     def _install(self, found: Compilation, native: bool) -> None:
         """Have programs that were made elsewhere, and native code of them at once."""
         self._families.found = found.families
@@ -86,7 +98,7 @@ class Composed(Reported):
             self._convert(family)
             made._families.found[key] = copied = Variants(family.most)
             copied.found = list(family.found)
-        made._flows.found, made._flows.refused = dict(self._flows.found), dict(self._flows.refused)
+        made._flows = self._flows.copy()
         made._reason, made._installed = self._reason, dict(self._installed)
         return made
 

@@ -16,10 +16,13 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
+from .._flow.reading.forms import Known
+from .._flow.reading.read import Instance
 from .._transforms.gradients import grad, hvp, jvp, value_and_grad, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.attributes import Attributes, MoreRead, call_noting
 from .dispatch.evaluation import SIGNATURES
+from .dispatch.flows import stand_for
 from .dispatch.variants import NotRecorded
 
 #: What the methods of a compiled method are where it has no program.
@@ -72,10 +75,22 @@ class MethodPrograms:
                 return self.f(instance, *given, **kwargs)
             return call_noting(self.f, instance, attributes, values, given, kwargs)
 
+        stand_for(of_attributes, functools.partial(self._arranged, count))
         single = isinstance(self.argnums, (int, np.integer))
         numbers = [self.argnums] if single else self.argnums
         own = tuple([number if number >= 0 else number - count for number in numbers])
         return self.make(of_attributes, own[0] if single else own)
+
+    def _arranged(self, count: int, trees: list, names: list[str]) -> tuple:
+        """The method and its arguments, as graphs are read of it; the first is the instance."""
+        instance, attributes, _ = _call.under_way
+        end = len(trees) - len(names)
+        given, values, named = trees[: end - count], trees[end - count : end], trees[end:]
+        return (
+            self.f,
+            [Instance(type(instance), attributes.build(values, Known)), *given, *named],
+            names,
+        )
 
 
 class BoundCompiled:
@@ -106,6 +121,11 @@ class BoundCompiled:
                 programs.names[kind] = tuple(sorted(names))
             except NotRecorded as error:
                 self._give_up(str(error))
+        if name not in _EAGERLY:
+            raise ValueError(
+                f"tapegrad.compile: {name} needs a program, and {self._name} runs eagerly: "
+                f"{programs.reason}; evaluate the rows one by one"
+            )
         f = functools.partial(programs.f, self._instance)
         return _EAGERLY[name](f, programs.argnums)(*args, **kwargs)
 
@@ -157,6 +177,24 @@ class BoundCompiled:
     def vjp(self, *primals):
         """Compute the value and a function of its adjoints, as `tg.vjp` gives them."""
         return vjp(functools.partial(self._programs.f, self._instance), *primals)
+
+    def map(self, *args, in_axes=0, gradient=True, threads=None):
+        """Values, and gradients, for each row of the arguments, as `Compiled.map` gives them."""
+        return self._rows("map", args, in_axes, gradient=gradient, threads=threads)
+
+    def sum(self, *args, in_axes=0, gradient=True, threads=None):
+        """The sum of the values for all rows, and its gradient, as `Compiled.sum` gives them."""
+        return self._rows("sum", args, in_axes, gradient=gradient, threads=threads)
+
+    def _rows(self, name: str, args: tuple, in_axes, **options):
+        """What a method gives for rows; attributes are the same for all."""
+        axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+
+        def evaluate(compiled, inputs):
+            every = (*axes, *[None] * len(inputs))
+            return getattr(compiled, name)(*args, *inputs, in_axes=every, **options)
+
+        return self._run(name, evaluate)
 
     def wait(self) -> None:
         """Wait until machine code that is being compiled in a background thread is ready."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._transforms.gradients import jvp, vjp
 from .._transforms.named_arguments import Names, joined
+from .dispatch.flows import stand_for
 from .dispatch.signature import own_copy
 from .pickled import reduced
 
@@ -27,6 +28,7 @@ class CompiledByName:
             every, named = joined(values, places, rest, others)
             return f(*every, **named)
 
+        stand_for(of_values, functools.partial(_arranged, f))
         of_values.__name__ = getattr(f, "__name__", str(f))
         self._kind, self._compiled = kind, make(of_values, "value", 0, **settings)
         self._f, self._settings = f, settings
@@ -172,6 +174,13 @@ class CompiledByName:
                 "argnames"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _arranged(f: Callable, trees: list, names: list[str]) -> tuple[Callable, list, list[str]]:
+    """The arguments of the user's function, as graphs are read of it."""
+    values, places, rest, others = trees
+    every, named = joined(values, [place.value for place in places], rest, others)
+    return f, [*every, *named.values()], [*names, *named]
 
 
 def _pushed(f: Callable) -> Callable:

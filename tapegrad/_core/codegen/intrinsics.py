@@ -240,6 +240,9 @@ def call_address(signature):
 #: Calls the bridge to a function of a user's: `called(address, entries)`.
 called = call_address(types.int64(types.int64))
 
+#: Calls a function of a graph: `called_with(address, frame, data)`.
+called_with = call_address(types.int64(types.int64, types.int64))
+
 
 def global_address(name):
     """The address of a symbol that `llvmlite.binding.add_symbol` has named."""

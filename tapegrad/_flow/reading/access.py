@@ -246,6 +246,8 @@ def attribute(reader, owner: Form, name: str) -> Form:
         found = inspect.getattr_static(contents.keys[0], name, None)
         if isinstance(found, (types.FunctionType, staticmethod)):
             return Method(owner, name)
+        if owner.site[0] == "argument":  # another instance may have one of its own
+            raise Refused(f"the attribute {name}, which no recorded call has read")
         if found is None and not hasattr(contents.keys[0], "__getattr__"):
             raise Raises(f"AttributeError: {name}")
         if found is None or hasattr(type(found), "__get__"):
@@ -271,6 +273,8 @@ def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
     """`owner.name = value`."""
     if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):
         raise Refused(f"it sets the attribute {name} of what it has not made")
+    if owner.site[0] == "argument":
+        raise Refused(f"it sets the attribute {name} of an argument")
     contents = reader.contents(owner)
     kind, names = contents.keys
     if hasattr(type(inspect.getattr_static(kind, name, None)), "__set__"):

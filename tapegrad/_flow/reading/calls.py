@@ -13,10 +13,12 @@ from . import prelude
 from .builtin_functions import BUILTINS
 from .errors import Raises, Refused
 from .forms import (
+    Array,
     Form,
     Function,
     Known,
     Method,
+    Number,
     Ref,
     described,
 )
@@ -39,6 +41,9 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
+    if hasattr(type(target), "_method_for"):
+        own = [_own(one) for one in args], {name: _own(one) for name, one in kwargs.items()}
+        return called(s, Known(_inside(target)), *own)
     made = _by_table(s, target, args, kwargs)
     if made is not None:
         return made
@@ -53,6 +58,24 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
         call = s.inline(Known(_init_of(target)), [made, *args], kwargs)
         return dataclasses.replace(call, result=made)
     raise Refused(f"it calls {getattr(target, '__qualname__', target)!s}, which is not known here")
+
+
+def _inside(compiled) -> Any:
+    """The function inside a compiled one, which has `_method_for`, see `method_of_compiled`."""
+    if isinstance(getattr(compiled, "__func__", None), types.FunctionType):
+        return types.MethodType(compiled.__func__, compiled.__self__)
+    if getattr(compiled, "_kind", "") != "value":
+        raise Refused("it calls a compiled gradient")
+    return compiled._f
+
+
+def _own(form: Form) -> Form:
+    """An argument of a compiled function, which keeps to itself what it writes."""
+    if isinstance(form, Array):
+        return dataclasses.replace(form, writable=False)
+    if isinstance(form, (Number, Known)):
+        return form
+    raise Refused(f"it calls a compiled function with {described(form)}")
 
 
 def _init_of(target: type) -> Any:

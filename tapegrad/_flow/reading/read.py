@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..._core.tensor.pytree import fields_of, is_fixed
 from ..ir.flow_graph import FLOAT, INT, Graph, Input
 from ..ir.validation import validate
 from .access import new_list
@@ -36,6 +37,14 @@ class Given:
     differentiated: bool
 
 
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """An instance among the arguments: its class, and the attributes that are known."""
+
+    kind: type
+    attributes: dict[str, Any]
+
+
 @dataclasses.dataclass
 class Reading:
     """What was read: the graph, the form of its result, and what it read outside of its arguments.
@@ -50,17 +59,18 @@ class Reading:
     hidden: list[np.ndarray]
 
 
-def read(f: Callable, trees: list, names: list[str]) -> Reading:
+def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = ()) -> Reading:
     """Read `f` for arguments: trees of `Given`, `Known` and containers; the last ones are named.
 
-    Raises Refused where there is no graph.
+    The inputs of the graph are in the order in which they stand there, if `inputs` does not have
+    them in another. Raises Refused where there is no graph.
     """
     if not isinstance(f, types.FunctionType):
         raise Refused(f"it is of type {type(f).__name__}")
     choices: dict[Any, Form | None] = {}
     for _ in range(_TIMES):
         try:
-            return _read(f, trees, names, choices)
+            return _read(f, trees, names, inputs, choices)
         except Again as again:
             _choose(choices, again)
         except Raises as error:
@@ -88,10 +98,10 @@ def _same(a: int, b: int) -> None:
     """Regions of an earlier reading are forgotten."""
 
 
-def _read(f, trees: list, names: list[str], choices: dict) -> Reading:
+def _read(f, trees: list, names: list[str], inputs: Sequence[Given], choices: dict) -> Reading:
     graph = Graph()
     reader = Opened(graph, choices)
-    reader.run(lambda: _start(reader, f, trees, names))
+    reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(graph)
     return Reading(
         graph,
@@ -147,9 +157,10 @@ class Opened(Reader):
         return self._hidden_forms[id(value)]
 
 
-def _start(reader: Opened, f, trees: list, names: list[str]):
+def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):
     """The inputs as forms, and the way to the function's first statement."""
-    forms = [_form(reader, tree, ("argument", k)) for k, tree in enumerate(trees)]
+    given = {id(one): entered(reader, one) for one in inputs}
+    forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
 
     code = f.__code__
     defaults = [reader.outside(one) for one in f.__defaults__ or ()]
@@ -167,22 +178,38 @@ def _start(reader: Opened, f, trees: list, names: list[str]):
     return reader.goto(Stack("f"), frame.code.first, 0, reader.state)
 
 
-def _form(reader: Opened, tree, place: tuple) -> Form:
+def _form(reader: Opened, tree, place: tuple, given: dict[int, Form]) -> Form:
+    """An argument as a form; `given` has those of inputs that are in order."""
+
+    def forms(items) -> tuple[Form, ...]:
+        return tuple([_form(reader, one, (*place, k), given) for k, one in enumerate(items)])
+
     if isinstance(tree, Given):
-        return entered(reader, tree)
+        return given.get(id(tree)) or entered(reader, tree)
+    if isinstance(tree, Known):
+        return tree
     if isinstance(tree, tuple):
         if type(tree) is not tuple:
             raise Refused("an argument is a namedtuple")
-        return Tuple(tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)]), place)
+        return Tuple(forms(tree), place)
     if isinstance(tree, list):
-        items = tuple([_form(reader, one, (*place, k)) for k, one in enumerate(tree)])
-        return new_list(reader, place, items)
+        return new_list(reader, place, forms(tree))
     if isinstance(tree, dict):
-        items = tuple([_form(reader, one, (*place, k)) for k, one in tree.items()])
-        return reader.make(place, "dict", tuple(tree), items)
-    if isinstance(tree, Known):
-        return tree
-    raise Refused(f"an argument is of type {type(tree).__name__}")
+        return reader.make(place, "dict", tuple(tree), forms(tree.values()))
+    names = fields_of(tree)
+    if not isinstance(tree, Instance) and names is not None:
+        fields = {name: getattr(tree, name) for name in names}
+        fields = {k: Known(one) if is_fixed(one) else one for k, one in fields.items()}
+        tree = Instance(type(tree), fields)
+    if not isinstance(tree, Instance) or not _has_plain_attributes(tree.kind):
+        raise Refused(f"an argument is of type {getattr(tree, 'kind', type(tree)).__name__}")
+    keys = tree.kind, tuple(tree.attributes)
+    return reader.make(place, "instance", keys, forms(tree.attributes.values()))
+
+
+def _has_plain_attributes(kind: type) -> bool:
+    """Whether an attribute of an instance is what was set there, or one of its class."""
+    return kind.__getattribute__ is object.__getattribute__ and not hasattr(kind, "__getattr__")
 
 
 def entered(reader: Reader, given: Given, writable: bool = True) -> Form:

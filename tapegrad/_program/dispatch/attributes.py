@@ -12,6 +12,7 @@ import functools
 import inspect
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,13 @@ class Attributes:
         check_attribute(name, leaf)
         return type(leaf), leaf
 
-    def build(self, values) -> dict[str, Any]:
-        """The attributes with other values of the inputs."""
+    def build(self, values, other: Callable = lambda leaf: leaf) -> dict[str, Any]:
+        """The attributes with other values of the inputs, and `other` of other leaves."""
         given = iter(values)
         made = {}
         for name, tree in zip(self.names, self.trees, strict=True):
             leaves = [leaf for _, leaf in tree_leaves(tree)]
-            new = [next(given) if _is_input(leaf) else leaf for leaf in leaves]
+            new = [next(given) if _is_input(leaf) else other(leaf) for leaf in leaves]
             if tree is not _MISSING:
                 made[name] = tree_build(tree, iter(new))
         return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..._core.tensor.copies import unlisted
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
 from ..build.executable import Program
+from .flow_tiers import TieredGraph
 
 #: Rows that a thread takes at once, and most pieces whose sums are kept: results do not depend on
 #: how many threads there are.
@@ -69,9 +71,34 @@ class Batch:
 
     def run(self, program: Program, threads: int | None) -> list[int]:
         """Evaluate all rows but those at which a guard of the program fails; returns these."""
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-            left = pool.map(lambda at: self._piece(program, at), range(0, self.count, self.rows))
+        left = self._on_threads(lambda start: self._piece(program, start), threads)
         return [row for rows in left for row in rows]
+
+    def run_graph(self, graph: TieredGraph, hidden: list, threads: int | None) -> list[list]:
+        """Evaluate all rows by a graph.
+
+        Returns of each piece its rows, those of them that left the graph, and the edges taken.
+        """
+        values, gradient = [*self.arguments(0), *hidden], bool(self.wanted)
+
+        def piece(start: int) -> list:
+            rows = range(start, min(start + self.rows, self.count))
+            given = self._sums()
+            words = self._words(start, start // self.rows, given)
+            left, taken = graph.run_rows(values, words, len(rows), gradient)
+            return [rows, [start + row for row in left], taken]
+
+        return self._on_threads(piece, threads)
+
+    def _on_threads(self, work: Callable, threads: int | None) -> list:
+        """What work gives for each piece, by the number of its first row."""
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            return list(pool.map(work, range(0, self.count, self.rows)))
+
+    def clear(self) -> None:
+        """Begin anew with what is summed up."""
+        for k in self.summed:
+            self.gradients[k][...] = 0.0
 
     def set(self, row: int, value: float, gradients: list) -> None:
         self.values[row] = value
@@ -85,7 +112,7 @@ class Batch:
         """Evaluate rows from `start` on; returns those at which a guard failed."""
         left, piece, stop = [], start // self.rows, min(start + self.rows, self.count)
         memory = program.begin()
-        given = {k: np.empty_like(self.inputs[k]) for k in self.summed}
+        given = self._sums()
         while start < stop:
             words = self._words(start, piece, given)
             start += program.compiled["rows"](
@@ -96,6 +123,10 @@ class Batch:
                 start += 1
         program.end(memory)
         return left
+
+    def _sums(self) -> dict[int, np.ndarray]:
+        """Memory for the gradients of one row that are summed up."""
+        return {k: np.empty_like(self.inputs[k]) for k in self.summed}
 
     def _words(self, start: int, piece: int, given: dict[int, np.ndarray]) -> np.ndarray:
         """Where rows lie and how far apart, see `driver.rows`."""

@@ -135,15 +135,16 @@ class Replayed:
         found = None if flow is None else flow.run(arguments.values, gradient)
         if flow is None or found is None:
             return None
-        value, made = found
+        value, made, taken = found
         gradients = arguments.gradients(made, self._argnums, self._single) if gradient else None
         self._fast = self._fast_value = None
-        self._flows.count(self, flow, arguments.values)
-        if self._verify == "always" or (self._verify == "once" and flow.is_due()):
+        self._flows.count(self, flow.primal, flow.inputs(arguments.values))
+        due = flow.primal.is_due(taken, gradient)
+        if self._verify == "always" or (self._verify == "once" and due):
             expected = self._eagerly(args, kwargs, gradient)
             if self._flows.differs(self, flow, arguments, (value, gradients), expected):
                 return expected
-            flow.verify()
+            flow.primal.note_compared(taken, gradient)
         return value, gradients
 
     def _when_hot(self, fast: FastCall, args: tuple) -> None:
@@ -166,8 +167,7 @@ class Replayed:
 
     def _as_short_row(self, args, kwargs) -> tuple | None:
         """The same by the short way of a call."""
-        fast = self._fast  # another thread may set it
-        return None if fast is None or kwargs else short_recorded_call(self, fast, args)
+        return None if kwargs else short_recorded_call(self, args)
 
     def _with_argnums(self, argnums) -> Replayed:
         """The function with other arguments differentiated."""

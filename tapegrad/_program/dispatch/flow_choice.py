@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import types
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +12,9 @@ import numpy as np
 
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
-from ..._transforms.gradients import hvp as eager_hvp
 from .background import later
-from .flows import PATIENCE, Flow, flow_for, is_result, key_of
+from .flow_tiers import TieredGraph
+from .flows import Flow, flow_for, is_readable, is_result, key_of
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 
@@ -30,8 +29,16 @@ class Flows:
         self.found: dict[Any, Flow] = {}
         self.refused: dict[Any, str] = {}
         self._recorded: dict[Any, int] = {}
+        self.branches = False  # whether a call went another way, so that there may be a graph
         self._last: Flow | None = None  # the graph used last
         self._set_aside = 0
+
+    def copy(self) -> Flows:
+        """The same graphs for a copy of the function."""
+        made = Flows()
+        made.found, made.refused = dict(self.found), dict(self.refused)
+        made.branches = self.branches
+        return made
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
@@ -47,14 +54,21 @@ class Flows:
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or owner._kind != "value" or self._set_aside:
+        if owner._on_branch == "error" or self._set_aside:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
         is_new = stopped is None and self._recorded[key] > _LENGTHS
         if not (is_new or isinstance(stopped, str)):
             return False
+        self.branches = True
         return self._read(owner, arguments) is not None
+
+    def graph(self, owner, arguments: Arguments) -> Flow | None:
+        """The graph for a call whose derivatives are asked for, read if there is none yet."""
+        if self._set_aside or arguments.nested or arguments.reason is not None:
+            return None
+        return self.of(owner, arguments) or self._read(owner, arguments)
 
     def of(self, owner, arguments: Arguments) -> Flow | None:
         """The graph for a call; one that read what has changed since is made anew."""
@@ -69,8 +83,8 @@ class Flows:
                 self.found.pop(key, None)
                 self._last = None
                 return self._read(owner, arguments)
-            if flow.is_useless:
-                self._give_up(key, f"most calls leave it: {flow.reasons.most_common(1)[0][0]}")
+            if reason := flow.primal.uselessness:
+                self._give_up(key, reason)
                 return None
             self._last = flow
             return flow
@@ -78,7 +92,7 @@ class Flows:
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
-        if not isinstance(f, types.FunctionType) or (f.__module__ or "").startswith("tapegrad."):
+        if not is_readable(f):
             return None
         has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
         for exact in (False, True) if has_lengths else (False,):
@@ -97,7 +111,7 @@ class Flows:
                 continue
             self.found[key] = flow
             if owner._native:
-                self._make_native(owner, flow, arguments.values)
+                self._make_native(owner, flow.primal, flow.inputs(arguments.values))
             return flow
         return None
 
@@ -139,15 +153,17 @@ class Flows:
             stacklevel=users_level(),
         )
 
-    def count(self, owner, flow: Flow, values: list) -> None:
-        """Native code where interpreting has taken long enough."""
-        if flow.seconds > PATIENCE and flow.state == "interpreted" and owner._native is not False:
-            self._make_native(owner, flow, values)
+    def count(self, owner, graph: TieredGraph, inputs: list) -> None:
+        """Native code where interpreting has taken long enough, or is not wanted."""
+        is_due = graph.is_impatient or (owner._native and graph.state == "interpreted")
+        if is_due and owner._native is not False:
+            self._make_native(owner, graph, inputs)
 
-    def _make_native(self, owner, flow: Flow, values: list) -> None:
-        flow.state = "being compiled"
-        values = [x.copy() if isinstance(x, np.ndarray) else x for x in values]
-        job = functools.partial(_compiled, flow, values, owner._name)
+    def _make_native(self, owner, graph: TieredGraph, inputs: list) -> None:
+        graph.state = "being compiled"
+        inputs = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
+        gradient = "f" in graph.program.kinds
+        job = functools.partial(_compiled, graph, inputs, gradient, owner._name)
         owner._compiling.append(later(job))
 
     def short(self, owner, args: tuple, gradient: bool) -> tuple | None:
@@ -156,14 +172,16 @@ class Flows:
         values = None if flow is None else flow.values(args)
         if flow is None or values is None or not flow.is_number or not flow.is_like:
             return None
-        if flow.is_sample():
+        if flow.primal.is_sample():
             return None
         found = flow.run(values, gradient)
-        if found is None or (owner._verify == "once" and flow.is_due()):
-            return None  # to be compared, or left
-        if flow.state == "interpreted":
-            self.count(owner, flow, values)
-        value, made = found
+        if found is None:
+            return None
+        value, made, taken = found
+        if owner._verify == "once" and flow.primal.is_due(taken, gradient):
+            return None  # to be compared
+        if flow.primal.state == "interpreted":
+            self.count(owner, flow.primal, flow.inputs(values))
         if not gradient:
             return value, None
         if owner._single:
@@ -172,80 +190,12 @@ class Flows:
         order = sorted({*numbers})
         return value, tuple([made[order.index(number)] for number in numbers])
 
-    # --- second derivatives -------------------------------------------------------------------
 
-    def hvp(self, owner, args: tuple, v):
-        """The Hessian of the only differentiated argument, the first, times v; None if not here."""
-        if owner._argnums != (0,) or not isinstance(args[0], (float, np.ndarray)):
-            return None
-        tangent = _tangent(args[0], v)
-        rows = None if tangent is None else self._along(owner, args, [tangent])
-        return None if rows is None else rows[0]
-
-    def hessian(self, owner, args: tuple, kwargs: dict):
-        """The Hessian of the only differentiated argument; None if not here."""
-        if kwargs or len(owner._argnums) != 1 or not owner._single or not args:
-            return None
-        x = args[owner._argnums[0] % len(args)]
-        if type(x) is float:
-            rows = self._along(owner, args, [1.0])
-            return None if rows is None else rows[0]
-        if type(x) is not np.ndarray or x.dtype != np.float64 or not x.size:
-            return None
-        units = list(np.eye(x.size).reshape(x.size, *x.shape))
-        rows = self._along(owner, args, units)
-        return None if rows is None else np.stack(rows).reshape(*x.shape, *x.shape)
-
-    def _along(self, owner, args: tuple, tangents: list) -> list | None:
-        """Derivatives of the gradient along each of some tangents."""
-        arguments = Arguments(args, {}, owner._argnums)
-        if arguments.nested or arguments.reason is not None or owner._verify == "always":
-            return None
-        flow = self.of(owner, arguments)
-        values = None if flow is None else flow.values(args)
-        if flow is None or values is None or not flow.is_number:
-            return None
-        found = [flow.along(values, [one]) for one in tangents]
-        if any(one is None for one in found):
-            return None
-        rows = [one[0] for one in found]  # type: ignore[index]
-        is_due = owner._verify != "never" and flow.is_new_along()
-        return None if is_due and self._is_wrong(owner, flow, args, rows[0], tangents[0]) else rows
-
-    def _is_wrong(self, owner, flow: Flow, args: tuple, found, tangent) -> bool:
-        """Compare a product with the eager one; a graph that gives another is dropped."""
-        number = owner._argnums[0] % len(args)
-
-        def by_graph(values):
-            return flow.along(values, [tangent])[0]
-
-        def called(values):
-            before, x, after = values[:number], values[number], values[number + 1 :]
-            return eager_hvp(lambda x: owner._f(*before, x, *after))(x, tangent)
-
-        rounding = RoundingOfCalls([*args])
-        noises = [functools.partial(rounding.of, one) for one in (by_graph, called)]
-        pair = first_difference(found, called(args), *noises)
-        if pair is not None:
-            reason = f"its second derivative is {pair[0]} where a call gives {pair[1]}"
-            self.refuse(owner, flow, reason)
-        return pair is not None
-
-
-def _tangent(x, v):
-    """A tangent of an input as graphs take it, None if it is another thing."""
-    if type(x) is float:
-        return float(v) if isinstance(v, (int, float)) else None
-    if type(v) is not np.ndarray or v.shape != x.shape or v.dtype.kind not in "fiu":
-        return None
-    return np.ascontiguousarray(v, np.float64)
-
-
-def _compiled(flow: Flow, values: list, name: str) -> None:
+def _compiled(graph: TieredGraph, inputs: list, gradient: bool, name: str) -> None:
     try:
-        flow.take_over(flow.native(), values)
+        graph.take_over(inputs, gradient)
     except Exception as error:
-        flow.state = f"interpreted, without native code: {error}"
+        graph.state = f"interpreted, without native code: {error}"
         message = f"tapegrad.compile: {name} goes on interpreted: {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         raise RuntimeError(message) from error

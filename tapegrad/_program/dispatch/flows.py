@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+import types
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build
-from ..._flow.ir.frame import FINISHED
-from ..._flow.native.flow_functions import compiled
-from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import FlowProgram, Functions, Outcome
+from ..._flow.program import Outcome
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import Contents, Form, Known, Number, Tuple
 from ..._flow.reading.read import Given, Reading, read
-from .rounding import first_difference
+from .flow_tiers import TieredGraph
 from .signature import Arguments, structure
 
 _FLOAT64 = np.dtype(np.float64)
 _DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
-#: Seconds of interpreting after which a graph gets native code.
-PATIENCE = 0.05
-#: A call in so many is compared with the function; of so many calls half may be left.
-SAMPLED, MANY = 1000, 32
 
 
 def key_of(arguments: Arguments, exact: bool) -> tuple:
@@ -43,12 +36,12 @@ def key_of(arguments: Arguments, exact: bool) -> tuple:
 def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     """The graph of a function for such arguments; Refused where there is none."""
     leaves: list[Given | Known] = []
-    given = iter(arguments.kinds)
+    kinds = iter(arguments.kinds)
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
             continue
-        dtype, shape, differentiated = next(given)
+        dtype, shape, differentiated = next(kinds)
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
         known = differentiated or exact
@@ -56,28 +49,45 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
         leaves.append(Given(dtype.kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
-    return Flow(read(f, trees, arguments.names), arguments, exact)
+    names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
+    if f in _stands_for:
+        f, trees, names = _stands_for[f](trees, names)
+    return Flow(read(f, trees, names, inputs), arguments, exact)
+
+
+#: Functions of this package that call the user's with the same arguments in another order: for
+#: trees, and the names of the last ones, the user's function and those of its arguments.
+_stands_for: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def stand_for(f: Callable, arranged: Callable[[list, list[str]], tuple]) -> None:
+    """Let graphs of a function be those of the user's that it calls."""
+    _stands_for[f] = arranged
+
+
+def is_readable(f) -> bool:
+    """Whether a function is the user's, or one that stands for it, and no transform of it."""
+    is_ours = str(getattr(f, "__globals__", {}).get("__name__")).startswith("tapegrad.")
+    return isinstance(f, types.FunctionType) and (not is_ours or f in _stands_for)
+
+
+class Evaluated(NamedTuple):
+    """The result of a call, the gradients of its differentiated inputs, and its edges."""
+
+    value: Any
+    gradients: list
+    taken: int
 
 
 class Flow:
-    """A graph of a function, and how calls of the function come to it.
-
-    `calls` counts its calls, `reasons` why some of them had to leave it.
-    """
+    """A graph of a function and that of its tangents, and how calls of the function come to it."""
 
     def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
         self.reading = reading
-        self.program = FlowProgram(simplified(reading.graph))
-        self.verified = self.program.covered.copy()
+        self.primal = TieredGraph(reading.graph)
+        self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self._hidden_shapes = [array.shape for array in reading.hidden]
-        self.calls = 0
-        self.reasons: Counter[str] = Counter()
-        self._seen = self.program.covered.copy()  # before native code took over
-        self.seconds = 0.0
-        self.state = "interpreted"
-        self._tangents: FlowProgram | None = None
-        self._seen_along: np.ndarray | None = None
         bare = not arguments.names and not any(fixed for fixed, _ in arguments.static)
         in_order = not any(arguments.orders)
         of_floats = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
@@ -90,6 +100,20 @@ class Flow:
                 for _, shape, differentiated in arguments.kinds
             ]
         self.is_number = isinstance(reading.result, Number) and reading.result.kind == "f"
+
+    @property
+    def tangents(self) -> TieredGraph:
+        """The graph of results and their derivatives along tangents of what is differentiated."""
+        if self._tangents is None:
+            graph = self.primal.program.graph
+            which = [k for k, one in enumerate(graph.inputs) if one.differentiated]
+            self._tangents = TieredGraph(with_tangents(graph, which))
+        return self._tangents
+
+    @property
+    def tiers(self) -> list[TieredGraph]:
+        """The graphs that there are."""
+        return [self.primal] + ([] if self._tangents is None else [self._tangents])
 
     @property
     def is_like(self) -> bool:
@@ -122,107 +146,32 @@ class Flow:
                 return None
         return [*args]
 
-    def run(self, values: list, gradient: bool) -> tuple[Any, list] | None:
-        """The result and the gradients of the differentiated inputs; None where the call left."""
+    def inputs(self, values: list, tangents: Sequence = ()) -> list:
+        """The inputs of its graph for those of a call; with tangents those of the other."""
+        return [*values, *self.hidden, *tangents]
+
+    def run(self, values: list, gradient: bool) -> Evaluated | None:
+        """What a call gives; None where it left the graph."""
         if gradient and not self.is_number:
             return None
-        self.calls += 1
-        start = time.perf_counter()
-        outcome = self.program.run([*values, *self.hidden], gradient)
-        self.seconds += time.perf_counter() - start
-        if outcome.status != FINISHED:
-            self.reasons[outcome.reason] += 1
+        outcome = self.primal.run(self.inputs(values), gradient)
+        if outcome is None:
             return None
-        return self._result(outcome), outcome.gradients
+        return Evaluated(self._result(outcome), outcome.gradients, outcome.taken)
 
     def again(self, values: list, gradient: bool) -> tuple[Any, list]:
         """What `run` gives, at inputs that are no call's: nothing is counted."""
-        covered = self.program.covered.copy()
-        outcome = self.program.run([*values, *self.hidden], gradient)
-        self.program.covered[:] = covered
-        if outcome.status != FINISHED:
-            raise ValueError(outcome.reason)
+        outcome = self.primal.again(self.inputs(values), gradient)
         return self._result(outcome), outcome.gradients
 
     def timed(self, values: list) -> tuple[float, float]:
         """Seconds forward and in reverse, at inputs that are no call's: nothing is counted."""
-        covered = self.program.covered.copy()
-        try:
-            return self.program.timed([*values, *self.hidden])
-        finally:
-            self.program.covered[:] = covered
+        return self.primal.program.timed(self.inputs(values))
 
     def _result(self, outcome: Outcome):
         if self.is_number:
             return outcome.results[0]
         return _built(self.reading.result, iter(outcome.results))
-
-    @property
-    def left(self) -> int:
-        """How many calls had to leave it."""
-        return self.reasons.total()
-
-    @property
-    def is_useless(self) -> bool:
-        """Whether most calls leave it."""
-        return self.left >= MANY and 2 * self.left > self.calls
-
-    @property
-    def seen(self) -> np.ndarray:
-        """Of each edge whether a call took it, as in `covered` of a program."""
-        return self._seen | self.program.covered
-
-    def is_sample(self) -> bool:
-        """Whether the next call is one of those that are compared now and then."""
-        return (self.calls + 1) % SAMPLED == 0
-
-    def is_due(self) -> bool:
-        """Whether a call that was just made is to be compared with the function."""
-        return self.calls % SAMPLED == 0 or not np.array_equal(self.program.covered, self.verified)
-
-    def is_new_along(self) -> bool:
-        """Whether the last derivative along tangents took an edge that none took before."""
-        covered = self._tangents.covered  # type: ignore[union-attr]
-        is_new = self._seen_along is None or not np.array_equal(covered, self._seen_along)
-        self._seen_along = covered.copy()
-        return is_new
-
-    def verify(self) -> None:
-        """Note that a call was compared."""
-        self.verified = self.program.covered.copy()
-
-    def native(self) -> Functions:
-        """Native code of the graph."""
-        return Functions(**compiled(self.program.graph), data=0)
-
-    def take_over(self, functions: Functions, values: list) -> None:
-        """Compute with native code, if it gives the same; RuntimeError says where it does not."""
-        gradient = self.is_number
-        inputs = [*values, *self.hidden]
-        expected = self.program.run(inputs, gradient)
-        other = FlowProgram(self.program.graph, functions)
-        found = other.run(inputs, gradient)
-        if expected.status != found.status:
-            raise RuntimeError("native code takes another branch than the interpreted graph")
-        pair = first_difference(
-            (found.results, found.gradients), (expected.results, expected.gradients)
-        )
-        if pair is not None:
-            raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")
-        self.program.use(functions)
-        self._seen |= self.program.covered
-        self.program.covered[:] = 0  # each edge is compared with the function once more
-        self.verify()
-        self.state = "native"
-
-    def along(self, values: list, tangents: list) -> list | None:
-        """The derivatives of the gradient along tangents of the differentiated inputs."""
-        if self._tangents is None:
-            which = [k for k, one in enumerate(self.program.graph.inputs) if one.differentiated]
-            self._tangents = FlowProgram(simplified(with_tangents(self.program.graph, which)))
-        inputs = [*values, *self.hidden, *tangents]
-        outcome = self._tangents.run(inputs, True, (0.0, 1.0))
-        return outcome.gradients if outcome.status == FINISHED else None
 
 
 def _is_plain(array: np.ndarray) -> bool:

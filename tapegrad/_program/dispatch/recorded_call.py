@@ -21,6 +21,7 @@ from ..._derivatives.view_layouts import joined, seen_as
 from ..._transforms.gradients import must_record, pushed, vjp
 from ..build.executable import Program
 from ..replay.parts import Run
+from .flow_derivatives import by_graph, vjp_of
 from .short_call import FastCall
 from .signature import Arguments, is_float
 from .variants import Variant, Variants
@@ -42,31 +43,50 @@ def recorded_call(owner, arguments: Arguments) -> tuple | None:
     if owner._verify == "always":
         return None
     plain = arguments.plain(owner._argnums)
+    operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
+    call, tensors = RecordedCall(owner, plain, [*operands]), [*operands.values()]
+    if owner._reason is None and (flow := owner._flows.of(owner, plain)) is not None:
+        return (_as_number if flow.is_number else _by_flow)(call, tensors)
     family = owner._family(plain)
     if family is None or not _is_known(family):
         return None
-    operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
-    call = RecordedCall(owner, plain, [*operands])
-    recorded = _as_number if _gives_number(family) else _by_run
-    return recorded(call, family, [*operands.values()])
+    return _as_number(call, tensors) if _gives_number(family) else _by_run(call, family, tensors)
 
 
-def short_recorded_call(owner, fast: FastCall, args: tuple) -> tuple | None:
+def short_recorded_call(owner, args: tuple) -> tuple | None:
     """The same by the short way of a call for one number, where that can be."""
-    if rt.trace() is not None or not rt.is_recording() or not (fast.bare and fast.is_plain):
+    fast = owner._fast  # another thread may set it
+    if fast is None and not owner._flows.found:
+        return None
+    if rt.trace() is not None or not rt.is_recording():
         return None
     values = [value_of(arg) for arg in args]
     plain = tuple([x.copy("K") if isinstance(x, np.ndarray) else x for x in values])
     operands = {k: arg for k, arg in enumerate(args) if is_recorded(arg)}
-    if not operands or not fast.differentiated.issuperset(operands):
+    wanted = sorted({number % len(args) for number in owner._argnums}) if args else []
+    if not operands or not {*wanted}.issuperset(operands):
         return None
-    found = fast.value_and_grad(plain)
+    found = _short_gradients(owner, fast, plain, wanted)
     if found is None:
         return None
-    owner._when_hot(fast, plain)
     call = RecordedCall(owner, plain, [*operands])
-    gradients = dict(zip(sorted(fast.differentiated), found[1], strict=True))
-    return call.record_number(found[0], gradients, [*operands.values()])
+    value, gradients = found
+    return call.record_number(value, gradients, [*operands.values()])
+
+
+def _short_gradients(owner, fast: FastCall | None, args: tuple, wanted: list) -> tuple | None:
+    """The value, and the gradients by argument."""
+    if fast is None:
+        found = owner._flows.short(owner, args, gradient=True)
+        if found is None or owner._single:
+            return found and (found[0], {wanted[0]: found[1]})
+        numbers = [number % len(args) for number in owner._argnums]
+        return found[0], dict(zip(numbers, found[1], strict=True))
+    found = fast.value_and_grad(args) if fast.bare and fast.is_plain else None
+    if found is None:
+        return None
+    owner._when_hot(fast, args)
+    return found[0], dict(zip(wanted, found[1], strict=True))
 
 
 def _fits(arguments: Arguments) -> bool:
@@ -94,7 +114,7 @@ def _gives_number(family: Variants) -> bool:
     return bool(family.found) and all([variant.is_float() for variant in family.found])
 
 
-def _as_number(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
+def _as_number(call: RecordedCall, operands: list) -> tuple | None:
     """The result of a function that gives a number, with its gradient.
 
     The sweep is going to ask for that, and both together take the least time.
@@ -109,6 +129,19 @@ def _as_number(call: RecordedCall, family: Variants, operands: list) -> tuple | 
     inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
     leaves = [leaf for _, leaf in tree_leaves(gradient)]
     return call.record_number(value, dict(zip(inputs, leaves, strict=True)), operands)
+
+
+def _by_flow(call: RecordedCall, operands: list) -> tuple | None:
+    """The result of a function that gives several numbers, by its graph, also in reverse."""
+    arguments = call.arguments
+    out = arguments.call(call.owner, arguments.values)
+    leaves = [leaf for _, leaf in tree_leaves(out)]
+    if call.owner._reason is not None or any(map(np.ndim, leaves)):
+        return None
+    call.leaves = len(leaves)
+    call.results = [(k, k, ()) for k, leaf in enumerate(leaves) if type(leaf) is float]
+    arrays = [np.array(leaves[k]) for k, _, _ in call.results]
+    return (call.record(arrays, out, leaves, operands),) if arrays else None
 
 
 def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
@@ -156,7 +189,8 @@ class RecordedCall:
     """
 
     run: Run | None = None  # until its reverse has used it
-    program: Program
+    program: Program | None = None
+    leaves = 0  # of the result, where a graph gives it
     gradients: list | None = None  # of the operands, where the result is one number
     #: Of each recorded result its place among the leaves, its output, its shape.
     results: list[tuple[int, int, tuple]]
@@ -172,8 +206,8 @@ class RecordedCall:
             self._give_back(self.run)
 
     def _give_back(self, run: Run) -> None:
-        if len(self.program._runs) < _RUNS:
-            self.program.end(run)
+        if len(run.program._runs) < _RUNS:
+            run.program.end(run)
 
     # --- recording ----------------------------------------------------------------------------
 
@@ -255,7 +289,9 @@ class RecordedCall:
         return self._eager_adjoints(seeds)  # 0 times infinity depends on the order of products
 
     def _reversed(self, seeds: list[np.ndarray]) -> list:
-        """The same by the program."""
+        """The same by the program, or the graph."""
+        if self.program is None:
+            return self._pulled(seeds)
         run, self.run = self.run, None
         if run is None:
             run = self.program.begin()
@@ -266,6 +302,18 @@ class RecordedCall:
         found = self.program.reverse(run, every)
         self._give_back(run)
         return [found[k] for k in self.places]
+
+    def _pulled(self, seeds: list[np.ndarray]) -> list:
+        """The same by the graph; eagerly where there is none any more."""
+        arguments, adjoint = self.arguments, [0.0] * self.leaves
+        for seed, (k, _, _) in zip(seeds, self.results, strict=True):
+            adjoint[k] = float(seed)
+        found = by_graph(self.owner, arguments, vjp_of, adjoint)
+        if found is None:
+            return self._eager_adjoints(seeds)
+        inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
+        leaves = dict(zip(inputs, [leaf for _, leaf in tree_leaves(found[0])], strict=True))
+        return [leaves[k] for k in self.places]
 
     def _eager_adjoints(self, seeds: list[np.ndarray]) -> list:
         held = [self.arguments.values[k] for k in self.places]

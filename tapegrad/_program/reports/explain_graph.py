@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..._flow.ir.flow_graph import Graph, Line
-from ..dispatch.flows import PATIENCE, Flow
+from ..dispatch.flow_tiers import PATIENCE, TieredGraph
+from ..dispatch.flows import Flow
 from .graph_advice import advice
 from .graph_nesting import Node, nested
 
@@ -22,20 +23,25 @@ _LOOP = re.compile(r"\b(for|while)\b")
 
 def graph_text(flow: Flow) -> Iterator[str]:
     """What became of a graph, in lines."""
-    graph = flow.program.graph
-    state = flow.state
-    if state == "interpreted":
-        state = f"interpreted for {flow.seconds:.2g} s (native code after {PATIENCE:g} s)"
-    count = f"{len(graph.blocks)} blocks read from bytecode"
-    yield f"branches and loops: a graph of {count}, {state}, {counted(flow.calls, 'evaluation')}"
-    lines = list(_entries(graph, flow.seen))
+    yield _state(flow.primal, "blocks read from bytecode")
+    yield from (_state(one, "blocks of its tangents") for one in flow.tiers[1:])
+    lines = list(_entries(flow.primal.program.graph, flow.primal.seen))
     yield from (f"  {line}" for line in lines[:MOST])
     if len(lines) > MOST:
         yield f"  … and {len(lines) - MOST} more"
-    if flow.left:
-        yield f"  {counted(flow.left, 'evaluation')} left it and ran eagerly"
-        for reason, times in flow.reasons.most_common(MOST):
+    if flow.primal.left:
+        yield f"  {counted(flow.primal.left, 'evaluation')} left it and ran eagerly"
+        for reason, times in flow.primal.reasons.most_common(MOST):
             yield f"    {times} × {_advised(reason)}"
+
+
+def _state(one: TieredGraph, what: str) -> str:
+    """How large a graph is, who computes it, and how often that was asked for."""
+    state = one.state
+    if state == "interpreted":
+        state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
+    count = f"{len(one.program.graph.blocks)} {what}"
+    return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"
 
 
 def refusal_text(reason: str) -> str:

@@ -29,9 +29,9 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
 
     Raises ValueError where the call leaves the graph.
     """
-    graph = flow.program.graph
-    counts = edge_counts(graph, [*values, *flow.hidden])
-    tier = "native" if flow.state == "native" else "interpreted"
+    graph = flow.primal.program.graph
+    counts = edge_counts(graph, flow.inputs([*values]))
+    tier = "native" if flow.primal.state == "native" else "interpreted"
     best = np.min([flow.timed([*values]) for _ in range(repeats)], axis=0)
     steps, costs = _steps(graph, _rounds(graph, counts), tier)
     total = np.sum(costs, axis=0)

@@ -98,7 +98,8 @@ class Reported(Replayed):
             If there is no program yet.
         """
         for flow in list(self._flows.found.values())[-1:]:
-            return saved(drawing_of_graph(flow.program.graph, flow.seen, self._name), path)
+            graph = flow.primal
+            return saved(drawing_of_graph(graph.program.graph, graph.seen, self._name), path)
         self._compilation()
         found = [family.found[0] for family in self._families.found.values() if family.found]
         if not found:

@@ -1,0 +1,101 @@
+"""Calls of functions that have graphs, from recordings and from functions compiled themselves."""
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+RNG = np.random.default_rng(5)
+
+
+def robust(p, x):
+    total = 0.0
+    for v in x:
+        r = abs(v - p[0]) * p[1]
+        total = total + (r * r if r < 1 else 2 * r - 1)
+    return total
+
+
+def several(p, x):
+    low, n, high = 0.0 * p[0], 0, p[1]
+    for v in x:
+        if v > 0:
+            low = low + v * p[0]
+        else:
+            high, n = high * p[1] * v, n + 1
+    return low, {"n": n, "high": high}
+
+
+def written(p, x):
+    for i in range(len(p)):
+        if x[i] > 0:
+            p[i] = p[i] * x[i]
+    return p[0] * p[1]
+
+
+def around(f):
+    """A function that calls another one, and uses its numbers."""
+    if f is several or getattr(f, "_f", None) is several:
+
+        def outer(p, x):
+            low, rest = f(np.tanh(p), x)
+            return low * rest["high"] + rest["n"] * low
+
+        return outer
+    return lambda p, x: f(np.tanh(p), x) ** 2 + p[1]
+
+
+def points(count=8):
+    return [(RNG.normal(size=2), 2 * RNG.normal(size=(5, 5, 9)[k % 3])) for k in range(count)]
+
+
+def close(found, wanted):
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("f", [robust, several, written])
+def test_a_call_in_a_recording_is_one_row(f):
+    c = tg.compile(f)
+    outer, eager = around(c), around(f)
+    for p, x in points():
+        close(tg.value_and_grad(outer)(p, x), tg.value_and_grad(eager)(p, x))
+        close([tg.hessian(outer)(p, x)], [tg.hessian(eager)(p, x)])
+        along = (p, x), (RNG.normal(size=2), 0.0 * x)
+        close(tg.jvp(outer, *along), tg.jvp(eager, *along))
+    x = 2 * RNG.normal(size=11)  # a length that no program has
+    tape = str(tg.record(lambda p: outer(p, x), p))
+    assert f"function     {f.__name__}" in tape and len(tape.splitlines()) < 12
+
+
+@pytest.mark.parametrize("f", [robust, several, written])
+@pytest.mark.parametrize("inner_first", [False, True])
+def test_a_call_in_a_compiled_function_is_part_of_its_graph(f, inner_first):
+    c = tg.compile(f)
+    if inner_first:
+        for args in points(4):
+            c(*args)
+    outer = tg.compile(around(c))
+    eager = around(f)
+    for p, x in points():
+        before = p.copy()
+        close(outer.value_and_grad(p, x), tg.value_and_grad(eager)(p, x))
+        close([outer.hessian(p, x)], [tg.hessian(eager)(p, x)])
+        assert np.array_equal(p, before)
+    assert ("a graph of" in outer.explain()) == (f is not written), outer.explain()
+
+
+def test_a_compiled_function_writes_to_arrays_of_its_own():
+    c = tg.compile(written)
+
+    def f(p, x):
+        q = p * 1.0
+        found = c(q, x)
+        return found + q[0]
+
+    def eager(p, x):
+        return written(p * 1.0, x) + p[0]
+
+    outer = tg.compile(f)
+    for p, x in points():
+        close(outer.value_and_grad(p, x), tg.value_and_grad(eager)(p, x))

@@ -1,0 +1,140 @@
+"""Derivatives of compiled functions whose way changes, by the graphs of these functions."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad._core.tensor.pytree import tree_leaves
+
+RNG = np.random.default_rng(1)
+
+
+def robust(p, x, y):
+    total = 0.0
+    for i in range(len(x)):
+        r = abs(y[i] - p[0] * x[i] - p[1])
+        total = total + (r * r if r < 1 else 2 * r - 1)
+    return total
+
+
+def nested(params, x):
+    total = params["b"] * params["b"]
+    for v in x:
+        total = total + (params["a"][0] * v if v > 0 else params["a"][1] ** 2 * v * params["b"])
+    return total
+
+
+def several(a, x):
+    count, low, high = 0, 0.0 * a, a * x[0]
+    for v in x:
+        if v > 0:
+            count += 1
+            high = high + a * a * v
+        else:
+            low = low + np.sin(a * v)
+    return {"high": high, "rest": (count, low, 3)}
+
+
+def listed(a, x):
+    return [a * x[0] if x[0] > 0 else a**3, x[1] * x[2] * a]
+
+
+def matrix(m):
+    total = 0.0
+    for i in range(2):
+        for j in range(3):
+            total = total + (m[i, j] ** 3 if m[i, j] > 0 else m[i, j] * m[0, j])
+    return total
+
+
+def steps(a):
+    x, n = 1.0 + 0.0 * a, 0
+    while abs(x * x - a) > 1e-12:
+        x, n = 0.5 * (x + a / x), n + 1
+    return x
+
+
+def points(*shapes):
+    """Arguments of such shapes; those of a dict are nested."""
+
+    def made(shape):
+        if isinstance(shape, dict):
+            return {key: made(one) for key, one in shape.items()}
+        return RNG.normal(size=shape) if shape else float(RNG.normal())
+
+    return [tuple(map(made, shapes)) for _ in range(10)]
+
+
+#: Function, argnums, calls.
+CASES = {
+    "data": (robust, 0, points((2,), (7,), (7,))),
+    "several argnums": (robust, (0, 2), points((2,), (5,), (5,))),
+    "nested": (nested, 0, points({"a": (2,), "b": ()}, (6,))),
+    "structured results": (several, (0, 1), points((), (4,))),
+    "a list": (listed, (1, 0), points((), (3,))),
+    "a matrix": (matrix, 0, points((2, 3))),
+    "a loop without a count": (steps, 0, [(float(a),) for a in (2, 50, 3, 700, 0.01, 8)]),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def same(found, expected):
+    found, expected = tree_leaves(found), tree_leaves(expected)
+    assert [place for place, _ in found] == [place for place, _ in expected]
+    for (_, a), (_, b) in zip(found, expected, strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+def like(tree):
+    """Numbers in the structure of a tree."""
+    if isinstance(tree, dict):
+        return {key: like(one) for key, one in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(map(like, tree))
+    return RNG.normal(size=np.shape(tree)) if np.ndim(tree) else float(RNG.normal())
+
+
+def recordings(c):
+    own = sum(family.recorded for family in c._families.found.values())
+    return own + sum(map(recordings, c._derived.values()))
+
+
+def compare(c, f, argnums, args, transform):
+    if transform in ("jacobian", "hessian"):
+        same(getattr(c, transform)(*args), getattr(tg, transform)(f, argnums)(*args))
+    elif transform == "hvp":
+        v = like(args[0])
+        same(c.hvp(args[0], v, *args[1:]), tg.hvp(f)(args[0], v, *args[1:]))
+    elif transform == "jvp":
+        tangents = like(args)
+        same(c.jvp(args, tangents), tg.jvp(f, args, tangents))
+    else:
+        (value, back), (expected, eager_back) = c.vjp(*args), tg.vjp(f, *args)
+        same(value, expected)
+        adjoint = like(expected)
+        same(back(adjoint), eager_back(adjoint))
+
+
+@every_case
+@pytest.mark.parametrize("transform", ["jacobian", "hessian", "hvp", "jvp", "vjp"])
+@pytest.mark.parametrize("native", [False, True])
+def test_one_graph_serves_all_ways(name, transform, native):
+    f, argnums, calls = CASES[name]
+    if transform in ("hessian", "hvp") and f in (several, listed):
+        pytest.skip("a result that is no number")
+    c = tg.compile(f, argnums=argnums, native=native)
+    for args in calls[:5]:
+        compare(c, f, argnums, args, transform)
+    assert c._flows.branches, "the calls take different ways"
+    before = recordings(c)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for args in calls[5:]:
+            compare(c, f, argnums, args, transform)
+        c.wait()
+        for args in calls:
+            compare(c, f, argnums, args, transform)
+    assert recordings(c) == before
