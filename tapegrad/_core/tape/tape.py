@@ -65,7 +65,7 @@ def array_at(address: int) -> np.ndarray:
 
 
 def object_at(address: int) -> Any:
-    return ctypes.cast(int(address), ctypes.py_object).value
+    return ctypes.py_object.from_buffer(ctypes.c_int64(address)).value
 
 
 class Reader:

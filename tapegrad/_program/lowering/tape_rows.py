@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from ..._core.codegen import layout
 from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
-from ..._core.tape.tape import Reader
+from ..._core.tape.memory_order import memory_of
+from ..._core.tape.tape import Reader, array_at
 from ..ir.steps import NOTHING
 from . import tape_scan
 
@@ -25,8 +27,20 @@ READS_OTHERS = (
 )
 
 
-def address_of(array: np.ndarray) -> int:
-    return array.ctypes.data
+class Reference(NamedTuple):
+    """What a row of arrays refers to: an address or bits, the row that it is of, what it is."""
+
+    what: int
+    id: int
+    tag: int
+
+    @property
+    def array(self) -> np.ndarray:
+        return array_at(self.what)
+
+    @property
+    def is_array(self) -> bool:
+        return self.tag == layout.TAG_ARRAY
 
 
 #: Chunks of a recording whose conversion is put off, and operations on arrays of such a one: to
@@ -68,6 +82,8 @@ class Rows:
         self.slots = np.full(places, -1, np.int64)
         self.maps = np.zeros(places, np.int64)
         self.words = np.zeros(tape_scan.WORDS, np.int64)
+        self.address = memory_of(self.words)
+        self._order, self._numbers = order.tolist(), self.numbers.tolist()
         self._keep = [order]
         table = store.table
         for word, array in (
@@ -86,13 +102,13 @@ class Rows:
         self._mark(results)
 
     def __getitem__(self, word: int) -> int:
-        return int(self.words[word // 8])
+        return self.words.item(word // 8)
 
     def __setitem__(self, word: int, value: int) -> None:
         self.words[word // 8] = value
 
     def _point(self, word: int, array: np.ndarray) -> None:
-        self[word] = address_of(array)
+        self[word] = memory_of(array)
         self._keep.append(array)
 
     def _mark(self, results: list[int]) -> None:
@@ -102,7 +118,7 @@ class Rows:
                 raise Unsupported("a result is a tensor that was recorded before the call")
             self.marks[place] |= tape_scan.NEEDED
         write, scatter = (ARRAY + TABLE[name].code for name in ("write", "scatter"))
-        self.compiled["mark"](address_of(self.words), write, scatter)
+        self.compiled["mark"](self.address, write, scatter)
         if self[tape_scan.OUTSIDE] >= 0:
             raise Unsupported(READS_OTHERS)
 
@@ -134,13 +150,17 @@ class Rows:
 
     def place(self, number: int) -> int:
         """Where a row is in the order of time; −1 before the first."""
-        found = int(self.numbers[number >> ROWS_BITS])
+        found = self._numbers[number >> ROWS_BITS]
         place = (found << ROWS_BITS) + (number & (ROWS - 1))
         return -1 if found < 0 or place < self[tape_scan.FIRST] else place
 
     def number(self, place: int) -> int:
         """The row at a place."""
-        return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
+        return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
+
+    def references(self, number: int) -> list[Reference]:
+        """What a row of arrays refers to."""
+        return list(map(Reference._make, self.reader.references(number).tolist()))
 
     @property
     def next_slot(self) -> int:
@@ -156,7 +176,7 @@ class Rows:
 
     def counts(self) -> tuple[int, int]:
         """How many rows there are, and how many of them are needed."""
-        used = [store.word(int(slot), layout.USED_ROWS) for slot in self._keep[0]]
+        used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
         return sum(used) - self[tape_scan.FIRST], int(
             np.count_nonzero(self.marks & tape_scan.NEEDED)
         )
@@ -166,17 +186,17 @@ class Rows:
 
     def is_written(self, place: int) -> bool:
         """Whether a needed row writes the buffer of the row at a place."""
-        return bool(self.marks[place] & tape_scan.WRITTEN)
+        return bool(self.marks.item(place) & tape_scan.WRITTEN)
 
     def set_map(self, place: int, map: np.ndarray) -> None:
-        self.maps[place] = address_of(map)
+        self.maps[place] = memory_of(map)
         self._keep.append(map)
 
     def next_array(self, stop: int) -> int:
         """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
         end = self[tape_scan.END]
         self[tape_scan.END] = min(stop, end)
-        place = self.compiled["scan"](address_of(self.words))
+        place = self.compiled["scan"](self.address)
         self[tape_scan.END] = end
         return place
 
@@ -186,12 +206,13 @@ class Rows:
         if free <= self[tape_scan.SCALARS]:  # those that compiled code adds have their room
             self._hold_constants(2 * len(self.constants))
         cell = ctypes.c_double(value)
-        return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
+        return self.compiled["constant"](self.address, ctypes.addressof(cell))
 
-    def emit(self, op: int, a: int, b: int, c: int) -> int:
-        """Append an operation on slots; returns the slot of its result."""
-        k = self[tape_scan.COUNT]
-        self.op[k], self.a[k], self.b[k], self.c[k] = op, a, b, c
-        self[tape_scan.COUNT] = k + 1
-        self[tape_scan.NEXT_SLOT] += 1
-        return self[tape_scan.NEXT_SLOT] - 1
+    def emit(self, op: int, count: int, a, b, c) -> int:
+        """Append an operation `count` times, on slots; returns the slot of the first result."""
+        k, first = self[tape_scan.COUNT], self.next_slot
+        new = slice(k, k + count)
+        self.op[new], self.a[new], self.b[new], self.c[new] = op, a, b, c
+        self[tape_scan.COUNT] = k + count
+        self.next_slot = first + count
+        return first
