@@ -94,6 +94,11 @@ class Reader:
             self._rows[slot] = memory[layout.HEADER_BYTES : rows].view(ROW)
             self._references[slot] = memory[rows:].view(REFERENCE)
 
+    def chunk(self, slot: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of a chunk and all references, used or not."""
+        self._read(slot)
+        return self._rows[slot], self._references[slot]
+
     def filled(self, slot: int) -> np.ndarray:
         """The rows of a chunk."""
         self._read(slot)

@@ -104,7 +104,9 @@ def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     for n in shape[::-1]:
         strides.append(step)
         step *= n
-    return View(offset, tuple(shape), tuple(strides[::-1]), base)
+    made = View(offset, tuple(shape), tuple(strides[::-1]), base)
+    made.size, made.extent = step, (offset, offset + step)
+    return made
 
 
 def shown(operand: Any) -> Any:

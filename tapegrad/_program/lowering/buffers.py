@@ -35,6 +35,8 @@ class Buffer:
         self.shape = array.shape
         self.slot = slot
         self.map = map
+        self.whole: View | None = None  # that of the array itself
+        self.array = array
 
     def offset(self, view: np.ndarray) -> int:
         """Number of the first element of a view."""
@@ -81,6 +83,7 @@ class Buffers:
             made = Buffer(array, 0, slots.offset + np.arange(array.size, dtype=np.int64))
         else:
             made = Buffer(array, slots.offset, None)
+            made.whole = slots if slots.shape == array.shape else None
         self.found[place] = made
         if made.map is None:
             self.rows.slots[place] = made.slot
@@ -99,6 +102,8 @@ class Buffers:
 
     def seen(self, buffer: Buffer, array: np.ndarray) -> View:
         """A view of a buffer that has no map."""
+        if array is buffer.array and buffer.whole is not None:
+            return buffer.whole
         offset = buffer.slot + buffer.offset(array)
         return View(offset, array.shape, buffer.strides(array))
 
@@ -141,7 +146,7 @@ class Buffers:
 
 def base_array(rows: Rows, number: int) -> np.ndarray:
     """The array that owns the buffer of a row: its last reference."""
-    return rows.references(number)[-1].array
+    return rows.read(rows.place(number))[1][-1].array
 
 
 def is_output(reference, number: int) -> bool:

@@ -12,7 +12,6 @@ from ..._derivatives.past_values import Before
 from ..ir.slots import slots_of
 from ..ir.steps import Elementwise, Scalars, Step, View
 from ..replay.opaque_calls import are_doubles
-from . import tape_scan
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
 from .outputs import Originals, broadcast
@@ -51,19 +50,19 @@ class Writer:
     def flush(self) -> None:
         """End the step of operations on scalars."""
         begun, first = self.begun
-        count = self.rows[tape_scan.COUNT]
+        count, slot = self.rows.counts()
         if count > begun:
             columns = (self.rows.op, self.rows.a, self.rows.b, self.rows.c)
             op, a, b, c = (column[begun:count] for column in columns)
             none = bool((c == -1).all())
             self.steps.append(Scalars(first, op, a, b, c[:0] if none else c))
-        self.begun = (count, self.rows.next_slot)
+        self.begun = (count, slot)
 
     def begin_scalars(self) -> None:
         """Before an operation is written: a step begins where slots have been taken since."""
-        begun, first = self.begun
-        if self.rows[tape_scan.COUNT] == begun:
-            self.begun = (begun, self.rows.next_slot)
+        count, slot = self.rows.counts()
+        if count == self.begun[0]:
+            self.begun = (count, slot)
 
     def emit(self, op: int, *slots: int) -> int:
         """Write an operation on numbers; returns the slot of its result."""
@@ -152,6 +151,6 @@ class Writer:
             return self.each(code, *[spread(slots, shape) for slots in found])
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
         out = self.buffers.allocate(shape)
-        inputs = tuple(broadcast(view, shape) for view in views)
+        inputs = tuple([broadcast(view, shape) for view in views])
         self.steps.append(Elementwise(tuple(shape), [(code, inputs)], [(0, out)], []))
         return out

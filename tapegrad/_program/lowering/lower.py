@@ -39,7 +39,7 @@ class Converter:
 
     def counts(self) -> tuple[int, int]:
         """How many rows the computation has recorded, and how many of them are needed."""
-        recorded, needed = self.rows.counts()
+        recorded, needed = self.rows.how_many()
         moments = {guard.at for guard in self.trace.guards}
         return recorded - len(moments) - 1, needed  # without those that say when something was
 
@@ -48,7 +48,7 @@ class Converter:
         for guard in self.trace.guards:
             self._read_to(self.rows.place(guard.at))
             self._guard(guard)
-        self._read_to(self.rows[tape_scan.END])
+        self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
         self.writer.flush()
         return _settled(
@@ -66,8 +66,7 @@ class Converter:
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
-        op = abs(self.rows.reader.row(number)["op"].item())
-        references = self.rows.references(number)
+        op, references = self.rows.read(place)
         if op == layout.CONSTANT:
             self._constant(place, number, references[-1].array)
         elif op == layout.LEAF:

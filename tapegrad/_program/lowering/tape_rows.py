@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
 from ..._core.tape.memory_order import memory_of
-from ..._core.tape.tape import Reader, array_at
+from ..._core.tape.tape import Reader
 from ..ir.steps import NOTHING
 from . import tape_scan
 
@@ -28,15 +28,15 @@ READS_OTHERS = (
 
 
 class Reference(NamedTuple):
-    """What a row of arrays refers to: an address or bits, the row that it is of, what it is."""
+    """What a row of arrays refers to: an address or bits, the row that it is of, what it is.
+
+    `array` is the array at the address, None for what is none.
+    """
 
     what: int
     id: int
     tag: int
-
-    @property
-    def array(self) -> np.ndarray:
-        return array_at(self.what)
+    array: Any
 
     @property
     def is_array(self) -> bool:
@@ -84,6 +84,7 @@ class Rows:
         self.words = np.zeros(tape_scan.WORDS, np.int64)
         self.address = memory_of(self.words)
         self._order, self._numbers = order.tolist(), self.numbers.tolist()
+        self._chunk = -1  # the one that was read last
         self._keep = [order]
         table = store.table
         for word, array in (
@@ -96,7 +97,7 @@ class Rows:
         ):
             self._point(word, array)
         self[tape_scan.FIRST] = self[tape_scan.AT] = first & (ROWS - 1)
-        self[tape_scan.END] = self.place(end)
+        self.end = self[tape_scan.END] = self.place(end)
         self[tape_scan.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)
@@ -158,23 +159,40 @@ class Rows:
         """The row at a place."""
         return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
 
-    def references(self, number: int) -> list[Reference]:
-        """What a row of arrays refers to."""
-        return list(map(Reference._make, self.reader.references(number).tolist()))
+    def read(self, place: int) -> tuple[int, list[Reference]]:
+        """The operation of a row of arrays, as a word, and what the row refers to."""
+        chunk = place >> ROWS_BITS
+        if chunk != self._chunk:
+            self._chunk, slot = chunk, self._order[chunk]
+            rows, self._references = self.reader.chunk(slot)
+            self._words = rows.view(np.int32).reshape(ROWS, -1)
+            addresses = ctypes.py_object * (2 * len(self._references))
+            self._objects = addresses.from_address(memory_of(self._references))
+        op, first, count = self._words[place & (ROWS - 1), :3].tolist()
+        at, objects = range(2 * first, 2 * (first + count), 2), self._objects
+        found = zip(at, self._references[first : first + count].tolist(), strict=True)
+        return abs(op), [
+            Reference(what, id, tag, objects[k] if tag == layout.TAG_ARRAY and what else None)
+            for k, (what, id, tag) in found
+        ]
 
     @property
     def next_slot(self) -> int:
-        return self[tape_scan.NEXT_SLOT]
+        return self.words.item(tape_scan.NEXT_SLOT // 8)
 
     @next_slot.setter
     def next_slot(self, slot: int) -> None:
-        self[tape_scan.NEXT_SLOT] = slot
+        self.words[tape_scan.NEXT_SLOT // 8] = slot
+
+    def counts(self) -> list[int]:
+        """How many operations on numbers there are so far, and the next slot."""
+        return self.words[tape_scan.COUNT // 8 : tape_scan.NEXT_SLOT // 8 + 1].tolist()
 
     def constant_values(self) -> np.ndarray:
         """The constants so far, by index."""
         return self.constants[: self[tape_scan.CONSTANTS_COUNT]].copy()
 
-    def counts(self) -> tuple[int, int]:
+    def how_many(self) -> tuple[int, int]:
         """How many rows there are, and how many of them are needed."""
         used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
         return sum(used) - self[tape_scan.FIRST], int(
@@ -194,11 +212,8 @@ class Rows:
 
     def next_array(self, stop: int) -> int:
         """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
-        end = self[tape_scan.END]
-        self[tape_scan.END] = min(stop, end)
-        place = self.compiled["scan"](self.address)
-        self[tape_scan.END] = end
-        return place
+        self.words[tape_scan.END // 8] = min(stop, self.end)
+        return self.compiled["scan"](self.address)
 
     def constant(self, value: float) -> int:
         """The slot of a constant, while the program is read."""
