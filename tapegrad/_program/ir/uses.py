@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +26,14 @@ from .steps import (
 
 def views_read(step: Step) -> list[View]:
     """The views that a step reads; operations on numbers and packs read slots."""
-    return _once(step, "_views_read", _READ)
+    return once(step, "_views_read", _READ[type(step)])
 
 
-def _once(step: Step, name: str, finders: dict) -> list[View]:
+def once(step: Step, name: str, find: Callable) -> Any:
     """What is found of a step, which never changes once it is in a program: every pass asks."""
     known = vars(step)
     if name not in known:
-        known[name] = finders[type(step)](step)
+        known[name] = find(step)
     return known[name]
 
 
@@ -54,7 +55,7 @@ _READ: dict[type, Callable] = {
 
 def views_of(step: Step) -> list[View]:
     """All views of a step, in a fixed order."""
-    return _once(step, "_views_of", _ALL)
+    return once(step, "_views_of", _ALL[type(step)])
 
 
 _ALL: dict[type, Callable] = {
@@ -82,7 +83,7 @@ def slots_read(step: Step) -> list[np.ndarray]:
 
 def views_written(step: Step) -> list[View]:
     """The slots that a step writes, in C order."""
-    return _once(step, "_views_written", _WRITTEN)
+    return once(step, "_views_written", _WRITTEN[type(step)])
 
 
 def _out(step) -> list[View]:
