@@ -19,6 +19,8 @@ from ..ir.uses import any_in, mark_outputs, mark_reads, slots_read, views_read
 
 #: More operations in a group would have no room in cache.
 MOST = 64
+#: Slots that are looked at one by one.
+FEW = 128
 #: Operations that on one array and numbers cost no more than reading their result.
 CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "square"))
 
@@ -115,7 +117,9 @@ class Fuser:
 
     def _owners(self, numbers: np.ndarray) -> set[int]:
         """The open groups among these; 0 is none."""
-        return self.open.keys() & set(np.unique(numbers[numbers != 0]).tolist())
+        if len(numbers) > FEW:
+            numbers = np.unique(numbers)
+        return self.open.keys() & set(numbers.tolist())
 
     def _note_cheap(self, step: Elementwise) -> None:
         """Remember how to compute a stored result again from one array that is there."""
