@@ -16,25 +16,25 @@ PAGE = Path(__file__).resolve().parent / "operations.md"
 
 HEAD = """# Operations
 
-This page is made by `python docs/make_operations.py` from the table in `tapegrad/_core/ops`. Do not
+`python docs/make_operations.py` generates this page from the table in `tapegrad/_core/ops`. Do not
 edit it: change the declaration and run the command.
 
 ## Element-wise operations
 
 `x`, `y`, `z` are the inputs, `out` is the value, `select(condition, a, b)` is `a` where the
-condition holds, else `b`. There is one slope per input, in order. A row's adjoint times the slope
-is added to the input's adjoint. An adjoint that is exactly 0 adds 0 whatever the slope is, also
-where the slope is infinite or NaN. The domain is where the tests compare; the operation takes any
-number. Rows of complex numbers, `complex_exp_real` and the like, are in
+condition holds, else `b`. There is one partial derivative per input, in order. The adjoint of a row
+times the partial derivative is added to the adjoint of the input. An adjoint of exactly 0 adds 0,
+even if the partial derivative is infinite or NaN. The domain is the range of the tests; the operation
+takes any number. Rows of complex numbers, `complex_exp_real` and the like, are in
 `tapegrad/_core/ops/complex_elementwise.py`.
 """
 
 STRUCTURAL = """
 ## Operations on whole arrays
 
-They are declared in the file named: value, vjp and jvp, and compiled kernels where they exist.
-Several public functions may record the same op: `link` serves `concatenate`, `sum` along an axis,
-`copy` and others.
+The file in the last column declares the operation: value, vjp and jvp, and compiled kernels where
+they exist. Several public functions may record the same op: `link` serves `concatenate`, `sum` along an
+axis, `copy` and others.
 """
 
 FUNCTIONS = """
@@ -120,10 +120,13 @@ def function_rows():
 
 def text() -> str:
     """The whole page."""
+    heads = "op", "value", "partial derivatives", "domain", "awkward points"
     return (
         HEAD
         + "\n"
-        + table(("op", "value", "slopes", "domain", "awkward points"), pointwise_rows())
+        + table(
+            ("op", "value", "partial derivatives", "domain", "awkward points"), pointwise_rows()
+        )
         + STRUCTURAL
         + "\n"
         + table(("op", "what", "awkward points", "file"), structural_rows())

@@ -24,7 +24,7 @@ REFUSALS = (
     "cannot be written to a plain NumPy array",
     "an operand is complex, which ",
 )
-FALLBACK = "is called as it is, without a program: "
+FALLBACK = "runs eagerly, without a program: "
 
 
 class Differs(Exception):

@@ -112,7 +112,7 @@ class Writing:
 def test_methods_that_have_no_program(name):
     one, other = Writing(), Writing()
     c, method = tg.compile(getattr(one, name)), getattr(other, name)
-    with pytest.warns(RuntimeWarning, match="called as it is, without a program"):
+    with pytest.warns(RuntimeWarning, match="runs eagerly, without a program"):
         same(c(X), method(X))
     for k in range(4):
         one.inner.rate = other.inner.rate = 0.5 * k

@@ -202,7 +202,7 @@ def test_other_ways_of_calling():
 def test_settings():
     strict = tg.compile(robust, on_branch="error")
     strict.grad(np.array([0.0, 0.0]), np.zeros(2), np.zeros(2))
-    with pytest.raises(RuntimeError, match="another way"):
+    with pytest.raises(RuntimeError, match="another branch"):
         strict.grad(np.array([0.0, 0.0]), np.zeros(2), 5 * np.ones(2))
     for verify in ("always", "never"):
         c = with_graph(robust, data(9), data(9), verify=verify)

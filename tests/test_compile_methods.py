@@ -242,7 +242,7 @@ def test_branches_that_are_errors(name):
     c = tg.compile(piecewise, on_branch="error")
     for _ in range(2):
         METHODS[name](c, *CALLS[0])
-        with pytest.raises(RuntimeError, match="takes another way at .*test_compile_methods.py"):
+        with pytest.raises(RuntimeError, match="takes another branch at .*test_compile_methods.py"):
             METHODS[name](c, *CALLS[1])
 
 

@@ -234,7 +234,7 @@ def test_native_code_that_cannot_be_compiled(monkeypatch):
     monkeypatch.setattr(scalar_code, "compile_plain", fails)
     c = tg.compile(counted, native=True)
     x = np.linspace(0.1, 2.0, 60)
-    reason = "counted goes on interpreted: native code for it could not be made .*no space left"
+    reason = "counted stays interpreted: native code for it could not be made .*no space left"
     with pytest.warns(RuntimeWarning, match=reason):
         for _ in range(3):
             same(c.value_and_grad(x, 2.0), tg.value_and_grad(counted)(x, 2.0))

@@ -74,7 +74,7 @@ def test_faults_are_found(what, native, gradient, planted):
     planted(right, wrong)
     c = tg.compile(f, native=native)
     call, eager = (c.value_and_grad, tg.value_and_grad(f)) if gradient else (c, f)
-    with pytest.warns(RuntimeWarning, match="goes on interpreted.*" + where) as caught:
+    with pytest.warns(RuntimeWarning, match="stays interpreted.*" + where) as caught:
         for k in range(3 if native else HOT + 3):
             same(call(X + 0.01 * k), eager(X + 0.01 * k))
         with pytest.raises(RuntimeError, match=where):
@@ -82,7 +82,7 @@ def test_faults_are_found(what, native, gradient, planted):
         for (x,) in calls(X):
             same(call(x), eager(x))
     assert len(caught) == 1 and not is_native(c)
-    assert f"native: no; tapegrad.compile: {f.__name__} goes on interpreted" in c.explain()
+    assert f"native: no; tapegrad.compile: {f.__name__} stays interpreted" in c.explain()
     for _ in range(HOT):
         call(X)
     assert len(c._compiling) == 1
@@ -110,7 +110,7 @@ def test_faults_at_other_inputs_are_found(f, planted):
         for given in (x, np.linspace(-2.0, 2.0, 40), x, X):
             same(c.value_and_grad(given), tg.value_and_grad(f)(given))
     (warning,) = caught
-    assert "goes on interpreted: its native code gives something else" in str(warning.message)
+    assert "stays interpreted: its native code gives something else" in str(warning.message)
     assert warning.filename == __file__ and not is_native(c)
 
 
@@ -137,7 +137,7 @@ def test_a_call_that_has_begun_is_compared_too(planted, monkeypatch):
     monkeypatch.setattr(background, "Program", waiting)
     c(X)  # which shows no fault
     monkeypatch.setattr(Variants, "run", late)
-    with pytest.warns(RuntimeWarning, match="goes on interpreted"):
+    with pytest.warns(RuntimeWarning, match="stays interpreted"):
         same(c(-0.5 * X), arrays(-0.5 * X))
 
 
@@ -182,7 +182,7 @@ def test_ways_through_branches_are_compared_when_they_are_taken(planted):
         c.value_and_grad(x)
     c.wait()
     assert is_native(c)
-    with pytest.warns(RuntimeWarning, match="goes on interpreted.*Elementwise") as caught:
+    with pytest.warns(RuntimeWarning, match="stays interpreted.*Elementwise") as caught:
         for k in range(2 * takeover.PATIENCE):
             same(c.value_and_grad(-X - 0.1 * k), tg.value_and_grad(f)(-X - 0.1 * k))
         for x in (np.append(1.0, -X[1:]), X):
@@ -216,7 +216,7 @@ def test_maps_and_numba_have_compared_code(planted):
     c = tg.compile(loop)
     rows = X + 0.01 * np.arange(2 * HOT)[:, None]
     wanted = [loop(row) for row in rows]
-    with pytest.warns(RuntimeWarning, match="goes on interpreted"):
+    with pytest.warns(RuntimeWarning, match="stays interpreted"):
         for _ in range(2):
             same(c.map(rows, gradient=False), np.array(wanted))
         with pytest.raises(RuntimeError, match="operation"):

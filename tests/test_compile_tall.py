@@ -136,7 +136,7 @@ def twice_adjoint_adjoint(gg, g, x, out, dx):
     return np.concatenate((gg * 3 * x**2, gg)), g[: len(x)] * 6 * x * gg, np.zeros_like(out)
 
 
-@pytest.mark.filterwarnings("ignore:.*is called as it is:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*runs eagerly:RuntimeWarning")
 def test_functions_without_forward_derivative_are_taken_in_reverse():
     f = tg.custom_vjp(twice, tg.custom_vjp(twice_adjoint, twice_adjoint_adjoint))
     compiled = tg.compile(lambda x: f(np.sin(x)))

@@ -54,7 +54,7 @@ def test_what_backward_may_not_return(gradients, error, text):
 
 
 def test_a_gradient_for_what_is_no_tensor():
-    text = "returned a gradient for argument 1, which is no tensor; return None in its place"
+    text = "returned a gradient for argument 1, which is not a tensor; return None in its place"
     with pytest.raises(RuntimeError, match=text):
         returning(tg.ones(3), tg.ones(3), arguments=2)
 
@@ -131,7 +131,7 @@ def test_saved_tensors_are_let_go_with_the_row():
     node = y.grad_fn
     np.testing.assert_allclose(node.saved_tensors[0].detach().numpy(), np.exp([1.0, 2.0]))
     y.sum().backward()
-    with pytest.raises(RuntimeError, match="saved_tensors: the tensors were let go by a backward"):
+    with pytest.raises(RuntimeError, match="saved_tensors: the tensors were freed by a backward"):
         assert node.saved_tensors
 
 

@@ -168,7 +168,7 @@ def test_metadata():
     assert y.grad_fn.metadata == {"seen": 1} and (y * 2).grad_fn.metadata == {}
     assert y.grad_fn.next_functions[0][0].metadata == {}
     assert leaf(tg, 1.0)[None].grad_fn.next_functions[0][0].variable is None  # it is gone
-    with pytest.raises(NotImplementedError, match="a view is no row of the tape"):
+    with pytest.raises(NotImplementedError, match="a view is not a row of the tape"):
         assert leaf(tg, [1.0, 2.0])[1:].grad_fn.metadata
 
 
@@ -299,7 +299,7 @@ def test_retained_gradients_do_not_live_longer_than_their_tensors():
 
 def test_grad_of_a_result_warns():
     y = leaf(tg, 1.0) * 2
-    text = "grad of a tensor that is no input is asked for; .*call retain_grad"
+    text = "grad was read of a tensor that is not an input; .*call retain_grad"
     for t in (y, leaf(tg, [1.0, 2.0])[1:], leaf(tg, [1.0]) * 2):
         with pytest.warns(UserWarning, match=text) as seen:
             assert t.grad is None

@@ -150,7 +150,7 @@ def test_every_name_is_there():
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_plain_numbers_take_pythons_function(name):
     function, theirs = getattr(ours, name), getattr(math, name)
-    assert function.__name__ == name and function.__doc__ == theirs.__doc__
+    assert function.__name__ == name and f"`math.{name}`" in function.__doc__
     assert pickle.loads(pickle.dumps(function)) is function
     cases = [(), ("a",), (None,), ([1.0, 2.0],), ([1.0, 2.0], [3.0, 5.0]), (iter([1, 2]),)]
     cases += [(x,) for x in VALUES] + [(x, y) for x in VALUES for y in (*VALUES, "a")]
@@ -262,7 +262,7 @@ def test_what_has_no_derivative_refuses_by_name():
         with pytest.raises(TypeError, match=f"tapegrad.math.{name}: an argument is recorded"):
             tg.grad(lambda x: getattr(ours, name)(x, *more))(1.0)  # noqa: B023
     for name, more in [("gcd", (4,)), ("comb", (2,)), ("factorial", ()), ("isqrt", ())]:
-        with pytest.raises(TypeError, match=f"tapegrad.math.{name}: takes whole numbers"):
+        with pytest.raises(TypeError, match=f"tapegrad.math.{name}: takes integers"):
             tg.grad(lambda x: getattr(ours, name)(x, *more) * x)(4.0)  # noqa: B023
     assert tg.grad(lambda x: ours.comb(5, int(x.item())) * x)(2.0) == 10.0
     counts = tg.tensor([4, 6])

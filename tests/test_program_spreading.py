@@ -115,7 +115,7 @@ def test_a_guard_that_fails_is_named_and_recorded():
     stopping = tg.compile(branching, native=True, on_branch="error")
     stopping.value_and_grad(P)
     stopping.wait()
-    with pytest.raises(RuntimeError, match="takes another way at .*test_program_spreading"):
+    with pytest.raises(RuntimeError, match="takes another branch at .*test_program_spreading"):
         stopping.value_and_grad(other)
 
 

@@ -145,7 +145,10 @@ def counting(x):
 
 
 LOOPS = {
-    "a value": (lambda x: float(x[0]) * 2.0, r"it takes another way at .*py:\d+ \(float\(\)\) for"),
+    "a value": (
+        lambda x: float(x[0]) * 2.0,
+        r"it takes another branch at .*\(float\(\)\) for",
+    ),
     "a list": (
         lambda x: sum(np.tile(x, 30).tolist()),
         r"tolist\(\) reads .*shape \(120,\), at .*py",

@@ -91,7 +91,7 @@ class Mapped:
         element = self._recorded(int(left[0]))
         found, same, other = self._together(element, left)
         if not same[0]:
-            raise Unbatched(f"computed again it takes another way at {other}")
+            raise Unbatched(f"computed again it takes another branch at {other}")
         numbers = left[same]
         if found is None or (not same.all() and any(map(is_recorded, found))):
             found = self._alike(element, numbers)

@@ -106,7 +106,7 @@ def _evaluated(f, given: tuple, count: int, known: set) -> list[Group]:
         groups, left, place = _grouped(mapped, everyone)
         if len(left) > FEW:
             often = "for nearly every element; np.where computes both"
-            reason = f"it takes another way at {place} {often}"
+            reason = f"it takes another branch at {place} {often}"
     except Unbatched as error:
         reason, groups, left = str(error), [], everyone
     if len(left):

@@ -513,7 +513,7 @@ class Compiled(OverRows):
         """
         if records(*args):
             raise TypeError(
-                "tapegrad.compile: numba was given a recorded tensor; code of Numba's computes "
+                "tapegrad.compile: numba was given a recorded tensor; Numba code computes "
                 "with plain numbers, so give arrays like those that it will be called with"
             )
         with self._flows.aside():

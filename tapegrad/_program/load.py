@@ -122,7 +122,7 @@ class Loaded(Compiled):
         if isinstance(stopped, Exception):
             raise stopped
         raise RuntimeError(
-            f"tapegrad.load: with these values {self._name} takes another way at {stopped} than "
+            f"tapegrad.load: with these values {self._name} takes another branch at {stopped} than "
             "its programs in the file; call it with such values before it is saved"
         )
 

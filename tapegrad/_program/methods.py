@@ -132,7 +132,7 @@ class BoundCompiled:
     def _give_up(self, reason: str) -> None:
         self._programs.reason = reason
         warnings.warn(
-            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            f"tapegrad.compile: {self._name} runs eagerly, without a program: {reason}",
             RuntimeWarning,
             stacklevel=users_level(),
         )

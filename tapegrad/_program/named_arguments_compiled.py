@@ -126,8 +126,8 @@ class CompiledByName:
             every = [*self._names.of_positions(count), *names]
             if unknown := in_axes.keys() - {*every}:
                 raise ValueError(
-                    f"tapegrad.compile: in_axes names {sorted(unknown)}, which are no arguments of "
-                    "this call"
+                    f"tapegrad.compile: in_axes names {sorted(unknown)}, which are not "
+                    "arguments of this call"
                 )
             in_axes = tuple([in_axes.get(name, 0) for name in every])
         values = (*args, *[kwargs[name] for name in names])

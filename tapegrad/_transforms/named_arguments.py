@@ -39,8 +39,9 @@ class Names:
                 found.append(position)
             else:
                 raise TypeError(
-                    f"tapegrad.{self.transform}: argnames has {name!r}, which is no argument of "
-                    f"this call; it got {len(args)} positional arguments, and {sorted(kwargs)}"
+                    f"tapegrad.{self.transform}: argnames has {name!r}, which is not an "
+                    f"argument of this call; it got {len(args)} positional arguments, and "
+                    f"{sorted(kwargs)}"
                 )
         return tuple(found)
 

@@ -180,7 +180,7 @@ class Context:
         walk = self._walk or Walk(())
         if walk.reader.row(self._number)["op"] < 0:
             raise RuntimeError(
-                "tapegrad.saved_tensors: the tensors were let go by a backward pass; call it with "
+                "tapegrad.saved_tensors: the tensors were freed by a backward pass; call it with "
                 "retain_graph=True to look at them again"
             )
         if saved.kind == "result":

@@ -321,8 +321,8 @@ def _get_grad(self):
     held = leaf_of(self) or kept_of(self)
     if held is None and is_recorded(self):
         warnings.warn(
-            "tapegrad: grad of a tensor that is no input is asked for; backward() sets it only "
-            "for inputs made with requires_grad=True: call retain_grad() on the tensor before",
+            "tapegrad: grad was read of a tensor that is not an input; backward() sets it only "
+            "for inputs made with requires_grad=True: call retain_grad() on the tensor first",
             UserWarning,
             stacklevel=2,
         )

@@ -129,7 +129,7 @@ def fitting(returned, gradient, hook, name):
     if value is None or value.dtype.kind not in "fiub":
         raise TypeError(
             f"tapegrad.{name}: the hook {who} returned {type(returned).__name__}; it must return a "
-            "tensor, or None to leave the gradient as it is"
+            "tensor, or None to leave the gradient unchanged"
         )
     if value.shape != gradient.shape:
         raise RuntimeError(

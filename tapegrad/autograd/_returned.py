@@ -28,8 +28,8 @@ def gradient_for(name: str, k: int, one, is_tensor_argument, needed: bool, shape
         return None
     if not is_tensor_argument:
         raise RuntimeError(
-            f"tapegrad.{name}: backward returned a gradient for argument {k}, which is no tensor; "
-            "return None in its place"
+            f"tapegrad.{name}: backward returned a gradient for argument {k}, which is not a "
+            "tensor; return None in its place"
         )
     if not needed:
         return None

@@ -231,7 +231,7 @@ class ViewNode(Node):
 
     def _watch(self):
         raise NotImplementedError(
-            "tapegrad.grad_fn: a view is no row of the tape, its node has no hooks or metadata; "
+            "tapegrad.grad_fn: a view is not a row of the tape, its node has no hooks or metadata; "
             "register the hook on the tensor, or on the node in next_functions"
         )
 

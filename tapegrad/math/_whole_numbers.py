@@ -133,8 +133,7 @@ def _of_whole_numbers(name: str):
             if are_plain(args):
                 raise
         raise TypeError(
-            f"tapegrad.math.{name}: takes whole numbers, and a tensor is none; they have no "
-            "derivative: give int(x)"
+            f"tapegrad.math.{name}: takes integers, which have no derivative; pass int(x)"
         )
 
     return standing_for(function, theirs, REFUSES)
@@ -148,7 +147,7 @@ def others(known) -> dict:
     """What Python's `math` has beside names that are known: it refuses recorded numbers."""
     names = {name for name in dir(_math) if not name.startswith("_")} - {*known}
     found = {name: getattr(_math, name) for name in names}
-    why = "this function of Python's has no derivative here; give x.item()"
+    why = "this Python function has no derivative here; pass x.item()"
     return {
         name: refusing(name, why) if callable(one) else one for name, one in sorted(found.items())
     }

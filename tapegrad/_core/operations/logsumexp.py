@@ -224,7 +224,7 @@ _LOGSUMEXP = structural(
     example="tg.logsumexp(x)",
     examples=("tg.logsumexp(x, 0)", "tg.logsumexp(x.T, 0, keepdims=True)"),
     doc="logarithm of the sum of exponentials along axes",
-    awkward="where the result is infinite, elements equal to it have slope NaN, others 0",
+    awkward="where the result is infinite, elements equal to it have derivative NaN, others 0",
 )
 
 

@@ -30,7 +30,7 @@ pointwise(
     "select(x == 0.0, 0.0, out * np.log(select(x == 0.0, 1.0, x)))",
     doc="x to the power y",
     domain=(POSITIVE, ANY),
-    awkward="at x = 0 the slope to y is 0; for x < 0 it is NaN",
+    awkward="at x = 0 the partial derivative to y is 0; for x < 0 it is NaN",
     graph="PowBackward0",
 )
 pointwise(
@@ -41,7 +41,7 @@ pointwise(
     "-np.floor_divide(x, y)",
     doc="remainder with the sign of y, `%`",
     domain=(ANY, POSITIVE),
-    awkward="at multiples of y: the slope from inside",
+    awkward="at multiples of y: the partial derivative from inside",
 )
 pointwise(
     "fmod",
@@ -51,7 +51,7 @@ pointwise(
     "-np.rint((x - out) / y)",
     doc="remainder with the sign of x",
     domain=(ANY, POSITIVE),
-    awkward="at multiples of y: the slope from inside",
+    awkward="at multiples of y: the partial derivative from inside",
 )
 pointwise("negative", "x", "-x", "-1.0", doc="−x", graph="NegBackward0")
 pointwise("square", "x", "x * x", "2.0 * x", doc="x²", graph="PowBackward0")
@@ -121,7 +121,7 @@ pointwise(
     "select(out - out == 0.0, np.exp(y - out), "
     "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
     doc="log(eˣ + eʸ) without overflow",
-    awkward="where the result is infinite: slope 1 of the larger, ½ each of equal ones",
+    awkward="where the result is infinite: derivative 1 of the larger, ½ each of equal ones",
 )
 pointwise(
     "logaddexp2",
@@ -133,7 +133,7 @@ pointwise(
     "select(out - out == 0.0, np.exp2(y - out), "
     "select(x == y, 0.5, select(x < y, 1.0, select(x > y, 0.0, out))))",
     doc="log₂(2ˣ + 2ʸ) without overflow",
-    awkward="where the result is infinite: slope 1 of the larger, ½ each of equal ones",
+    awkward="where the result is infinite: derivative 1 of the larger, ½ each of equal ones",
 )
 
 # trigonometric and hyperbolic
@@ -149,7 +149,7 @@ pointwise(
     "(-1.144510944732505 + x * x * (0.20918278254123832 - x * x * 0.023460810354558225)))), "
     "(np.cos(3.141592653589793 * x) - out) / select(x == 0.0, 1.0, x))",
     doc="sin(πx) / (πx)",
-    awkward="1 at 0, with slope 0; near 0 the slope is a series, since cos(πx) − out cancels",
+    awkward="1 at 0; near 0 the derivative is a series, since cos(πx) − out cancels",
 )
 pointwise(
     "arcsin", "x", "np.arcsin(x)", "1.0 / np.sqrt(1.0 - x * x)", doc="inverse sine", domain=UNIT
@@ -248,7 +248,7 @@ pointwise(
     "select((x > z) | (y > z), 1.0, 0.0)",
     doc="x limited to the interval from y to z",
     domain=((-2.0, 2.0), (-1.0, -0.5), (0.5, 1.0)),
-    awkward="on a bound the slope to x is 1",
+    awkward="on a bound the partial derivative to x is 1",
 )
 pointwise(
     "where",
@@ -258,7 +258,7 @@ pointwise(
     "select(x != 0.0, 1.0, 0.0)",
     "select(x != 0.0, 0.0, 1.0)",
     doc="y where the condition x holds, else z",
-    awkward="the branch not taken gets exactly 0, also when its own slope is NaN",
+    awkward="the branch not taken gets exactly 0, also where its own partial derivative is NaN",
 )
 
 # flat
@@ -276,7 +276,7 @@ pointwise(
     "0.0",
     "select(x == 0.0, 1.0, 0.0)",
     doc="0 below x = 0, y at it, 1 above",
-    awkward="the slope to x is 0 at the step too",
+    awkward="the partial derivative to x is 0 at the step too",
 )
 pointwise(
     "floor_divide",
@@ -337,7 +337,7 @@ pointwise(
     "x",
     "np.digamma(x)",
     "np.polygamma(1.0, x)",
-    doc="slope of gammaln",
+    doc="the derivative of gammaln",
     domain=POSITIVE,
     numpy="scipy.special.digamma",
 )
@@ -349,7 +349,7 @@ pointwise(
     "np.polygamma(x + 1.0, y)",
     doc="derivative x of digamma at y",
     domain=((1.0, 1.0), POSITIVE),
-    awkward="orders have no slope; ±∞ for orders above 170",
+    awkward="orders have no derivative; ±∞ for orders above 170",
     numpy="scipy.special.polygamma",
 )
 pointwise(
@@ -368,6 +368,6 @@ pointwise(
     "(0.0003797743055555556 + x * x * (6.103515625e-06 + x * x * 6.216543692129629e-08)))), "
     "np.i0(x) - np.i1(x) / select(x == 0.0, 1.0, x))",
     doc="modified Bessel function of the first kind of order 1",
-    awkward="near 0 the slope is a series, since derivatives of the other form cancel",
+    awkward="near 0 the derivative is a series, since derivatives of the other form cancel",
     numpy="scipy.special.i1",
 )

@@ -221,7 +221,7 @@ def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
         graph.inputs.append(Input(None, given.differentiated))
         return Number(FLOAT, value, given.differentiated)
     if not given.lengths:
-        raise Refused("an argument is a number of NumPy's that is no float")
+        raise Refused("an argument is a NumPy number that is not a float")
     region = reader.region(FLOAT)
     graph.inputs.append(Input(len(given.lengths), given.differentiated, region))
     values = [graph.value(INT) for _ in range(1 + len(given.lengths))]

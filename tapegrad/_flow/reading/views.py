@@ -94,7 +94,7 @@ def stored(reader, array: Array, form: Form) -> None:
     if not array.writable or array.as_doubles:
         raise Refused("it writes to an array that it is given as data of another type")
     if array.plain and is_tensor(form):
-        raise Raises("TypeError: a tensor is written to an array of NumPy's")
+        raise Raises("TypeError: a tensor is written to a NumPy array")
     build = reader.builder
     value = converted(build, form, array.element)
     if value.kind == BOOL:

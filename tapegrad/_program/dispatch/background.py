@@ -84,7 +84,7 @@ def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Non
 
 def failed(variant: Variant, name: str, error: Exception, level: int = 2) -> Exception:
     """Warn that a variant goes on interpreted; returns the error that `wait` raises."""
-    variant.failure = RuntimeError(f"tapegrad.compile: {name} goes on interpreted: {error}")
+    variant.failure = RuntimeError(f"tapegrad.compile: {name} stays interpreted: {error}")
     warnings.warn(str(variant.failure), RuntimeWarning, stacklevel=level)
     return variant.failure
 

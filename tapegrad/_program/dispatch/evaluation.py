@@ -296,19 +296,19 @@ class Replayed:
             if isinstance(stopped, Exception):
                 raise stopped
             raise RuntimeError(
-                f"tapegrad.compile: {self._name} takes another way at {stopped} than when "
+                f"tapegrad.compile: {self._name} takes another branch at {stopped} than when "
                 "it was recorded; allow that with on_branch='record'"
             )
         if self._flows.found:
             return
         if family.recorded >= MANY and family.evaluations < FEW_HITS * family.recorded // MANY:
-            self._give_up(f"it takes another way at {stopped} at nearly every call")
+            self._give_up(f"it takes another branch at {stopped} at nearly every call")
 
     def _give_up(self, reason: str | None) -> None:
         self._reason = reason
         self._fast = self._fast_value = None
         warnings.warn(
-            f"tapegrad.compile: {self._name} is called as it is, without a program: {reason}",
+            f"tapegrad.compile: {self._name} runs eagerly, without a program: {reason}",
             RuntimeWarning,
             stacklevel=users_level(),
         )

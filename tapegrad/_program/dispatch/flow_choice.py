@@ -196,6 +196,6 @@ def _compiled(graph: TieredGraph, inputs: list, gradient: bool, name: str) -> No
         graph.take_over(inputs, gradient)
     except Exception as error:
         graph.state = f"interpreted, without native code: {error}"
-        message = f"tapegrad.compile: {name} goes on interpreted: {error}"
+        message = f"tapegrad.compile: {name} stays interpreted: {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         raise RuntimeError(message) from error

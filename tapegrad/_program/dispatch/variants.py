@@ -78,8 +78,8 @@ class Variant:
                 if failed is None:
                     return f"it computes integers beyond ±{LARGEST}"
                 return (
-                    f"replayed at once it takes another way at {self.guards[failed[0]]}; a number "
-                    "that Python reads there may be the rounded result of a sum"
+                    f"replayed at once it takes another branch at {self.guards[failed[0]]}; a "
+                    "number that Python reads there may be the rounded result of a sum"
                 )
             found = self.result(self.program.results(memory))
         finally:

@@ -32,7 +32,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     count = sum(bool(family.found) for family in found.families.values())
     yield f"{name}: {counted(count, 'signature')}"
     if found.reason:
-        yield f"  called as it is, without a program: {found.reason}"
+        yield f"  runs eagerly, without a program: {found.reason}"
     for flow in found.graphs:
         yield from (f"  {line}" for line in graph_text(flow))
     yield from (f"  {refusal_text(reason)}" for reason in found.refused)

@@ -78,7 +78,7 @@ class profile:
             return self
         if _current:
             raise RuntimeError(
-                "tapegrad.profiler.profile: another profile is under way; leave its block first"
+                "tapegrad.profiler.profile: another profile is active; leave its block first"
             )
         rt.start()
         compiled_timed()
