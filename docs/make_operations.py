@@ -24,8 +24,8 @@ edit it: change the declaration and run the command.
 `x`, `y`, `z` are the inputs, `out` is the value, `select(condition, a, b)` is `a` where the
 condition holds, else `b`. There is one partial derivative per input, in order. The adjoint of a row
 times the partial derivative is added to the adjoint of the input. An adjoint of exactly 0 adds 0,
-even if the partial derivative is infinite or NaN. The domain is the range of the tests; the operation
-takes any number. Rows of complex numbers, `complex_exp_real` and the like, are in
+even if the partial derivative is infinite or NaN. The domain is the range of the tests; the
+operation takes any number. Rows of complex numbers, `complex_exp_real` and the like, are in
 `tapegrad/_core/ops/complex_elementwise.py`.
 """
 
@@ -33,8 +33,8 @@ STRUCTURAL = """
 ## Operations on whole arrays
 
 The file in the last column declares the operation: value, vjp and jvp, and compiled kernels where
-they exist. Several public functions may record the same op: `link` serves `concatenate`, `sum` along an
-axis, `copy` and others.
+they exist. Several public functions may record the same op: `link` serves `concatenate`, `sum`
+along an axis, `copy` and others.
 """
 
 FUNCTIONS = """
@@ -124,9 +124,7 @@ def text() -> str:
     return (
         HEAD
         + "\n"
-        + table(
-            ("op", "value", "partial derivatives", "domain", "awkward points"), pointwise_rows()
-        )
+        + table(heads, pointwise_rows())
         + STRUCTURAL
         + "\n"
         + table(("op", "what", "awkward points", "file"), structural_rows())
