@@ -33,11 +33,11 @@ def public_names():
 
 
 def methods_of(kind: type):
-    """(name, object) of the public methods and properties that a class of ours brings in."""
-    inherited = {
-        name for base in kind.__mro__[1:] if base.__module__ in OURS for name in vars(base)
-    }
-    for name, value in vars(kind).items():
+    """(name, object) of the public methods and properties of a class, but those of public bases."""
+    ours = [one for one in kind.__mro__ if one.__module__ in OURS]
+    inherited = {name for one in ours[1:] if one in CLASSES for name in vars(one)}
+    for name in {name: None for one in ours for name in vars(one)}:
+        value = inspect.getattr_static(kind, name)
         is_described = callable(value) or hasattr(value, "__get__")
         if not name.startswith("_") and name not in inherited and is_described:
             yield f"{kind.__name__}.{name}", getattr(value, "__func__", value)
@@ -45,7 +45,7 @@ def methods_of(kind: type):
 
 NAMES = dict(public_names())
 CLASSES = {one for one in NAMES.values() if isinstance(one, type)}
-CLASSES |= {*type(tg.compile(np.sin)).__mro__[:-1]}
+CLASSES |= {type(tg.compile(np.sin))}
 OURS = {name for name in sys.modules if name.startswith("tapegrad")}
 for one in sorted(CLASSES, key=lambda kind: kind.__name__):
     NAMES.update(methods_of(one))
