@@ -109,7 +109,6 @@ def grad(
 @overload
 def grad(
     f: Callable[Concatenate[_X, _P], _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
@@ -136,7 +135,6 @@ def grad(
 @overload
 def grad(
     f: Callable[_P, _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: str,
@@ -145,7 +143,6 @@ def grad(
 @overload
 def grad(
     f: Callable[_P, _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: Sequence[str],
@@ -154,7 +151,6 @@ def grad(
 @overload
 def grad(
     f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: None = None,
@@ -181,7 +177,6 @@ def grad(
 @overload
 def grad(
     f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: str,
@@ -190,7 +185,6 @@ def grad(
 @overload
 def grad(
     f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: Sequence[str],
@@ -217,7 +211,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[Concatenate[_X, _P], _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: None = None,
@@ -244,7 +237,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[_P, _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: str,
@@ -253,7 +245,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[_P, _Scalar],
-    argnums: Literal[0] = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: Sequence[str],
@@ -262,7 +253,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: None = None,
@@ -289,7 +279,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: str,
@@ -298,7 +287,6 @@ def value_and_grad(
 @overload
 def value_and_grad(
     f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: Literal[0] = 0,
     *,
     has_aux: Literal[True],
     argnames: Sequence[str],
@@ -569,7 +557,6 @@ class Compiled(Generic[_P, _R, _Gradient]):
 def compile(
     f: Callable[Concatenate[_X, _P], _R],
     *,
-    argnums: Literal[0] = 0,
     argnames: None = None,
     on_branch: _OnBranch = "record",
     verify: _Verify = "once",
@@ -602,7 +589,6 @@ def compile(
 def compile(
     f: Callable[_P, _R],
     *,
-    argnums: Literal[0] = 0,
     argnames: str | Sequence[str],
     on_branch: _OnBranch = "record",
     verify: _Verify = "once",
@@ -613,7 +599,6 @@ def compile(
 def compile(
     f: None = None,
     *,
-    argnums: Literal[0] = 0,
     argnames: None = None,
     on_branch: _OnBranch = "record",
     verify: _Verify = "once",
@@ -646,7 +631,6 @@ def compile(
 def compile(
     f: None = None,
     *,
-    argnums: Literal[0] = 0,
     argnames: str | Sequence[str],
     on_branch: _OnBranch = "record",
     verify: _Verify = "once",
