@@ -566,7 +566,9 @@ class Compiled(OverRows):
         graphs = tuple(self._flows.found.values())
         refused = tuple(dict.fromkeys(self._flows.refused.values()))
         families = dict(self._families.found)
-        return Compilation(*settings, families, derived, self._reason, graphs, refused)
+        return Compilation(
+            *settings, families, derived, self._reason, graphs, refused, self._native
+        )
 
 
 def _with_instance(f):

@@ -340,7 +340,8 @@ class Compilation:
     """A compiled function: its name, what it gives, which arguments are differentiated, programs.
 
     `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs; `graphs` are those of its loops and branches, `refused` says why there are none.
+    programs; `graphs` are those of its loops and branches, `refused` says why there are none;
+    `native` is the setting.
     """
 
     name: str
@@ -352,3 +353,4 @@ class Compilation:
     reason: str | None = None
     graphs: tuple[Flow, ...] = ()
     refused: tuple[str, ...] = ()
+    native: bool | None = None

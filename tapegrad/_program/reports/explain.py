@@ -34,7 +34,7 @@ def _compilation(found: Compilation, name: str) -> Iterator[str]:
     if found.reason:
         yield f"  runs eagerly, without a program: {found.reason}"
     for flow in found.graphs:
-        yield from (f"  {line}" for line in graph_text(flow))
+        yield from (f"  {line}" for line in graph_text(flow, found.native))
     yield from (f"  {refusal_text(reason)}" for reason in found.refused)
     for key, family in found.families.items():
         if family.found:

@@ -13,7 +13,7 @@ import numpy as np
 from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flow_tiers import PATIENCE, TieredGraph
 from ..dispatch.flows import Flow
-from .graph_advice import advice
+from .graph_advice import advice_on_leaving, advice_on_refusal
 from .graph_nesting import Node, nested
 
 #: More lines of one graph are counted and not shown; more letters of the user's are cut off.
@@ -21,10 +21,10 @@ MOST, MOST_LETTERS = 60, 70
 _LOOP = re.compile(r"\b(for|while)\b")
 
 
-def graph_text(flow: Flow) -> Iterator[str]:
-    """What became of a graph, in lines."""
-    yield _state(flow.primal, "blocks read from bytecode")
-    yield from (_state(one, "blocks of its tangents") for one in flow.tiers[1:])
+def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
+    """What became of a graph, in lines; `native` is the setting of the function."""
+    yield _state(flow.primal, "blocks read from bytecode", native)
+    yield from (_state(one, "blocks of its tangents", native) for one in flow.tiers[1:])
     lines = list(_entries(flow.primal.program.graph, flow.primal.seen))
     yield from (f"  {line}" for line in lines[:MOST])
     if len(lines) > MOST:
@@ -32,13 +32,13 @@ def graph_text(flow: Flow) -> Iterator[str]:
     if flow.primal.left:
         yield f"  {counted(flow.primal.left, 'evaluation')} left it and ran eagerly"
         for reason, times in flow.primal.reasons.most_common(MOST):
-            yield f"    {times} × {_advised(reason)}"
+            yield f"    {times} × {_with(reason, advice_on_leaving(reason))}"
 
 
-def _state(one: TieredGraph, what: str) -> str:
+def _state(one: TieredGraph, what: str, native: bool | None) -> str:
     """How large a graph is, who computes it, and how often that was asked for."""
     state = one.state
-    if state == "interpreted":
+    if state == "interpreted" and native is None:
         state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
     count = f"{len(one.program.graph.blocks)} {what}"
     return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"
@@ -46,12 +46,12 @@ def _state(one: TieredGraph, what: str) -> str:
 
 def refusal_text(reason: str) -> str:
     """Why there is no graph, and what would avoid that."""
-    return f"branches and loops: recorded once for each path, without a graph: {_advised(reason)}"
+    why = _with(reason, advice_on_refusal(reason))
+    return f"branches and loops: recorded once for each path, without a graph: {why}"
 
 
-def _advised(reason: str) -> str:
-    found = advice(reason)
-    return f"{reason}; {found}" if found else reason
+def _with(reason: str, advice: str) -> str:
+    return f"{reason}; {advice}" if advice else reason
 
 
 def counted(count: int, word: str) -> str:

@@ -54,16 +54,13 @@ class _Nesting:
     def __init__(self, graph: Graph, blocks: list[Block]):
         self.graph, self.numbers = graph, _edge_numbers(graph)
         self.ways = ways_in(blocks)
-        self.order = {block: k for k, block in enumerate(blocks)}
-        self.nearest = dominators(blocks, self.ways)
+        self.spans = _spans(blocks, dominators(blocks, self.ways))
         self.loops = self._find_loops(blocks)
 
     def dominates(self, a: Block, b: Block) -> bool:
         """Whether each call comes through a before b."""
-        first, at = self.order[a], self.order[b]
-        while at > first:
-            at = self.nearest[at]
-        return at == first
+        first, last = self.spans[a]
+        return first <= self.spans[b][0] <= last
 
     def _find_loops(self, blocks: list[Block]) -> dict[Block, set[Block]]:
         """The blocks of each loop by its first one."""
@@ -194,6 +191,25 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
         for part in node.parts:
             yield from every(part)
+
+
+def _spans(blocks: list[Block], nearest: list[int]) -> dict[Block, tuple[int, int]]:
+    """Numbers down the tree of dominators: of a block itself, and the last one below it."""
+    below: list[list[int]] = [[] for _ in blocks]
+    for k, above in enumerate(nearest[1:], 1):
+        below[above].append(k)
+    first = [0] * len(blocks)
+    last = [0] * len(blocks)
+    waiting, count = [(0, False)], 0
+    while waiting:
+        k, done = waiting.pop()
+        if done:
+            last[k] = count - 1
+            continue
+        first[k], count = count, count + 1
+        waiting.append((k, True))
+        waiting.extend((one, False) for one in below[k])
+    return dict(zip(blocks, zip(first, last, strict=True), strict=True))
 
 
 def _edges(block: Block) -> tuple[Edge, ...]:
