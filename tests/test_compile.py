@@ -1,5 +1,6 @@
 """`tg.compile`: values and gradients as the function gives them, whatever way it takes."""
 
+import gc
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from compiled import check, normal, programs, refused, same
 
 import tapegrad as tg
+from tapegrad._program.lowering.lower import Converter
 
 # --- branches on values -----------------------------------------------------------------------
 
@@ -374,3 +376,18 @@ def test_arguments_that_the_function_writes_to():
     check(f, normal(12, 3), recorded=1)
     text = refused(writes_data, [(np.arange(3.0), np.zeros(3)) for _ in range(2)])
     assert "writes to an argument that is not differentiated" in text
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_the_garbage_collector_pauses_while_a_program_is_made(was_enabled, monkeypatch):
+    seen, convert = [], Converter.convert
+    monkeypatch.setattr(
+        Converter, "convert", lambda *args: (seen.append(gc.isenabled()), convert(*args))[1]
+    )
+    if not was_enabled:
+        gc.disable()
+    try:
+        assert tg.compile(lambda x: np.sum(x * x))(np.ones(3)) == 3.0
+        assert gc.isenabled() == was_enabled and seen == [False]
+    finally:
+        gc.enable()
