@@ -1,14 +1,14 @@
 """Gradients of plain NumPy code: operations are recorded on a flat tape and swept in reverse."""
 
 import types as _types
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import autograd
 from ._core.later import later as _later
-from ._core.operations import PUBLIC as _public
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
-from ._core.tensor.runtime import Tensor
+from ._core.tensor.tensor_classes import Tensor
+from ._functions import *  # noqa: F403
+from ._functions import __all__ as _public
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
@@ -21,19 +21,10 @@ from .autograd import (
     set_grad_enabled,
 )
 
-if _TYPE_CHECKING:
-    from . import math, nn, numpy, optim, scipy, testing
-    from ._batching.vmap import vmap
-    from ._custom.custom_vjp import custom_vjp
-    from ._custom.elementwise import elementwise
-    from ._program.compile import compile
-    from ._program.load import load
-    from .nn.functional._random import manual_seed
-    from .testing import check_grads
-
 __version__ = "0.1.0"
 
 __all__ = [
+    "Compiled",
     "ComplexTensor",
     "Tape",
     "Tensor",
@@ -68,12 +59,12 @@ __all__ = [
     "vmap",
     *_public,
 ]
-globals().update(_public)
 
 #: What many programs do without; programs alone are a fifth of the package.
 _LATER = {
     "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
     "check_grads": ".testing:check_grads",
+    "Compiled": "._program.compile:Compiled",
     "compile": "._program.compile:compile",
     "custom_vjp": "._custom.custom_vjp:custom_vjp",
     "elementwise": "._custom.elementwise:elementwise",

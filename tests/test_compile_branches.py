@@ -287,3 +287,30 @@ def test_programs_of_one_way_are_there_for_numba_and_profiles():
     assert "robust" in str(c.profile(p, x, y, repeats=1))
     args = data(9)
     same(c.value_and_grad(*args), tg.value_and_grad(robust)(*args))
+
+
+def short(x, y):
+    """Arms so short that both are computed."""
+    total = 0.0
+    for k in range(len(y)):
+        total = total + (x[k] * x[k] if y[k] < 1.0 else 2.0 * x[k])
+    return total if total < 50.0 else total * 2.0
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_first_uses_of_selected_arms_are_compared(native, monkeypatch):
+    x, low, high = np.arange(3.0), np.zeros(3), np.full(3, 2.0)
+    c = with_graph(short, (x, low), (x, high), (x, low), native=native)
+    c.wait()
+    (flow,) = c._flows.found.values()
+    assert flow.program.graph.selects >= 1
+    calls = []
+    eagerly = type(c)._eagerly
+    monkeypatch.setattr(type(c), "_eagerly", lambda *a: calls.append(1) or eagerly(*a))
+    for args, compared in [
+        *[((x, low), None), ((x, high), None), ((x, low), 0), ((x, high), 0)],
+        *[((9 * x, low), 1), ((9 * x, low), 0), ((9 * x, high), 0)],
+    ]:
+        calls.clear()
+        same(c.value_and_grad(*args), tg.value_and_grad(short)(*args))
+        assert compared is None or len(calls) == compared

@@ -67,8 +67,7 @@ class Native:
         return np.array([*words, 0], np.int64), places
 
     def call(self, name, inputs):
-        edges = sum(len(block.end.edges) for block in self.graph.blocks)
-        self.covered = np.zeros(edges + 1, np.uint8)
+        self.covered = np.zeros(self.graph.flags + 1, np.uint8)
         self.keep = inputs, np.zeros(self.tape, np.int64)
         self.words = words = np.zeros(layout.FRAME_BYTES // 8, np.int64)
         pointers = {

@@ -81,6 +81,21 @@ def test_loops_and_branches_by_line():
     ]
 
 
+def test_branches_of_which_both_arms_are_computed():
+    def short(x):
+        a, b = x[0], x[1]
+        total = a if b > 0.0 else 2.0 * b
+        return total * 3.0
+
+    c = called(short, *[(np.array([1.0, s]),) for s in (1.0, -1.0)])
+    (line,) = explained(c)[1:]
+    assert line == (
+        "  branch of which both arms are computed at short, 1 of 2 edges seen: "
+        "total = a if b > 0.0 else 2.0 * b"
+    )
+    assert "total = a if b &gt; 0.0" in c.draw()
+
+
 @pytest.mark.parametrize("native", [True, False, None])
 def test_states(native):
     c = called(misfit, *[(np.array([0.5, 1.0]), X, k * Y) for k in (0.1, 1.0, 2.0)], native=native)

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def later(package: dict[str, Any], places: dict[str, str]) -> tuple[Callable, Callable]:
-    """`__getattr__` and `__dir__` of a package, given by its globals.
+    """`__getattr__` and `__dir__` of a package, given by its globals; private names are not listed.
 
     `places` says what a name stands for: a module (".nn") or what a module names
     ("._program.compile:compile"), relative to the package. Pickles name functions and classes by
@@ -30,6 +30,7 @@ def later(package: dict[str, Any], places: dict[str, str]) -> tuple[Callable, Ca
         return found
 
     def names() -> list[str]:
-        return sorted({*package, *places})
+        every = {*package, *places}
+        return sorted(name for name in every if not name.startswith("_") or name.endswith("__"))
 
     return find, names

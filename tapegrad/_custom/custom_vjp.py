@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,19 +28,19 @@ _NUMBER = (np.dtype(np.float64), 0)
 class CustomVjp:
     """An operation on arrays made by `tg.custom_vjp`."""
 
-    def __init__(self, forward, backward, op):
+    def __init__(self, forward: Callable, backward: Callable, op: Any):
         self.forward, self.backward, self.op = forward, backward, op
         self.__name__ = self.__qualname__ = forward.__name__
         self.__doc__ = forward.__doc__
         self._bridges: dict = {}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tapegrad operation {self.__name__} with its own adjoint>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return custom_vjp, (self.forward, self.backward)
 
-    def __call__(self, *operands):
+    def __call__(self, *operands: Any) -> Any:
         items = [self._operand(k, unlisted(x)) for k, x in enumerate(operands)]
         values = [value_of(item) for item in items]
         given = self.forward(*[float(v) if np.ndim(v) == 0 and _is_float(v) else v for v in values])

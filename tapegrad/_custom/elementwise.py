@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import Any
 
 from .._core.codegen import forks
 from .._core.codegen.layout import OPERANDS
@@ -20,7 +21,14 @@ _lock = forks.lock()
 class Elementwise:
     """An operation made of a scalar function by `tg.elementwise`; called with anything."""
 
-    def __init__(self, name: str, op: Pointwise, names, defaults, doc: str | None):
+    def __init__(
+        self,
+        name: str,
+        op: Pointwise,
+        names: tuple[str, ...],
+        defaults: dict[str, Any],
+        doc: str | None,
+    ):
         self.declaration = op
         self.__name__ = self.__qualname__ = name
         self.__doc__ = doc
@@ -30,7 +38,7 @@ class Elementwise:
             [inspect.Parameter(name, kind, default=defaults.get(name, none)) for name in names]
         )
 
-    def __call__(self, *operands, **named):
+    def __call__(self, *operands: Any, **named: Any) -> Any:
         if named or len(operands) != len(self._names):
             try:
                 bound = self.__signature__.bind(*operands, **named)
@@ -40,10 +48,10 @@ class Elementwise:
             operands = bound.args
         return apply(self.declaration.name, *operands)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<tapegrad operation {self.__name__}({', '.join(self._names)})>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         """The operation itself travels, not the function: another process needs no source."""
         op = self.declaration
         content = (self.__name__, len(op.inputs), op.value, op.slopes, op.steps)

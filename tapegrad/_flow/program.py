@@ -66,7 +66,7 @@ class Run:
         self._point(layout.OUTPUTS, self.outputs)
         self._point(layout.OUTPUT_ADJOINTS, self.output_adjoints)
         self._point(layout.INPUT_ADJOINTS, self.input_adjoints)
-        self.covered = np.zeros(program.edges, np.uint8)
+        self.covered = np.zeros(program.graph.flags, np.uint8)
         self._point(layout.COVERED, self.covered)
         self.frame[layout.JUMPS // 8] = program.jumps
         self.spaces = program.graph.spaces
@@ -156,7 +156,7 @@ class Call:
 class Outcome:
     """What a call gave; `reason` says why it was left where `status` is LEFT.
 
-    `taken` has a bit for each edge that it took, and one that is always set.
+    `taken` has a bit for each edge or arm that it took, and one that is always set.
     """
 
     status: int
@@ -181,7 +181,6 @@ class FlowProgram:
             raise ValueError(f"returns of {' and '.join(sorted(kinds))}")
         (self.kinds,) = kinds
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
-        self.edges = sum(len(block.end.edges) for block in graph.blocks if block.end is not None)
         self._plan = self._planned()
         self._pool: list[Run] = []
         self.use(functions or interpreted(graph))
@@ -355,7 +354,7 @@ def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
         raise ValueError(call.reason)
     run = call._open
     words = run.tape[: run.frame[layout.TAPE_USED // 8] - 1 - encoding.registers].tolist()
-    counts = np.zeros(program.edges, np.int64)
+    counts = np.zeros(graph.edges, np.int64)
     at = len(words)
     while at:
         edge = words[at - 1]

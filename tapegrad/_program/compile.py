@@ -148,6 +148,9 @@ class Compiled(OverRows):
     (9.0, 6.0)
     """
 
+    #: In annotations: its arguments, its result, its gradient.
+    __class_getitem__: classmethod = classmethod(types.GenericAlias)
+
     def __init__(self, f: Callable, kind: str, argnums, **settings):
         super().__init__(f, kind, argnums, **settings)
         self._settings = settings

@@ -7,6 +7,7 @@ import copy
 import functools
 import pickle
 import threading
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -102,6 +103,7 @@ class BoundCompiled:
         self._programs, self._instance, self._name = programs, instance, name
         self.__self__, self.__func__ = instance, programs.f
         functools.update_wrapper(self, programs.f, updated=())
+        self.__wrapped__ = types.MethodType(programs.f, instance)  # its signature is without self
 
     def _run(self, name: str, evaluate: Callable, *args, **kwargs):
         """What `evaluate` gives of the compiled function and the attributes that are inputs."""

@@ -505,6 +505,7 @@ def hvp(f, has_aux=False):
             product, *aux = _nested(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
+    del evaluate.__wrapped__  # its arguments are others than those of `f`
     return evaluate
 
 

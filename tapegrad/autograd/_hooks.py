@@ -25,8 +25,8 @@ _numbers = itertools.count()
 class RemovableHandle:
     """What registering a hook returns: `remove()` takes it away; a context that does so too."""
 
-    def __init__(self, hooks: dict, hook):
-        self.id = next(_numbers)
+    def __init__(self, hooks: dict[int, Any], hook: Any):
+        self.id: int = next(_numbers)
         self._hooks = hooks
         hooks[self.id] = hook
 
@@ -34,10 +34,10 @@ class RemovableHandle:
         """Take the hook away; again does nothing."""
         self._hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __enter__(self) -> RemovableHandle:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._core.tensor.apply import apply
-from .._core.tensor.runtime import Tensor
+from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import steered
 from ._operands import PLAIN, as_number, as_numbers, checked, standing_for
 

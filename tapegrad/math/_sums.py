@@ -12,7 +12,7 @@ from .._core.operations import PUBLIC
 from .._core.operations.named_values import multiplied_and_added, sum_of_floats, sum_of_products
 from .._core.tensor.apply import apply
 from .._core.tensor.copies import unlisted
-from .._core.tensor.runtime import Tensor
+from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import steered
 from ._operands import are_plain, as_numbers, checked, standing_for
 

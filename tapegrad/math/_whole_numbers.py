@@ -10,7 +10,7 @@ import numpy as np
 from .._core.operations import PUBLIC
 from .._core.operations.named_values import are_close
 from .._core.tensor.apply import apply
-from .._core.tensor.runtime import Tensor
+from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
 from ._operands import (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from ..tensor import runtime as rt
@@ -94,19 +97,19 @@ def _compress(self, condition, axis=None, out=None):
 class Flat:
     """The elements of a tensor in C order, which can be read, written and iterated over."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: rt.Tensor):
         self._tensor = tensor
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._tensor.size
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[rt.Tensor]:
         return iter(ravel(self._tensor))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> rt.Tensor:
         return ravel(self._tensor)[key]
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: Any, value: Any) -> None:
         tensor = self._tensor
         if array_of(tensor).flags.c_contiguous:
             set_item(reshape(tensor, -1), key, value)
@@ -114,10 +117,10 @@ class Flat:
         places = np.arange(tensor.size)[value_of(key)]
         set_item(tensor, np.unravel_index(places, tensor.shape), value)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return ravel(self._tensor).__array__(dtype, copy)
 
-    def copy(self):
+    def copy(self) -> rt.Tensor:
         """Return the elements as a new vector."""
         return ravel(self._tensor).copy()
 

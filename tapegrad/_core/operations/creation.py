@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import numbers
 from typing import Any
 
@@ -177,6 +178,25 @@ def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
     return any([is_recorded(unlisted(argument)) for argument in given])
 
 
+_OF_SHAPE = "dtype=None, order='C', *, device=None, like=None"
+_ALIKE = "dtype=None, order='K', subok=True, shape=None, *, device=None"
+_BETWEEN = "start, stop, num=50, endpoint=True"
+#: The arguments of NumPy's functions that make arrays, which NumPy itself does not always tell.
+_ARGUMENTS = {
+    **dict.fromkeys(("zeros", "ones", "empty"), f"shape, {_OF_SHAPE}"),
+    "full": f"shape, fill_value, {_OF_SHAPE}",
+    "eye": "N, M=None, k=0, dtype=float, order='C', *, device=None, like=None",
+    "identity": "n, dtype=None, *, like=None",
+    "arange": "start_or_stop, /, stop=None, step=1, dtype=None, *, device=None, like=None",
+    "linspace": f"{_BETWEEN}, retstep=False, dtype=None, axis=0, *, device=None",
+    "logspace": f"{_BETWEEN}, base=10.0, dtype=None, axis=0, *",
+    "geomspace": f"{_BETWEEN}, dtype=None, axis=0, *",
+    **dict.fromkeys(("zeros_like", "ones_like"), f"a, {_ALIKE}"),
+    "empty_like": f"prototype, /, {_ALIKE}",
+    "full_like": f"a, fill_value, {_ALIKE}",
+}
+
+
 def _creator(name):
     numpy_function = getattr(np, name)
 
@@ -197,14 +217,17 @@ def _creator(name):
         return _made(made, requires_grad)
 
     create.__name__ = name
+    like = eval(f"lambda {_ARGUMENTS[name]}, requires_grad=False: None")
+    vars(create)["__signature__"] = signature = inspect.signature(like)
+    *of_numpy, _ = signature.parameters
     create.__doc__ = (
-        f"Make a tensor as `numpy.{name}` makes an array.\n\nParameters\n----------\n*args, "
-        f"**kwargs\n    The arguments of `numpy.{name}`. Values may be recorded.\n"
+        f"Make a tensor as `numpy.{name}` makes an array.\n\nParameters\n----------\n"
+        f"{', '.join(of_numpy)}\n    The arguments of `numpy.{name}`. Values may be recorded.\n"
         "requires_grad : bool, optional\n    Whether operations with the tensor are recorded, and "
         "`backward()` adds to its `grad`.\n\nReturns\n-------\nTensor\n    float64 unless `dtype` "
         "is given or follows from the arguments."
     )
-    return function()(create)
+    return create
 
 
 def _made(array, requires_grad: bool):
@@ -212,10 +235,10 @@ def _made(array, requires_grad: bool):
     return _input(dense(array)) if requires_grad else wrap(array)
 
 
-for _name in "zeros ones empty eye identity arange".split():
-    _creator(_name)
-for _name in "full linspace logspace geomspace zeros_like ones_like full_like empty_like".split():
-    function(_name)(_creator(_name))
+for _name in _ARGUMENTS:
+    # Of the first, without an array among their arguments, NumPy asks no tensor.
+    _stands_for = () if _name in "zeros ones empty eye identity arange".split() else (_name,)
+    function(*_stands_for)(_creator(_name))
 
 
 def astype(self, dtype, order="K", *, copy=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 import numpy as np
 
 from ..ops.table import TABLE, Pointwise, words_of
@@ -17,6 +20,13 @@ from .elementwise_examples import EXAMPLES
 from .unrecorded import unrecorded
 
 
+@functools.cache
+def _signature(inputs: tuple[str, ...]) -> inspect.Signature:
+    """The signature of a function that takes its operands by position."""
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(name, kind) for name in inputs])
+
+
 def _make(op: Pointwise):
     arguments = ", ".join(op.inputs)
 
@@ -28,6 +38,7 @@ def _make(op: Pointwise):
         return apply(op.name, *operands)
 
     operation.__name__ = operation.__qualname__ = op.name
+    vars(operation)["__signature__"] = _signature(tuple(op.inputs))
     operation.__doc__ = _docstring(op)
     return operation
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
+import os
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Row:
     """
 
     op: str
-    operands: list
+    operands: list[Any]
     value: np.ndarray | float | None
 
     @property
@@ -333,7 +334,7 @@ class Tape:
             if not 0 <= output < len(self.rows):
                 raise ValueError(f"tapegrad.Tape: there is no row {output}, which is an output")
 
-    def draw(self, path=None) -> str:
+    def draw(self, path: str | os.PathLike[str] | None = None) -> str:
         """Draw the tape.
 
         Rows are boxes, and lines lead from each row to those that read it. Of a long tape the runs

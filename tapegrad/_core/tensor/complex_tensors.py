@@ -9,7 +9,7 @@ import numpy as np
 
 from . import runtime as rt
 from .complex_values import complex_of
-from .runtime import ComplexTensor
+from .tensor_classes import ComplexTensor
 from .values import dtype_of, is_recorded, shape_of, value_of, wrap, wrap_complex
 
 #: Dtypes of complex tensors by those of their parts, and back.

@@ -121,6 +121,10 @@ def _axis(defaults: dict) -> tuple[str, str]:
 
 def _defaults(function: Callable) -> dict[str, object]:
     """The defaults of the parameters of a function, in the order of these."""
+    if (signature := vars(function).get("__signature__")) is not None:
+        empty = inspect.Parameter.empty
+        given = signature.parameters.values()
+        return {one.name: _REQUIRED if one.default is empty else one.default for one in given}
     function = getattr(function, "__wrapped__", function)
     code, names = function.__code__, function.__code__.co_varnames
     positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .complex_tensors import ComplexTensor
-from .runtime import Tensor
+from .tensor_classes import Tensor
 from .trace import is_steering
 from .values import is_recorded
 

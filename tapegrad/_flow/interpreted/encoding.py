@@ -8,7 +8,19 @@ import numpy as np
 
 from ..._core.ops.table import find
 from ..ir.activity import varying
-from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Return, Step, Value
+from ..ir.flow_graph import (
+    SELECTS,
+    Block,
+    Branch,
+    Edge,
+    Graph,
+    Jump,
+    Leave,
+    Place,
+    Return,
+    Step,
+    Value,
+)
 from .encoding_layout import CODES, ROW_BYTES
 
 _CONSTANTS = ("float_const", "int_const", "bool_const")
@@ -23,7 +35,7 @@ class Encoding:
     """
 
     def __init__(self, graph: Graph):
-        self._graph = graph
+        self._graph, self._selects = graph, graph.edges  # where flags of selects begin
         self._values, self._places = varying(graph)
         self._registers = {one: k for k, one in enumerate(graph.entry.parameters)}
         self._constants: list[tuple[int, Step]] = []
@@ -84,6 +96,8 @@ class Encoding:
             operands = [*operands, *[0] * (2 - len(operands)), step.payload.space]
         elif step.op == "check":
             operands.append(int(step.payload))  # type: ignore[arg-type]
+        elif step.op in SELECTS and step.payload is not None:
+            operands.append(self._selects + 2 * int(step.payload) + 1)
         return _padded(_code(step.op), out, *operands)
 
     def _end(self, block: Block) -> list[int]:

@@ -97,6 +97,9 @@ def other_step(frame, data, row, regs):
             out = int(V[x])
     elif op == INT_SELECT or op == BOOL_SELECT or op == FLOAT_SELECT:
         out = j if i != 0 else W[z]
+        taken, covered = load_i32(row, D), load_i64(frame, COVERED)
+        if taken != 0 and covered != 0:
+            store_u8(covered, taken - i, 1)
     elif op == ALLOCATE:
         out = load_i64(frame, ARENA_USED)
         if i < 0:

@@ -29,7 +29,8 @@ class Operation:
 
 
 #: Steps by name, beside the element-wise operations of the table, whose operands are floats.
-#: `const` has its number as payload, loads and stores a `Place`, a check the number of its reason.
+#: `const` has its number as payload, loads and stores a `Place`, a check the number of its reason,
+#: a select that was a branch a number of its own.
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("float_const",), Operation("", FLOAT)),
     **dict.fromkeys(("int_const",), Operation("", INT)),
@@ -60,6 +61,10 @@ OPERATIONS: dict[str, Operation] = {
     "store_int": Operation("ii", ""),
     "check": Operation(BOOL, ""),  # leaves the graph where the condition does not hold
 }
+
+
+#: Choices between two values.
+SELECTS = frozenset(("float_select", "int_select", "bool_select"))
 
 
 class Value:
@@ -243,6 +248,7 @@ class Graph:
     lines: list[Line | None] = dataclasses.field(default_factory=lambda: [None])
     reasons: list[Reason] = dataclasses.field(default_factory=list)
     spaces: int = 1
+    selects: int = 0  # how many branches have become selects
     values: int = 0  # how many there have been
 
     @property
@@ -270,6 +276,16 @@ class Graph:
         if reason not in self.reasons:
             self.reasons.append(reason)
         return self.reasons.index(reason)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return sum(len(block.end.edges) for block in self.blocks if block.end is not None)
+
+    @property
+    def flags(self) -> int:
+        """How many ways to go there are: the edges, then two for each branch made a select."""
+        return self.edges + 2 * self.selects
 
     def steps(self) -> Iterator[Step]:
         for block in self.blocks:

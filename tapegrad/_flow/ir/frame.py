@@ -27,8 +27,8 @@ OUTPUTS = 72
 OUTPUT_ADJOINTS = 80
 #: A double for each parameter of the first block, written by reverse.
 INPUT_ADJOINTS = 88
-#: A byte for each edge, in the order of blocks and of edges in their ends, set to 1 where a call
-#: went along it; 0 if nobody asks.
+#: A byte for each edge, in the order of blocks and of edges in their ends, then two for each branch
+#: made a select, by its number: set to 1 where a call went along; 0 if nobody asks.
 COVERED = 96
 #: So many jumps may a call take before it leaves, which protects from loops without an end.
 JUMPS = 104

@@ -44,18 +44,18 @@ def assembly(graph: Graph) -> tuple[str, set[str]]:
     }
     lines = [line for name, one in texts.items() for line in one.text(f"{name}_inside")]
     for name in texts:
-        lines += _entry(name, len(ways.numbers))
+        lines += _entry(name, graph.flags)
     lines = [*module.declared.values(), *lines, *module.metadata()]
     return "\n".join(lines) + "\n", module.helpers
 
 
-def _entry(name: str, edges: int) -> list[str]:
+def _entry(name: str, flags: int) -> list[str]:
     """The function that is called with a frame. Who asks for no edges gets them nowhere."""
     lines = [f"define i64 @{name}(i64 %at, i64 %data) {{", "  %frame = inttoptr i64 %at to ptr"]
     for word, offset in {**WORDS, "asked": frame.COVERED}.items():
         lines.append(f"  %{word}_at = getelementptr i8, ptr %frame, i64 {offset}")
         lines.append(f"  %{word} = load ptr, ptr %{word}_at")
-    lines.append(f"  %nowhere = alloca i8, i64 {max(edges, 1)}")
+    lines.append(f"  %nowhere = alloca i8, i64 {max(flags, 1)}")
     lines.append("  %none = icmp eq ptr %asked, null")
     lines.append("  %covered = select i1 %none, ptr %nowhere, ptr %asked")
     given = ", ".join(f"ptr %{one}" for one in ("frame", "covered", *WORDS))

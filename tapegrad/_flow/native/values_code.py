@@ -7,6 +7,7 @@ from ..ir import frame
 from ..ir.flow_graph import (
     FLOAT,
     INT,
+    SELECTS,
     Block,
     Branch,
     Edge,
@@ -133,7 +134,17 @@ class Values:
             name = self._allocate(*x)
         else:
             name = code.step(step.op, *x)
+            if step.op in SELECTS and step.payload is not None:
+                self._note_choice(x[0], len(self.ways.numbers) + 2 * int(step.payload))
         self.names[step.result] = name  # type: ignore[index]
+
+    def _note_choice(self, condition: str, flag: int) -> None:
+        """Which of its values a select has taken: flags at fixed places, which loops may keep."""
+        code = self.code
+        for k, holds in enumerate((condition, code.let(f"xor i1 {condition}, true"))):
+            at = code.let(f"getelementptr i8, ptr %covered, i64 {flag + k}")
+            before, now = code.let(f"load i8, ptr {at}"), code.let(f"zext i1 {holds} to i8")
+            code.put(f"store i8 {code.let(f'or i8 {before}, {now}')}, ptr {at}")
 
     def _allocate(self, count: str) -> str:
         code = self.code

@@ -76,7 +76,11 @@ class _Joining:
         self.gone.update({end.then.target, end.other.target} - {then.target})
         self.ways[then.target] -= 1
         block.steps = [*block.steps, *first, *second]
+        first_select = len(block.steps)
         arguments = [self.select(block, end.condition, a, b, end.line) for a, b in pairs]
+        if selects:
+            block.steps[first_select].payload = self.graph.selects
+            self.graph.selects += 1
         block.end = Jump(Edge(then.target, arguments))
         return True
 

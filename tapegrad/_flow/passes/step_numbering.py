@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ..ir.block_builder import BOOL, FLOAT, INT, result_kind
-from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
+from ..ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
 from .block_parameters import CONSTANTS, constant_key
 from .folding import EXACT, PAIRS, Number, folded_pair, folded_select
 from .graph_edits import dominators, renamed, replace, ways_in
 
-_SELECTS = frozenset(("float_select", "int_select", "bool_select"))
 _LOADS = frozenset(("load_float", "load_int"))
 #: Never equal to another step: memory is new, or changes.
 _STORES = frozenset(("allocate", "store_float", "store_int"))
@@ -132,7 +131,7 @@ class Numbering:
                 found = EXACT[op](*numbers)
             elif op in PAIRS:
                 found = folded_pair(op, operands, known)
-            elif op in _SELECTS:
+            elif op in SELECTS:
                 found = folded_select(operands, known)
             elif op == "bool_not":
                 found = self.negated.get(operands[0])

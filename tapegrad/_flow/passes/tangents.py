@@ -62,6 +62,7 @@ class _Tangents:
             lines=[*graph.lines],
             reasons=[*graph.reasons],
             spaces=2 * graph.spaces,
+            selects=graph.selects,
             values=graph.values,
         )
         self.blocks = dict(zip(map(id, graph.blocks), self.made.blocks, strict=True))

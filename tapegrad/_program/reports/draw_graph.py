@@ -13,7 +13,7 @@ import numpy as np
 from ..._core.tape.svg import BLUE, FONT, INK, PALE, RED
 from ..._flow.ir.flow_graph import Block, Graph, Leave, Return
 from .explain_graph import edges_text, source_of
-from .graph_nesting import Node, edge_numbers, nested
+from .graph_nesting import Node, nested
 
 #: Points: of text, of a line of it, of a letter (about), inside of boxes, between boxes.
 _TEXT, _LINE, _LETTER, _INSIDE, _BETWEEN = 10, 14, 6.3, 8, 8
@@ -107,7 +107,6 @@ def _box(lines: list[str], colour: str, inside: _Panel | None = None, edge=1.2) 
 class _Drawing:
     def __init__(self, graph: Graph, seen: np.ndarray):
         self.graph, self.seen = graph, seen
-        self.numbers = edge_numbers(graph)
 
     def input(self, k: int) -> Iterator[str]:
         one = self.graph.inputs[k]
@@ -127,17 +126,16 @@ class _Drawing:
         if node.kind == "block":
             lines = [*self.block(node.block)]
             return _box(lines, "white", edge=0.8) if lines else _Panel(0.0, 0.0, [])
-        edges = [self.numbers[id(e)] for one in node.decides for e in one.end.edges]  # type: ignore[union-attr]
         line = self.graph.lines[node.line]
         source = source_of(line) or node.kind
         title = [
             _cut(source),
-            f"  {node.kind}, {line or 'no line'}: {edges_text(edges, self.seen)}",
+            f"  {node.kind}, {line or 'no line'}: {edges_text(node.edges, self.seen)}",
         ]
         if node.kind == "loop":
             return _box(title, RED, self.nodes(node.parts[0]))
         arms = [
-            self.arm(part, edge) for part, edge in zip(node.parts, edges[-2:], strict=True) if part
+            self.arm(part, edge) for part, edge in zip(node.parts, node.edges, strict=False) if part
         ]
         return _box(title, PALE, _beside([arm for arm in arms if arm.height]))
 

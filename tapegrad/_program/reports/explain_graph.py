@@ -14,7 +14,7 @@ from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flow_tiers import PATIENCE, TieredGraph
 from ..dispatch.flows import Flow
 from .graph_advice import advice
-from .graph_nesting import Node, edge_numbers, nested
+from .graph_nesting import Node, nested
 
 #: More lines of one graph are counted and not shown; more letters of the user's are cut off.
 MOST, MOST_LETTERS = 60, 70
@@ -75,26 +75,25 @@ class _Entry:
 
 def _entries(graph: Graph, seen: np.ndarray) -> Iterator[str]:
     found: list[_Entry] = []
-    _collect(nested(graph), 0, None, edge_numbers(graph), found)
+    _collect(nested(graph), 0, None, found)
     for entry in found:
         yield "  " * entry.depth + _shown(graph, entry, seen)
 
 
-def _collect(nodes: list[Node], depth: int, inside, numbers: dict, found: list[_Entry]) -> None:
+def _collect(nodes: list[Node], depth: int, inside, found: list[_Entry]) -> None:
     """Entries of nodes; tests of one line, as of `a and b`, are one branch."""
     last: _Entry | None = inside
     for node in nodes:
         if node.kind == "block":
             continue
-        edges = [numbers[id(e)] for one in node.decides for e in one.end.edges]  # type: ignore[union-attr]
         if last is not None and (last.kind, last.line) == (node.kind, node.line):
-            last.edges += edges
+            last.edges += node.edges
             last.count += node.kind == "loop"
         else:
-            last = _Entry(node.kind, node.line, depth, edges)
+            last = _Entry(node.kind, node.line, depth, [*node.edges])
             found.append(last)
         for part in node.parts:
-            _collect(part, last.depth + 1, last, numbers, found)
+            _collect(part, last.depth + 1, last, found)
 
 
 def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
@@ -103,6 +102,8 @@ def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
     kind = entry.kind
     if kind == "loop" and source and not _LOOP.search(source):
         kind = "loop over elements"
+    if kind == "select":
+        kind = "branch of which both arms are computed"
     times = f" × {entry.count}" if entry.count > 1 else ""
     where = f" at {line}" if line else ""
     text = f"{kind}{times}{where}, {edges_text(entry.edges, seen)}"

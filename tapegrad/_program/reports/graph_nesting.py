@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from ..._flow.ir.flow_graph import Block, Branch, Edge, Graph, Leave, Return
+from ..._flow.ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Leave, Return
 from ..._flow.passes.graph_edits import dominators, ordered, ways_in
 
 #: Deeper branches stand one after the other.
@@ -19,22 +19,23 @@ class Node:
     Attributes
     ----------
     kind : str
-        "block", "branch" or "loop".
+        "block", "branch", "loop", or "select" for a branch of which both arms are computed.
     block : Block
-        The block itself, the one that ends in the branch, or the first one of the loop.
+        The block itself, that of the branch or select, or the first one of the loop.
     line : int
-        Of the branch or loop, an index into the graph's lines.
+        Of the branch, select or loop, an index into the graph's lines.
     parts : list of list of Node
         The two arms of a branch; the body of a loop.
-    decides : list of Block
-        Those whose ends are the branch, or decide at the loop's line whether it goes on.
+    edges : list of int
+        Numbers of the edges of the branch, as in `covered`, or of those that decide at the loop's
+        line whether it goes on.
     """
 
     kind: str
     block: Block
     line: int = 0
     parts: list[list[Node]] = dataclasses.field(default_factory=list)
-    decides: list[Block] = dataclasses.field(default_factory=list)
+    edges: list[int] = dataclasses.field(default_factory=list)
 
 
 def nested(graph: Graph) -> list[Node]:
@@ -43,15 +44,15 @@ def nested(graph: Graph) -> list[Node]:
     return _Nesting(graph, blocks).sequence(blocks, None, 0)
 
 
-def edge_numbers(graph: Graph) -> dict[int, int]:
-    """The number of each edge, as in `covered`, by its id."""
+def _edge_numbers(graph: Graph) -> dict[int, int]:
+    """The number of each edge by its id."""
     edges = [edge for block in graph.blocks for edge in block.end.edges]  # type: ignore[union-attr]
     return {id(edge): number for number, edge in enumerate(edges)}
 
 
 class _Nesting:
     def __init__(self, graph: Graph, blocks: list[Block]):
-        self.graph = graph
+        self.graph, self.numbers = graph, _edge_numbers(graph)
         self.ways = ways_in(blocks)
         self.order = {block: k for k, block in enumerate(blocks)}
         self.nearest = dominators(blocks, self.ways)
@@ -91,7 +92,8 @@ class _Nesting:
                 nodes = [self._loop(block, body, depth)]
             else:
                 rest = [one for one in blocks if one not in done and one is not block]
-                nodes = [Node("block", block), *self._branch(block, rest, loop, depth)]
+                nodes = [Node("block", block), *self._selects(block)]
+                nodes += self._branch(block, rest, loop, depth)
             done.update(one.block for one in every(nodes))
             found += nodes
         return found
@@ -101,7 +103,16 @@ class _Nesting:
         nodes = self.sequence(body, first, depth + 1)
         decides = [one for one in nodes if one.kind == "branch" and one.line == line]
         parts = [[one for one in nodes if one not in decides]]
-        return Node("loop", first, line, parts, [one.block for one in decides])
+        return Node("loop", first, line, parts, [edge for one in decides for edge in one.edges])
+
+    def _selects(self, block: Block) -> list[Node]:
+        """The branches that have become selects in a block."""
+        found = [one for one in block.steps if one.op in SELECTS and one.payload is not None]
+        first = [len(self.numbers) + 2 * int(step.payload) for step in found]  # type: ignore[arg-type]
+        return [
+            Node("select", block, step.line, [], [flag, flag + 1])
+            for step, flag in zip(found, first, strict=True)
+        ]
 
     def _line_of_loop(self, first: Block, body: list[Block]) -> int:
         """Where a loop decides whether it goes on: before a round, after it, or nowhere."""
@@ -132,7 +143,8 @@ class _Nesting:
         is_flat = depth >= _DEEPEST or self._leaves(block, loop)
         arms = [[], []] if is_flat else self._arms(block, rest, loop)
         parts = [self.sequence(arm, loop, depth + 1) for arm in arms]
-        node = Node("branch", block, block.end.line, parts, [block])
+        edges = [self.numbers[id(edge)] for edge in _edges(block)]
+        node = Node("branch", block, block.end.line, parts, edges)
         return self._joined(node)
 
     def _arms(self, block: Block, rest: list[Block], loop: Block | None) -> list[list[Block]]:
@@ -171,7 +183,7 @@ class _Nesting:
         if len(taken) == 1:
             for one in taken[0]:
                 if one.kind == "loop" and one.line == node.line:
-                    one.decides += node.decides
+                    one.edges += node.edges
                     return taken[0]
         return [node]
 

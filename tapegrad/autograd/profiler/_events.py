@@ -47,7 +47,7 @@ class FunctionEvent:
     cpu_memory_usage: int
     self_cpu_memory_usage: int
     place: Place
-    input_shapes: tuple
+    input_shapes: tuple[Any, ...]
     thread: int
     is_reverse: bool
 
@@ -66,8 +66,8 @@ class FunctionEventAvg:
     """
 
     key: str
-    input_shapes: tuple = ()
-    stack: tuple = ()
+    input_shapes: tuple[Any, ...] = ()
+    stack: tuple[Any, ...] = ()
     count: int = 0
     cpu_time_total: float = 0.0
     self_cpu_time_total: float = 0.0
@@ -113,7 +113,7 @@ SORTS = (
 )
 
 
-class EventList(list):
+class EventList(list[Any]):
     """A list of events, or of their averages, that prints as a table.
 
     Parameters
@@ -132,9 +132,9 @@ class EventList(list):
     ['multiply']
     """
 
-    def __init__(self, items: Iterable = (), advice: Iterable[Advice] = ()):
+    def __init__(self, items: Iterable[Any] = (), advice: Iterable[Advice] = ()):
         super().__init__(items)
-        self.advice = list(advice)
+        self.advice: list[Advice] = list(advice)
 
     @property
     def self_cpu_time_total(self) -> float:
@@ -231,7 +231,7 @@ class EventList(list):
 
     __str__ = table
 
-    def export_chrome_trace(self, path: str | os.PathLike) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as JSON that chrome://tracing and Perfetto read.
 
         Parameters

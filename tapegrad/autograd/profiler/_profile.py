@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+from typing import Any
 
 from ..._core.codegen import forks
 from ..._core.tape.compiled_sweep import compiled_timed
@@ -91,7 +92,7 @@ class profile:
         self._open.enter_context(replaced(self._timer))
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def _listen(self, number, op, out, operands) -> None:
@@ -159,7 +160,7 @@ class profile:
         """
         return self.events().total_average()
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **options) -> str:
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
         """Return the averages and the advice as text; see `EventList.table`.
 
         Parameters
@@ -182,7 +183,7 @@ class profile:
         """The time of all operations in microseconds."""
         return self.events().self_cpu_time_total
 
-    def export_chrome_trace(self, path: str | os.PathLike) -> None:
+    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as JSON that chrome://tracing and Perfetto read.
 
         Parameters
@@ -223,7 +224,7 @@ class record_function(contextlib.ContextDecorator):
         span = timer.begin(self.name, label=True) if timer else None
         self._open.append((timer, span))
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         timer, span = self._open.pop()
         if timer:
             timer.end(span)

@@ -1,0 +1,658 @@
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Self, TypeVarTuple, Unpack
+
+from . import _functions
+from . import autograd as autograd
+from . import math as math
+from . import nn as nn
+from . import numpy as numpy
+from . import optim as optim
+from . import scipy as scipy
+from . import testing as testing
+from ._core.tape.tape import Tape as Tape
+from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
+from ._core.tensor.tensor_classes import Tensor as Tensor
+from ._custom.custom_vjp import CustomVjp
+from ._custom.elementwise import Elementwise
+from ._functions import *
+from ._program.reports.step_times import ProgramProfile
+from .autograd import enable_grad as enable_grad
+from .autograd import inference_mode as inference_mode
+from .autograd import is_grad_enabled as is_grad_enabled
+from .autograd import is_inference_mode_enabled as is_inference_mode_enabled
+from .autograd import no_grad as no_grad
+from .autograd import set_grad_enabled as set_grad_enabled
+from .nn.functional._random import manual_seed as manual_seed
+from .testing import check_grads as check_grads
+
+__version__: str
+__all__ = [
+    "Compiled",
+    "ComplexTensor",
+    "Tape",
+    "Tensor",
+    "autograd",
+    "check_grads",
+    "compile",
+    "custom_vjp",
+    "elementwise",
+    "elementwise_grad",
+    "enable_grad",
+    "grad",
+    "hessian",
+    "hvp",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "jacobian",
+    "jvp",
+    "load",
+    "manual_seed",
+    "math",
+    "nn",
+    "no_grad",
+    "numpy",
+    "optim",
+    "record",
+    "scipy",
+    "set_grad_enabled",
+    "testing",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
+__all__ += _functions.__all__
+
+_P = ParamSpec("_P")
+_Q = ParamSpec("_Q")
+_R = TypeVar("_R")
+_Aux = TypeVar("_Aux")
+_Out = TypeVar("_Out")
+_Ts = TypeVarTuple("_Ts")
+#: The argument that is differentiated: its gradient has its structure. Bound by Any, so that the
+#: arguments of a lambda, of which nothing is known, may be used in any way.
+_X = TypeVar("_X", bound=Any)
+_Gradient = TypeVar("_Gradient", covariant=True)
+_Result = TypeVar("_Result", covariant=True)
+
+#: What a function that is differentiated returns.
+_Scalar: TypeAlias = float | np.floating[Any] | NDArray[Any] | Tensor
+_Several: TypeAlias = Sequence[int]
+_Path: TypeAlias = str | PathLike[str]
+
+# --- transforms ---------------------------------------------------------------------------------
+
+@overload
+def grad(
+    f: np.ufunc,
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: bool = False,
+) -> Callable[..., Any]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[_X, _P], _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[Concatenate[_X, _P], _X]: ...
+@overload
+def grad(
+    f: Callable[_P, _Scalar],
+    argnums: int,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, Any]: ...
+@overload
+def grad(
+    f: Callable[_P, _Scalar],
+    argnums: _Several,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    f: Callable[_P, _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, Any]: ...
+@overload
+def grad(
+    f: Callable[_P, _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: Sequence[str],
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def grad(
+    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[Concatenate[_X, _P], tuple[_X, _Aux]]: ...
+@overload
+def grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: int,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: _Several,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
+@overload
+def grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: str,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: Sequence[str],
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
+@overload
+def grad(
+    f: Callable[_P, Any],
+    argnums: int | _Several = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    holomorphic: bool,
+) -> Callable[_P, Any]: ...
+@overload
+def value_and_grad(
+    f: np.ufunc,
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: bool = False,
+) -> Callable[..., tuple[Any, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[_X, _P], _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[Concatenate[_X, _P], tuple[float, _X]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, _Scalar],
+    argnums: int,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[float, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, _Scalar],
+    argnums: _Several,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[float, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[float, Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, _Scalar],
+    argnums: Literal[0] = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: Sequence[str],
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[float, tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[Concatenate[_X, _P], tuple[tuple[float, _Aux], _X]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: int,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[float, _Aux], Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: _Several,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[float, _Aux], tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: str,
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[float, _Aux], Any]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: Sequence[str],
+    holomorphic: Literal[False] = False,
+) -> Callable[_P, tuple[tuple[float, _Aux], tuple[Any, ...]]]: ...
+@overload
+def value_and_grad(
+    f: Callable[_P, Any],
+    argnums: int | _Several = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+    holomorphic: bool,
+) -> Callable[_P, Any]: ...
+@overload
+def elementwise_grad(
+    f: np.ufunc, argnums: int | _Several = 0, *, argnames: None = None
+) -> Callable[..., Any]: ...
+@overload
+def elementwise_grad(
+    f: Callable[Concatenate[_X, _P], Any], argnums: Literal[0] = 0, *, argnames: None = None
+) -> Callable[Concatenate[_X, _P], _X]: ...
+@overload
+def elementwise_grad(
+    f: Callable[_P, Any], argnums: int, *, argnames: None = None
+) -> Callable[_P, Any]: ...
+@overload
+def elementwise_grad(
+    f: Callable[_P, Any], argnums: _Several, *, argnames: None = None
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def elementwise_grad(
+    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: str
+) -> Callable[_P, Any]: ...
+@overload
+def elementwise_grad(
+    f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: Sequence[str]
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def hessian(
+    f: np.ufunc,
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[_P, _Scalar],
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, Any]: ...
+@overload
+def hessian(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: int | _Several = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: int | _Several,
+    has_aux: Literal[True],
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def jacobian(
+    f: np.ufunc,
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[..., Any]: ...
+@overload
+def jacobian(
+    f: Callable[_P, Any],
+    argnums: int | _Several = 0,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[Any, _Aux]],
+    argnums: int | _Several = 0,
+    *,
+    has_aux: Literal[True],
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[Any, _Aux]],
+    argnums: int | _Several,
+    has_aux: Literal[True],
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def hvp(
+    f: Callable[Concatenate[_X, _P], _Scalar], has_aux: Literal[False] = False
+) -> Callable[Concatenate[_X, _X, _P], _X]: ...
+@overload
+def hvp(
+    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]], has_aux: Literal[True]
+) -> Callable[Concatenate[_X, _X, _P], tuple[_X, _Aux]]: ...
+@overload
+def vjp(
+    f: Callable[[Unpack[_Ts]], _R], *primals: Unpack[_Ts], has_aux: Literal[False] = False
+) -> tuple[_R, Callable[[_R], tuple[Unpack[_Ts]]]]: ...
+@overload
+def vjp(
+    f: Callable[[Unpack[_Ts]], tuple[_R, _Aux]], *primals: Unpack[_Ts], has_aux: Literal[True]
+) -> tuple[_R, Callable[[_R], tuple[Unpack[_Ts]]], _Aux]: ...
+@overload
+def jvp(
+    f: Callable[[Unpack[_Ts]], _R], primals: tuple[Unpack[_Ts]], tangents: tuple[Unpack[_Ts]]
+) -> tuple[_R, _R]: ...
+@overload
+def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
+def vmap(
+    f: Callable[..., Any],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> Callable[..., Any]: ...
+def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
+
+# --- operations of the user's ---------------------------------------------------------------------
+
+def custom_vjp(forward: Callable[..., Any], backward: Callable[..., Any]) -> CustomVjp: ...
+@overload
+def elementwise(
+    function: Callable[..., Any], *, slopes: Sequence[Callable[..., Any]] | None = None
+) -> Elementwise: ...
+@overload
+def elementwise(
+    function: None = None, *, slopes: Sequence[Callable[..., Any]] | None = None
+) -> Callable[[Callable[..., Any]], Elementwise]: ...
+
+# --- compiled functions --------------------------------------------------------------------------
+
+_OnBranch: TypeAlias = Literal["record", "error"]
+_Verify: TypeAlias = Literal["once", "always", "never"]
+_Memory: TypeAlias = Literal["all", "sqrt"]
+
+class _ByFirst(Protocol):
+    def __call__(
+        self, f: Callable[Concatenate[_X, _P], _R], /
+    ) -> Compiled[Concatenate[_X, _P], _R, _X]: ...
+
+class _CompiledMethod(Protocol[_P, _Result]):
+    """A compiled method of an instance."""
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
+    def value_and_grad(self, *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, Any]: ...
+    def grad(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def jacobian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hessian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hvp(self, x: Any, v: Any, *others: Any) -> Any: ...
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]: ...
+    def vjp(self, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+    def wait(self) -> None: ...
+    def explain(self) -> str: ...
+    def clear(self) -> None: ...
+
+class _CompiledByName(Protocol[_P, _Result]):
+    """A compiled function whose differentiated arguments are named."""
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
+    def value_and_grad(self, *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, Any]: ...
+    def grad(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def jacobian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hessian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hvp(self, v: Any, *args: Any, **kwargs: Any) -> Any: ...
+    def jvp(self, tangents: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]: ...
+    def vjp(self, *args: Any, **kwargs: Any) -> tuple[Any, Callable[[Any], Any]]: ...
+    def map(
+        self,
+        *args: Any,
+        in_axes: Any = 0,
+        gradient: bool = True,
+        threads: int | None = None,
+        **kwargs: Any,
+    ) -> Any: ...
+    def sum(
+        self,
+        *args: Any,
+        in_axes: Any = 0,
+        gradient: bool = True,
+        threads: int | None = None,
+        **kwargs: Any,
+    ) -> Any: ...
+    def wait(self) -> None: ...
+    def explain(self) -> str: ...
+    def draw(self, path: _Path | None = None) -> str: ...
+    def clear(self) -> None: ...
+
+class Compiled(Generic[_P, _R, _Gradient]):
+    __name__: str
+    __qualname__: str
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Compiled[Concatenate[Any, _Q], _R, Any],
+        instance: object,
+        owner: type[Any] | None = None,
+    ) -> _CompiledMethod[_Q, _R]: ...
+    @overload
+    def value_and_grad(self, *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, _Gradient]: ...
+    @overload
+    def value_and_grad(self, *args: Any, out: _Out, **kwargs: Any) -> tuple[float, _Out]: ...
+    @overload
+    def grad(self, *args: _P.args, **kwargs: _P.kwargs) -> _Gradient: ...
+    @overload
+    def grad(self, *args: Any, out: _Out, **kwargs: Any) -> _Out: ...
+    def jacobian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hessian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hvp(self, x: Any, v: Any, *others: Any) -> Any: ...
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
+    def vjp(self, *primals: Any) -> tuple[_R, Callable[[Any], tuple[Any, ...]]]: ...
+    @overload
+    def map(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.float64], Any]: ...
+    @overload
+    def map(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[False],
+        threads: int | None = None,
+    ) -> NDArray[np.float64]: ...
+    @overload
+    def sum(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[float, Any]: ...
+    @overload
+    def sum(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[False],
+        threads: int | None = None,
+    ) -> float: ...
+    def numba(self, *args: Any) -> tuple[Callable[..., float], Callable[..., float]]: ...
+    def wait(self) -> None: ...
+    def save(self, path: _Path) -> None: ...
+    def clear(self) -> None: ...
+    def explain(self) -> str: ...
+    def profile(self, *args: Any, repeats: int = 10) -> ProgramProfile: ...
+    def draw(self, path: _Path | None = None) -> str: ...
+
+@overload
+def compile(
+    f: Callable[Concatenate[_X, _P], _R],
+    *,
+    argnums: Literal[0] = 0,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Compiled[Concatenate[_X, _P], _R, _X]: ...
+@overload
+def compile(
+    f: Callable[_P, _R],
+    *,
+    argnums: int,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Compiled[_P, _R, Any]: ...
+@overload
+def compile(
+    f: Callable[_P, _R],
+    *,
+    argnums: _Several,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Compiled[_P, _R, tuple[Any, ...]]: ...
+@overload
+def compile(
+    f: Callable[_P, _R],
+    *,
+    argnums: Literal[0] = 0,
+    argnames: str | Sequence[str],
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> _CompiledByName[_P, _R]: ...
+@overload
+def compile(
+    f: None = None,
+    *,
+    argnums: Literal[0] = 0,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> _ByFirst: ...
+@overload
+def compile(
+    f: None = None,
+    *,
+    argnums: int,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Callable[[Callable[_P, _R]], Compiled[_P, _R, Any]]: ...
+@overload
+def compile(
+    f: None = None,
+    *,
+    argnums: _Several,
+    argnames: None = None,
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Callable[[Callable[_P, _R]], Compiled[_P, _R, tuple[Any, ...]]]: ...
+@overload
+def compile(
+    f: None = None,
+    *,
+    argnums: Literal[0] = 0,
+    argnames: str | Sequence[str],
+    on_branch: _OnBranch = "record",
+    verify: _Verify = "once",
+    native: bool | None = None,
+    memory: _Memory = "all",
+) -> Callable[[Callable[_P, _R]], _CompiledByName[_P, _R]]: ...
+def load(
+    path: _Path, *, most_bytes: int = 4294967296, native: bool | None = None
+) -> Compiled[..., Any, Any]: ...

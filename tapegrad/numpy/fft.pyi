@@ -1,0 +1,2 @@
+from numpy.fft import *
+from numpy.fft import __all__ as __all__

@@ -1,0 +1,2 @@
+from numpy.linalg import *
+from numpy.linalg import __all__ as __all__

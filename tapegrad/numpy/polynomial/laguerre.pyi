@@ -1,0 +1,2 @@
+from numpy.polynomial.laguerre import *
+from numpy.polynomial.laguerre import __all__ as __all__

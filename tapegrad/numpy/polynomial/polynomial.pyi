@@ -1,0 +1,2 @@
+from numpy.polynomial.polynomial import *
+from numpy.polynomial.polynomial import __all__ as __all__

@@ -1,0 +1,2 @@
+from numpy.typing import *
+from numpy.typing import __all__ as __all__
