@@ -303,7 +303,7 @@ def test_first_uses_of_selected_arms_are_compared(native, monkeypatch):
     c = with_graph(short, (x, low), (x, high), (x, low), native=native)
     c.wait()
     (flow,) = c._flows.found.values()
-    assert flow.program.graph.selects >= 1
+    assert flow.primal.program.graph.selects >= 1
     calls = []
     eagerly = type(c)._eagerly
     monkeypatch.setattr(type(c), "_eagerly", lambda *a: calls.append(1) or eagerly(*a))
