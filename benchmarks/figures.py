@@ -306,8 +306,8 @@ def irregular(x, operations):
     return pool[0]
 
 
-def program_costs(operations):
-    """Return what an irregular scalar program costs: nanoseconds, and bytes, per operation.
+def program_costs(operations, function=irregular, x=1.0):
+    """Return what a program of `function(x, operations)` costs: seconds, and bytes, per operation.
 
     Meant for a fresh process: memory is what the process grows by.
     """
@@ -316,12 +316,12 @@ def program_costs(operations):
     for count in (1000, operations):  # kernels are compiled in the first round
         before = resident()
         program = tg.compile(
-            lambda x, count=count: irregular(x, count), native=False, verify="never"
+            lambda x, count=count: function(x, count), native=False, verify="never"
         )
-        eager = best(lambda count=count: tg.value_and_grad(irregular)(1.0, count), 2)
+        eager = best(lambda count=count: tg.value_and_grad(function)(x, count), 2)
 
         def call(program=program):
-            program.value_and_grad(1.0)
+            program.value_and_grad(x)
 
         two_calls = best(call, 1) + best(call, 1)  # one of them converts
         held, replay = resident() - before, best(call, 5)

@@ -9,6 +9,7 @@ from benchmarks import (
     branches,
     branching_tables,
     branching_workloads,
+    conversion,
     custom,
     figures,
     limits,
@@ -179,3 +180,14 @@ def test_fits_find_the_same():
 def test_tables_of_functions_with_branches_are_printed(name, capsys):
     branching_tables.TABLES[name](small=True)
     assert capsys.readouterr().out.count("\n") > 3
+
+
+@pytest.mark.parametrize("name", conversion.FUNCTIONS)
+def test_programs_of_arrays_that_are_converted(name):
+    function, x = conversion.FUNCTIONS[name][0], conversion.argument(name)
+    compiled = tg.compile(lambda x: function(x, 60), native=False)
+    compiled.value_and_grad(x)
+    found, expected = compiled.value_and_grad(2.0 * x), tg.value_and_grad(function)(2.0 * x, 60)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    assert all(cost > 0 for cost in conversion.costs(name, 60)[:3:2])

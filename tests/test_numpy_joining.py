@@ -318,3 +318,26 @@ def test_insert_and_delete_of_any_places(data):
         np.add.at(wanted, went.astype(int).ravel(), weights.ravel())
         found = tg.vjp(f, x)[1](weights)[0]
         np.testing.assert_allclose(found, wanted[1:].reshape(shape))
+
+
+MANY = [
+    "np.stack([x[k] if k % 5 else 2.0 * y[k] for k in range(len(x))])",
+    "np.stack([x[k] for k in range(len(x))], axis=1).T",
+    "np.concatenate([x[k] if k % 5 else y[k] for k in range(len(x))]).reshape(x.shape)",
+    "np.concatenate([x[k : k + 1].T for k in range(len(x))], axis=-1).T",
+    "tg.numpy.array([x[k] for k in range(len(x))])",
+]
+
+
+@pytest.mark.parametrize("text", MANY)
+def test_more_pieces_than_a_row_has_room_for(text):
+    """Twice the references of a chunk; pieces that are not recorded are among them."""
+    x, y = np.random.default_rng(5).standard_normal((2, 6200, 2))
+    joined = eval(f"lambda x, y: {text}", {"np": np, "tg": tg})
+    expected = joined(x, y)
+    assert np.array_equal(tg.vjp(joined, x, y)[0], expected)
+    taken = np.all(expected == x, axis=1)[:, None]
+    assert np.array_equal(tg.grad(lambda x: np.sum(joined(x, y) * y))(x), np.where(taken, y, 0.0))
+    compiled = tg.compile(lambda x: np.sum(joined(x, y) * y))
+    compiled(x)
+    assert np.isclose(compiled(y), np.sum(joined(y, y) * y), rtol=1e-12)

@@ -75,7 +75,7 @@ class Run:
 
     @property
     def taken(self) -> int:
-        """The edges that were taken, see `Outcome`."""
+        """The edges and selected arms that were taken, see `Outcome`."""
         return 1 | int.from_bytes(self.covered, "little") << 1
 
     def _point(self, word: int, array: np.ndarray) -> None:
@@ -156,7 +156,7 @@ class Call:
 class Outcome:
     """What a call gave; `reason` says why it was left where `status` is LEFT.
 
-    `taken` has a bit for each edge or arm that it took, and one that is always set.
+    `taken` has a bit for each edge and each selected arm that it took, and one that is always set.
     """
 
     status: int

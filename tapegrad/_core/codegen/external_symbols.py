@@ -25,6 +25,11 @@ def from_capsule(word: str, symbol: str, module: str, function: str) -> None:
     LOADERS[word] = load
 
 
+def names_symbols(source: str) -> bool:
+    """Whether a text of generated code needs symbols."""
+    return any(word in source for word in LOADERS)
+
+
 def load_symbols(source: str) -> None:
     """Name the symbols that a text of generated code needs."""
     for word, load in LOADERS.items():

@@ -7,9 +7,10 @@ import operator
 
 import numpy as np
 
+from ..codegen.layout import ROWS
 from ..tensor import runtime as rt
 from ..tensor.apply import check_dtype
-from ..tensor.copies import LINK, in_dtype, link, stack_equal, unlisted, view_like
+from ..tensor.copies import LINK, in_dtype, joined, stack_equal, unlisted, view_like
 from ..tensor.indexing import gather
 from ..tensor.memory_layouts import row_on
 from ..tensor.out_arguments import written_to
@@ -93,6 +94,8 @@ def _vectors(xs):
         if type(x) is not rt.Array or x._id < 0 or x._array.dtype is not _DOUBLE:
             return None
         values.append(x._array)
+    if len(values) > ROWS:
+        return None
     try:
         out = np.concatenate(values)
     except ValueError:
@@ -137,14 +140,12 @@ def _concatenate(name, xs, axis=0, dtype=None, casting="same_kind", out=None):
         raise _join_error(name, values, error) from error
     if not records(*xs) or (out.dtype.kind != "f" and _leaves(name, out, dtype)):
         return wrap(out) if any(map(is_tensor, xs)) else out
-    references = []
-    before, end = (slice(None),) * (axis % out.ndim), 0
+    pieces, end = [], 0
     for x, value in zip(xs, values, strict=True):
         start, end = end, end + value.shape[axis]
         if is_recorded(x):
-            references.append(x if value.dtype == out.dtype else in_dtype(x, out.dtype))
-            references.append(out[(*before, slice(start, end))])
-    return row_on(LINK, out, *references)
+            pieces.append((x if value.dtype == out.dtype else in_dtype(x, out.dtype), start, end))
+    return joined(out, axis % out.ndim, pieces)
 
 
 @function("stack")
@@ -186,9 +187,8 @@ def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     out = np.stack([value_of(x) for x in xs], axis, dtype=dtype, casting=casting)
     if not records(*xs) or (out.dtype.kind != "f" and _leaves("stack", out, dtype)):
         return wrap(out)
-    places = [out[(slice(None),) * axis + (k, ...)] for k in range(len(xs))]
     xs = [in_dtype(array_tensor(x) if is_tensor(x) else x, out.dtype) for x in xs]
-    return link(out, list(zip(xs, places, strict=True)))
+    return joined(out, axis, [(x, k, None) for k, x in enumerate(xs)])
 
 
 def _cast(name, x, dtype, casting):

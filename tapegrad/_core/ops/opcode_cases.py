@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from ..codegen import vector_math as _loaders
+from ..codegen.external_symbols import names_symbols
 from .comparisons import STEERING
 from .table import TABLE, Pointwise
+
+assert _loaders  # which enters the functions that texts may name
 
 #: So many operands an operation of numbers has at most.
 OPERANDS = 3
 
 
-def value_cases() -> str:
+def declared() -> list[Pointwise]:
+    """The operations of the cases."""
+    every = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
+    return [op for op in every if len(op.inputs) <= OPERANDS]
+
+
+def is_elementary(op: Pointwise) -> bool:
+    """Whether an operation does without functions of SciPy, whose import takes long."""
+    return not names_symbols("\n".join([*_value(op), *_adjoints(op, ("x", "y", "z"))]))
+
+
+def value_cases(ops: Iterable[Pointwise] | None = None) -> str:
     """Cases that return the value of the operation `code`; operands are x, y and z."""
-    return _cases(_value)
+    return _cases(_value, ops)
 
 
-def adjoint_cases(*adjoints: str) -> str:
+def adjoint_cases(*adjoints: str, ops: Iterable[Pointwise] | None = None) -> str:
     """Cases that add g times each partial derivative of the operation `code`, and return.
 
     `adjoints` are texts of what is added to: the adjoints of x, y and z. Nothing is added where the
     partial derivative is 0 everywhere, also of an infinite g.
     """
-    return _cases(lambda op: _adjoints(op, adjoints))
+    return _cases(lambda op: _adjoints(op, adjoints), ops)
 
 
-def _cases(lines_of: Callable[[Pointwise], list[str]]) -> str:
-    declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
+def _cases(lines_of: Callable[[Pointwise], list[str]], ops: Iterable[Pointwise] | None) -> str:
     cases = []
-    for op in declared:
-        if len(op.inputs) <= OPERANDS:
-            lines = [f"    if code == {op.code}:"]
-            lines += [f"        {text}" for text in lines_of(op)]
-            cases.append("\n".join(lines))
+    for op in declared() if ops is None else ops:
+        lines = [f"    if code == {op.code}:"]
+        lines += [f"        {text}" for text in lines_of(op)]
+        cases.append("\n".join(lines))
     return "\n".join(cases)
 
 

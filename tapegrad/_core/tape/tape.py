@@ -66,7 +66,7 @@ def array_at(address: int) -> np.ndarray:
 
 
 def object_at(address: int) -> Any:
-    return ctypes.cast(int(address), ctypes.py_object).value
+    return ctypes.py_object.from_buffer(ctypes.c_int64(address)).value
 
 
 class Reader:
@@ -94,6 +94,11 @@ class Reader:
             rows = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
             self._rows[slot] = memory[layout.HEADER_BYTES : rows].view(ROW)
             self._references[slot] = memory[rows:].view(REFERENCE)
+
+    def chunk(self, slot: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of a chunk and all references, used or not."""
+        self._read(slot)
+        return self._rows[slot], self._references[slot]
 
     def filled(self, slot: int) -> np.ndarray:
         """The rows of a chunk."""

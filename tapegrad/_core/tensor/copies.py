@@ -182,6 +182,29 @@ def link(out: np.ndarray, pairs):
     return row_on(LINK, out, *references)
 
 
+def joined(out: np.ndarray, axis: int, pieces: list):
+    """Record `out` as pieces along an axis, in their order: (operand, first, end) of each.
+
+    Without an end it is the element at `first`. A row's references must fit in a chunk: of many
+    pieces blocks are joined first.
+    """
+    before = (slice(None),) * axis
+    while len(pieces) > ROWS:
+        pieces = [_block(out, axis, pieces[k : k + ROWS]) for k in range(0, len(pieces), ROWS)]
+    places = [first if end is None else slice(first, end) for _, first, end in pieces]
+    targets = [out[(*before, place, ...)] for place in places]
+    return link(out, [(piece[0], target) for piece, target in zip(pieces, targets, strict=True)])
+
+
+def _block(out: np.ndarray, axis: int, pieces: list) -> tuple:
+    """Neighbouring pieces as one."""
+    (_, start, _), (_, last, stop) = pieces[0], pieces[-1]
+    stop = last + 1 if stop is None else stop
+    block = np.array(out[(slice(None),) * axis + (slice(start, stop),)])
+    moved = [(x, first - start, end if end is None else end - start) for x, first, end in pieces]
+    return joined(block, axis, moved) if records(*[x for x, *_ in pieces]) else block, start, stop
+
+
 def as_number(operand):
     """An operand of a row of numbers: a scalar, or a number if it is not recorded."""
     if is_recorded(operand):
@@ -293,7 +316,7 @@ def stack_equal(items):
     if not records(*items):
         return rt.wrap(out)
     items = [pack(item) if type(item) is rt.Scalar else item for item in items]
-    return link(out, [(in_dtype(item, out.dtype), out[k, ...]) for k, item in enumerate(items)])
+    return joined(out, 0, [(in_dtype(item, out.dtype), k, None) for k, item in enumerate(items)])
 
 
 @named("linking.stacked")

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._core.codegen import forks
 from ..._core.ops.table import BY_CODE
+from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.slots import slots_of
 from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
@@ -214,7 +215,7 @@ def _alone() -> None:
 
 
 def _plan(calls: list[Call]) -> np.ndarray:
-    rows = [(address, part.data.ctypes.data) for address, part in calls if address]
+    rows = [(address, memory_of(part.data)) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
 
 

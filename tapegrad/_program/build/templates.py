@@ -1,7 +1,7 @@
 """Steps that differ only in where their arrays lie: made once, then moved.
 
 A long loop over arrays leaves the same step a thousand times. Its part is made for the first, and
-again with each array moved, which shows the words of the data that say where that array is.
+again with its arrays moved, which shows the words of the data that say where each array is.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._core.ops.table import BY_CODE
 from ..ir.rewriting import mapped
-from ..ir.steps import Elementwise, Link, Step, View
+from ..ir.steps import Elementwise, Kernel, Link, Step, View
+from ..ir.uses import views_of
 from ..replay.parts import Part
 
 #: Steps that come so often are made from a template.
 OFTEN = 6
-#: How far arrays are moved, in slots, to see which words follow.
-FAR = 1 << 40
+#: How far arrays are moved, in slots, to see which words follow: by FAR, and one after the other
+#: by so much more. No array is as large.
+FAR, APART = 1 << 52, 1 << 38
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,51 +32,71 @@ class Form:
     places: tuple[int, ...]
 
 
-def views_of(step: Elementwise | Link) -> list[View]:
-    """All views of a step, in a fixed order."""
-    if isinstance(step, Link):
-        return [step.out, *[view for pair in step.pairs for view in pair]]
-    read = [x for _, operands in step.ops for x in operands if isinstance(x, View)]
-    return [*read, *[v for _, v in step.stores], *[v for _, v in step.sums]]
+def clusters(views: list[View]) -> tuple[list[int], list[int]]:
+    """For each view the number of the group of overlapping views that it is in.
 
-
-def clusters(views: list[View]) -> list[int]:
-    """For each view the number of the group of overlapping views that it is in, −1 outside."""
-    order = sorted((v.extent, k) for k, v in enumerate(views) if not v.base)
-    found, end, number = [-1] * len(views), -1, -1
-    for (low, high), k in order:
-        if low >= end:
-            number += 1
+    Groups are numbered as they come; beside them, for each the lowest slot.
+    """
+    order = sorted([(view.base, *view.extent, k) for k, view in enumerate(views)])
+    found, lows, last, end = [-1] * len(views), [], -1, -1
+    for base, low, high, k in order:
+        if base != last or low >= end:
+            lows.append(low)
+            last, end = base, high
         end = max(end, high)
-        found[k] = number
-    return found
+        found[k] = len(lows) - 1
+    numbers: dict[int, int] = {}
+    groups = [numbers.setdefault(group, len(numbers)) for group in found]
+    return groups, [lows[group] for group in numbers]
 
 
-def form_of(step: Elementwise | Link, wanted: Callable[[View], bool]) -> Form:
+def form_of(step: Step, wanted: Callable[[View], bool]) -> Form:
     """A step's form; overlapping views are moved together."""
     views = views_of(step)
-    groups = clusters(views)
-    first: dict[int, int] = {}
-    for view, group in zip(views, groups, strict=True):
-        if group >= 0:
-            first[group] = min(first.get(group, view.offset), view.offset)
-    numbers = {group: k for k, group in enumerate(dict.fromkeys(g for g in groups if g >= 0))}
+    groups, places = clusters(views)
     parts = [
-        (view.base, view.offset - first.get(group, 0), view.shape, view.strides)
-        + (numbers.get(group, -1), wanted(view))
-        for view, group in zip(views, groups, strict=True)
+        (v.base, v.offset - places[group], v.shape, v.strides, group, wanted(v))
+        for v, group in zip(views, groups, strict=True)
     ]
-    if isinstance(step, Link):
-        shape: tuple = (len(step.pairs),)
-    else:
-        pattern = tuple(
-            (code, *[-1 if isinstance(x, View) else x for x in operands])
-            for code, operands in step.ops
-        )
-        results = tuple(k for k, _ in (*step.stores, *step.sums))
-        shape = (step.shape, pattern, results, len(step.stores))
-    places = tuple(first[group] for group in numbers)
-    return Form((type(step), shape, *parts), places)
+    return Form((type(step), *_SHAPES[type(step)](step), *parts), tuple(places))
+
+
+def _shape_of_elementwise(step: Elementwise) -> tuple:
+    pattern = [
+        (code, *[-1 if isinstance(x, View) else x for x in operands]) for code, operands in step.ops
+    ]
+    results = [k for k, _ in (*step.stores, *step.sums)]
+    return step.shape, *pattern, *results, len(step.stores)
+
+
+def _shape_of_kernel(step: Kernel) -> tuple:
+    return step.code, *[None if isinstance(x, View) else _plain(x) for x in step.operands]
+
+
+def _plain(operand: int | float | np.ndarray) -> tuple:
+    """An operand that is no view, as what is equal for operands that a part holds alike."""
+    if isinstance(operand, np.ndarray):
+        return operand.dtype.str, operand.shape, operand.tobytes()
+    return type(operand), operand.hex() if isinstance(operand, float) else operand
+
+
+_SHAPES: dict[type, Callable] = {
+    Elementwise: _shape_of_elementwise,
+    Link: lambda step: (len(step.pairs),),
+    Kernel: _shape_of_kernel,
+}
+
+
+def has_form(step: Step) -> bool:
+    """Whether the part of a step is told by its form.
+
+    That of an operation by rule has memory of its own.
+    """
+    if not isinstance(step, Kernel):
+        return isinstance(step, (Elementwise, Link))
+    return not BY_CODE[step.code].is_by_rule and all(
+        isinstance(x, (View, int, float, np.ndarray)) for x in step.operands
+    )
 
 
 class _Swapped:
@@ -98,50 +121,55 @@ class _Asked(_Swapped):
 
 
 class Template:
-    """The part of a form, and for each place the words of its data that move with it."""
+    """The part of a form, and the words of its data that move with each of its places."""
 
-    def __init__(self, step, form: Form, make: Callable[..., Part], wanted):
+    def __init__(self, step: Step, form: Form, make: Callable[..., Part], wanted):
         self.part = make(step, wanted)
-        self.places = form.places
-        self.moving: list[tuple[np.ndarray, np.ndarray]] = []
-        self.fits = True
+        self.places = np.array(form.places, np.int64)
         views = views_of(step)
-        groups = clusters(views)
-        for group in dict.fromkeys(g for g in groups if g >= 0):
-            moved = {v: v.moved(FAR) for v, g in zip(views, groups, strict=True) if g == group}
-            back = {new: old for old, new in moved.items()}
-            other = make(mapped(step, _Swapped(moved)), _Asked(wanted, back)).data
-            if other.shape != self.part.data.shape:
-                self.fits = False
-                return
-            change = other - self.part.data
-            words = change.nonzero()[0]
-            self.fits = self.fits and bool(np.isin(change[words], (FAR, 8 * FAR)).all())
-            self.moving.append((words, change[words] // FAR))
+        groups, _ = clusters(views)
+        moved = {v: v.moved(FAR + group * APART) for v, group in zip(views, groups, strict=True)}
+        back = {new: old for old, new in moved.items()}
+        other = make(mapped(step, _Swapped(moved)), _Asked(wanted, back)).data
+        self.fits = other.shape == self.part.data.shape
+        if self.fits:
+            self._find(other - self.part.data)
 
-    def at(self, places: tuple[int, ...]) -> Part:
-        """The part with its arrays at other places."""
-        data = self.part.data.copy()
-        for (words, factors), old, new in zip(self.moving, self.places, places, strict=True):
-            data[words] += factors * (new - old)
-        return dataclasses.replace(self.part, data=data)
+    def _find(self, change: np.ndarray) -> None:
+        """Which words have changed, and by how many times the distance of which place."""
+        self.words = change.nonzero()[0]
+        change = change[self.words]
+        self.factors = np.where(change >= 8 * FAR, 8, 1)
+        self.groups = (change // self.factors - FAR) // APART
+        known = (self.groups >= 0) & (self.groups < len(self.places))
+        exact = change == self.factors * (FAR + self.groups * APART)
+        self.fits = bool((known & exact).all())
+
+    def at(self, places: list[tuple[int, ...]]) -> list[Part]:
+        """The parts with their arrays at other places."""
+        shifts = np.array(places, np.int64).reshape(len(places), -1) - self.places
+        data = np.tile(self.part.data, (len(places), 1))
+        data[:, self.words] += self.factors * shifts[:, self.groups]
+        part = self.part
+        return [
+            Part(part.forward, part.reverse, row, part.both, part.ahead, part.keep) for row in data
+        ]
 
 
 def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]:
     """The parts of steps, in order; `make(step, wanted)` makes one."""
-    forms = [form_of(s, wanted) if isinstance(s, (Elementwise, Link)) else None for s in steps]
-    count: dict[tuple, int] = {}
-    for form in forms:
-        if form is not None:
-            count[form.key] = count.get(form.key, 0) + 1
-    templates: dict[tuple, Template] = {}
-    parts = []
-    for step, form in zip(steps, forms, strict=True):
-        if form is None or count[form.key] < OFTEN:
-            parts.append(make(step, wanted))
-            continue
-        if form.key not in templates:
-            templates[form.key] = Template(step, form, make, wanted)
-        template = templates[form.key]
-        parts.append(template.at(form.places) if template.fits else make(step, wanted))
-    return parts
+    alike: dict[tuple, list[int]] = {}
+    places: dict[int, tuple[int, ...]] = {}
+    for k, step in enumerate(steps):
+        if has_form(step):
+            form = form_of(step, wanted)
+            alike.setdefault(form.key, []).append(k)
+            places[k] = form.places
+    parts: dict[int, Part] = {}
+    for key, found in alike.items():
+        if len(found) >= OFTEN:
+            template = Template(steps[found[0]], Form(key, places[found[0]]), make, wanted)
+            if template.fits:
+                made = template.at([places[k] for k in found])
+                parts.update(zip(found, made, strict=True))
+    return [parts[k] if k in parts else make(step, wanted) for k, step in enumerate(steps)]

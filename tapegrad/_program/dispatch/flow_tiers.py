@@ -74,9 +74,9 @@ class TieredGraph:
 
     @property
     def seen(self) -> np.ndarray:
-        """Of each edge and arm whether a call took it."""
-        count = self.program.graph.flags
-        return np.frombuffer((self._taken >> 1).to_bytes(count, "little"), np.uint8)
+        """Of each edge whether a call took it."""
+        edges = self.program.graph.flags
+        return np.frombuffer((self._taken >> 1).to_bytes(edges, "little"), np.uint8)
 
     @property
     def uselessness(self) -> str:

@@ -27,6 +27,7 @@ from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
+from . import collection
 from .flows import Flow
 from .random_draws import Draws
 from .rounding import Rounding, first_difference
@@ -202,7 +203,8 @@ class Traced:
         if self.trace.refusal is not None:
             return None, self.trace.refusal
         try:
-            variant = self._convert()
+            with collection.paused():
+                variant = self._convert()
         except Unsupported as error:
             return None, str(error)
         f, arguments = self._call

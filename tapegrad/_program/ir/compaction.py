@@ -28,9 +28,5 @@ def compact(code: Code) -> Code:
     ]
     for slot, values in kept:
         used[slot : slot + len(values)] = True
-    places = np.cumsum(used) - 1
-
-    def renumber(slots: np.ndarray) -> np.ndarray:
-        return np.where(slots < 0, slots, places[slots])
-
-    return renumbered(dataclasses.replace(code, constants=kept), renumber, int(used.sum()))
+    places = np.append(np.cumsum(used) - 1, -1)
+    return renumbered(dataclasses.replace(code, constants=kept), places, int(used.sum()))

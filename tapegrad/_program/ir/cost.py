@@ -21,7 +21,7 @@ from .steps import (
     View,
     shown,
 )
-from .uses import views_written
+from .uses import once, views_written
 
 
 class Size(NamedTuple):
@@ -34,12 +34,12 @@ class Size(NamedTuple):
 
 
 def size_of(code: Code) -> Size:
-    return Size(
-        len(code.steps),
-        sum(operations(step) for step in code.steps),
-        sum(stored(step) for step in code.steps),
-        code.slots,
-    )
+    counts = [once(step, "_counts", _counts) for step in code.steps]
+    return Size(len(counts), sum(n for n, _ in counts), sum(n for _, n in counts), code.slots)
+
+
+def _counts(step: Step) -> tuple[int, int]:
+    return operations(step), stored(step)
 
 
 def operations(step: Step) -> int:

@@ -22,8 +22,9 @@ from .steps import (
     Step,
     View,
 )
+from .uses import views_of
 
-#: Renumbers slots: an array of them, of which −1 stays.
+#: Gives other slots for an array of slots, of which −1 stays.
 Renumber = Callable[[np.ndarray], np.ndarray]
 
 
@@ -60,26 +61,31 @@ def mapped(step: Step, move: Callable[[View], View], renumber: Renumber | None =
     return Computed(step.function, [(any_of(x), dtype) for x, dtype in step.operands], out)
 
 
-def renumbered(code: Code, renumber: Renumber, slots: int) -> Code:
-    """A program with other slots; views stay as they are but for where they begin."""
-    known: dict[int, int] = {}
+def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
+    """A program with other slots; views stay as they are but for where they begin.
 
-    def one(slot: int) -> int:
-        if slot not in known:
-            known[slot] = int(renumber(np.array([slot]))[0])
-        return known[slot]
+    `places` has the new slot of each, and as its last entry −1, which stands for no slot.
+    """
+    place = places.item
 
     def move(view: View) -> View:
         if view.base != ARENA:
             return view
         # one without elements may lie behind the last slot
-        return View(one(view.offset) if view.size else NOTHING, view.shape, view.strides)
+        return view.at(place(view.offset) if view.size else NOTHING)
+
+    def moved(step: Step) -> Step:
+        stays = not isinstance(step, (Scalars, Pack)) and all(
+            view.base != ARENA or (view.size and place(view.offset) == view.offset)
+            for view in views_of(step)
+        )
+        return step if stays else mapped(step, move, places.__getitem__)
 
     return Code(
         slots,
-        [(one(slot), values) for slot, values in code.constants],
+        [(place(slot), values) for slot, values in code.constants],
         [dataclasses.replace(given, view=move(given.view)) for given in code.inputs],
-        [mapped(step, move, renumber) for step in code.steps],
+        [moved(step) for step in code.steps],
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
         {k: [move(view) for view in views] for k, views in code.clears.items()},
     )

@@ -9,7 +9,9 @@ from .steps import View, contiguous
 
 def slots_of(view: View) -> np.ndarray:
     """The slots of a view, in its shape."""
-    total = np.full((), view.offset, np.int64)
+    if view.is_contiguous:
+        return np.arange(view.offset, view.offset + view.size).reshape(view.shape)
+    total = np.array(view.offset)
     for n, stride in zip(view.shape, view.strides, strict=True):
         total = total[..., None] + np.arange(n) * stride
     return total
@@ -20,17 +22,14 @@ def pattern(slots: np.ndarray) -> View | None:
     if not slots.size:
         return contiguous(0, slots.shape)
     corner = (0,) * slots.ndim
-    first = int(slots[corner])
-    strides, expected = [], np.int64(first)
-    for axis, n in enumerate(slots.shape):
-        step = 0
-        if n > 1:
-            step = int(slots[(*corner[:axis], 1, *corner[axis + 1 :])]) - first
-        strides.append(step)
-        expected = np.add.outer(expected, np.arange(n) * step)
-    if not np.array_equal(slots, expected):
+    first = slots.item(corner)
+    strides = [
+        slots.item((*corner[:axis], 1, *corner[axis + 1 :])) - first if n > 1 else 0
+        for axis, n in enumerate(slots.shape)
+    ]
+    found = View(first, slots.shape, tuple(strides))
+    if slots.size > 1 and not (slots == slots_of(found)).all():
         return None
-    lowest = first + sum(min(0, (n - 1) * s) for n, s in zip(slots.shape, strides, strict=True))
-    if lowest < 0 and slots.size > 1 and any(strides):
+    if found.extent[0] < 0 and any(strides):
         return None  # constants: their places are not known yet
-    return View(first, slots.shape, tuple(strides))
+    return found

@@ -24,27 +24,40 @@ NOTHING = 0
 GUARD = 0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True, unsafe_hash=True)
 class View:
-    """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …"""
+    """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
+
+    A view never changes. `size`, and `extent`, the first slot and the one after the last, are
+    computed when they are first asked for: passes ask again and again.
+    """
 
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     base: int = ARENA
+    size: int = dataclasses.field(init=False, compare=False, repr=False)
+    extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
 
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    def __getattr__(self, name: str):
+        """What has not been computed yet."""
+        if name == "size":
+            self.size = math.prod(self.shape)
+            return self.size
+        if name == "extent":
+            self.extent = self._extent()
+            return self.extent
+        raise AttributeError(f"a view has no attribute {name!r}")
 
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The first slot, and the one after the last."""
+    def _extent(self) -> tuple[int, int]:
         if not self.size:
             return self.offset, self.offset
         low = high = self.offset
         for n, stride in zip(self.shape, self.strides, strict=True):
-            low, high = low + min(0, (n - 1) * stride), high + max(0, (n - 1) * stride)
+            if stride > 0:
+                high += (n - 1) * stride
+            elif stride:
+                low += (n - 1) * stride
         return low, high + 1
 
     def overlaps(self, other: View) -> bool:
@@ -54,12 +67,24 @@ class View:
 
     def of(self, memory: np.ndarray) -> np.ndarray:
         """The elements, where the slots of the base are one array."""
-        steps = [memory.itemsize * stride for stride in self.strides]
-        return np.lib.stride_tricks.as_strided(memory[self.offset :], self.shape, steps)
+        if not self.size:
+            return np.empty(self.shape, memory.dtype)
+        item = memory.itemsize
+        steps = [item * stride for stride in self.strides]
+        return np.ndarray(self.shape, memory.dtype, memory, item * self.offset, steps)
+
+    def at(self, offset: int) -> View:
+        """The same view that begins elsewhere."""
+        if offset == self.offset:
+            return self
+        made = View(offset, self.shape, self.strides, self.base)
+        made.size, (low, high) = self.size, self.extent
+        made.extent = low + offset - self.offset, high + offset - self.offset
+        return made
 
     def moved(self, distance: int) -> View:
         """The same view some slots further on."""
-        return View(self.offset + distance, self.shape, self.strides, self.base)
+        return self.at(self.offset + distance)
 
     @property
     def is_contiguous(self) -> bool:
@@ -79,7 +104,9 @@ def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     for n in shape[::-1]:
         strides.append(step)
         step *= n
-    return View(offset, tuple(shape), tuple(strides[::-1]), base)
+    made = View(offset, tuple(shape), tuple(strides[::-1]), base)
+    made.size, made.extent = step, (offset, offset + step)
+    return made
 
 
 def shown(operand: Any) -> Any:

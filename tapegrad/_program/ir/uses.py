@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .slots import slots_of
@@ -23,19 +26,46 @@ from .steps import (
 
 def views_read(step: Step) -> list[View]:
     """The views that a step reads; operations on numbers and packs read slots."""
-    if isinstance(step, Elementwise):
-        return [x for _, operands in step.ops for x in operands if isinstance(x, View)]
-    if isinstance(step, Link):
-        return [source for _, source in step.pairs]
-    if isinstance(step, Gather):
-        return [x for x in (step.source, step.positions) if isinstance(x, View)]
-    if isinstance(step, Scatter):
-        return [step.before, step.source, step.positions]
-    if isinstance(step, Kernel):
-        return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
-    if isinstance(step, Computed):
-        return [x for x, _ in step.operands if isinstance(x, View)]
-    return []
+    return once(step, "_views_read", _READ[type(step)])
+
+
+def once(step: Step, name: str, find: Callable) -> Any:
+    """What is found of a step, which never changes once it is in a program: every pass asks."""
+    known = vars(step)
+    if name not in known:
+        known[name] = find(step)
+    return known[name]
+
+
+def _seen_by_kernel(step: Kernel) -> list[View]:
+    return [x for x in step.operands if isinstance(x, View) and not inside(x, step.out)]
+
+
+_READ: dict[type, Callable] = {
+    Scalars: lambda step: [],
+    Pack: lambda step: [],
+    Elementwise: lambda step: [x for _, given in step.ops for x in given if type(x) is View],
+    Link: lambda step: [source for _, source in step.pairs],
+    Gather: lambda step: [x for x in (step.source, step.positions) if isinstance(x, View)],
+    Scatter: lambda step: [step.before, step.source, step.positions],
+    Kernel: _seen_by_kernel,
+    Computed: lambda step: [x for x, _ in step.operands if isinstance(x, View)],
+}
+
+
+def views_of(step: Step) -> list[View]:
+    """All views of a step, in a fixed order."""
+    return once(step, "_views_of", _ALL[type(step)])
+
+
+_ALL: dict[type, Callable] = {
+    Scalars: lambda step: [],
+    Pack: lambda step: [step.out],
+    Elementwise: lambda step: [*views_read(step), *[v for _, v in (*step.stores, *step.sums)]],
+    Link: lambda step: [step.out, *[view for pair in step.pairs for view in pair]],
+    Kernel: lambda step: [*[x for x in step.operands if isinstance(x, View)], step.out],
+    **dict.fromkeys((Gather, Scatter, Computed), lambda step: [*views_read(step), step.out]),
+}
 
 
 def inside(view: View, whole: View) -> bool:
@@ -53,13 +83,24 @@ def slots_read(step: Step) -> list[np.ndarray]:
 
 def views_written(step: Step) -> list[View]:
     """The slots that a step writes, in C order."""
-    if isinstance(step, Scalars):
-        return [View(step.first, (len(step.op),), (1,))]
-    if isinstance(step, Elementwise):
-        return [view for _, view in step.stores] + [_summed(view) for _, view in step.sums]
+    return once(step, "_views_written", _WRITTEN[type(step)])
+
+
+def _out(step) -> list[View]:
     if step.out.is_contiguous:
         return [step.out]
     return [View(slot, (1,), (1,)) for slot in slots_of(step.out).ravel().tolist()]
+
+
+def _results(step: Elementwise) -> list[View]:
+    return [view for _, view in step.stores] + [_summed(view) for _, view in step.sums]
+
+
+_WRITTEN: dict[type, Callable] = {
+    Scalars: lambda step: [View(step.first, (len(step.op),), (1,))],
+    Elementwise: _results,
+    **dict.fromkeys((Link, Gather, Scatter, Pack, Kernel, Computed), _out),
+}
 
 
 def mark_reads(step: Step, marks: np.ndarray) -> None:
@@ -70,6 +111,18 @@ def mark_reads(step: Step, marks: np.ndarray) -> None:
         if view.base == ARENA:
             low, high = view.extent
             marks[low:high] = True
+
+
+def any_in(marks: np.ndarray, view: View) -> bool:
+    """Whether a slot between the ends of a view is marked; most often the first one tells."""
+    low, high = view.extent
+    return low < high and bool(marks.item(low) or marks[low:high].any())
+
+
+def all_in(marks: np.ndarray, view: View) -> bool:
+    """Whether all slots between the ends of a view are marked."""
+    low, high = view.extent
+    return low == high or bool(marks.item(low) and marks[low:high].all())
 
 
 def mark_outputs(code: Code, marks: np.ndarray) -> None:
@@ -108,4 +161,4 @@ class Wanted:
     def __call__(self, view: View) -> bool:
         if view.base != ARENA:
             return view.base in self.bases
-        return not self.constant[slice(*view.extent)].all()
+        return not all_in(self.constant, view)

@@ -14,7 +14,7 @@ import numpy as np
 from ..._core.codegen import layout
 from ..._core.ops.opaque_call import COMPUTED
 from ..._core.ops.table import USERS, Pointwise, Structural
-from ..._core.tape.tape import array_at, object_at
+from ..._core.tape.tape import object_at
 from ..._core.tensor.trace import Call
 from ..ir.scalar_expansion import summed
 from ..ir.slots import slots_of
@@ -47,7 +47,7 @@ class Row:
     @property
     def array(self) -> np.ndarray:
         """The result, or its buffer."""
-        return array_at(self.out["what"])
+        return self.out.array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def write_row(writer: Writer, row: Row) -> None:
 def _link(writer: Writer, row: Row) -> None:
     target = Target(row.array)
     pairs = [
-        (row.references[k], array_at(row.references[k + 1]["what"]))
+        (row.references[k], row.references[k + 1].array)
         for k in range(0, len(row.references) - 1, 2)
     ]
     for _, shown in pairs:
@@ -127,8 +127,8 @@ def _pack(writer: Writer, row: Row) -> None:
 def _gather(writer: Writer, row: Row) -> None:
     source, picked, out = row.references
     shape = row.array.shape
-    if int(picked["id"]) < 0:
-        positions = np.asarray(array_at(picked["what"]), np.int64)
+    if picked.id < 0:
+        positions = np.asarray(picked.array, np.int64)
         writer.result(row, writer.slots_of(source).reshape(-1)[positions].reshape(shape))
         return
     view, at = writer.view_of(source), writer.view_of(picked)
@@ -140,27 +140,27 @@ def _gather(writer: Writer, row: Row) -> None:
 def _write(writer: Writer, row: Row) -> None:
     view, _, source = row.references
     slots = writer.slots_of(source)
-    writer.buffers.slots(int(view["id"]), array_at(view["what"]))[...] = slots
+    writer.buffers.slots(view.id, view.array)[...] = slots
 
 
 def _scatter(writer: Writer, row: Row) -> None:
     target, kept, source, picked = row.references
-    array = array_at(target["what"])
-    if int(picked["id"]) >= 0:
+    array = target.array
+    if picked.id >= 0:
         _scatter_computed(writer, row)
         return
-    positions = np.asarray(array_at(picked["what"]), np.int64).ravel()
-    shape = array_at(kept["what"]).shape
+    positions = np.asarray(picked.array, np.int64).ravel()
+    shape = kept.array.shape
     slots = np.broadcast_to(writer.slots_of(source), shape).ravel()
     index = np.unravel_index(positions, array.shape)
-    writer.buffers.slots(int(target["id"]), array)[index] = slots
+    writer.buffers.slots(target.id, array)[index] = slots
 
 
 def _scatter_computed(writer: Writer, row: Row) -> None:
     """A write at positions that the program computes makes a new array."""
     target, kept, source, picked = row.references
-    number, array = int(target["id"]), array_at(target["what"])
-    written = broadcast(writer.view_of(source), array_at(kept["what"]).shape)
+    number, array = target.id, target.array
+    written = broadcast(writer.view_of(source), kept.array.shape)
     before, positions = writer.buffers.view(number, array), writer.view_of(picked)
     made = writer.buffers.allocate(array.shape)
     writer.steps.append(Scatter(made, before, written, positions))
@@ -172,7 +172,7 @@ def _scatter_computed(writer: Writer, row: Row) -> None:
 
 def _computed(writer: Writer, row: Row) -> None:
     """A call of NumPy's: as operations and steps if it is known, else as a step that calls it."""
-    call = object_at(row.references[0]["what"])
+    call = object_at(row.references[0].what)
     operands = [
         _given(writer, row.references[1 + what]) if recorded else what
         for recorded, what in call.arguments
@@ -210,7 +210,7 @@ def _in_order(slots: View | np.ndarray, shape) -> View | np.ndarray:
 
 def _given(writer: Writer, reference) -> Given:
     """An operand of a call that the program computes."""
-    number, dtype = int(reference["id"]), dtype_of(reference)
+    number, dtype = reference.id, dtype_of(reference)
     op = int(writer.rows.reader.row(number)["op"])
     known = writer.intervals.get(writer.rows.place(number))
     is_number = dtype.kind == "f" and op != layout.ARRAY + COMPUTED.code
@@ -220,8 +220,8 @@ def _given(writer: Writer, reference) -> Given:
 
 def dtype_of(reference) -> np.dtype:
     """The dtype of what a reference of a row names."""
-    is_array = int(reference["tag"]) == layout.TAG_ARRAY
-    return array_at(reference["what"]).dtype if is_array else _FLOAT64
+    is_array = reference.is_array
+    return reference.array.dtype if is_array else _FLOAT64
 
 
 # --- others -----------------------------------------------------------------------------------
@@ -241,8 +241,8 @@ def _refused(writer: Writer, row: Row) -> None:
 def _deposit(writer: Writer, row: Row) -> None:
     """Elements added to zeros; where none is named twice they are what is there."""
     source, picked = row.references[:2]
-    if int(picked["id"]) < 0:
-        positions = array_at(picked["what"]).ravel()
+    if picked.id < 0:
+        positions = picked.array.ravel()
         if len(np.unique(positions)) == len(positions):
             slots = np.full(row.array.size, writer.rows.constant(0.0))
             slots[positions] = writer.slots_of(source).ravel()
@@ -277,8 +277,8 @@ def _expanded(writer: Writer, row: Row) -> bool:
 
 def _value_of(reference):
     """The array or the number that a reference of a row names."""
-    is_array = int(reference["tag"]) == layout.TAG_ARRAY
-    return array_at(reference["what"]) if is_array else int(reference["what"])
+    is_array = reference.is_array
+    return reference.array if is_array else reference.what
 
 
 def _kernel(writer: Writer, row: Row) -> None:
@@ -294,7 +294,7 @@ def _kernel(writer: Writer, row: Row) -> None:
     operands = [_kernel_operand(writer, reference, row, made) for reference in row.references[:-1]]
     number = op.references.shown
     if number is not None:
-        operands[number] = _computed_as(array_at(row.references[number]["what"]), row, made)
+        operands[number] = _computed_as(row.references[number].array, row, made)
     writer.steps.append(Kernel(op.code, operands, made))
     writer.result(row, made)
 
@@ -304,7 +304,7 @@ def _by_rule(writer: Writer, row: Row) -> None:
     keywords, *operands, _ = row.references
     made = writer.buffers.allocate(row.shape)
     views = [writer.view_of(reference) for reference in operands]
-    static = tuple(object_at(keywords["what"]).items())
+    static = tuple(object_at(keywords.what).items())
     writer.steps.append(Kernel(row.op.code, [static, *views], made))
     writer.result(row, made)
 
@@ -316,17 +316,17 @@ def _computed_as(whole: np.ndarray, row: Row, made: View) -> View:
 
 
 def _kernel_operand(writer: Writer, reference, row: Row, made: View):
-    tag = int(reference["tag"])
+    tag = reference.tag
     if tag == layout.TAG_INT:
-        return int(reference["what"])
+        return reference.what
     if tag == layout.TAG_OBJECT:
-        return object_at(reference["what"])
-    if tag == layout.TAG_ARRAY and int(reference["id"]) < 0 and is_output(row.out, row.number):
-        array = array_at(reference["what"])
+        return object_at(reference.what)
+    if tag == layout.TAG_ARRAY and reference.id < 0 and is_output(row.out, row.number):
+        array = reference.array
         if np.may_share_memory(array, row.array):
             return Target(row.array).view(made, array)
-    if tag == layout.TAG_ARRAY and int(reference["id"]) < 0:
-        array = array_at(reference["what"])
+    if tag == layout.TAG_ARRAY and reference.id < 0:
+        array = reference.array
         if array.dtype.kind in "iu":  # positions
             return array.astype(np.int64)
     return writer.view_of(reference)

@@ -12,9 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._core.codegen import layout
-from ..._core.tape.memory_order import memory_axes
-from ..._core.tape.tape import array_at
+from ..._core.tape.memory_order import memory_axes, memory_of
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import Link, Pack, View, contiguous
 from .tape_rows import Rows, Unsupported
@@ -31,19 +29,22 @@ class Buffer:
     def __init__(self, array: np.ndarray, slot: int, map: np.ndarray | None):
         if not array.flags.c_contiguous:
             raise Unsupported("an array with gaps between its elements")
-        self.start = array.ctypes.data
+        self.start = memory_of(array)
         self.itemsize = array.itemsize
         self.size = array.size
         self.shape = array.shape
         self.slot = slot
         self.map = map
+        self.whole: View | None = None  # that of the array itself
+        self.array = array
 
     def offset(self, view: np.ndarray) -> int:
         """Number of the first element of a view."""
-        return (view.ctypes.data - self.start) // self.itemsize
+        return (memory_of(view) - self.start) // self.itemsize
 
     def strides(self, view: np.ndarray) -> tuple[int, ...]:
-        return tuple(stride // self.itemsize for stride in view.strides)
+        size = self.itemsize
+        return tuple([stride // size for stride in view.strides])
 
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map that a view sees."""
@@ -82,6 +83,7 @@ class Buffers:
             made = Buffer(array, 0, slots.offset + np.arange(array.size, dtype=np.int64))
         else:
             made = Buffer(array, slots.offset, None)
+            made.whole = slots if slots.shape == array.shape else None
         self.found[place] = made
         if made.map is None:
             self.rows.slots[place] = made.slot
@@ -96,17 +98,20 @@ class Buffers:
         buffer = self.of(number)
         if buffer.map is not None:
             return buffer.mapped(view)
-        slots: np.ndarray = np.asarray(buffer.slot + buffer.offset(view))
-        for n, step in zip(view.shape, buffer.strides(view), strict=True):
-            slots = np.add.outer(slots, np.arange(n) * step)
-        return slots
+        return slots_of(self.seen(buffer, view))
+
+    def seen(self, buffer: Buffer, array: np.ndarray) -> View:
+        """A view of a buffer that has no map."""
+        if array is buffer.array and buffer.whole is not None:
+            return buffer.whole
+        offset = buffer.slot + buffer.offset(array)
+        return View(offset, array.shape, buffer.strides(array))
 
     def view(self, number: int, array: np.ndarray) -> View:
         """A view of a buffer as operations read it."""
         buffer = self.of(number)
         if buffer.map is None:
-            offset = buffer.slot + buffer.offset(array)
-            return View(offset, array.shape, buffer.strides(array))
+            return self.seen(buffer, array)
         slots = buffer.mapped(array)
         found = pattern(slots)
         if found is not None:
@@ -141,8 +146,8 @@ class Buffers:
 
 def base_array(rows: Rows, number: int) -> np.ndarray:
     """The array that owns the buffer of a row: its last reference."""
-    return array_at(rows.reader.references(number)["what"][-1])
+    return rows.read(rows.place(number))[1][-1].array
 
 
 def is_output(reference, number: int) -> bool:
-    return int(reference["id"]) == number and int(reference["tag"]) == layout.TAG_ARRAY
+    return reference.id == number and reference.is_array

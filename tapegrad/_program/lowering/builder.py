@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
 from ..._core.codegen import layout
-from ..._core.tape.tape import array_at
 from ..._derivatives.past_values import Before
 from ..ir.slots import slots_of
 from ..ir.steps import Elementwise, Scalars, Step, View
 from ..replay.opaque_calls import are_doubles
-from . import tape_scan
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
 from .outputs import Originals, broadcast
-from .tape_rows import Rows, Unsupported
+from .tape_rows import Reference, Rows, Unsupported
 
 #: Element-wise operations on so few elements become operations on numbers.
 FEW = 8
 #: Arrays of so few numbers that never change are single constants to such operations.
 FEW_NUMBERS = 16
+
+
+def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Slots broadcast to a shape."""
+    return slots if slots.shape == shape else np.broadcast_to(slots, shape)
 
 
 class Writer:
@@ -46,37 +50,38 @@ class Writer:
     def flush(self) -> None:
         """End the step of operations on scalars."""
         begun, first = self.begun
-        count = self.rows[tape_scan.COUNT]
+        count, slot = self.rows.counts()
         if count > begun:
             columns = (self.rows.op, self.rows.a, self.rows.b, self.rows.c)
             op, a, b, c = (column[begun:count] for column in columns)
             none = bool((c == -1).all())
             self.steps.append(Scalars(first, op, a, b, c[:0] if none else c))
-        self.begun = (count, self.rows.next_slot)
+        self.begun = (count, slot)
 
     def begin_scalars(self) -> None:
         """Before an operation is written: a step begins where slots have been taken since."""
-        begun, first = self.begun
-        if self.rows[tape_scan.COUNT] == begun:
-            self.begun = (begun, self.rows.next_slot)
+        count, slot = self.rows.counts()
+        if count == self.begun[0]:
+            self.begun = (count, slot)
 
     def emit(self, op: int, *slots: int) -> int:
         """Write an operation on numbers; returns the slot of its result."""
         self.begin_scalars()
-        first, second, third = (*slots, -1, -1)[:3]
-        return self.rows.emit(op, first, second, third)
+        return self.rows.emit(op, 1, *(*slots, -1, -1)[:3])
 
     def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
         """The same for each element of arrays of slots of one shape."""
-        columns = [x.ravel().tolist() for x in slots]
-        made = [self.emit(op, *operands) for operands in zip(*columns, strict=True)]
-        return np.array(made, np.int64).reshape(slots[0].shape)
+        self.begin_scalars()
+        shape, count = slots[0].shape, slots[0].size
+        columns = [x.ravel() for x in slots]
+        first = self.rows.emit(op, count, *(*columns, -1, -1)[:3])
+        return np.arange(first, first + count, dtype=np.int64).reshape(shape)
 
     # --- where values are ---------------------------------------------------------------------
 
     def slot(self, number: int) -> int:
         """The slot of a row that is a number."""
-        return int(self.rows.slots[self.rows.place(number)])
+        return self.rows.slots.item(self.rows.place(number))
 
     def constant_array(self, array: np.ndarray) -> View:
         """The slots of an array that never changes."""
@@ -92,27 +97,24 @@ class Writer:
         self.constants.append((view.offset, np.array(array, np.float64).ravel()))
         return view
 
-    def view_of(self, reference) -> View:
+    def view_of(self, reference: Reference) -> View:
         """What a reference of a row names, as a view."""
-        number, tag = int(reference["id"]), int(reference["tag"])
-        if tag == layout.TAG_SCALAR:
-            return View(self.slot(number), (), ())
-        if tag == layout.TAG_CONSTANT:
-            value = float(np.int64(reference["what"]).view(np.float64))
+        if reference.tag == layout.TAG_SCALAR:
+            return View(self.slot(reference.id), (), ())
+        if reference.tag == layout.TAG_CONSTANT:
+            value = float(np.int64(reference.what).view(np.float64))
             return View(self.rows.constant(value), (), ())
-        array = array_at(reference["what"])
-        if number >= 0:
-            return self.buffers.view(number, array)
-        return self.constant_array(self.originals.of(array))
+        if reference.id >= 0:
+            return self.buffers.view(reference.id, reference.array)
+        return self.constant_array(self.originals.of(reference.array))
 
-    def slots_of(self, reference) -> np.ndarray:
+    def slots_of(self, reference: Reference) -> np.ndarray:
         """The slots of what a reference of a row names."""
-        if int(reference["tag"]) != layout.TAG_ARRAY:
+        if not reference.is_array:
             return slots_of(self.view_of(reference))
-        number, array = int(reference["id"]), array_at(reference["what"])
-        if number >= 0:
-            return self.buffers.slots(number, array)
-        array = self.originals.of(array)
+        if reference.id >= 0:
+            return self.buffers.slots(reference.id, reference.array)
+        array = self.originals.of(reference.array)
         if array.size > FEW_NUMBERS or not are_doubles(array):
             return slots_of(self.constant_array(array))
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
@@ -121,7 +123,7 @@ class Writer:
     def result(self, row, slots: View | np.ndarray) -> None:
         """Say where the value of a row of arrays is."""
         if is_output(row.out, row.number):
-            array = array_at(row.out["what"])
+            array = row.array
             if array.dtype == np.float32:
                 raise Unsupported("float32 arrays, while programs compute in float64")
             self.buffers.add(row.place, array, slots)
@@ -144,11 +146,11 @@ class Writer:
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if np.prod(shape, dtype=np.int64) <= FEW:
+        if math.prod(shape) <= FEW:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
-            return self.each(code, *[np.broadcast_to(slots, shape) for slots in found])
+            return self.each(code, *[spread(slots, shape) for slots in found])
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
         out = self.buffers.allocate(shape)
-        inputs = tuple(broadcast(view, shape) for view in views)
+        inputs = tuple([broadcast(view, shape) for view in views])
         self.steps.append(Elementwise(tuple(shape), [(code, inputs)], [(0, out)], []))
         return out

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
-from ..._core.tape.tape import array_at
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
@@ -19,7 +18,7 @@ from .array_rows import Row, write_row
 from .buffers import base_array
 from .builder import FEW, Writer
 from .outputs import Originals
-from .tape_rows import Rows, Unsupported
+from .tape_rows import Reference, Rows, Unsupported
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -40,7 +39,7 @@ class Converter:
 
     def counts(self) -> tuple[int, int]:
         """How many rows the computation has recorded, and how many of them are needed."""
-        recorded, needed = self.rows.counts()
+        recorded, needed = self.rows.how_many()
         moments = {guard.at for guard in self.trace.guards}
         return recorded - len(moments) - 1, needed  # without those that say when something was
 
@@ -49,7 +48,7 @@ class Converter:
         for guard in self.trace.guards:
             self._read_to(self.rows.place(guard.at))
             self._guard(guard)
-        self._read_to(self.rows[tape_scan.END])
+        self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
         self.writer.flush()
         return _settled(
@@ -67,10 +66,9 @@ class Converter:
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
-        op = abs(int(self.rows.reader.row(number)["op"]))
-        references = self.rows.reader.references(number)
+        op, references = self.rows.read(place)
         if op == layout.CONSTANT:
-            self._constant(place, number, array_at(references["what"][-1]))
+            self._constant(place, number, references[-1].array)
         elif op == layout.LEAF:
             self._leaf(place, number, references)
         else:
@@ -82,12 +80,12 @@ class Converter:
         self.writer.constants.append((view.offset, np.array(content, np.float64).ravel()))
         self.writer.buffers.add(place, array, view)
 
-    def _leaf(self, place: int, number: int, references) -> None:
+    def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
         """An input of a function inside, which never changes."""
         if self.rows.is_written(place):
             raise Unsupported("it writes to an argument of a transform in it; copy() it first")
-        if len(references):
-            self._constant(place, number, array_at(references["what"][-1]))
+        if references:
+            self._constant(place, number, references[-1].array)
         else:
             value = float(self.rows.reader.row(number)["value"])
             self.rows.slots[place] = self.rows.constant(value)
@@ -126,13 +124,9 @@ class Converter:
 
 def _settled(code: Code, constants: np.ndarray) -> Code:
     """The program with its constants, numbered from −2 down so far, behind all other slots."""
-    total = code.slots
-
-    def renumber(slots: np.ndarray) -> np.ndarray:
-        is_constant = slots <= tape_scan.FIRST_CONSTANT
-        return np.where(is_constant, total + (tape_scan.FIRST_CONSTANT - slots), slots)
-
-    made = renumbered(code, renumber, total + len(constants))
+    total, end = code.slots, code.slots + len(constants)
+    places = np.concatenate([np.arange(total), np.arange(end - 1, total - 1, -1), [-1]])
+    made = renumbered(code, places, end)
     if len(constants):
         made.constants.append((total, constants))
     return made

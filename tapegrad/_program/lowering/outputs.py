@@ -6,6 +6,7 @@ import bisect
 
 import numpy as np
 
+from ..._core.tape.memory_order import memory_of
 from ..ir.blocks import is_injective
 from ..ir.steps import View
 
@@ -20,15 +21,15 @@ class Target:
 
     def part(self, flat: np.ndarray, shown: np.ndarray) -> np.ndarray:
         """The part of an array like the output that a view of the output sees."""
-        strides = tuple(stride // self.out.itemsize for stride in shown.strides)
-        return View(self._offset(shown), shown.shape, strides).of(flat.reshape(-1))
+        return self.view(View(0, (), ()), shown).of(flat.reshape(-1))
 
     def _offset(self, shown: np.ndarray) -> int:
-        return (shown.ctypes.data - self.out.ctypes.data) // self.out.itemsize
+        return (memory_of(shown) - memory_of(self.out)) // self.out.itemsize
 
     def view(self, made: View, shown: np.ndarray) -> View:
         """What a view of the output sees of the slots that the output got."""
-        steps = tuple(stride // self.out.itemsize for stride in shown.strides)
+        size = self.out.itemsize
+        steps = tuple([stride // size for stride in shown.strides])
         return View(made.offset + self._offset(shown), shown.shape, steps)
 
     def count(self, shown: np.ndarray) -> None:
@@ -48,16 +49,16 @@ class Originals:
     """What was in buffers before recorded writes: pairs of a buffer and its old content."""
 
     def __init__(self, pairs: list[tuple[np.ndarray, np.ndarray]]):
-        self.pairs = sorted(pairs, key=lambda pair: pair[0].ctypes.data)
-        self.starts = [owner.ctypes.data for owner, _ in self.pairs]
+        self.pairs = sorted(pairs, key=lambda pair: memory_of(pair[0]))
+        self.starts = [memory_of(owner) for owner, _ in self.pairs]
 
     def of(self, array: np.ndarray) -> np.ndarray:
         """An array as it was when it was read, also if it is part of such a buffer."""
-        k = bisect.bisect_right(self.starts, array.ctypes.data) - 1
+        k = bisect.bisect_right(self.starts, memory_of(array)) - 1
         if k < 0:
             return array
         owner, content = self.pairs[k]
-        offset = array.ctypes.data - self.starts[k]
+        offset = memory_of(array) - self.starts[k]
         if offset >= owner.nbytes:
             return array
         start = content.reshape(-1)[offset // owner.itemsize :]
@@ -66,6 +67,8 @@ class Originals:
 
 def broadcast(view: View, shape) -> View:
     """A view as seen from a shape that it broadcasts to."""
+    if view.shape == shape and 1 not in shape:
+        return view
     extra = len(shape) - len(view.shape)
     strides = [0] * extra + [
         0 if n == 1 else step for n, step in zip(view.shape, view.strides, strict=True)

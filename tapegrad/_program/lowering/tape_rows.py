@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..._core.codegen import layout
 from ..._core.codegen.layout import ARRAY, ROWS, ROWS_BITS
 from ..._core.ops.table import TABLE
 from ..._core.tape import store
+from ..._core.tape.memory_order import memory_of
 from ..._core.tape.tape import Reader
 from ..ir.steps import NOTHING
 from . import tape_scan
@@ -25,8 +27,20 @@ READS_OTHERS = (
 )
 
 
-def address_of(array: np.ndarray) -> int:
-    return array.ctypes.data
+class Reference(NamedTuple):
+    """What a row of arrays refers to: an address or bits, the row that it is of, what it is.
+
+    `array` is the array at the address, None for what is none.
+    """
+
+    what: int
+    id: int
+    tag: int
+    array: Any
+
+    @property
+    def is_array(self) -> bool:
+        return self.tag == layout.TAG_ARRAY
 
 
 #: Chunks of a recording whose conversion is put off, and operations on arrays of such a one: to
@@ -68,6 +82,9 @@ class Rows:
         self.slots = np.full(places, -1, np.int64)
         self.maps = np.zeros(places, np.int64)
         self.words = np.zeros(tape_scan.WORDS, np.int64)
+        self.address = memory_of(self.words)
+        self._order, self._numbers = order.tolist(), self.numbers.tolist()
+        self._chunk = -1  # the one that was read last
         self._keep = [order]
         table = store.table
         for word, array in (
@@ -80,19 +97,19 @@ class Rows:
         ):
             self._point(word, array)
         self[tape_scan.FIRST] = self[tape_scan.AT] = first & (ROWS - 1)
-        self[tape_scan.END] = self.place(end)
+        self.end = self[tape_scan.END] = self.place(end)
         self[tape_scan.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)
 
     def __getitem__(self, word: int) -> int:
-        return int(self.words[word // 8])
+        return self.words.item(word // 8)
 
     def __setitem__(self, word: int, value: int) -> None:
         self.words[word // 8] = value
 
     def _point(self, word: int, array: np.ndarray) -> None:
-        self[word] = address_of(array)
+        self[word] = memory_of(array)
         self._keep.append(array)
 
     def _mark(self, results: list[int]) -> None:
@@ -102,7 +119,7 @@ class Rows:
                 raise Unsupported("a result is a tensor that was recorded before the call")
             self.marks[place] |= tape_scan.NEEDED
         write, scatter = (ARRAY + TABLE[name].code for name in ("write", "scatter"))
-        self.compiled["mark"](address_of(self.words), write, scatter)
+        self.compiled["mark"](self.address, write, scatter)
         if self[tape_scan.OUTSIDE] >= 0:
             raise Unsupported(READS_OTHERS)
 
@@ -134,29 +151,50 @@ class Rows:
 
     def place(self, number: int) -> int:
         """Where a row is in the order of time; −1 before the first."""
-        found = int(self.numbers[number >> ROWS_BITS])
+        found = self._numbers[number >> ROWS_BITS]
         place = (found << ROWS_BITS) + (number & (ROWS - 1))
         return -1 if found < 0 or place < self[tape_scan.FIRST] else place
 
     def number(self, place: int) -> int:
         """The row at a place."""
-        return (int(self._keep[0][place >> ROWS_BITS]) << ROWS_BITS) + (place & (ROWS - 1))
+        return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
+
+    def read(self, place: int) -> tuple[int, list[Reference]]:
+        """The operation of a row of arrays, as a word, and what the row refers to."""
+        chunk = place >> ROWS_BITS
+        if chunk != self._chunk:
+            self._chunk, slot = chunk, self._order[chunk]
+            rows, self._references = self.reader.chunk(slot)
+            self._words = rows.view(np.int32).reshape(ROWS, -1)
+            addresses = ctypes.py_object * (2 * len(self._references))
+            self._objects = addresses.from_address(memory_of(self._references))
+        op, first, count = self._words[place & (ROWS - 1), :3].tolist()
+        at, objects = range(2 * first, 2 * (first + count), 2), self._objects
+        found = zip(at, self._references[first : first + count].tolist(), strict=True)
+        return abs(op), [
+            Reference(what, id, tag, objects[k] if tag == layout.TAG_ARRAY and what else None)
+            for k, (what, id, tag) in found
+        ]
 
     @property
     def next_slot(self) -> int:
-        return self[tape_scan.NEXT_SLOT]
+        return self.words.item(tape_scan.NEXT_SLOT // 8)
 
     @next_slot.setter
     def next_slot(self, slot: int) -> None:
-        self[tape_scan.NEXT_SLOT] = slot
+        self.words[tape_scan.NEXT_SLOT // 8] = slot
+
+    def counts(self) -> list[int]:
+        """How many operations on numbers there are so far, and the next slot."""
+        return self.words[tape_scan.COUNT // 8 : tape_scan.NEXT_SLOT // 8 + 1].tolist()
 
     def constant_values(self) -> np.ndarray:
         """The constants so far, by index."""
         return self.constants[: self[tape_scan.CONSTANTS_COUNT]].copy()
 
-    def counts(self) -> tuple[int, int]:
+    def how_many(self) -> tuple[int, int]:
         """How many rows there are, and how many of them are needed."""
-        used = [store.word(int(slot), layout.USED_ROWS) for slot in self._keep[0]]
+        used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
         return sum(used) - self[tape_scan.FIRST], int(
             np.count_nonzero(self.marks & tape_scan.NEEDED)
         )
@@ -166,19 +204,16 @@ class Rows:
 
     def is_written(self, place: int) -> bool:
         """Whether a needed row writes the buffer of the row at a place."""
-        return bool(self.marks[place] & tape_scan.WRITTEN)
+        return bool(self.marks.item(place) & tape_scan.WRITTEN)
 
     def set_map(self, place: int, map: np.ndarray) -> None:
-        self.maps[place] = address_of(map)
+        self.maps[place] = memory_of(map)
         self._keep.append(map)
 
     def next_array(self, stop: int) -> int:
         """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
-        end = self[tape_scan.END]
-        self[tape_scan.END] = min(stop, end)
-        place = self.compiled["scan"](address_of(self.words))
-        self[tape_scan.END] = end
-        return place
+        self.words[tape_scan.END // 8] = min(stop, self.end)
+        return self.compiled["scan"](self.address)
 
     def constant(self, value: float) -> int:
         """The slot of a constant, while the program is read."""
@@ -186,12 +221,13 @@ class Rows:
         if free <= self[tape_scan.SCALARS]:  # those that compiled code adds have their room
             self._hold_constants(2 * len(self.constants))
         cell = ctypes.c_double(value)
-        return self.compiled["constant"](address_of(self.words), ctypes.addressof(cell))
+        return self.compiled["constant"](self.address, ctypes.addressof(cell))
 
-    def emit(self, op: int, a: int, b: int, c: int) -> int:
-        """Append an operation on slots; returns the slot of its result."""
-        k = self[tape_scan.COUNT]
-        self.op[k], self.a[k], self.b[k], self.c[k] = op, a, b, c
-        self[tape_scan.COUNT] = k + 1
-        self[tape_scan.NEXT_SLOT] += 1
-        return self[tape_scan.NEXT_SLOT] - 1
+    def emit(self, op: int, count: int, a, b, c) -> int:
+        """Append an operation `count` times, on slots; returns the slot of the first result."""
+        k, first = self[tape_scan.COUNT], self.next_slot
+        new = slice(k, k + count)
+        self.op[new], self.a[new], self.b[new], self.c[new] = op, a, b, c
+        self[tape_scan.COUNT] = k + count
+        self.next_slot = first + count
+        return first

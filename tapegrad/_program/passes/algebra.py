@@ -164,10 +164,9 @@ class _Simplifier:
 
     def __init__(self, code: Code):
         self.code = code
-        self.values = constants_of(code)[1]
+        known, self.values = constants_of(code)
         self.kinds = np.zeros(code.slots, np.uint8)
-        for slot, given in code.constants:
-            self.kinds[slot : slot + len(given)] = kinds_of(given)
+        self.kinds[known] = kinds_of(self.values[known])
         self.stands = np.zeros(code.slots, np.int32)
         self.any_goes = False
         self.added: list[np.ndarray] = []

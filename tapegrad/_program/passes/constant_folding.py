@@ -22,7 +22,7 @@ from ..ir.steps import (
     Step,
 )
 from ..ir.substitution import merged
-from ..ir.uses import constants_of, slots_read, views_read, views_written
+from ..ir.uses import all_in, constants_of, slots_read, views_read, views_written
 from ..replay.run_layout import FINISHED
 
 _FOLDED = Elementwise, Gather, Kernel, Link, Pack
@@ -74,10 +74,7 @@ class _Finder:
         for slots in slots_read(step):
             if not self.known[slots].all():
                 return False
-        return all(
-            view.base == ARENA and self.known[slice(*view.extent)].all()
-            for view in views_read(step)
-        )
+        return all(view.base == ARENA and all_in(self.known, view) for view in views_read(step))
 
     def _scalars(self, step: Scalars) -> None:
         """Operations whose operands are known; the others are guards that hold."""

@@ -87,11 +87,7 @@ def is_join(step: Link) -> bool:
 
 def _moved(code: Code, moves: dict[int, tuple[int, int]]) -> Code:
     """The program with results moved; one may have been moved into another that moves too."""
-    slots = np.arange(code.slots)
+    slots = np.append(np.arange(code.slots), -1)
     for first, (size, new) in reversed(moves.items()):
         slots[first : first + size] = slots[new : new + size]
-
-    def renumber(given: np.ndarray) -> np.ndarray:
-        return np.where(given < 0, given, slots[given])
-
-    return renumbered(code, renumber, code.slots)
+    return renumbered(code, slots, code.slots)

@@ -7,6 +7,7 @@ are the same to the bit, derivatives but for rounding.
 from __future__ import annotations
 
 import bisect
+import dataclasses
 import functools
 from collections.abc import Hashable
 
@@ -85,11 +86,11 @@ class _Finder:
             ops = [self._operation(*op) for op in step.ops]
             results = [(k, self._place(v, written)) for k, v in (*step.stores, *step.sums)]
             return Elementwise, step.shape, len(step.stores), *ops, *results
-        parts = dict(vars(step))
+        parts = [getattr(step, field.name) for field in dataclasses.fields(step)]
         if isinstance(step, Pack):
-            parts["slots"] = self._stand_ins(step.slots)
+            parts = [step.out, self._stand_ins(step.slots)]
         try:
-            key = type(step), *[self._hashable(what, written) for what in parts.values()]
+            key = type(step), *[self._hashable(what, written) for what in parts]
             hash(key)
         except TypeError:
             return None

@@ -8,7 +8,7 @@ from ..._core.ops.table import BY_CODE
 from ..ir import scalar_scans
 from ..ir.steps import Code, Elementwise, Kernel, Link, Pack, Scalars, Step
 from ..ir.substitution import merged
-from ..ir.uses import mark_outputs, mark_reads, views_written
+from ..ir.uses import any_in, mark_outputs, mark_reads, views_written
 
 #: Steps that only compute. The others may stop the program, which is their business too.
 _HARMLESS = Elementwise, Kernel, Link, Pack
@@ -30,9 +30,7 @@ def drop_unread(code: Code) -> Code:
             if walk("read", step, {scalar_scans.WISHED: wished}):
                 stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
                 any_found = True
-        elif not _is_harmless(step) or any(
-            marks[slice(*view.extent)].any() for view in views_written(step)
-        ):
+        elif not _is_harmless(step) or any(any_in(marks, v) for v in views_written(step)):
             mark_reads(step, marks)
         else:
             for view in views_written(step):

@@ -7,103 +7,121 @@ its shape after those that it reads have been closed. What does not read an open
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
 from ..ir.blocks import is_injective
-from ..ir.steps import Code, Elementwise, Link, Step, View
-from ..ir.uses import mark_outputs, mark_reads, slots_read, views_read, views_written
+from ..ir.steps import ARENA, Code, Elementwise, Link, Step, View
+from ..ir.uses import any_in, mark_outputs, mark_reads, slots_read, views_read
 
 #: More operations in a group would have no room in cache.
 MOST = 64
+#: Slots that are looked at one by one.
+FEW = 128
 #: Operations that on one array and numbers cost no more than reading their result.
 CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "square"))
 
 
-@dataclasses.dataclass
 class Group:
-    """An element-wise step that is still open."""
+    """An element-wise step that is still open; `at` has the operations whose results are stored."""
 
-    step: Elementwise
-    low: int = 1 << 62
-    high: int = 0
-
-    def reaches(self, step: Step) -> bool:
-        """Whether a step reads what the group writes."""
-        for view in views_read(step):
-            if not view.base and self._overlaps(*view.extent):
-                return True
-        for slots in slots_read(step):
-            for written in views_written(self.step):
-                low, high = written.offset, written.extent[1]
-                if np.any((slots >= low) & (slots < high)):
-                    return True
-        return False
-
-    def _overlaps(self, low: int, high: int) -> bool:
-        if high <= self.low or low >= self.high:
-            return False
-        return any(low < v.extent[1] and high > v.extent[0] for v in views_written(self.step))
-
-    def stored(self, view: View) -> int | None:
-        """The operation whose stored result a view is."""
-        return next((k for k, store in self.step.stores if store == view), None)
-
-    def wrote(self, view: View) -> None:
-        low, high = view.extent
-        self.low, self.high = min(self.low, low), max(self.high, high)
+    def __init__(self, number: int, shape: tuple[int, ...]):
+        self.number, self.shape = number, shape
+        self.ops: list[tuple[int, tuple[int | View, ...]]] = []
+        self.stores: list[tuple[int, View]] = []
+        self.sums: list[tuple[int, View]] = []
+        self.at: dict[View, int] = {}
 
     def add(self, step: Elementwise) -> None:
         """Take a step in; what it reads of this group it finds inside."""
-        start, ops = len(self.step.ops), self.step.ops
+        start, at = len(self.ops), self.at
         for code, operands in step.ops:
-            found = []
-            for x in operands:
-                inner = self.stored(x) if isinstance(x, View) else start + x
-                found.append(x if inner is None else inner)
-            ops.append((code, tuple(found)))
+            found = [at.get(x, x) if isinstance(x, View) else start + x for x in operands]
+            self.ops.append((code, tuple(found)))
         for k, view in step.stores:
-            self.step.stores.append((start + k, view))
-            self.wrote(view)
-        for k, view in step.sums:
-            self.step.sums.append((start + k, view))
-            self.wrote(view)
-
-    def takes(self, step: Elementwise) -> bool:
-        """Whether a step over the same shape reads this group element by element only."""
-        if step.shape != self.step.shape or len(self.step.ops) + len(step.ops) > MOST:
-            return False
-        for view in views_read(step):
-            if self.stored(view) is None and not view.base and self._overlaps(*view.extent):
-                return False
-        return True
+            self.stores.append((start + k, view))
+            at.setdefault(view, start + k)
+        self.sums += [(start + k, view) for k, view in step.sums]
 
     def takes_sum(self, link: Link) -> bool:
         """Whether a link is a sum of a result of this group along axes: not one into windows."""
         if len(link.pairs) != 1:
             return False
         target, source = link.pairs[0]
-        if self.stored(source) is None or target.size <= link.out.size:
+        if source not in self.at or target.size <= link.out.size:
             return False
         kept = [(n, s) for n, s in zip(target.shape, target.strides, strict=True) if s]
         found = View(target.offset, tuple(n for n, _ in kept), tuple(s for _, s in kept))
         return found.size == link.out.size and is_injective(found)
 
+    def step(self) -> Elementwise:
+        return Elementwise(self.shape, self.ops, self.stores, self.sums)
+
 
 class Fuser:
-    def __init__(self) -> None:
-        self.open: list[Group] = []
+    """Steps taken in order; `owner` has by slot the number of the group that writes it."""
+
+    def __init__(self, slots: int) -> None:
+        self.open: dict[int, Group] = {}
+        self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # those that are open
+        self.owner = np.zeros(slots + 1, np.int32)  # the last one is of no slot, which is −1
+        self.groups = 0
+        self.lowest = slots  # of the slots that groups write
+        self.home: dict[View, int] = {}  # the group of a stored result
         self.cheap: dict[Any, tuple] = {}  # stored results by view: operation and operands
         self.steps: list[Step] = []
 
-    def close(self, groups: list[Group]) -> None:
-        for group in groups:
-            self.open.remove(group)
-            self.steps.append(group.step)
+    def close(self, numbers: Iterable[int]) -> None:
+        for number in sorted(numbers):
+            group = self.open.pop(number)
+            del self.of_shape[group.shape][number]
+            self.steps.append(group.step())
 
-    def _note_cheap(self, group: Group, step: Elementwise) -> None:
+    def _begun(self, shape: tuple[int, ...]) -> Group:
+        """A new group."""
+        self.groups += 1
+        group = Group(self.groups, shape)
+        self.open[group.number] = self.of_shape.setdefault(shape, {})[group.number] = group
+        return group
+
+    def _add(self, group: Group, step: Elementwise) -> None:
+        group.add(step)
+        for _, view in step.stores:
+            self.home[view] = group.number
+        for _, view in (*step.stores, *step.sums):
+            self._wrote(group, view)
+
+    def _wrote(self, group: Group, view: View) -> None:
+        low, high = view.extent
+        self.owner[low:high] = group.number
+        self.lowest = min(self.lowest, low)
+
+    def _read(self, step: Step) -> tuple[set[int], set[int]]:
+        """The open groups that a step reads: element by element, otherwise."""
+        whole: set[int] = set()
+        torn: set[int] = set()
+        if not self.open:
+            return whole, torn
+        for view in views_read(step):
+            number = self.home.get(view)
+            if number is not None:
+                whole.add(number)
+            elif view.base == ARENA and view.extent[1] > self.lowest:
+                torn |= self._owners(self.owner[slice(*view.extent)])
+        for slots in slots_read(step):
+            torn |= self._owners(self.owner[slots])
+        return whole & self.open.keys(), torn
+
+    def _owners(self, numbers: np.ndarray) -> set[int]:
+        """The open groups among these; 0 is none."""
+        if len(numbers) > FEW:
+            numbers = np.unique(numbers)
+        return self.open.keys() & set(numbers.tolist())
+
+    def _note_cheap(self, step: Elementwise) -> None:
         """Remember how to compute a stored result again from one array that is there."""
         for (code, operands), (_, view) in zip(step.ops, step.stores, strict=False):
             arrays = [x for x in operands if not isinstance(x, View) or any(x.strides)]
@@ -124,37 +142,42 @@ class Fuser:
         stores = [(k + n, view) for k, view in step.stores]
         return Elementwise(step.shape, ops, stores, [(k + n, view) for k, view in step.sums])
 
+    def _group_for(self, step: Elementwise, torn: set[int]) -> Group | None:
+        """The newest open group over the same shape that a step may join."""
+        found = self.of_shape.get(step.shape, {})
+        for number in reversed(found):
+            if number not in torn and len(found[number].ops) + len(step.ops) <= MOST:
+                return found[number]
+        return None
+
     def take(self, step: Step) -> None:
-        read = [group for group in self.open if group.reaches(step)]
-        if isinstance(step, Link) and len(read) == 1 and read[0].takes_sum(step):
-            target, source = step.pairs[0]
-            number = read[0].stored(source)
-            assert number is not None
-            read[0].step.sums.append((number, target))
-            read[0].wrote(target)
-            return
-        if isinstance(step, Elementwise):
-            for group in self.open[::-1]:
-                if group.takes(step):
-                    self.close([other for other in read if other is not group])
-                    group.add(step)
-                    self._note_cheap(group, step)
-                    return
+        whole, torn = self._read(step)
+        read = whole | torn
+        if isinstance(step, Link) and len(read) == 1:
+            (group,) = [self.open[number] for number in read]
+            if group.takes_sum(step):
+                target, source = step.pairs[0]
+                group.sums.append((group.at[source], target))
+                self._wrote(group, target)
+                return
+        if not isinstance(step, Elementwise):
             self.close(read)
-            group = Group(Elementwise(step.shape, [], [], []))
-            group.add(self._with_cheap(step))
-            self.open.append(group)
-            return
-        self.close(read)
-        self.steps.append(step)
+            self.steps.append(step)
+        elif (found := self._group_for(step, torn)) is not None:
+            self.close(read - {found.number})
+            self._add(found, step)
+            self._note_cheap(step)
+        else:
+            self.close(read)
+            self._add(self._begun(step.shape), self._with_cheap(step))
 
 
 def fuse(code: Code) -> Code:
     """Element-wise steps of one shape made one where nothing between forbids it."""
-    fuser = Fuser()
+    fuser = Fuser(code.slots)
     for step in code.steps:
         fuser.take(step)
-    fuser.close(list(fuser.open))
+    fuser.close(fuser.open)
     return dataclasses.replace(code, steps=fuser.steps)
 
 
@@ -167,7 +190,8 @@ def drop_stores(code: Code) -> Code:
     steps: list[Step] = []
     for step in code.steps:
         if isinstance(step, Elementwise):
-            kept = [(k, view) for k, view in step.stores if marks[slice(*view.extent)].any()]
-            step = dataclasses.replace(step, stores=kept)
+            kept = [store for store in step.stores if any_in(marks, store[1])]
+            if len(kept) < len(step.stores):
+                step = dataclasses.replace(step, stores=kept)
         steps.append(step)
     return dataclasses.replace(code, steps=steps)

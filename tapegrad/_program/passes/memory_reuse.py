@@ -12,11 +12,11 @@ import dataclasses
 
 import numpy as np
 
-from ..build.templates import form_of, views_of
+from ..build.templates import form_of
 from ..ir.elementwise_flow import Flow
 from ..ir.rewriting import renumbered
 from ..ir.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
-from ..ir.uses import Wanted, slots_read, views_read, views_written
+from ..ir.uses import Wanted, slots_read, views_of, views_read, views_written
 
 #: Smaller arrays are not worth it.
 LEAST = 32
@@ -46,6 +46,7 @@ class Lifetimes:
             self._read(step, k)
         for output in code.outputs:
             self._live_on(output.view)
+        self._keep_single(code)
 
     def _find(self, code: Code) -> None:
         """The arrays; pieces that one view sees are one."""
@@ -93,10 +94,14 @@ class Lifetimes:
                 value.ends = max(value.ends, k)
         for view in self._kept(step):
             self._live_on(view)
-        for slots in slots_read(step) if self.values else []:
-            found = np.unique(np.searchsorted(self.firsts, slots, "right") - 1)
-            for value in found[found >= 0].tolist():  # or a neighbour: to live on is always right
-                self.values[value].lives_on = True
+
+    def _keep_single(self, code: Code) -> None:
+        """Values of which single slots are read live on."""
+        read = np.zeros(code.slots + 1, bool)  # the last one is of no slot, which is −1
+        for slots in [slots for step in code.steps for slots in slots_read(step)]:
+            read[slots] = True
+        for value in self.values:
+            value.lives_on |= bool(read[value.first : value.first + value.size].any())
 
     def _kept(self, step: Step) -> list[View]:
         """The views of a step whose values are read in reverse."""
@@ -132,6 +137,8 @@ def _arrays(step: Step) -> list[View]:
 
 def share(code: Code) -> Code:
     """The program with fewer slots."""
+    if sum(view.size >= LEAST for step in code.steps for view in views_of(step)) < 2:
+        return code
     lifetimes = Lifetimes(code)
     sharing = [v for v in lifetimes.values if not v.lives_on and v.size >= LEAST]
     if len(sharing) < 2:
@@ -142,7 +149,7 @@ def share(code: Code) -> Code:
         begin.setdefault(value.begins, []).append(value)
         end.setdefault(value.ends, []).append(value)
     free: dict[int, list[int]] = {}
-    place = np.arange(code.slots)
+    place = np.append(np.arange(code.slots), -1)
     clears: dict[int, list[View]] = {}
     for k in range(len(code.steps)):
         for value in begin.get(k, []):
@@ -153,8 +160,4 @@ def share(code: Code) -> Code:
         for value in end.get(k, []):
             free.setdefault(value.size, []).append(int(place[value.first]))
 
-    def renumber(slots: np.ndarray) -> np.ndarray:
-        return np.where(slots < 0, slots, place[slots])
-
-    made = renumbered(code, renumber, code.slots)
-    return dataclasses.replace(made, clears=clears)
+    return dataclasses.replace(renumbered(code, place, code.slots), clears=clears)

@@ -50,6 +50,7 @@ def optimised(
     sizes = [("as recorded", size_of(code))]
     for name, one in PASSES.items():
         if name not in without:
-            code = one(code)
-            sizes.append((name, size_of(code)))
+            made = one(code)
+            sizes.append((name, sizes[-1][1] if made is code else size_of(made)))
+            code = made
     return code, Account(rows, needed, sizes)

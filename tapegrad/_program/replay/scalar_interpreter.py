@@ -6,11 +6,13 @@ NOTHING stands in, which every arena has.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ..._core.codegen.factory import compile_source, once
-from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, value_cases
-from ..._core.ops.table import TABLE
+from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, declared, is_elementary, value_cases
+from ..._core.ops.table import MOST_CODES, TABLE, Pointwise
 from ..ir.steps import NOTHING, Scalars
 from .parts import SIGNATURE, Part
 
@@ -95,8 +97,8 @@ _FAILED = """
 """
 
 
-def source() -> str:
-    """The text of the module."""
+def source(ops: list[Pointwise]) -> str:
+    """The text of the module, for some operations."""
     codes = "".join(
         f"{name.upper()} = {TABLE[name].code}\n" for name in ("add", "subtract", "multiply")
     )
@@ -105,18 +107,37 @@ def source() -> str:
         + codes
         + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
         + _FAILED
-        + value_cases()
+        + value_cases(ops)
         + "\n    return 0.0\n\n\n"
         + _ADJOINTS
-        + adjoint_cases(*[f"G[load_i32(row, {at})]" for at in "ABC"])
+        + adjoint_cases(*[f"G[load_i32(row, {at})]" for at in "ABC"], ops=ops)
         + "\n"
         + _LOOPS
     )
 
 
+def _compiled(ops: list[Pointwise]) -> dict[str, int]:
+    return compile_source(source(ops), {"forward": SIGNATURE, "reverse": SIGNATURE})
+
+
 @once
 def compiled() -> dict[str, int]:
-    return compile_source(source(), {"forward": SIGNATURE, "reverse": SIGNATURE})
+    """The functions for all operations."""
+    return _compiled(declared())
+
+
+@once
+def compiled_elementary() -> dict[str, int]:
+    """Those for operations that do without SciPy, which most programs do."""
+    return _compiled([op for op in declared() if is_elementary(op)])
+
+
+@functools.cache
+def _others() -> np.ndarray:
+    """By code: whether an operation needs SciPy."""
+    found = np.zeros(MOST_CODES, bool)
+    found[[op.code for op in declared() if not is_elementary(op)]] = True
+    return found
 
 
 def interpreted(step: Scalars) -> Part:
@@ -127,5 +148,5 @@ def interpreted(step: Scalars) -> Part:
         if len(column):
             rows[:, j] = np.where(column < 0, NOTHING, column)
     data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
-    found = compiled()
+    found = compiled() if _others()[step.op].any() else compiled_elementary()
     return Part(found["forward"], found["reverse"], data, keep=rows)
