@@ -16,6 +16,7 @@ import numpy as np
 from ..codegen import lapack
 from ..codegen.intrinsics import f64s, free, helper, load_f64, load_i32, load_i64, malloc, store_i32
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.shared_kernels import compiled
 from ..ops import small_matrices
 from ..ops.table import PASSED
 from ..tensor import runtime as rt
@@ -67,11 +68,23 @@ def check_regular(factors) -> None:
 def inverted(factors):
     """The inverses of all matrices; of a singular one anything. One alone has Fortran order."""
     n, shape = factors.shape[-1], factors.shape[:-2]
-    invert, made = routine("getri", factors.dtype.char), np.empty((*shape, n, n), factors.dtype)
     if n and not shape:
-        return invert(*of_matrix(factors), lwork=WORK * n)[0]
+        return _inverse(factors)
+    made = np.empty((*shape, n, n), factors.dtype)
     for at in np.ndindex(shape if n else (0,)):
-        made[at] = invert(*of_matrix(factors[at]), lwork=WORK * n)[0]
+        made[at] = _inverse(factors[at])
+    return made
+
+
+def _inverse(factors):
+    """The inverse of one matrix, in Fortran order."""
+    matrix, pivots = of_matrix(factors)
+    if factors.dtype != np.float64:
+        invert = routine("getri", factors.dtype.char)
+        return invert(matrix, pivots, lwork=WORK * len(matrix))[0]
+    made, pivots = empty(matrix.shape).T, pivots + np.intc(1)
+    made[...] = matrix
+    compiled("invert_factors")(made.ctypes.data, pivots.ctypes.data, len(made))
     return made
 
 
