@@ -227,6 +227,7 @@ def compare_recorded(call, found, args):
 #: Faults of SciPy's own (1.17), and NumPy's: functions, what is in the message, and why.
 KNOWN = [
     ("cholesky solve_triangular", "keyword lower", "only 0 and 1 are taken for true and false"),
+    ("cholesky solve_triangular", "'lower': (0", "a tuple is read as its first number"),
     ("cholesky solve_triangular", "keyword (lower)", "only 0 and 1 are taken for true and false"),
     ("solve", "can only convert an array of size 1", "`lower` is read for matrices of one row"),
     ("sqrtm", "[[1.41421356]], right is [[7.3890561]]", "of a number the exponential"),

@@ -117,7 +117,7 @@ def test_plain_arguments_are_scipys(rng):
 REFUSED = {
     "stats.zscore": lambda x: ours.stats.zscore(x),
     "stats.ttest_ind": lambda x: ours.stats.ttest_ind([1.0, x[0]], [3.0, 2.0]),
-    "integrate.simpson": lambda x: ours.integrate.simpson(np.ones(3), x=x),
+    "integrate.romb": lambda x: ours.integrate.romb(x),
     "signal.resample": lambda x: ours.signal.resample(x, 6),
     "fft.fht": lambda x: ours.fft.fht(x, 0.1, 0.5),
     "ndimage.gaussian_filter": lambda x: ours.ndimage.gaussian_filter(np.ones(5), sigma=x[0]),

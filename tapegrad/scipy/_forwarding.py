@@ -20,6 +20,8 @@ from . import (  # noqa: F401
     _functions_of_matrices,
     _matrix_equations,
     _matrix_factors,
+    _probability_functions,
+    _quadrature,
     _special_matrices,
     _spectral,
     _toeplitz_matrices,

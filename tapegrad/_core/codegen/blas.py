@@ -18,6 +18,8 @@ blas_dgemm, blas_sgemm = _named("dgemm", 13), _named("sgemm", 13)
 blas_dgemv, blas_sgemv = _named("dgemv", 11), _named("sgemv", 11)
 #: Equations with a triangular matrix, for matrices and for vectors.
 blas_dtrsm, blas_dtrsv = _named("dtrsm", 11), _named("dtrsv", 8)
+#: Products with a triangular matrix.
+blas_dtrmm = _named("dtrmm", 11)
 
 #: A matrix of a batch, in words: rows, columns, their strides in bytes, address, and the packed
 #: copy if the strides do not suit BLAS (0: none; the address is then that of the original).

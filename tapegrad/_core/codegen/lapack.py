@@ -39,10 +39,10 @@ def _named(name: str, arity: int):
 
 
 #: A Cholesky factor; a factorization with pivots; solutions by it, or by a triangular matrix; and
-#: inverses by both.
+#: inverses of that.
 dpotrf, dgetrf = _named("dpotrf", 5), _named("dgetrf", 6)
 dgetrs, dtrtrs = _named("dgetrs", 9), _named("dtrtrs", 10)
-dgetri, dtrtri = _named("dgetri", 7), _named("dtrtri", 6)
+dtrtri = _named("dtrtri", 6)
 #: Eigenvalues of symmetric matrices; singular values, and least squares by them; an orthogonal
 #: factor, and it as a matrix.
 dsyevd, dgesdd, dgelsd = _named("dsyevd", 11), _named("dgesdd", 14), _named("dgelsd", 14)

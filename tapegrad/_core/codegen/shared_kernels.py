@@ -3,6 +3,7 @@
 A group is compiled with the first text that calls one of its functions.
 """
 
+import ctypes
 import functools
 import string
 from collections.abc import Callable
@@ -20,9 +21,13 @@ GROUPS = {
     "strided_sums": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
     "matmul_tiles": {"product_by_tiles": ("void", 13)},
     "triangular_blocks": {"solve_triangle": ("int64", 9), "cholesky_reverse": ("void", 3)},
+    "inverse_blocks": {"invert_factors": ("void", 3)},
 }
 #: What a group calls of others: the words in its text that have loaders.
-_CALLED = {"triangular_blocks": "blas_dgemm, blas_dtrsm, blas_dtrsv"}
+_CALLED = {
+    "triangular_blocks": "blas_dgemm, blas_dtrsm, blas_dtrsv",
+    "inverse_blocks": "blas_dgemm, blas_dtrmm, blas_dtrsm",
+}
 
 
 def _symbols(module: str) -> list[Callable]:
@@ -36,6 +41,7 @@ cell, mirror_memory, forget = _symbols("adjoint_memory")
 strided_add, block_of, add_block = _symbols("strided_sums")
 (product_by_tiles,) = _symbols("matmul_tiles")
 solve_triangle, cholesky_reverse = _symbols("triangular_blocks")
+(invert_factors,) = _symbols("inverse_blocks")
 
 
 def _source(module: str) -> str:
@@ -62,8 +68,16 @@ def compile_group(module: str) -> dict[str, int]:
     return addresses
 
 
+@functools.cache
+def compiled(name: str):
+    """A function of a group, callable from Python; arguments are words."""
+    module = next(module for module, functions in GROUPS.items() if name in functions)
+    words = [ctypes.c_int64] * GROUPS[module][name][1]
+    return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group(module)[name])
+
+
 for _module in ("codegen.sweep_frame", "codegen.shared_kernels"):  # they call cells
     LOADERS[_module] = functools.partial(compile_group, "adjoint_memory")
-for _group in ("strided_sums", "matmul_tiles", "triangular_blocks"):
+for _group in ("strided_sums", "matmul_tiles", "triangular_blocks", "inverse_blocks"):
     for _name in GROUPS[_group]:
         LOADERS[f" {_name}("] = functools.partial(compile_group, _group)

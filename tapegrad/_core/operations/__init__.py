@@ -61,6 +61,7 @@ from . import (  # noqa: F401
     softmax,
     solving,
     spacing,
+    special_values,
     sylvester,
     symmetric_eigenvalues,
     tapers,

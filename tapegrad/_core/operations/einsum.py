@@ -37,6 +37,9 @@ _FEW = 64
 _LARGEST = 2**31 - 1
 
 
+_DOUBLE = np.dtype(np.float64)
+
+
 def as_tensor(name: str, operand):
     """A list as a tensor or an array, a recorded scalar as an array tensor."""
     operand = unlisted(operand)
@@ -62,7 +65,10 @@ def in_c_order(made):
 
 def common_dtype(name: str, *operands) -> np.dtype:
     """The dtype of a product; raises TypeError if it cannot be recorded."""
-    dtype = np.result_type(*[np.asarray(value_of(operand)).dtype for operand in operands])
+    dtypes = [np.asarray(value_of(operand)).dtype for operand in operands]
+    if all([dtype is _DOUBLE for dtype in dtypes]):
+        return _DOUBLE
+    dtype = np.result_type(*dtypes)
     check_dtype(name, np.empty(0, dtype))
     return dtype
 

@@ -16,9 +16,9 @@ from ..codegen.intrinsics import (
     memset,
 )
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..codegen.shared_kernels import cholesky_reverse
+from ..codegen.shared_kernels import cholesky_reverse, compiled
 from .declaring import adjoint, declared, operation, transposed
-from .triangular_equations import compiled, solve_triangular
+from .triangular_equations import solve_triangular
 
 # --- values in programs ---------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ def _cholesky_adjoint(g, factor):
     shape = _adjoint_shape(g.shape, factor.shape)
     factors = np.broadcast_to(np.ascontiguousarray(factor, np.float64), shape)
     out = np.array(np.broadcast_to(g, shape), np.float64, order="C")
-    reverse = compiled("cholesky_reverse", 3)
+    reverse = compiled("cholesky_reverse")
     for at in np.ndindex(shape[:-2] if out.size else (0,)):
         reverse(factors[at].ctypes.data, out[at].ctypes.data, shape[-1])
     return out.astype(np.result_type(g, factor), copy=False)

@@ -9,6 +9,7 @@ import numpy as np
 from ..codegen import lapack
 from ..codegen.intrinsics import free, helper, load_i64, malloc, memcpy
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.shared_kernels import invert_factors
 from ..ops import small_matrices
 from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
@@ -26,12 +27,12 @@ from .unrecorded import unrecorded
 
 
 @helper
-def invert_lu(to, kind, pivots, n, call, work):
+def invert_lu(to, kind, pivots, n, call):
     """Make factors in Fortran order the inverse in C order, in place."""
-    lapack.enter_call(call, kind, n, 32 * n)
+    lapack.enter_call(call, kind, n, n)
     rows, answer = call + lapack.ROWS, call + lapack.ANSWER
     if kind == lapack.FULL:
-        lapack.dgetri(rows, to, rows, pivots, work, call + lapack.COLUMNS, answer)
+        invert_factors(to, pivots, n)
     else:
         none = call + lapack.NOT_TRANSPOSED
         lapack.dtrtri(call + lapack.LETTER, none, rows, to, rows, answer)
@@ -42,9 +43,8 @@ def inverse_forward(frame, id, refs, task):
     """References: no parameters, the matrices, their factors, the output."""
     lu, out = load_i64(refs, 2 * REFERENCE_BYTES), load_i64(refs, 3 * REFERENCE_BYTES)
     n = lapack.size_along(out, 1)
-    call = malloc(lapack.CALL_BYTES + n * 4 + 8 + 32 * n * 8)
+    call = malloc(lapack.CALL_BYTES + n * 4)
     pivots = call + lapack.CALL_BYTES
-    work = pivots + (n * 4 + 7) // 8 * 8
     for k in range(lapack.batch_size(out, 2) if n > 0 else 0):
         to = load_i64(out, ARRAY_DATA) + k * n * n * 8
         at = lapack.batch_item(lu, 2, out, 2, k)
@@ -54,7 +54,7 @@ def inverse_forward(frame, id, refs, task):
             break
         if matrix != to:
             memcpy(to, matrix, n * n * 8)
-        invert_lu(to, kind, pivots, n, call, work)
+        invert_lu(to, kind, pivots, n, call)
     free(call)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..codegen import lapack
 from ..codegen.intrinsics import f64s, free, helper, load_f64, load_i32, load_i64, malloc, store_i32
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
+from ..codegen.shared_kernels import compiled
 from ..ops import small_matrices
 from ..ops.table import PASSED
 from ..tensor import runtime as rt
@@ -45,12 +46,18 @@ def of_matrix(factors):
 
     Pivots that are none exchange nothing.
     """
-    matrix, pivots, own = factors[:-1].T, factors[-1].real, np.arange(factors.shape[-1])
+    matrix, pivots, own = factors[:-1].T, factors[-1].real, _places(factors.shape[-1])
     if pivots[0] == LOWER_MARK:  # with the diagonal d its factors are a d⁻¹ and d
         with np.errstate(all="ignore"):
             diagonal = np.diagonal(matrix)
             matrix = np.asfortranarray(np.tril(matrix / diagonal, -1) + np.diag(diagonal))
-    return matrix, np.where((pivots > own) & (pivots < len(own)), pivots, own).astype(np.intc)
+    return matrix, np.where(pivots < len(own), np.maximum(pivots, own), own).astype(np.intc)
+
+
+@functools.cache
+def _places(n: int):
+    """The numbers of rows, which nobody writes to."""
+    return np.arange(n)
 
 
 def diagonals(factors):
@@ -67,11 +74,23 @@ def check_regular(factors) -> None:
 def inverted(factors):
     """The inverses of all matrices; of a singular one anything. One alone has Fortran order."""
     n, shape = factors.shape[-1], factors.shape[:-2]
-    invert, made = routine("getri", factors.dtype.char), np.empty((*shape, n, n), factors.dtype)
     if n and not shape:
-        return invert(*of_matrix(factors), lwork=WORK * n)[0]
+        return _inverse(factors)
+    made = np.empty((*shape, n, n), factors.dtype)
     for at in np.ndindex(shape if n else (0,)):
-        made[at] = invert(*of_matrix(factors[at]), lwork=WORK * n)[0]
+        made[at] = _inverse(factors[at])
+    return made
+
+
+def _inverse(factors):
+    """The inverse of one matrix, in Fortran order."""
+    matrix, pivots = of_matrix(factors)
+    if factors.dtype != np.float64:
+        invert = routine("getri", factors.dtype.char)
+        return invert(matrix, pivots, lwork=WORK * len(matrix))[0]
+    made, pivots = empty(matrix.shape).T, pivots + np.intc(1)
+    made[...] = matrix
+    compiled("invert_factors")(made.ctypes.data, pivots.ctypes.data, len(made))
     return made
 
 
@@ -228,18 +247,18 @@ def prepared(name: str, numpy_function, shape, a, *others):
     they are a constant, which a sweep lets go.
     """
     operands = [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
-    shapes = [np.shape(array_of(x)) for x in operands]
-    if any([array_of(x).dtype.char == "e" for x in operands]):
-        numpy_function(*map(array_of, operands))  # raises
+    arrays = [array_of(x) for x in operands]
+    shapes = [x.shape for x in arrays]
+    if "e" in [x.dtype.char for x in arrays]:
+        numpy_function(*arrays)  # raises
     try:
-        square(name, shapes[0])
         shape(*shapes, _shape(shapes[0]))
     except ValueError:
         refuse(f"{name} refuses the shapes of its operands")
-        numpy_function(*map(array_of, operands))
+        numpy_function(*arrays)
         raise
     if any(map(is_complex, operands)):
-        dtype = np.result_type(*map(array_of, operands), np.complex64)
+        dtype = np.result_type(*arrays, np.complex64)
         if dtype.char not in _LETTERS:
             raise TypeError(
                 f"tapegrad.{name}: the result has dtype {dtype}; convert the operands to complex128"

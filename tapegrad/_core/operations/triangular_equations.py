@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import importlib
 
 import numpy as np
@@ -11,17 +9,10 @@ import numpy as np
 from ..codegen import lapack
 from ..codegen.intrinsics import load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
-from ..codegen.shared_kernels import compile_group, solve_triangle
+from ..codegen.shared_kernels import compiled, solve_triangle
 from .declaring import adjoint, declared, transposed
 
 # --- values ---------------------------------------------------------------------------------------
-
-
-@functools.cache
-def compiled(name: str, arguments: int):
-    """A function of `codegen.triangular_blocks`, callable from Python; arguments are words."""
-    words = [ctypes.c_int64] * arguments
-    return ctypes.CFUNCTYPE(ctypes.c_int64, *words)(compile_group("triangular_blocks")[name])
 
 
 def _solution_shape(a, b, trans=0, lower=False, unit_diagonal=False):
@@ -152,7 +143,7 @@ def _solve_real(a, b, trans, lower, unit_diagonal):
     """Solutions in double precision, in C order."""
     matrices, out = np.asarray(a, np.float64), np.array(b, np.float64, order="C")
     n, columns = out.shape[-2:]
-    solve = compiled("solve_triangle", 9)
+    solve = compiled("solve_triangle")
     words = (*matrices.strides[-2:], n, int(trans), int(lower), int(unit_diagonal))
     for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
         singular = solve(matrices[at].ctypes.data, *words, out[at].ctypes.data, columns)

@@ -1,0 +1,52 @@
+"""Special functions of one argument whose values are SciPy's, in programs too."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from .declaring import declared
+
+
+@functools.cache
+def _of_scipy(name: str):
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+def unary(name: str, slope, x: str, **fields) -> Any:
+    """Declare a function by its derivative, given NumPy, the result and the operand.
+
+    `x` is an example of an operand in terms of numbers around 1.
+    """
+
+    def vjp(np, g, out, x):
+        return (g * slope(np, out, x),)
+
+    def jvp(np, t, out, x):
+        return t[0] * slope(np, out, x)
+
+    def value(x):
+        with np.errstate(all="ignore"):
+            return np.asarray(_of_scipy(name)(x))
+
+    value.__name__ = value.__qualname__ = name
+    value.__doc__ = f"{name}(x): SciPy's function."
+    example = f"tg.scipy.special.{name}({x})"
+    return declared(vjp=vjp, jvp=jvp, takes_complex=False, example=example, **fields)(value)
+
+
+def _of_inverse(scale: float, rate: float):
+    """The derivative of an inverse of an integral of Gaussian curves."""
+    return lambda np, out, _x: scale * np.exp(rate * out * out)
+
+
+erfinv = unary("erfinv", _of_inverse(0.5 * math.sqrt(math.pi), 1.0), "0.5 * x - 0.4")
+erfcinv = unary("erfcinv", _of_inverse(-0.5 * math.sqrt(math.pi), 1.0), "0.5 * x + 0.2")
+ndtri = unary("ndtri", _of_inverse(math.sqrt(2.0 * math.pi), 0.5), "0.4 * x + 0.1")
+erfcx = unary("erfcx", lambda np, out, x: 2.0 * x * out - 2.0 / math.sqrt(math.pi), "2.0 * x - 2.0")
+k1: Any = unary("k1", lambda np, out, x: -k0(x) - out / x, "x + 0.2")
+k0: Any = unary("k0", lambda np, out, x: -k1(x), "x + 0.2")
