@@ -20,9 +20,9 @@ from .takeover import Trial
 from .variants import Variant
 
 #: Nanoseconds that native code takes to compile: any, of a fused step, of an operation in its text.
-#: A rough estimate: four functions of numbers, of 20 to 400 operations of text, are off by less
-#: than a factor of 2 on one machine; the share of fused steps has not been measured.
-COMPILATION, OF_STEP, OF_OPERATION = 0.2e9, 0.1e9, 10e6
+#: A rough estimate: functions of numbers, of 20 to 3000 operations of text, are off by less than a
+#: factor of 2 on one machine.
+COMPILATION, OF_STEP, OF_OPERATION = 0.06e9, 0.02e9, 1e6
 #: No fewer evaluations than that, for arguments of a shape that may come only once.
 FEWEST = 10
 _lock = forks.lock()
