@@ -6,7 +6,7 @@ from program_parts import call
 
 from tapegrad._core.ops.table import BY_CODE, TABLE
 from tapegrad._program.ir.steps import GUARD, Scalars
-from tapegrad._program.native.scalar_code import native
+from tapegrad._program.native.scalar_code import native, pieces_of
 from tapegrad._program.replay.parts import Run
 from tapegrad._program.replay.run_layout import FINISHED, RUN_FAILED
 
@@ -144,8 +144,8 @@ class Compiled:
     def __init__(self, program):
         self.program, self.slots = program, len(program.initial)
         p = program
-        many = len(p.step.op)  # no limit on what is compiled
-        self.parts = native(p.step, p.known, p.initial, p.wanted, p.outside, self.new_slots, many)
+        pieces = pieces_of(p.step, p.known)
+        self.parts = native(p.step, pieces, p.known, p.initial, p.wanted, p.outside, self.new_slots)
         self.run = Run(self.slots)
 
     def new_slots(self, count):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad._core.ops.table import BY_CODE
-from tapegrad._program.build.assembly import TEXTS
 from tapegrad._program.ir.steps import View
 from tapegrad._program.native import scalar_code
 
@@ -284,22 +283,52 @@ def many_pieces(x):
     total, rng = x.sum(), np.random.default_rng(5)
     for _ in range(200):
         total = total * 0.99 + x[0] * x[1]
-    for k in range(TEXTS + 10):
+    for k in range(20):
         for kind in rng.integers(0, 3, 20).tolist():
             total = total * 0.9 if kind == 0 else total + x[k % 5] if kind == 1 else np.sin(total)
         total = total + np.max(np.sort(x * total))
     return total
 
 
-def test_not_too_many_pieces_are_compiled():
-    """The compiler would take minutes."""
+def programs_of(made):
+    return [one.program for family in made._families.found.values() for one in family.found]
+
+
+@pytest.mark.parametrize("budget", [0, 150, 400, 10_000])
+def test_no_more_is_compiled_than_the_budget_allows(budget, monkeypatch):
+    """The loop first, which computes most for its text; the rest is interpreted, and said so."""
+    monkeypatch.setattr(scalar_code, "BUDGET", budget)
     x = np.linspace(0.1, 1.0, 30)
-    calls = [(x,), (x,), (x * 0.8,)]
-    check_tiers(many_pieces, calls)
+    check_tiers(many_pieces, [(x,), (x,), (x * 0.8,)])
     made = tg.compile(many_pieces, native=True, verify="never")
     for _ in range(2):
         made.value_and_grad(x)
     made.wait()
-    program = next(iter(made._families.found.values())).found[0].program
-    texts = [part.keep for parts in program.parts.of for part in parts]
-    assert is_native(made) and 1 <= sum(isinstance(text, str) for text in texts) <= TEXTS
+    (program,) = programs_of(made)
+    parts = [part.keep for parts in program.parts.of for part in parts]
+    texts = [text for text in parts if isinstance(text, str)]
+    assert is_native(made) and len(texts) <= budget // 50
+    assert ("native: loop of 199 x" in made.explain()) == (budget > 0)
+    assert ("native: 21 operations × 19" in made.explain()) == (budget == 10_000)
+
+
+def straight(x):
+    """Two thousand operations that repeat nothing."""
+    live, rng = [x[k] for k in range(6)], np.random.default_rng(7)
+    for k, kind in enumerate(rng.integers(0, 4, 2000).tolist()):
+        a, b = live[kind], live[k % 5]
+        kinds = a * 0.5 + b, np.sin(a) * b, a - b * 0.25, a / (1.0 + b * b)
+        live[k % 6] = kinds[kind]
+    return sum(live)
+
+
+def test_long_straight_lines_are_compiled_in_parts():
+    """Their gradient is that of the recording."""
+    x = np.linspace(0.2, 1.2, 6)
+    check_tiers(straight, [(x,), (x,), (x * 0.8,), (x - 0.1,)])
+    made = tg.compile(straight, native=True, verify="never")
+    same(made.value_and_grad(x), tg.value_and_grad(straight)(x))
+    made.wait()
+    same(made.value_and_grad(x), tg.value_and_grad(straight)(x))
+    (parts,) = programs_of(made)[0].parts.of
+    assert len(parts) > 1 and all(isinstance(part.keep, str) for part in parts)

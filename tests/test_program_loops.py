@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from random_loops import KINDS, RandomLoops, bodies, picked
 from scalar_programs import Trace, check, numbers, summary
 
-from tapegrad._program.native import checkpoints
+from tapegrad._program.native import checkpoints, scalar_code
 from tapegrad._program.native.loop_checks import Claims
 from tapegrad._program.native.loop_finding import find_loops
 from tapegrad._program.native.loop_operands import CARRIED, FIXED, LOCAL, Operands, Stretch
@@ -282,7 +282,10 @@ def test_guards_inside_loops(whole_loops):
     assert compiled.forward(values)[0] == 0
 
 
-def test_long_straight_code_is_interpreted():
+@pytest.mark.parametrize("longest", [20, 170, 5000])
+def test_long_straight_code_is_cut(longest, monkeypatch):
+    """Parts of about the same length, each of which reads results of those before."""
+    monkeypatch.setattr(scalar_code, "_TEXT", longest)
     t = Trace(numbers(4))
     rng = np.random.default_rng(0)
     results = list(t.inputs)
@@ -292,7 +295,7 @@ def test_long_straight_code_is_interpreted():
         results.append(t.call(str(name), results[x], results[y]) * 0.5)
     x, y = euler(t, 40, *results[-2:], *t.inputs[:2])
     compiled = check(t.program(x, y))
-    assert [isinstance(part.keep, str) for part in compiled.parts] == [False, True]
+    assert len(compiled.parts) == {20: 31, 170: 4, 5000: 1}[longest]
 
 
 def moved(operand):

@@ -59,8 +59,9 @@ def check(p, code, cut, seed):
         return slots - count
 
     plain = [interpreted(p.step)]
-    given = p.known, p.initial, p.wanted, p.outside, new_slots, len(p.step.op), cut
-    parts = scalar_code.native(p.step, *given)
+    pieces = scalar_code.pieces_of(p.step, p.known)
+    given = p.known, p.initial, p.wanted, p.outside, new_slots, cut
+    parts = scalar_code.native(p.step, pieces, *given)
     other = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, INPUTS)
     for inputs in (p.trace.values, other):
         values, adjoints = evaluated(p, code.call, plain, len(p.initial), inputs, False)

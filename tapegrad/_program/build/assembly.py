@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..ir.steps import (
 )
 from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads, views_read
 from ..native import fused_elementwise, scalar_code
+from ..native.scalar_code import Piece
 from ..replay import moves, scalar_interpreter
 from ..replay.elementwise_parts import interpreted
 from ..replay.opaque_calls import part_of_computed
@@ -33,9 +35,6 @@ from .templates import parts_of
 
 #: Fewer operations on numbers are interpreted in any case.
 FEW = 16
-#: The most pieces of a program's operations on numbers that are compiled: each takes about a
-#: second. They are shared out by the number of operations.
-TEXTS = 32
 
 
 def _part_of_operation(step: Kernel, wanted: Callable[[View], bool]) -> Part:
@@ -59,7 +58,6 @@ class Parts:
     def __init__(self, code: Code, native: bool, cut: bool):
         self.code, self.cut = code, cut
         self.slots = code.slots
-        self._numbers = [len(step.op) for step in code.steps if isinstance(step, Scalars)]
         self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
@@ -68,6 +66,7 @@ class Parts:
             parts_of([s for s in code.steps if not isinstance(s, Scalars)], self._part, self.wanted)
         )
         make = self._native if native else self._interpreted
+        self._pieces = self._planned() if native else {}
         self.of = [
             make(k, step) if isinstance(step, Scalars) else [next(single)]
             for k, step in enumerate(code.steps)
@@ -89,18 +88,26 @@ class Parts:
     def _interpreted(self, k: int, step: Scalars) -> list[Part]:
         return [scalar_interpreter.interpreted(step)]
 
+    def _planned(self) -> dict[int, list[Piece]]:
+        """By step: the pieces of operations on numbers, those compiled that the budget allows."""
+        self._known, self._initial = constants_of(self.code)
+        found = {
+            k: scalar_code.pieces_of(step, self._known)
+            for k, step in enumerate(self.code.steps)
+            if isinstance(step, Scalars) and len(step.op) >= FEW
+        }
+        scalar_code.within(scalar_code.BUDGET, itertools.chain(*found.values()))
+        return found
+
     def _native(self, k: int, step: Scalars) -> list[Part]:
-        if len(step.op) < FEW:
-            return self._interpreted(k, step)
-        share = TEXTS * len(step.op) // sum(self._numbers)
-        most = max(share, 1 if len(self._numbers) <= TEXTS else 0)
-        if not most:
+        pieces = self._pieces.get(k, [])
+        if not any(piece.native for piece in pieces):
             return self._interpreted(k, step)
         slots = slice(step.first, step.first + len(step.op))
-        outside = self._read_outside(k)[slots]
-        known, initial = constants_of(self.code)
+        outside, wanted = self._read_outside(k)[slots], ~self.wanted.constant
+        known, initial = self._known, self._initial
         parts = scalar_code.native(
-            step, known, initial, ~self.wanted.constant, outside, self._new_slots, most, self.cut
+            step, pieces, known, initial, wanted, outside, self._new_slots, self.cut
         )
         self.used[slots] = outside  # what lives in registers only is not there
         return parts

@@ -15,14 +15,14 @@ from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
 from ..ir.steps import Elementwise, Scalars
 from ..ir.uses import constants_of
-from ..native.scalar_code import text_length
+from ..native.scalar_code import BUDGET, pieces_of, within
 from .takeover import Trial
 from .variants import Variant
 
 #: Nanoseconds that native code takes to compile: any, of a fused step, of an operation in its text.
-#: A rough estimate: four functions of numbers, of 20 to 400 operations of text, are off by less
-#: than a factor of 2 on one machine; the share of fused steps has not been measured.
-COMPILATION, OF_STEP, OF_OPERATION = 0.2e9, 0.1e9, 10e6
+#: A rough estimate: functions of numbers, of 20 to 3000 operations of text, are off by less than a
+#: factor of 2 on one machine.
+COMPILATION, OF_STEP, OF_OPERATION = 0.06e9, 0.02e9, 1e6
 #: No fewer evaluations than that, for arguments of a shape that may come only once.
 FEWEST = 10
 _lock = forks.lock()
@@ -36,11 +36,11 @@ def patience(program: Program) -> int:
     """Evaluations after which interpreting has taken as long as compiling is expected to take."""
     code = program.source
     known, _ = constants_of(code)
-    cost = COMPILATION
+    numbers = [step for step in code.steps if isinstance(step, Scalars)]
+    pieces = [piece for step in numbers for piece in pieces_of(step, known)]
+    cost = COMPILATION + OF_OPERATION * within(BUDGET, pieces)
     for step in code.steps:
-        if isinstance(step, Scalars):
-            cost += OF_OPERATION * text_length(step, known)
-        elif isinstance(step, Elementwise):
+        if isinstance(step, Elementwise):
             cost += OF_STEP + OF_OPERATION * len(step.ops)
     return max(FEWEST, math.ceil(cost / nanoseconds(code, GRADIENT_COSTS)))
 

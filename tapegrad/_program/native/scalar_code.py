@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -22,12 +23,15 @@ from .loop_values import HEAD, Stores
 from .simd_loops import in_lanes
 from .simd_planning import Lanes
 
-#: Operations between loops that are compiled: more would take longer to compile than they save.
-_STRAIGHT = 200
-#: The most operations in the text of one part.
-_TEXT = 600
+#: The most operations of straight lines in the text of one part: LLVM takes more than in proportion
+#: for longer ones.
+_TEXT = 1000
 #: The most operations in the body of a loop that is compiled.
 _BODY = 2000
+#: What a part costs to compile beside its text, in operations.
+_PART = 50
+#: What may be compiled of one program, in operations of text: some seconds.
+BUDGET = 8000
 _EITHER = """
 def reverse(run, data):
     if load_f64(load_i64(run, RUN_VALUES), {flag}) == 0.0:
@@ -43,8 +47,8 @@ def reverse(run, data):
 
 
 @dataclasses.dataclass
-class _Piece:
-    """Operations start to stop: one loop, or none; compiled or not."""
+class Piece:
+    """Operations start to stop: loops and what is between them, or none; compiled or not."""
 
     start: int
     stop: int
@@ -53,7 +57,13 @@ class _Piece:
 
     @property
     def text(self) -> int:
-        return self.stop - self.start if not self.loops else sum(x.body for x in self.loops)
+        """How many operations its text has."""
+        return self.stop - self.start - sum(x.count * x.length - x.body for x in self.loops)
+
+    @property
+    def cost(self) -> int:
+        """What it takes to compile, in operations of text."""
+        return self.text + _PART
 
 
 def rolled(step: Scalars, known: np.ndarray) -> int:
@@ -61,24 +71,37 @@ def rolled(step: Scalars, known: np.ndarray) -> int:
     return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
 
 
-def text_length(step: Scalars, known: np.ndarray) -> int:
-    """About how many operations the text of a step has. See `native` for `known`."""
-    return sum(
-        piece.text for piece in _pieces(len(step.op), find_loops(step, known)) if piece.native
-    )
+def pieces_of(step: Scalars, known: np.ndarray) -> list[Piece]:
+    """What a step is compiled in, and what is not. See `native` for `known`."""
+    return _grouped(_pieces(len(step.op), find_loops(step, known)))
+
+
+def within(budget: int, pieces: Iterable[Piece]) -> int:
+    """Leave pieces interpreted that a budget does not allow for; returns what the others cost.
+
+    Those come first that compute most for their text.
+    """
+    total = 0
+    native = [piece for piece in pieces if piece.native]
+    for piece in sorted(native, key=lambda x: x.cost / (x.stop - x.start)):
+        if total + piece.cost > budget:
+            piece.native, piece.loops = False, []
+        else:
+            total += piece.cost
+    return total
 
 
 def native(
     step: Scalars,
+    pieces: list[Piece],
     known: np.ndarray,
     initial: np.ndarray,
     wanted: np.ndarray,
     outside: np.ndarray,
     new_slots: Callable[[int], int],
-    most: int,
     cut: bool = False,
 ) -> list[Part]:
-    """Parts for a step, at most so many of them compiled.
+    """Parts for a step.
 
     By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
     its adjoint is asked for. `outside` says of results whether anything outside of the step reads
@@ -86,7 +109,6 @@ def native(
     `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
     says that long loops keep what they carry at intervals only (see `checkpoints`).
     """
-    pieces = _limited(_grouped(_pieces(len(step.op), find_loops(step, known))), most)
     outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []
     for piece in pieces:  # all find out what they read in memory before code is made for any
@@ -102,7 +124,7 @@ def native(
     return [make() for make in made]
 
 
-def _read_by_interpreted(step: Scalars, pieces: list[_Piece]) -> np.ndarray:
+def _read_by_interpreted(step: Scalars, pieces: list[Piece]) -> np.ndarray:
     """Which results interpreted pieces read in their slots."""
     read = np.zeros(len(step.op), bool)
     for piece in pieces:
@@ -113,20 +135,26 @@ def _read_by_interpreted(step: Scalars, pieces: list[_Piece]) -> np.ndarray:
     return read
 
 
-def _pieces(n: int, loops: list[Loop]) -> Iterator[_Piece]:
+def _pieces(n: int, loops: list[Loop]) -> Iterator[Piece]:
     at = 0
     for loop in loops:
-        if at < loop.start:
-            yield _Piece(at, loop.start, [], loop.start - at <= _STRAIGHT)
-        yield _Piece(loop.start, loop.stop, [loop], loop.body <= _BODY)
+        yield from _straight(at, loop.start)
+        yield Piece(loop.start, loop.stop, [loop], loop.body <= _BODY)
         at = loop.stop
-    if at < n:
-        yield _Piece(at, n, [], n - at <= _STRAIGHT)
+    yield from _straight(at, n)
 
 
-def _grouped(pieces: Iterator[_Piece]) -> list[_Piece]:
+def _straight(start: int, stop: int) -> Iterator[Piece]:
+    """Operations without loops, in parts of about the same length."""
+    count = -(-(stop - start) // _TEXT)
+    ends = [start + (stop - start) * k // count for k in range(count + 1)] if count else []
+    for first, last in itertools.pairwise(ends):
+        yield Piece(first, last, [], True)
+
+
+def _grouped(pieces: Iterator[Piece]) -> list[Piece]:
     """Neighbours together, those compiled up to a length of text."""
-    groups: list[_Piece] = []
+    groups: list[Piece] = []
     for piece in pieces:
         last = groups[-1] if groups else None
         if (
@@ -135,21 +163,13 @@ def _grouped(pieces: Iterator[_Piece]) -> list[_Piece]:
             and (not piece.native or last.text + piece.text <= _TEXT)
         ):
             loops = last.loops + piece.loops if piece.native else []
-            groups[-1] = _Piece(last.start, piece.stop, loops, piece.native)
+            groups[-1] = Piece(last.start, piece.stop, loops, piece.native)
         else:
             groups.append(piece if piece.native else dataclasses.replace(piece, loops=[]))
     return groups
 
 
-def _limited(pieces: list[_Piece], most: int) -> list[_Piece]:
-    """So many pieces compiled at most, those with the most operations."""
-    compiled = sorted((piece for piece in pieces if piece.native), key=lambda x: x.start - x.stop)
-    for piece in compiled[most:]:
-        piece.native, piece.loops = False, []
-    return pieces
-
-
-def _interpreted(step: Scalars, piece: _Piece) -> Part:
+def _interpreted(step: Scalars, piece: Piece) -> Part:
     cut = slice(piece.start, piece.stop)
     return interpreted(
         Scalars(step.first + piece.start, step.op[cut], step.a[cut], step.b[cut], step.c[cut])
