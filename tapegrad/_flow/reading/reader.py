@@ -14,6 +14,7 @@ from typing import Any
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
+from .arena_lists import element_of
 from .errors import Again, Refused
 from .forms import (
     ABSENT,
@@ -31,7 +32,7 @@ from .forms import (
     shape_of,
     unbound,
 )
-from .joins import lifted
+from .joins import element_joined, lifted
 from .matching import matched
 from .numbers import converted, settled
 from .state import Frame, Stack, State
@@ -174,11 +175,22 @@ class Reader:
         if point is None:
             point = self.points[key] = make()
             self.waiting.append(point)
-        elif point.state.join(kept, self.unite) and point not in self.waiting:
+        elif self._join(point.state, kept) and point not in self.waiting:
             self.waiting.append(point)
         edge = Edge(point.block, [])
         self.point.ways.append((edge, self.builder.block, point, kept))  # type: ignore[union-attr]
         return edge
+
+    def _join(self, known: State, kept: State) -> bool:
+        """Widen what is known at a point; lists that go to the arena come with their elements."""
+        try:
+            return known.join(kept, self.unite)
+        except Again as again:
+            heaps = known.heap, kept.heap
+            lists = [heap[site] for heap in heaps for site in again.sites if site in heap]
+            items = [item for one in lists if one.what == "list" for item in one.items]
+            element = element_joined(again.element, element_of(self, items), self.unite)
+            raise Again(again.sites, element, again.why) from None
 
     def _roots(self, stack: Stack | None, label: int, at: int) -> list:
         roots: list = []
@@ -289,7 +301,7 @@ class Reader:
                 raise Again({site}, None)
             raise Refused("an object is made anew while an earlier one of that line is in use")
         self.state.heap[site] = Contents(what, keys, items)
-        return Ref(site)
+        return Ref(site, what)
 
     def _is_used(self, site) -> bool:
         """Whether an older object of a site is still reached from anything live."""
