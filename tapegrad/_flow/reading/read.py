@@ -101,9 +101,7 @@ def _same(a: int, b: int) -> None:
     """Regions of an earlier reading are forgotten."""
 
 
-def _read(
-    reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]
-) -> Reading:
+def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]) -> Reading:
     reader.run(lambda: _start(reader, f, trees, names, inputs))
     validate(reader.graph)
     hidden = list(reader.hidden.values())

@@ -17,6 +17,7 @@ from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
 from .arena_lists import element_of
+from .array_arithmetic import mapped
 from .errors import Again, Refused
 from .forms import (
     ABSENT,
@@ -372,7 +373,9 @@ class Reader:
             return Tuple(tuple(map(self.copied, form.items)))
         if isinstance(form, Number) and form.mixed:
             return self._of_one_kind(form)
-        if not isinstance(form, (Known, Number, Array, Row, Maybe)):
+        if isinstance(form, Array):  # in C order, and no view of what is written later
+            return mapped(self, lambda x: x, form)
+        if not isinstance(form, (Known, Number, Row, Maybe)):
             raise Refused(f"the result is {described(form)}")
         return form
 
