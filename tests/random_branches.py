@@ -14,19 +14,28 @@ EXPRESSIONS = [
     "kept[-1] * 0.5", "kept[n % len(kept)]", "table['s'] * 0.3", "box.value * 0.7", "0.1 * n * {a}",
     "round(n / 3) * 0.1 * {a}", "m[n % m.shape[0], 0] * {a}", "np.tanh(cells[n % 3] + {a})",
     "0.1 * t", "np.tanh(np.sum(m[0] * {a}))", "0.2 * len(kept) * q", "(n // 2 - n % 3) * 0.1 * p",
+    "step({a})", "steps[n % 3]({a})", "table.get('e', {a}) * 0.5", "float(d[n % len(d)]) * {a}",
+    "np.max(m * {a}, axis=0)[n % 3] * 0.5", "np.tanh(np.min(np.sum(m * {a}, axis=1)))",
+    "m[np.argmax(m[:, n % 3]), 0] * {a}", "0.3 * table[mode]", "np.mean(np.maximum(cells, {a}))",
+    "either.value * 0.4", "sum(kept[:2]) * 0.3", "sum([u * 0.1 for u in reversed(kept)])",
 ]  # fmt: skip
 CONDITIONS = [
     "{a} < {b}", "{a} > {b} + 0.2 * p", "{a} <= 0.3", "-0.5 < {a} < {b}", "{a} > 0 and {b} < 1",
     "{a} > 1 or {b} < -1", "not {a} > {b}", "n % 2", "n > 3", "n % 3 == 1", "flag", "not flag",
     "flag and {a} > 0", "len(kept) > 4", "t > 0.5", "box.count < 3", "'e' in table",
-    "abs({a}) >= abs({b})",
+    "abs({a}) >= abs({b})", "mode == 's'", "'e' not in table and {a} < {b}", "either is box",
+    "np.any(m > {a})", "np.all(cells < {a}) or flag", "step is math.sin",
 ]  # fmt: skip
 STATEMENTS = [
     "{x} = {e}", "{x} = {e}", "{x} = {e}", "{x} += 0.5 * ({e})", "{x}, {y} = {y}, {x}", "n += 1",
     "n -= 1", "t += 0.3", "t = 0.5 * t", "flag = not flag", "flag = bool({k})", "kept.append({e})",
     "kept[0] = {e}", "box.value = {e}", "box.count += 1", "table['s'] = {e}", "table['e'] = {e}",
     "cells[n % 3] = {e}", "{x}, {y} = {e}, {a}", "n = int(abs({a}) * 2) % 5",
-    "{x} = kept.pop() if len(kept) > 1 else {e}",
+    "{x} = kept.pop() if len(kept) > 1 else {e}", "{x} = kept.pop(0) if len(kept) > 2 else {e}",
+    "kept.insert(n % 4, {e})", "kept = kept[1:] + [{e}]", "kept = [{e}, {a}]", "step = math.sin",
+    "step = follow if {k} else bend_1", "mode = 'e' if 'e' in table else 's'", "table[mode] = {e}",
+    "{x} = table.pop('e', {a})", "either = other if {k} else box", "either.value = {e}",
+    "steps = steps[1:] + steps[:1]", "cells = np.maximum(cells, {e})", "m = m * 0.9",
 ]  # fmt: skip
 LOOPS = [
     "for i in range(3):", "for i in range(len(d)):", "for i, u in enumerate(d):", "for u in d:",
@@ -45,21 +54,27 @@ def bend(u, g):
         return -1.0
     return u
 
+def bend_1(u):
+    return bend(u, 0.4)
+
 def f(p, q, d, m):
     v, w, x, y, z = p, q, p * q, 0.3, 1.0
     n, t, flag, i, u, g = 0, 0.0, False, 0, p, q
     kept, table, box = [p, q], {'s': p}, Box()
     box.value, box.count = q, 0
+    mode, other = 's', Box()
+    other.value, either = 0.5 * p, box
     cells = np.zeros(3)
     def follow(u):
         nonlocal z
         if u > z:
             z = 0.9 * z + 0.1 * u
         return z * 0.5
+    step, steps = bend_1, [bend_1, follow, np.tanh]
 """
 TAIL = """\
     total = v + 0.5 * w - x + 0.3 * y + z * p + sum(kept) * 0.1 + np.sum(cells) * 0.1
-    return np.tanh(0.1 * (total + table['s'] + box.value)) + 0.01 * n * q
+    return np.tanh(0.1 * (total + table['s'] + box.value + other.value)) + 0.01 * n * q
 """
 
 

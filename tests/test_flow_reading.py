@@ -4,6 +4,7 @@ import pytest
 from language import FUNCTIONS
 from read_graphs import check
 
+from tapegrad._flow.reading import reader
 from tapegrad._flow.reading.errors import Refused
 
 RIGHT = """
@@ -38,3 +39,9 @@ def test_right_or_refused(name):
         check(FUNCTIONS[name], may_leave=True)
     except Refused:
         return
+
+
+def test_reading_has_an_end(monkeypatch):
+    monkeypatch.setattr(reader, "FOLLOWED", 10)
+    with pytest.raises(Refused, match="too many ways"):
+        check(FUNCTIONS["branches"])

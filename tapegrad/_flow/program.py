@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -169,11 +170,18 @@ class Outcome:
 class FlowProgram:
     """A graph with functions that compute it; calls may run in several threads at once.
 
-    `functions` may be replaced by others of the same graph at any time.
+    `functions` may be replaced by others of the same graph at any time. `read` makes of a call the
+    results of `run`, where these are more than its numbers: arrays in its memory.
     """
 
-    def __init__(self, graph: Graph, functions: Functions | None = None, jumps: int = _MOST_JUMPS):
-        self.graph, self.jumps = graph, jumps
+    def __init__(
+        self,
+        graph: Graph,
+        functions: Functions | None = None,
+        jumps: int = _MOST_JUMPS,
+        read: Callable[[Call], Any] | None = None,
+    ):
+        self.graph, self.jumps, self.read = graph, jumps, read
         self.parameters = len(graph.entry.parameters)
         ends = [block.end for block in graph.blocks if isinstance(block.end, Return)]
         kinds = {"".join(one.kind for one in end.results) for end in ends} or {""}
@@ -212,7 +220,9 @@ class FlowProgram:
         call = self.start(values, gradient)
         try:
             gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
-            return Outcome(call.status, call.reason, call.results, gradients, call.taken)
+            is_read = self.read is not None and call.status == FINISHED
+            results = self.read(call) if is_read else call.results  # type: ignore[misc]
+            return Outcome(call.status, call.reason, results, gradients, call.taken)
         finally:
             call.close()
 

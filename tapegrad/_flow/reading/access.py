@@ -8,7 +8,7 @@ import operator
 import types
 
 from ..ir.flow_graph import BOOL, FLOAT, INT
-from . import arena_lists, array_arithmetic, dicts, prelude, views
+from . import arena_lists, array_arithmetic, dicts, views
 from .errors import Again, Raises, Refused
 from .forms import (
     Array,
@@ -144,7 +144,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
     if isinstance(owner, Row):
         if is_slice(index):
             parts = sliced(reader, index, arena_lists.length(reader, owner))
-            return s.inline(Known(prelude.sliced), [owner, *parts], {})
+            return arena_lists.copied(reader, s.site, (owner, *parts))
         if kind_of(index) != INT:
             raise Refused(f"a list indexed by {described(index)}")
         return arena_lists.item(

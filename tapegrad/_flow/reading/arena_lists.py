@@ -8,10 +8,13 @@ from ..ir.flow_graph import INT, Edge, Value
 from . import loops
 from .errors import Again, Raises, Refused
 from .forms import (
+    NONE,
     NOTHING,
+    Choice,
     Form,
     Known,
     Number,
+    Ref,
     Row,
     Tuple,
     bound,
@@ -20,7 +23,7 @@ from .forms import (
     shape_of,
     unbound,
 )
-from .joins import element_joined, joined
+from .joins import element_joined, is_option, joined
 from .matching import matched
 from .numbers import arithmetic, converted, number
 from .positions import clamped, position
@@ -44,8 +47,12 @@ def _lifted(reader, form: Form) -> Form:
         return _plain(unbound(form))
     if isinstance(form, Tuple):
         return Tuple(tuple([_lifted(reader, one) for one in form.items]))
-    if hasattr(form, "site") and reader.contents(form).what == "list":
+    if isinstance(form, Choice) or form.head == NONE.head:
+        return unbound(form)
+    if isinstance(form, Ref) and form.what == "list":
         raise Again({form.site}, None)
+    if is_option(form):
+        return Choice(Number(INT, None), (form,))
     raise Refused(f"a list of {described(form)}")
 
 
@@ -93,6 +100,52 @@ def filled(reader, site, item: Form, count: Form) -> Row:
 
         loops.counted(build, size, body, [])
     return made
+
+
+def copied(reader, site, *parts: tuple[Row, Form, Form, Form]) -> Row:
+    """A list of items of others; of each the first place, the number of items, and the step."""
+    build = reader.builder
+    element: Form | None = reader.choices.get(site)
+    total: Form = Known(0)
+    for row, _, count, _ in parts:
+        element = element_joined(element, row.element, reader.unite)
+        total = arithmetic(build, operator.add, total, count)
+    made = _allocated(reader, site, element or NOTHING, total, total)
+    before: Form = Known(0)
+    for row, first, count, step in parts:
+        if row.element is not NOTHING:
+            _copy(reader, made, before, (row, first, count, step))
+        before = arithmetic(build, operator.add, before, count)
+    return made
+
+
+def _copy(reader, made: Row, before: Form, part: tuple[Row, Form, Form, Form]) -> None:
+    build, (row, first, count, step) = reader.builder, part
+
+    def body(k: Value, _: list) -> list:
+        index = Number(INT, k, natural=True)
+        place = arithmetic(build, operator.add, first, arithmetic(build, operator.mul, index, step))
+        target = arithmetic(build, operator.add, before, index)
+        _set(reader, made, target, item(reader, row, place))
+        return []
+
+    loops.counted(build, converted(build, count, INT), body, [])
+
+
+def whole(reader, row: Row) -> tuple[Row, Form, Form, Form]:
+    """All items of a list, as `copied` takes them."""
+    return row, Known(0), length(reader, row), Known(1)
+
+
+def extended(reader, row: Row, other: Row) -> None:
+    """`row.extend(other)`."""
+
+    def body(k: Value, _: list) -> list:
+        append(reader, row, item(reader, other, Number(INT, k, natural=True)))
+        return []
+
+    if other.element is not NOTHING:
+        loops.counted(reader.builder, length(reader, other).value, body, [])  # type: ignore[arg-type]
 
 
 def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.flow_graph import BOOL, FLOAT, INT
-from . import access, array_arithmetic, container_operators, iterators, prelude, views
+from . import access, arena_lists, array_arithmetic, container_operators, iterators, prelude, views
 from .errors import Raises, Refused
 from .forms import (
     NONE,
@@ -17,6 +17,7 @@ from .forms import (
     Method,
     Number,
     Range,
+    Row,
     Tuple,
     described,
 )
@@ -204,6 +205,8 @@ _rounded_to_int = rounded_to_int("rint", round)
 def _list(s, form=None):
     if form is None:
         return access.new_list(s.reader, s.site, ())
+    if isinstance(form, Row):
+        return arena_lists.copied(s.reader, s.site, arena_lists.whole(s.reader, form))
     return s.inline(Known(prelude.list), [form], {})
 
 

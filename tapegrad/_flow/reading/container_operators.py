@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 
 from ..ir.flow_graph import BOOL, INT
-from . import arena_lists, array_arithmetic, dicts, prelude
+from . import arena_lists, array_arithmetic, dicts
 from .access import folded_item, is_fixed, items_of, length, new_list
 from .errors import Again, Refused
 from .forms import (
@@ -14,6 +13,7 @@ from .forms import (
     Array,
     Choice,
     Form,
+    Function,
     Known,
     Maybe,
     Number,
@@ -22,6 +22,7 @@ from .forms import (
     Tuple,
     described,
 )
+from .joins import is_option
 from .numbers import (
     compared,
     converted,
@@ -60,6 +61,8 @@ def operator_of(s, op, a: Form, b: Form):
         return _is_none(reader, b if a.head == NONE.head else a, op)
     if isinstance(a, Known) and isinstance(b, Known):
         return _of_known(op, a.value, b.value)
+    if op in (operator.is_, operator.is_not) and (same := _are_one(a, b)) is not None:
+        return Known(same == (op is operator.is_))
     if op in (operator.eq, operator.ne) and (isinstance(a, Choice) or isinstance(b, Choice)):
         return _is_chosen(reader, op, *((a, b) if isinstance(a, Choice) else (b, a)))
     if isinstance(a, Array) or isinstance(b, Array):
@@ -69,7 +72,7 @@ def operator_of(s, op, a: Form, b: Form):
         return _repeated(s, sequence, count)
     if op is operator.add and is_list(reader, a) and is_list(reader, b):
         if isinstance(a, Row) or isinstance(b, Row):
-            return s.inline(Known(prelude.added), [a, b], {})
+            return _added(s, a, b)
         return new_list(reader, s.site, (*items_of(reader, a), *items_of(reader, b)))
     if op is operator.add and isinstance(a, Tuple) and isinstance(b, Tuple):
         return Tuple((*a.items, *b.items), s.site)
@@ -79,6 +82,16 @@ def operator_of(s, op, a: Form, b: Form):
         found = [operator_of_equal(reader, item, b) for item in items_of(reader, a)]
         return _any(reader, found)
     raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
+
+
+def _are_one(a: Form, b: Form) -> bool | None:
+    """Whether two forms are one object; None where that is not known."""
+    if not all(isinstance(one, (Function, Known, Ref)) and is_option(one) for one in (a, b)):
+        return None
+    if isinstance(a, Ref) and isinstance(b, Ref):
+        return a.site == b.site
+    # a function that is made again is another one
+    return False if type(a) is not type(b) or a.head != b.head else None
 
 
 def _is_chosen(reader, op, choice, other: Form) -> Form:
@@ -179,18 +192,29 @@ def in_place(s, op, a: Form, b: Form) -> Form | None:
     if isinstance(a, Array):
         return array_arithmetic.in_place(s.reader, op, a, b)
     if op is operator.iadd and is_list(s.reader, a):
-        made = extended(s, a, b)
-        return a if made is None else dataclasses.replace(made, result=a)
+        extended(s.reader, a, b)
+        return a
     return None
 
 
-def extended(s, a: Form, b: Form):
-    """`a.extend(b)`: a call to be followed where items of b are not known one by one."""
+def _added(s, a: Form, b: Form) -> Form:
+    """The sum of two lists, one of which lies in the arena."""
+    for one in (a, b):
+        if isinstance(one, Ref):
+            raise Again({one.site}, arena_lists.element_of(s.reader, items_of(s.reader, one)))
+    whole = [arena_lists.whole(s.reader, one) for one in (a, b)]  # type: ignore[arg-type]
+    return arena_lists.copied(s.reader, s.site, *whole)
+
+
+def extended(reader, a: Form, b: Form) -> None:
+    """`a.extend(b)`."""
     if isinstance(b, Row):
-        return s.inline(Known(prelude.extended), [a, b], {})
-    for item in items_of(s.reader, b):
-        append(s.reader, a, item)
-    return None
+        if isinstance(a, Ref):
+            raise Again({a.site}, None)
+        arena_lists.extended(reader, a, b)  # type: ignore[arg-type]
+        return
+    for item in items_of(reader, b):
+        append(reader, a, item)
 
 
 def append(reader, owner: Form, item: Form) -> None:

@@ -164,9 +164,13 @@ class Range(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ref(Form):
-    """An object with an identity: its contents are in the heap, under the site that made it."""
+    """An object with an identity: its contents are in the heap, under the site that made it.
+
+    `what` is that of the contents.
+    """
 
     site: Any
+    what: Any = None
 
     @property
     def head(self) -> tuple:

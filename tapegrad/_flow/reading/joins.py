@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ..ir.flow_graph import BOOL, FLOAT, INT
 from .errors import Again, Refused
 from .forms import (
@@ -49,13 +51,13 @@ def joined(a: Form, b: Form, unite) -> Form:
         made = tuple([joined(p, q, unite) for p, q in zip(parts, others, strict=True)])
         same = all(p is q for p, q in zip(parts, made, strict=True))
         return a if same else a.with_parts(made)
-    if (
-        isinstance(a, (Row, Ref))
-        and isinstance(b, Row)
-        or isinstance(a, Row)
-        and isinstance(b, Ref)
-    ):
+    if _is_list(a) and _is_list(b):
         raise Again(*_in_arena((a, b), unite), f"a variable is {_both(a, b)}")
+    if isinstance(a, Array) and isinstance(b, Array) and a.head[:4] == b.head[:4]:
+        # writes to it, and of tensors, as either of them takes them
+        writable, plain = a.writable and b.writable, a.plain or b.plain
+        a, b = [dataclasses.replace(x, writable=writable, plain=plain) for x in (a, b)]
+        return joined(a, b, unite)
     if (options := _options(a)) and (others := _options(b)):
         found = {shape_of(one): one for one in (*options, *others)}
         if isinstance(a, Choice) and len(found) == len(options):
@@ -116,6 +118,10 @@ def aligned(wanted: Form, given: Form) -> tuple[Form, Form]:
         keys = (one.keys[0], names) if is_instance else names
         made.append(Contents(what, keys, tuple([items.get(name, ABSENT) for name in names])))
     return made[0], made[1]
+
+
+def _is_list(form: Form) -> bool:
+    return isinstance(form, Row) or (isinstance(form, Ref) and form.what == "list")
 
 
 def _options(form: Form) -> tuple[Form, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.flow_graph import FLOAT
-from . import access, array_arithmetic, container_operators, dicts, prelude, views
+from . import access, arena_lists, array_arithmetic, container_operators, dicts, views
 from .array_reductions import REDUCTIONS
 from .builtin_functions import BUILTINS
 from .errors import Refused
@@ -60,7 +60,8 @@ def _append(s, owner, item):
 
 
 def _extend(s, owner, items):
-    return container_operators.extended(s, owner, items) or NONE
+    container_operators.extended(s.reader, owner, items)
+    return NONE
 
 
 def _pop(s, owner, index=Known(-1)):  # noqa: B008
@@ -79,7 +80,7 @@ def _insert(s, owner, index, item):
 
 def _copy_of_list(s, owner):
     if isinstance(owner, Row):
-        return s.inline(Known(prelude.list), [owner], {})
+        return arena_lists.copied(s.reader, s.site, arena_lists.whole(s.reader, owner))
     return access.new_list(s.reader, s.site, tuple(access.items_of(s.reader, owner)))
 
 

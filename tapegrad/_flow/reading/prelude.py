@@ -126,27 +126,6 @@ def list(iterable):
     return made
 
 
-def added(a, b):
-    made = []
-    for k in range(len(a)):
-        made.append(a[k])
-    for k in range(len(b)):
-        made.append(b[k])
-    return made
-
-
-def extended(a, b):
-    for k in range(len(b)):
-        a.append(b[k])
-
-
-def sliced(items, start, count, step):
-    made = []
-    for k in range(count):
-        made.append(items[start + k * step])
-    return made
-
-
 def map(function, iterable):
     for item in iterable:
         yield function(item)

@@ -68,9 +68,11 @@ def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = (
     if not isinstance(f, types.FunctionType):
         raise Refused(f"it is of type {type(f).__name__}")
     choices: dict[Any, Form | None] = {}
+    followed = 0
     for _ in range(_TIMES):
+        reader = Opened(Graph(), choices, followed)
         try:
-            return _read(f, trees, names, inputs, choices)
+            return _read(reader, f, trees, names, inputs)
         except Again as again:
             _choose(choices, again)
         except Raises as error:
@@ -78,6 +80,7 @@ def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = (
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # a mistake here must cost the graph, not the call
             raise Refused(f"reading failed with {type(error).__name__}: {error}") from error
+        followed = reader.followed
     raise Refused("its lists hold items of kinds that do not fit")
 
 
@@ -98,24 +101,18 @@ def _same(a: int, b: int) -> None:
     """Regions of an earlier reading are forgotten."""
 
 
-def _read(f, trees: list, names: list[str], inputs: Sequence[Given], choices: dict) -> Reading:
-    graph = Graph()
-    reader = Opened(graph, choices)
+def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]) -> Reading:
     reader.run(lambda: _start(reader, f, trees, names, inputs))
-    validate(graph)
-    return Reading(
-        graph,
-        reader.result,
-        reader.dependencies,
-        list(reader.hidden.values()),
-    )
+    validate(reader.graph)
+    hidden = list(reader.hidden.values())
+    return Reading(reader.graph, reader.result, reader.dependencies, hidden)
 
 
 class Opened(Reader):
     """A reader with what a function reads outside of its arguments."""
 
-    def __init__(self, graph: Graph, choices: dict[Any, Form | None]):
-        super().__init__(graph, choices, follow)
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None], followed: int):
+        super().__init__(graph, choices, follow, followed)
         self._hidden_forms: dict[int, Form] = {}
 
     def outside(self, value) -> Form:

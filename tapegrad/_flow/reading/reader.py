@@ -8,12 +8,16 @@ way to way becomes a parameter of the block; a form that differs otherwise is a 
 from __future__ import annotations
 
 import dataclasses
+import heapq
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
 from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
+from .arena_lists import element_of
+from .array_arithmetic import mapped
 from .errors import Again, Refused
 from .forms import (
     ABSENT,
@@ -31,13 +35,13 @@ from .forms import (
     shape_of,
     unbound,
 )
-from .joins import lifted
+from .joins import element_joined, lifted
 from .matching import matched
 from .numbers import converted, settled
 from .state import Frame, Stack, State
 
-#: Points of one function, and how often one is followed.
-POINTS, TIMES, DEPTH = 3000, 40, 40
+#: How often points are followed in all, which takes seconds, and one; how deeply calls nest.
+FOLLOWED, TIMES, DEPTH = 6000, 40, 40
 
 
 class Point:
@@ -48,7 +52,18 @@ class Point:
         self.note = note  # what tells it from other points of that statement
         self.block = Block(-1)
         self.ways: list[tuple[Edge, Block, Point, State]] = []
-        self.times = 0
+        self.times, self.waits = 0, False
+
+    @property
+    def place(self) -> tuple:
+        """Where it is in the code: by the calls under way, the outermost first."""
+        if self.stack is None:
+            return ((math.inf, 0),)
+        outer, stack = [], self.stack
+        while stack.below is not None:
+            outer.append((stack.label, stack.at - 0.5))
+            stack = stack.below
+        return (*outer[::-1], (self.label, self.at))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,15 +81,17 @@ class Inline:
 class Reader:
     """Reads one function into `graph`.
 
-    `choices` are sites of lists that lie in the arena, with the form of their elements.
+    `choices` are sites of lists that lie in the arena, with the form of their elements; `followed`
+    counts points, those of earlier readings too.
     `follow(reader, point)` reads the statements of a point, from outside of this module.
     """
 
-    def __init__(self, graph: Graph, choices: dict[Any, Form | None], follow: Callable):
+    def __init__(self, graph: Graph, choices: dict, follow: Callable, followed: int = 0):
         self.graph, self.choices, self._follow = graph, choices, follow
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
-        self.waiting: list[Point] = []
+        self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
+        self._count, self.followed = 0, followed
         self.builder = Builder(graph, Block(-1))
         self.point: Point | None = None
         self.state = State()
@@ -122,10 +139,12 @@ class Reader:
         self.builder.block = entry
         entry.end = Jump(start())
         self.points["entry"] = first
-        while self.waiting:
-            point = self.waiting.pop()
+        while self._waiting:
+            point = heapq.heappop(self._waiting)[2]
+            point.waits = False
             point.times += 1
-            if point.times > TIMES or len(self.points) > POINTS:
+            self.followed += 1
+            if point.times > TIMES or self.followed > FOLLOWED:
                 raise Refused("it has too many ways to follow")
             self._again(point)
         self._finish()
@@ -173,12 +192,30 @@ class Reader:
         point = self.points.get(key)
         if point is None:
             point = self.points[key] = make()
-            self.waiting.append(point)
-        elif point.state.join(kept, self.unite) and point not in self.waiting:
-            self.waiting.append(point)
+            self._wait(point)
+        elif self._join(point.state, kept):
+            self._wait(point)
         edge = Edge(point.block, [])
         self.point.ways.append((edge, self.builder.block, point, kept))  # type: ignore[union-attr]
         return edge
+
+    def _wait(self, point: Point) -> None:
+        """Follow a point when those before it in the code have been followed."""
+        if not point.waits:
+            point.waits = True
+            self._count += 1
+            heapq.heappush(self._waiting, (point.place, self._count, point))
+
+    def _join(self, known: State, kept: State) -> bool:
+        """Widen what is known at a point; lists that go to the arena come with their elements."""
+        try:
+            return known.join(kept, self.unite)
+        except Again as again:
+            heaps = known.heap, kept.heap
+            lists = [heap[site] for heap in heaps for site in again.sites if site in heap]
+            items = [item for one in lists if one.what == "list" for item in one.items]
+            element = element_joined(again.element, element_of(self, items), self.unite)
+            raise Again(again.sites, element, again.why) from None
 
     def _roots(self, stack: Stack | None, label: int, at: int) -> list:
         roots: list = []
@@ -289,7 +326,7 @@ class Reader:
                 raise Again({site}, None)
             raise Refused("an object is made anew while an earlier one of that line is in use")
         self.state.heap[site] = Contents(what, keys, items)
-        return Ref(site)
+        return Ref(site, what)
 
     def _is_used(self, site) -> bool:
         """Whether an older object of a site is still reached from anything live."""
@@ -336,7 +373,9 @@ class Reader:
             return Tuple(tuple(map(self.copied, form.items)))
         if isinstance(form, Number) and form.mixed:
             return self._of_one_kind(form)
-        if not isinstance(form, (Known, Number, Array, Row, Maybe)):
+        if isinstance(form, Array):  # in C order, and no view of what is written later
+            return mapped(self, lambda x: x, form)
+        if not isinstance(form, (Known, Number, Row, Maybe)):
             raise Refused(f"the result is {described(form)}")
         return form
 

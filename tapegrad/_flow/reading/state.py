@@ -9,7 +9,7 @@ from typing import Any
 from ..ir.flow_graph import Value
 from .code import Code
 from .errors import Again
-from .forms import ABSENT, Choice, Contents, Form, Function, Ref, bound, numbers, unbound
+from .forms import ABSENT, Choice, Contents, Form, Function, Ref, Row, bound, numbers, unbound
 from .joins import aligned, joined
 
 
@@ -79,6 +79,8 @@ class State:
             self._follow(contents, state, waiting, cells)
         for option in form.options if isinstance(form, Choice) else ():
             self._follow(option, state, waiting, cells)
+        if isinstance(form, Row):
+            self._follow(form.element, state, waiting, cells)
         if isinstance(form, Function):
             waiting.extend(cells(form.frame))
         for part in form.parts:

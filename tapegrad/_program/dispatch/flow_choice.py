@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
+from ..._flow.reading.forms import described
 from .background import later
 from .flow_tiers import TieredGraph
 from .flows import Flow, flow_for, is_readable, is_result, key_of
@@ -102,7 +103,7 @@ class Flows:
             try:
                 flow = flow_for(owner._f, arguments, exact)
                 if not is_result(flow.reading.result):
-                    raise Refused("its result is an array")
+                    raise Refused(f"its result is {described(flow.reading.result)}")
             except Refused as error:
                 self.refused[key] = str(error)
                 continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..._flow.ir.flow_graph import FLOAT, Graph
 from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
-from ..._flow.program import FlowProgram, Functions, Outcome
+from ..._flow.program import Call, FlowProgram, Functions, Outcome
 from ..._flow.row_runs import evaluate_rows
 from .rounding import first_difference
 
@@ -28,8 +29,8 @@ class TieredGraph:
     `calls` counts its calls, `reasons` why some of them had to leave it.
     """
 
-    def __init__(self, graph: Graph):
-        self.program = FlowProgram(simplified(graph))
+    def __init__(self, graph: Graph, read: Callable[[Call], Any] | None = None):
+        self.program = FlowProgram(simplified(graph), read=read)
         self.calls = 0
         self.reasons: Counter[str] = Counter()
         self.seconds = 0.0
@@ -113,7 +114,8 @@ class TieredGraph:
         functions = Functions(**compiled(graph), data=0)
         adjoints = [float(kind == FLOAT) for kind in self.program.kinds]
         expected = self.program.run(inputs, gradient, adjoints)
-        found = FlowProgram(graph, functions).run(inputs, gradient, adjoints)
+        other = FlowProgram(graph, functions, read=self.program.read)
+        found = other.run(inputs, gradient, adjoints)
         if expected.status != found.status:
             raise RuntimeError("native code takes another branch than the interpreted graph")
         pair = first_difference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -10,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build
+from ..._flow.ir.flow_graph import FLOAT, INT
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import Outcome
+from ..._flow.program import Call, Outcome
 from ..._flow.reading.errors import Refused
-from ..._flow.reading.forms import Contents, Form, Known, Number, Tuple
+from ..._flow.reading.forms import Array, Contents, Form, Known, Number, Tuple, described
 from ..._flow.reading.read import Given, Reading, read
 from .flow_tiers import TieredGraph
 from .signature import Arguments, structure
@@ -84,7 +86,9 @@ class Flow:
 
     def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
         self.reading = reading
-        self.primal = TieredGraph(reading.graph)
+        result = reading.result
+        read = functools.partial(_with_arrays, result) if _has_array(result) else None
+        self.primal = TieredGraph(reading.graph, read)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self._hidden_shapes = [array.shape for array in reading.hidden]
@@ -171,6 +175,8 @@ class Flow:
     def _result(self, outcome: Outcome):
         if self.is_number:
             return outcome.results[0]
+        if self.primal.program.read is not None:
+            return outcome.results
         return _built(self.reading.result, iter(outcome.results))
 
 
@@ -190,11 +196,40 @@ def _built(form: Form, results: Iterator) -> Any:
     if isinstance(form, Contents):
         items = [_built(one, results) for one in form.items]
         return items if form.what == "list" else dict(zip(form.keys, items, strict=True))
-    raise Refused("the result is an array")
+    raise Refused(f"the result is {described(form)}")
+
+
+def _with_arrays(form: Form, call: Call) -> Any:
+    """A result from the numbers of a call and the arrays in its memory."""
+    numbers = iter(call.results)
+
+    def made(form: Form) -> Any:
+        if not isinstance(form, (Tuple, Contents, Array)):
+            return _built(form, numbers)
+        parts = [made(one) for one in form.parts]
+        if isinstance(form, Array):
+            return _array(call, form.element, parts[0], parts[1 : 1 + len(form.lengths)])
+        if isinstance(form, Tuple):
+            return tuple(parts)
+        return parts if form.what == "list" else dict(zip(form.keys, parts, strict=True))
+
+    return made(form)
+
+
+def _array(call: Call, element: str, address: int, shape: list[int]) -> np.ndarray:
+    """An array of a call; integers and truths lie there as integers."""
+    words = call.array_at(address, shape)
+    if element == FLOAT:
+        return words
+    return words.view(np.int64) if element == INT else words.view(np.int64) != 0
+
+
+def _has_array(form: Form) -> bool:
+    return isinstance(form, Array) or any(map(_has_array, form.parts))
 
 
 def is_result(form: Form) -> bool:
-    """Whether a result of this form can be built."""
+    """Whether a result of this form can be built; an array without axes may have a derivative."""
     if isinstance(form, (Tuple, Contents)):
         return all(map(is_result, form.parts))
-    return isinstance(form, (Number, Known))
+    return isinstance(form, (Number, Known)) or (isinstance(form, Array) and bool(form.lengths))
