@@ -7,6 +7,7 @@ import pytest
 from compiled import by_ways
 
 import tapegrad as tg
+from tapegrad._program.native import scalar_code
 
 X = np.linspace(0.5, 1.5, 40)
 
@@ -99,8 +100,9 @@ def test_refusals():
         c.profile("four")
 
 
-def test_explain_says_what_stays_interpreted():
-    """Hundreds of operations that repeat nothing are more text than they are worth."""
+def test_explain_says_what_stays_interpreted(monkeypatch):
+    """Operations beyond the budget are more text than they are worth."""
+    monkeypatch.setattr(scalar_code, "BUDGET", 100)
 
     def f(x):
         y, rng = x[0] * 1.0, np.random.default_rng(0)

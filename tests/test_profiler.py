@@ -298,7 +298,7 @@ def test_the_text_of_the_sweep_is_the_ordinary_one_and_more():
 
 def test_one_profile_at_a_time():
     with profile() as prof, profile(enabled=False) as other:
-        with pytest.raises(RuntimeError, match="another profile is under way; leave its block"):
+        with pytest.raises(RuntimeError, match="another profile is active; leave its block"):
             profile().__enter__()
         np.sin(leaf(3))
     assert averages(prof)["sin"].count == 1

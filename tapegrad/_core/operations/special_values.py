@@ -20,7 +20,7 @@ def _of_scipy(name: str):
 def unary(name: str, slope, x: str, **fields) -> Any:
     """Declare a function by its derivative, given NumPy, the result and the operand.
 
-    `x` is an example of an operand in terms of numbers around 1.
+    `x` is an example of an operand in terms of any numbers.
     """
 
     def vjp(np, g, out, x):
@@ -44,9 +44,9 @@ def _of_inverse(scale: float, rate: float):
     return lambda np, out, _x: scale * np.exp(rate * out * out)
 
 
-erfinv = unary("erfinv", _of_inverse(0.5 * math.sqrt(math.pi), 1.0), "0.5 * x - 0.4")
-erfcinv = unary("erfcinv", _of_inverse(-0.5 * math.sqrt(math.pi), 1.0), "0.5 * x + 0.2")
-ndtri = unary("ndtri", _of_inverse(math.sqrt(2.0 * math.pi), 0.5), "0.4 * x + 0.1")
-erfcx = unary("erfcx", lambda np, out, x: 2.0 * x * out - 2.0 / math.sqrt(math.pi), "2.0 * x - 2.0")
-k1: Any = unary("k1", lambda np, out, x: -k0(x) - out / x, "x + 0.2")
-k0: Any = unary("k0", lambda np, out, x: -k1(x), "x + 0.2")
+erfinv = unary("erfinv", _of_inverse(0.5 * math.sqrt(math.pi), 1.0), "0.8 * np.tanh(x)")
+erfcinv = unary("erfcinv", _of_inverse(-0.5 * math.sqrt(math.pi), 1.0), "1.0 + 0.8 * np.tanh(x)")
+ndtri = unary("ndtri", _of_inverse(math.sqrt(2.0 * math.pi), 0.5), "0.5 + 0.4 * np.tanh(x)")
+erfcx = unary("erfcx", lambda np, out, x: 2.0 * x * out - 2.0 / math.sqrt(math.pi), "x")
+k1: Any = unary("k1", lambda np, out, x: -k0(x) - out / x, "x * x + 0.5")
+k0: Any = unary("k0", lambda np, out, x: -k1(x), "x * x + 0.5")
