@@ -102,11 +102,11 @@ def test_refusals():
 
 def test_explain_says_what_stays_interpreted(monkeypatch):
     """Operations beyond the budget are more text than they are worth."""
-    monkeypatch.setattr(scalar_code, "BUDGET", 100)
+    monkeypatch.setattr(scalar_code, "BUDGET", 800)
 
     def f(x):
         y, rng = x[0] * 1.0, np.random.default_rng(0)
-        for one in rng.random(300):
+        for one in rng.random(700):
             y = np.sin(y) * one if one < 0.5 else y * y + one
         for _ in range(100):
             y = y * 0.9 + np.cos(y)
