@@ -133,4 +133,4 @@ def test_value_iteration_has_a_graph():
         np.testing.assert_allclose(value, expected, rtol=1e-11)
         for a, b in zip(gradients, slopes, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-11)
-    assert [flow.left for flow in c._flows.found.values()] == [0]
+    assert [flow.primal.left for flow in c._flows.found.values()] == [0]

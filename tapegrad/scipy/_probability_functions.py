@@ -125,7 +125,8 @@ def _relative(x, y, of_numbers):
 def _log_of_ratio(x, y):
     """log(x / y), of numbers close to one another too, and of ones whose quotient has no number."""
     is_near = PUBLIC["absolute"](x - y) < 0.5 * y
-    is_number = (x < 1e150) & (x > 1e-150) & (y < 1e150) & (y > 1e-150)
+    most = 1e18 if np.float32 in (dtype_of(x), dtype_of(y)) else 1e150
+    is_number = (x < most) & (x > 1 / most) & (y < most) & (y > 1 / most)
     near = _log1p(_where(is_near, (x - y) / y, 0.0))
     apart = _where(is_number, _log(_where(is_number, x, 1.0) / _where(is_number, y, 1.0)), 0.0)
     return _where(is_near, near, _where(is_number, apart, _log(x) - _log(y)))

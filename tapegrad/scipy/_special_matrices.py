@@ -10,7 +10,7 @@ from .._core.operations import PUBLIC
 from .._core.operations.named_values import any_zero, asked_of_matrix
 from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
-from .._core.tensor.values import shape_of, value_of
+from .._core.tensor.values import dtype_of, shape_of, value_of
 from ._differentiable import differentiable, real_parts
 from ._matrix_equations import plain_array
 
@@ -33,7 +33,7 @@ def moved(name: str, *operands, **keywords):
     """
     arrays = [unlisted(x) for x in operands]
     for x in arrays:
-        if np.asarray(value_of(x)).dtype.kind not in "biufc":
+        if dtype_of(x).kind not in "biufc":
             raise TypeError(f"tapegrad.scipy.linalg.{name}: no array of numbers: {x!r}")
     sizes = [int(np.prod(shape_of(x))) for x in arrays]
     starts = 1 + np.cumsum([0, *sizes])
