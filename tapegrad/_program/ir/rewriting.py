@@ -83,7 +83,7 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
 
     return Code(
         slots,
-        [(place(slot), values) for slot, values in code.constants],
+        [(place(slot), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(given, view=move(given.view)) for given in code.inputs],
         [moved(step) for step in code.steps],
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
