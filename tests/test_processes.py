@@ -203,6 +203,7 @@ def endless(*given, **chosen):
     while True:
         time.sleep(0.001)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells take from jobs
 begun, background.Program = threading.Event(), endless
 c = tg.compile(lambda x: np.sum(x * x), native=True)
 for n in (3, 4):
