@@ -1,13 +1,13 @@
 """Tables of `branches` beside that of gradients: fits, lengths, composition, compilation."""
 
 import copy
-import math
 import pickle
 import time
 
 import numpy as np
 
 import tapegrad as tg
+import tapegrad.math as math
 from benchmarks import compiled_loops, figures, peers
 from benchmarks.branching_workloads import SIZES, data, robust
 
@@ -71,35 +71,52 @@ def table_of_lengths(small=False):
 
 
 def long_sum(p, x):
-    """Return a sum of about a millisecond, with a branch for each number."""
+    """Return a sum with a branch for each of many numbers."""
     total = 0.0
     for v in x:
         r = v - p[0]
-        total = total + (r * r if r < 0 else math.log(2.0) * r * p[1])
+        total = total + (r * r if r < 0 else 0.7 * r * p[1])
     return total
+
+
+def long_walk(p, x):
+    """Return where many steps lead that depend on one another; the data are few."""
+    a, b = p[0], p[1]
+    for k in range(len(x) * 200):
+        step = 0.01 * math.sin(a) - 0.001 * b
+        a, b = (a + step, b) if b > a else (a, b + step + 0.0001 * x[k % len(x)])
+    return a * b
 
 
 def table_of_composition(small=False):
     """Print what a compiled function costs inside of something else."""
-    rng = np.random.default_rng(0)
-    x, p, c = rng.normal(size=100 if small else 60_000), np.array([0.3, 0.7]), tg.compile(long_sum)
-    for _ in range(4):
-        c.value_and_grad(p, rng.normal(size=x.size))
-    c.wait()
-    own, inside = c.value_and_grad, tg.value_and_grad(lambda p: 2.0 * c(p, x))
-    copies = pickle.loads(pickle.dumps(copy.deepcopy(c)))
-    calls = {
-        "`c.value_and_grad`": lambda: own(p, x),
-        "`c` in an eager gradient": lambda: inside(p),
-        "`c.grad`": lambda: c.grad(p, x),
-        "`tg.grad(c)`": lambda: tg.grad(c)(p, x),
-        "a pickled copy": lambda: copies.value_and_grad(p, x),
-    }
-    peers.print_row("call", "ms")
-    peers.print_row("---", "---:")
-    for name, call in calls.items():
+    rng, p = np.random.default_rng(0), np.array([0.3, 0.7])
+    forms = "`c.value_and_grad`", "`c` in an eager gradient", "`c.grad`", "`tg.grad(c)`"
+    peers.print_row("function, ms", *forms, "a pickled copy")
+    peers.print_row("---", *["---:"] * 5)
+    for f, size in ((long_walk, 100), (long_sum, 60_000)):
+        c, x = tg.compile(f), rng.normal(size=10 if small else size)
+        for _ in range(4):
+            c.value_and_grad(rng.normal(size=2), rng.normal(size=x.size))
+        c.wait()
+        times = [1e3 * seconds for seconds in composed(c, p, x, 5 if small else 200)]
+        peers.print_row(f"`{f.__name__}`", *map(peers.shown, times))
+
+
+def composed(c, p, x, times):
+    """Return the seconds of calls of a compiled function, by itself and inside of others."""
+    inside = tg.value_and_grad(lambda p: 2.0 * c(p, x))
+    copied = pickle.loads(pickle.dumps(copy.deepcopy(c)))
+    calls = (
+        lambda: c.value_and_grad(p, x),
+        lambda: inside(p),
+        lambda: c.grad(p, x),
+        lambda: tg.grad(c)(p, x),
+        lambda: copied.value_and_grad(p, x),
+    )
+    for call in calls:
         call()
-        peers.print_row(name, peers.shown(1e3 * figures.best(call, 5 if small else 200)))
+    return [figures.best(call, times) for call in calls]
 
 
 def table_of_compilation(small=False):
