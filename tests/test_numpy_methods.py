@@ -103,3 +103,18 @@ def test_of_tensors_that_are_not_recorded():
     assert 2.1 in x and 7.0 not in x and x[0, 0].is_integer() is False
     assert np.linalg.inv(x[:, :2]).shape == (2, 2)
     assert np.fft.rfft(x).dtype == complex
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sort(x, order="a"),
+        lambda x: np.argsort(x, order="a"),
+        lambda x: np.partition(x, 1, order="a"),
+        lambda x: x.sort(order="a"),
+        lambda x: x.argsort(order="a"),
+    ],
+)
+def test_fields_to_sort_by_are_refused(call):
+    with pytest.raises(TypeError, match="order= is for structured arrays"):
+        call(tg.tensor([3.0, 1.0, 2.0]))

@@ -222,6 +222,12 @@ nanargmax = _index_of("nanargmax", "largest element that is not NaN")
 nanargmin = _index_of("nanargmin", "smallest element that is not NaN")
 
 
+def refuse_order(name: str, order) -> None:
+    """Raise TypeError for fields to sort by."""
+    if order is not None:
+        raise TypeError(f"tapegrad.{name}: order= is for structured arrays; tensors hold numbers")
+
+
 @function("argsort", method="argsort")
 def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
     """Return the indices that sort along an axis. They have no derivative.
@@ -233,8 +239,9 @@ def argsort(x, axis=-1, kind=None, order=None, *, stable=None):
     stable : bool, optional
         Whether equal elements keep their order.
     order : None, optional
-        Has no effect: it is about structured arrays.
+        Must be None: it is about structured arrays.
     """
+    refuse_order("argsort", order)
     kind = "stable" if stable else kind
     return plain(np.argsort, unlisted(x), axis=axis, kind=kind)
 
@@ -251,7 +258,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     Parameters
     ----------
     order : None, optional
-        Has no effect: it is about structured arrays.
+        Must be None: it is about structured arrays.
 
     Examples
     --------
@@ -259,6 +266,7 @@ def sort(x, axis=-1, kind=None, order=None, *, stable=None):
     >>> tg.grad(lambda x: tg.sort(x)[0])([3.0, 1.0, 2.0])
     [0.0, 1.0, 0.0]
     """
+    refuse_order("sort", order)
     x = unlisted(x)
     if not differentiates(x):
         return plain(np.sort, x, axis=axis, kind="stable" if stable else kind)

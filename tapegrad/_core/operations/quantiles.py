@@ -17,7 +17,7 @@ from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
 from ..tensor.values import differentiates, dtype_of, is_tensor, shape_of, value_of
 from . import quantile_places as places
-from .extremes import take_along_axis
+from .extremes import refuse_order, take_along_axis
 from .joining import checked_axis
 from .nan_reductions import lines_first
 from .reductions import axes_of, kept_shape
@@ -208,8 +208,9 @@ def partition(a, kth, axis=-1, kind="introselect", order=None):
     kth : int or sequence of ints
         The positions of these elements.
     order : None, optional
-        Has no effect: it is about structured arrays.
+        Must be None: it is about structured arrays.
     """
+    refuse_order("partition", order)
     x = unlisted(a)
     kth = fixed(unlisted(kth), "kth of partition()")
     if not differentiates(x):
