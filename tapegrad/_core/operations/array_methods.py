@@ -66,7 +66,7 @@ def partition(self, kth, axis=-1, kind="introselect", order=None):
     kind : str, optional
         The algorithm; as in NumPy.
     order : None, optional
-        Has no effect: it is about structured arrays.
+        Must be None: it is about structured arrays.
 
     Returns
     -------
