@@ -49,9 +49,7 @@ def sort(self, axis=-1, kind=None, order=None, *, stable=None):
     -------
     None
     """
-    if order is not None:
-        raise TypeError("tapegrad.sort: order= is for structured arrays; tensors hold numbers")
-    set_item(self, ..., PUBLIC["sort"](self, axis))
+    set_item(self, ..., PUBLIC["sort"](self, axis, order=order))
 
 
 def partition(self, kth, axis=-1, kind="introselect", order=None):
