@@ -94,7 +94,6 @@ def evaluate_rows(
     run = program.borrow()
     functions = program.functions
     inputs = (len(words) - 2) // 6
-    run.covered[:] = 0
     start, left = 0, []
     try:
         while start < count:
