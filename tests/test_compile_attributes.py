@@ -161,3 +161,63 @@ def test_copies_belong_to_the_copy_of_the_instance():
     same(made["c"](X), made["m"].plain(X), 1e-13)
     same(copy.copy(m.loss)(X), m.plain(X), 1e-13)
     assert made["c"].__self__ is made["m"]
+
+
+# --- with arguments by name ---------------------------------------------------------------------
+
+
+class Steps:
+    def __init__(self):
+        self.scale, self.weights = 2.0, np.array([1.0, 2.0, 3.0])
+
+    def plain(self, x, y):
+        total = 0.0
+        for k in range(len(x)):
+            total = total + (self.scale * x[k] ** 2 if x[k] > 0 else y * y * x[k] * self.weights[k])
+        return total
+
+    loss = tg.compile(plain, argnames=("y", "x"))
+
+    def __call__(self, x, y):
+        return self.plain(x, y) * self.scale
+
+
+def check_by_name(c, f, m, y):
+    by_position, x, along = lambda y, x: f(x, y), X * np.cos(y), (1.0, X)
+    same(c(x, y), f(x, y))
+    same(c.value_and_grad(x, y=y), tg.value_and_grad(by_position, (0, 1))(y, x))
+    same(tg.grad(c, argnames="y")(x, y=y), tg.grad(f, 1)(x, y))
+    same(tg.grad(lambda x: c(x, y))(x), tg.grad(f)(x, y))
+    same(c.hessian(x, y), tg.hessian(by_position, (0, 1))(y, x))
+    same(c.jacobian(x, y), tg.jacobian(by_position, (0, 1))(y, x))
+    same(c.hvp(along, x, y=y), tg.hvp(lambda both: by_position(*both))((y, x), along))
+    same(c.jvp(along, x, y=y), tg.jvp(by_position, (y, x), along))
+    values, (_, found) = c.map(np.stack([x, -x]), y, in_axes={"y": None})
+    same(values, np.array([f(x, y), f(-x, y)]))
+    same(found, np.stack([tg.grad(f)(x, y), tg.grad(f)(-x, y)]))
+    (_, back), expected = c.vjp(x, y), tg.vjp(by_position, y, x)[1](2.0)
+    m.scale += 1.0  # it does not change what has been called
+    same(back(2.0), expected)
+
+
+FORMS = {
+    "a method": lambda m: (tg.compile(m.plain, argnames=("y", "x")), m.plain),
+    "decorated": lambda m: (m.loss, m.plain),
+    "an object": lambda m: (tg.compile(m, argnames=("y", "x")), m),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_attributes_of_methods_whose_arguments_are_named(form):
+    m = Steps()
+    c, f = FORMS[form](m)
+    for k in range(4):
+        m.weights[1] = 5.0 - k
+        check_by_name(c, f, m, 0.5 + k)
+    assert "by y, x" in repr(c) and c._compiled._programs.reason is None
+    own = copy.deepcopy(c)
+    m.scale = 9.0
+    same(copy.copy(c)(X, 2.0), f(X, 2.0))
+    assert own(X, 2.0) != c(X, 2.0)
+    with pytest.raises(pickle.PicklingError, match="pickle its instance"):
+        pickle.dumps(c)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
 
@@ -17,7 +16,7 @@ from .dispatch.signature import own_copy
 from .dispatch.variants import Compilation
 from .files import file_format
 from .many_rows import OverRows
-from .methods import BoundCompiled, MethodPrograms
+from .methods import BoundCompiled, MethodPrograms, is_followed, with_instance
 from .named_arguments_compiled import CompiledByName
 from .pickled import reduced
 
@@ -112,10 +111,11 @@ def compile(
     if f is None:
         return functools.partial(compile, argnums=argnums, argnames=argnames, **settings)
     kind, f, argnums = transform_of(f) or _method_of(f) or ("value", f, argnums)
-    if argnames is None and _is_followed(f := _with_instance(f)):
-        return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
+    f = with_instance(f)
     if argnames is not None:
-        return CompiledByName(Compiled, f, kind, argnums, argnames, **settings)
+        return CompiledByName.of(Compiled, f, kind, argnums, argnames, **settings)
+    if is_followed(f):
+        return Compiled(f.__func__, kind, argnums, **settings).__get__(f.__self__)
     return Compiled(f, kind, argnums, **settings)
 
 
@@ -569,20 +569,6 @@ class Compiled(OverRows):
         return Compilation(
             *settings, families, derived, self._reason, graphs, refused, self._native
         )
-
-
-def _with_instance(f):
-    """The method by which an object of a user's class is called; else the function itself."""
-    call = inspect.getattr_static(type(f), "__call__", None)
-    is_method = isinstance(call, types.FunctionType) and not call.__module__.startswith("tapegrad.")
-    return types.MethodType(call, f) if is_method else f
-
-
-def _is_followed(f) -> bool:
-    """Whether it is a method of an instance, whose attributes it may read."""
-    if not isinstance(f, types.MethodType):
-        return False
-    return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
 
 
 def _of_kind(f, kind: str, argnums, **settings) -> Compiled:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 import pickle
 import threading
 import types
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -33,10 +34,22 @@ _EAGERLY: dict[str, Callable] = {
     "jacobian": jacobian,
     "hessian": hessian,
     "hvp": lambda f, argnums: hvp(f),
-    "jvp": lambda f, argnums: functools.partial(jvp, f),
-    "vjp": lambda f, argnums: functools.partial(vjp, f),
 }
 _call = threading.local()  # the instance whose method is called, its attributes, the trace around
+
+
+def with_instance(f):
+    """The method by which an object of a user's class is called; else the function itself."""
+    call = inspect.getattr_static(type(f), "__call__", None)
+    is_method = isinstance(call, types.FunctionType) and not call.__module__.startswith("tapegrad.")
+    return types.MethodType(call, f) if is_method else f
+
+
+def is_followed(f) -> TypeGuard[types.MethodType]:
+    """Whether it is a method of an instance, whose attributes it may read."""
+    if not isinstance(f, types.MethodType):
+        return False
+    return type(f.__func__) is types.FunctionType and not isinstance(f.__self__, type)
 
 
 class MethodPrograms:
@@ -105,8 +118,11 @@ class BoundCompiled:
         functools.update_wrapper(self, programs.f, updated=())
         self.__wrapped__ = types.MethodType(programs.f, instance)  # its signature is without self
 
-    def _run(self, name: str, evaluate: Callable, *args, **kwargs):
-        """What `evaluate` gives of the compiled function and the attributes that are inputs."""
+    def _run(self, evaluate: Callable, eagerly: Callable):
+        """What `evaluate` gives of the compiled function and the attributes that are inputs.
+
+        Where there is no program it is what `eagerly` gives of the method.
+        """
         programs = self._programs
         while programs.reason is None:
             try:
@@ -121,13 +137,7 @@ class BoundCompiled:
                 programs.names[kind] = tuple(sorted(names))
             except NotRecorded as error:
                 self._give_up(str(error))
-        if name not in _EAGERLY:
-            raise ValueError(
-                f"tapegrad.compile: {name} needs a program, and {self._name} runs eagerly: "
-                f"{programs.reason}; evaluate the rows one by one"
-            )
-        f = functools.partial(programs.f, self._instance)
-        return _EAGERLY[name](f, programs.argnums)(*args, **kwargs)
+        return eagerly(functools.partial(programs.f, self._instance))
 
     def _give_up(self, reason: str) -> None:
         self._programs.reason = reason
@@ -139,8 +149,18 @@ class BoundCompiled:
 
     def _same(self, name: str, args: tuple, kwargs: dict):
         """A method that takes the arguments of the function, perhaps with others before."""
-        evaluate = lambda c, inputs: getattr(c, name)(*args, *inputs, **kwargs)  # noqa: E731
-        return self._run(name, evaluate, *args, **kwargs)
+        argnums = self._programs.argnums
+        return self._run(
+            lambda compiled, inputs: getattr(compiled, name)(*args, *inputs, **kwargs),
+            lambda f: _EAGERLY[name](f, argnums)(*args, **kwargs),
+        )
+
+    def _of(self, name: str, transform: Callable, args: tuple, kwargs: dict, of=None):
+        """A transform of the method, compiled when first asked for."""
+        return self._run(
+            lambda compiled, inputs: compiled._of(name, transform, (*args, *inputs), kwargs, of),
+            lambda f: transform(f, self._programs.argnums)(*args, **kwargs),
+        )
 
     def __call__(self, *args, **kwargs):
         return self._same("__call__", args, kwargs)
@@ -172,7 +192,7 @@ class BoundCompiled:
             still = [np.zeros(np.shape(x)) if np.ndim(x) else 0.0 for x in inputs]
             return compiled.jvp((*primals, *inputs), (*tangents, *still))
 
-        return self._run("jvp", evaluate, primals, tangents)
+        return self._run(evaluate, lambda f: jvp(f, primals, tangents))
 
     def vjp(self, *primals):
         """Compute the value and a function of its adjoints, as `tg.vjp` gives them."""
@@ -194,7 +214,13 @@ class BoundCompiled:
             every = (*axes, *[None] * len(inputs))
             return getattr(compiled, name)(*args, *inputs, in_axes=every, **options)
 
-        return self._run(name, evaluate)
+        return self._run(evaluate, functools.partial(self._refuse_rows, name))
+
+    def _refuse_rows(self, name: str, _f) -> None:
+        raise ValueError(
+            f"tapegrad.compile: {name} needs a program, and {self._name} runs eagerly: "
+            f"{self._programs.reason}; evaluate the rows one by one"
+        )
 
     def wait(self) -> None:
         """Wait until machine code that is being compiled in a background thread is ready."""

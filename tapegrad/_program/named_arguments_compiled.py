@@ -12,31 +12,57 @@ from .._transforms.gradients import jvp, vjp
 from .._transforms.named_arguments import Names, joined
 from .dispatch.flows import stand_for
 from .dispatch.signature import own_copy
+from .methods import is_followed
 from .pickled import reduced
 
 
 class CompiledByName:
     """A compiled function of arguments by name; made by `tg.compile`, see there.
 
-    It is a compiled function of a tuple of these arguments, and of all others.
+    It is a compiled function of a tuple of these arguments, and of all others. That of a method is
+    a method too: its instance comes first, and its attributes are arguments.
     """
 
     def __init__(self, make: Callable, f: Callable, kind: str, argnums, argnames, **settings):
-        self._names = names = Names("compile", f, argnums, argnames)
+        self._names = Names("compile", f, argnums, argnames)
 
-        def of_values(values, places, rest, others):
+        def of_values(*trees):
+            *instance, values, places, rest, others = trees
             every, named = joined(values, places, rest, others)
-            return f(*every, **named)
+            return f(*instance, *every, **named)
 
         stand_for(of_values, functools.partial(_arranged, f))
         of_values.__name__ = getattr(f, "__name__", str(f))
         self._kind, self._compiled = kind, make(of_values, "value", 0, **settings)
-        self._f, self._settings = f, settings
+        self._f = self._own = f  # they differ for the method of an instance
+        self._settings = settings
         self._by_position: dict = {}  # for `map`: functions of all arguments by position
         self._make, self._asked = make, argnames
         own = ("__dict__",) if isinstance(f, types.FunctionType) else ()  # others have state there
         functools.update_wrapper(self, f, updated=own)
-        self._split = names.split
+        self._bound_to: tuple = ()  # the instance, of a method
+
+    @classmethod
+    def of(cls, make: Callable, f: Callable, kind: str, argnums, argnames, **settings):
+        """Of a function, or of the method of an instance."""
+        if not is_followed(f):
+            return cls(make, f, kind, argnums, argnames, **settings)
+        return cls(make, f.__func__, kind, argnums, argnames, **settings).__get__(f.__self__)
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._f, made._bound_to = types.MethodType(self._own, instance), (instance,)
+        made.__wrapped__ = made._f  # its signature is without self
+        made._names = Names("compile", made._f, 0, self._asked)
+        made._compiled = self._compiled.__get__(instance)
+        return made
+
+    def _split(self, args: tuple, kwargs: dict) -> tuple:
+        """The arguments of the compiled function."""
+        return self._names.split(args, kwargs)
 
     def _one(self, found):
         """The derivative to the one argument, or a tuple of those to several."""
@@ -87,6 +113,10 @@ class CompiledByName:
 
     def vjp(self, *args, **kwargs):
         """Value, and a function of adjoints of it to those of the named arguments."""
+        if self._bound_to:  # attributes may change before the function of adjoints is called
+            f, values = self._names.of_values(args, kwargs)
+            value, pull = vjp(f, *values)
+            return value, lambda adjoint: self._one(pull(adjoint))
         call = self._split(args, own_copy(kwargs))
         value, call = self._compiled(*call), own_copy(call)  # which the caller may change
 
@@ -114,14 +144,17 @@ class CompiledByName:
         numbers = [count + names.index(k) if isinstance(k, str) else k for k in places]
         key = (count, names)
         if key not in self._by_position:
-            f = self._f
+            f, first = self._own, len(self._bound_to) + count
 
             def of_all(*values):
-                return f(*values[:count], **dict(zip(names, values[count:], strict=True)))
+                return f(*values[:first], **dict(zip(names, values[first:], strict=True)))
 
             asked = numbers[0] if self._names.single else tuple(numbers)
-            made = type(self._compiled)(of_all, "value", asked, **self._settings)
+            made = self._make(of_all, "value", asked, **self._settings)
             self._by_position.setdefault(key, made)
+        compiled = self._by_position[key]
+        if self._bound_to:
+            compiled = compiled.__get__(*self._bound_to)
         if isinstance(in_axes, dict):
             every = [*self._names.of_positions(count), *names]
             if unknown := in_axes.keys() - {*every}:
@@ -131,7 +164,7 @@ class CompiledByName:
                 )
             in_axes = tuple([in_axes.get(name, 0) for name in every])
         values = (*args, *[kwargs[name] for name in names])
-        return getattr(self._by_position[key], method)(*values, in_axes=in_axes, **options)
+        return getattr(compiled, method)(*values, in_axes=in_axes, **options)
 
     def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
         """What `tg.grad` and so on give of this function; None where they go eagerly."""
@@ -149,12 +182,14 @@ class CompiledByName:
         return f"{repr(self._compiled).removesuffix('>')}; by {names}>"
 
     def __reduce__(self):
+        if self._bound_to:
+            return self._compiled.__reduce__()
         kept = {**self._settings, "kind": self._kind, "argnames": self._asked}
         return reduced(self, type(self)._of_kind, self._f, {**kept, "make": self._make})
 
     @classmethod
     def _of_kind(cls, f, make, kind, argnames, **settings):
-        return cls(make, f, kind, 0, argnames, **settings)
+        return cls.of(make, f, kind, 0, argnames, **settings)
 
     def __copy__(self):
         return self._of_kind(self._f, self._make, self._kind, self._asked, **self._settings)
@@ -178,9 +213,9 @@ class CompiledByName:
 
 def _arranged(f: Callable, trees: list, names: list[str]) -> tuple[Callable, list, list[str]]:
     """The arguments of the user's function, as graphs are read of it."""
-    values, places, rest, others = trees
+    *instance, values, places, rest, others = trees
     every, named = joined(values, [place.value for place in places], rest, others)
-    return f, [*every, *named.values()], [*names, *named]
+    return f, [*instance, *every, *named.values()], [*names, *named]
 
 
 def _pushed(f: Callable) -> Callable:

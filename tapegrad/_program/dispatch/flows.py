@@ -52,7 +52,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
-    if f in _stands_for:
+    while f in _stands_for:
         f, trees, names = _stands_for[f](trees, names)
     return Flow(read(f, trees, names, inputs), arguments, exact)
 
