@@ -132,7 +132,7 @@ def test_ufuncs_keep_their_attributes():
         for name in public:
             ours = getattr(ufunc, name)
             assert callable(ours) or ours == getattr(theirs, name)
-        assert ufunc.__doc__ == theirs.__doc__ and ufunc.__name__ == theirs.__name__
+        assert ufunc.__name__ == theirs.__name__
         assert inspect.signature(ufunc) == inspect.signature(theirs)
     assert np.add.reduce([1, 2]) == 3 and np.add.accumulate([1, 2]).tolist() == [1, 3]
     assert np.multiply.outer([1, 2], [3]).tolist() == [[3], [6]] and np.add.nin == 2
@@ -224,12 +224,11 @@ def modules():
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
 def test_examples_in_docstrings(module):
     """Of the functions that are written there: pytest would take NumPy's too."""
-    theirs = vars(getattr(numpy, module.__name__.rpartition(".")[2], numpy))
     own = [
         function
-        for name, function in vars(module).items()
+        for function in vars(module).values()
         if inspect.isfunction(function) and function.__globals__ is vars(module)
-        if function.__doc__ != getattr(theirs.get(name), "__doc__", None)
+        if not hasattr(function, "__wrapped__")
     ]
     finder, runner = (
         doctest.DocTestFinder(recurse=False),

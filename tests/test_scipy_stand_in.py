@@ -74,7 +74,7 @@ def test_submodules_hold_what_scipys_hold(name):
         if isinstance(found, _forwarding.Forwarding):
             assert found.__name__ == f"tapegrad.{wanted.__name__}"
         elif found is not wanted:
-            assert found.__wrapped__ is wanted and found.__doc__ == wanted.__doc__
+            assert found.__wrapped__ is wanted
             assert f"scipy.{name}.{public}" in (f"{found.__module__}.{public}")[len("tapegrad.") :]
             assert inspect.isroutine(wanted) or f"{name}.{public}" in _differentiable.OURS
     assert {*theirs.__all__} <= {*dir(module)}

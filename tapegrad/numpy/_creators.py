@@ -29,6 +29,7 @@ from .._core.tensor.values import (
     wrap,
 )
 from ._lists import again, as_tensor, lost, named_like
+from ._notes import CONVERTS, creates
 
 _transforming, _mode = rt.transforming, rt._mode
 
@@ -84,7 +85,7 @@ def _creator(name: str):
             pass
         return again(found, args, kwargs)
 
-    return named_like(function, found)
+    return named_like(function, found, note=creates(found))
 
 
 #: Stands for an argument that is not given.
@@ -120,7 +121,7 @@ def _with_recorded(name: str, plain: tuple[type, ...]):
         kwargs = {k: a if k == "a" else value_of(a) for k, a in kwargs.items()}
         return fresh(found(*args, **kwargs)) if inside else found(*args, **kwargs)
 
-    return named_like(function, found)
+    return named_like(function, found, note=creates(found))
 
 
 # --- conversions ----------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def _conversion(name: str):
             raise ValueError("array must not contain infs or NaNs")
         return made
 
-    return named_like(function, found)
+    return named_like(function, found, note=CONVERTS)
 
 
 def _converted(name, source, dtype=None, *, copy=None, order="K", ndmin=0, **_ignored):
@@ -231,8 +232,8 @@ def kaiser(M, beta):
 
 
 kaiser = named_like(kaiser, numpy.kaiser)
-array, require = named_like(array, numpy.array), named_like(require, numpy.require)
-fromiter = named_like(fromiter, numpy.fromiter)
+for _function in (array, require, fromiter):
+    named_like(_function, getattr(numpy, _function.__name__), note=CONVERTS)
 _NUMBERS = int, float, bool, numpy.float64, numpy.ndarray
 full, full_like = (_with_recorded(_name, _NUMBERS) for _name in ("full", "full_like"))
 arange = _with_recorded("arange", (int, float))

@@ -16,8 +16,10 @@ import numpy
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
+from .._core.tensor.docstrings import with_note
 from .._core.tensor.lost_derivatives import DerivativeLost
 from .._core.tensor.registry import OF_NUMPY, STAND_INS
+from ._notes import of_recorded
 
 #: What asks arguments for `__array_function__`.
 _DISPATCHED = type(numpy.sum)
@@ -84,10 +86,11 @@ def stand_in(found, module: str = "tapegrad.numpy"):
     return _once(found, _ONCE[name]) if name in _ONCE else taking_lists(found, module)
 
 
-def named_like(made, found, module: str = "tapegrad.numpy"):
-    """Give a function the name, documentation and signature of NumPy's."""
+def named_like(made, found, module: str = "tapegrad.numpy", note: str | None = None):
+    """Give a function the name, signature and documentation of NumPy's, with a note."""
     functools.update_wrapper(made, found, updated=())
     made.__module__ = module
+    made.__doc__ = with_note(made.__doc__, of_recorded(found) if note is None else note)
     STAND_INS[made] = found
     _made[id(found)] = made
     return made

@@ -8,6 +8,7 @@ from .._core.operations import PUBLIC
 from .._core.tensor.copies import holds_tensor
 from .._core.tensor.values import is_tensor
 from ._lists import as_tensor, named_like
+from ._notes import SERIES
 
 _NAMES = "polyval polyadd polysub polymul polydiv polyder polyint polyfit poly roots".split()
 
@@ -74,7 +75,7 @@ def _function(name: str):
             return PUBLIC[name](*args, **kwargs)
         return found(*args, **kwargs)
 
-    return named_like(function, found)
+    return named_like(function, found, note=SERIES)
 
 
 globals().update({_name: _function(_name) for _name in _NAMES})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core.tensor.lost_derivatives import DerivativeLost
 from .._core.tensor.recorded_arguments import none_recorded
 from ._lists import named_like
+from ._notes import refuses
 
 #: Name → why it refuses recorded values, and what to use.
 REFUSED = {
@@ -32,4 +33,4 @@ def refusing(name: str, found, reason: str):
                 f"{reason}; or t.detach() where no derivative is wanted"
             ) from None
 
-    return named_like(function, found)
+    return named_like(function, found, note=refuses(reason))

@@ -31,12 +31,14 @@ from .._core.operations.named_values import accepted_parameters as _accepted_par
 from .._core.tensor import runtime as _rt
 from .._core.tensor.apply import apply as _apply
 from .._core.tensor.copies import unlisted as _unlisted
+from .._core.tensor.docstrings import with_note as _with_note
 from .._core.tensor.recorded_arguments import none_recorded as _none_recorded
 from .._core.tensor.trace import learned as _learned
 from .._core.tensor.trace import refuse as _refuse
 from .._core.tensor.trace import steered as _steered
 from .._core.tensor.values import array_of as _array_of
 from .._core.tensor.values import shape_of as _shape_of
+from ._notes import DRAWS as _DRAWS_NOTE
 
 __all__ = list(_np.random.__all__)
 
@@ -183,6 +185,7 @@ def _method(name: str, kind: type):
             _refuse(f"{place}() draws random numbers: {_DRAWS} as arguments")
         return _Drawing(name, self, _functools.partial(theirs, self), place)(args, kwargs)
 
+    method.__doc__ = _with_note(theirs.__doc__, _DRAWS_NOTE)
     return method
 
 
@@ -215,9 +218,17 @@ for _kind, _theirs in ((Generator, _np.random.Generator), (RandomState, _np.rand
 
 
 def default_rng(seed=None) -> Generator:
-    """default_rng(seed): NumPy's, as a generator whose draws keep derivatives.
+    """Construct a generator whose draws keep the derivative to recorded parameters.
 
-    A generator that is given is drawn from.
+    Parameters
+    ----------
+    seed : optional
+        The arguments of `numpy.random.default_rng`. A generator is drawn from.
+
+    Returns
+    -------
+    Generator
+        NumPy's generator, with the methods of this module.
     """
     if type(seed) is Generator:
         return seed
@@ -238,6 +249,7 @@ def _function(name: str, theirs):
             _refuse(f"np.random.{name}() draws random numbers: {_DRAWS} as arguments")
         return _Drawing(name, owner, theirs, place)(args, kwargs)
 
+    function.__doc__ = _with_note(theirs.__doc__, _DRAWS_NOTE)
     return function
 
 

@@ -6,10 +6,12 @@ import functools
 import importlib
 import inspect
 import sys
+import textwrap
 import types
 
 import numpy as np
 
+from .._core.tensor.docstrings import with_note
 from .._core.tensor.recorded_arguments import none_recorded
 from . import (  # noqa: F401
     _analytic,
@@ -87,6 +89,15 @@ def enter(package: dict) -> None:
 # --- functions ------------------------------------------------------------------------------------
 
 
+def _note(name: str) -> str:
+    """What the docstring of a function says beside SciPy's."""
+    if name in OURS:
+        return "Recorded values are differentiated."
+    reason = f": {REASONS[name]}" if name in REASONS else ""
+    text = f"It has no derivative here; a recorded argument raises TypeError{reason}."
+    return textwrap.fill(text, 75)
+
+
 def stand_in(place: str, theirs):
     """What stands for an object of SciPy's: itself, if it is neither a function nor one of ours.
 
@@ -110,6 +121,7 @@ def stand_in(place: str, theirs):
             )
         return ours(*args, **kwargs)
 
+    function.__doc__ = with_note(theirs.__doc__, _note(name))
     function.__module__, _, function.__name__ = place.rpartition(".")
     function.__qualname__ = function.__name__
     function.__dict__["of_python"] = theirs

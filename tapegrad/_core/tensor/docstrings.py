@@ -69,6 +69,20 @@ _HEADING = {title: f"\n\n{title}\n{'-' * len(title)}\n" for title in _ORDER}
 _ENTRY = re.compile(r"\n(?=\S)")
 
 
+#: Of a docstring of NumPy's or SciPy's: its signature if it has one, its summary, what follows.
+_THEIRS = re.compile(r"(\s*)((?:\w+\([^\n]*(?:\n +[^\n]+)*\n\s*\n)?.+?)(\n\s*\n.*|\s*)", re.DOTALL)
+
+
+def with_note(text: str | None, note: str) -> str | None:
+    """A docstring of NumPy's or SciPy's with a note after its summary."""
+    found = _THEIRS.fullmatch(text or "")
+    if found is None or not note:
+        return text
+    start, summary, rest = found.groups()
+    margin = "\n" + start.rpartition("\n")[2]
+    return f"{start}{summary}\n{margin}{margin.join(note.splitlines())}{rest}"
+
+
 def completed(function: Callable, numpy_name: str = "") -> str:
     """The docstring of a function in numpydoc form; `numpy_name` is that which it stands for."""
     head, sections = _parts(function.__doc__ or "")

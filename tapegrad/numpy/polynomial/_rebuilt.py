@@ -19,6 +19,7 @@ from ..._core.tensor.copies import holds_tensor
 from ..._core.tensor.values import FLOATS, is_tensor, value_of, wrap
 from .._creators import _converted
 from .._lists import as_tensor, named_like
+from .._notes import SERIES
 
 
 class _Arrays:
@@ -73,7 +74,7 @@ def of_tensors(found, made, module: str):
             return made(*args, **kwargs)
         return found(*args, **kwargs)
 
-    return named_like(function, found, module)
+    return named_like(function, found, module, SERIES)
 
 
 def space_of(theirs: types.ModuleType, name: str, **others) -> dict:

@@ -1,0 +1,44 @@
+"""What the docstrings of functions say beside NumPy's: how they take recorded values."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy
+
+from .._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
+from .._core.tensor.registry import OF_NUMPY, PUBLIC
+
+_CREATES = (
+    "Inside a transform (`tg.grad` and others, `tg.compile`, `tg.vmap`) an array of\n"
+    "floats is a tensor, to which recorded values can be written."
+)
+CONVERTS = "Recorded values, also in lists, become a tensor, and so do floats inside a transform."
+SERIES = "Coefficients and points may be recorded."
+DRAWS = (
+    "Which functions keep the derivative with respect to recorded parameters is listed\n"
+    "in `docs/randomness.md`."
+)
+_NO_DERIVATIVE = "Recorded values are accepted; the result has no derivative."
+_WITHOUT = {*" ".join(UNRECORDED.values()).split(), *COMPARISONS}
+_NAMES = {id(ours): name for name, ours in PUBLIC.items()}
+
+
+def of_recorded(found) -> str:
+    """What a function of NumPy's does with recorded values; empty where it takes none."""
+    ours, name = OF_NUMPY.get(found), getattr(found, "__name__", "")
+    if ours is not None and id(ours) in _NAMES:
+        name = name if PUBLIC.get(name) is ours else _NAMES[id(ours)]
+        return f"Recorded values are accepted, also in lists; see `tapegrad.{name}`."
+    is_without = name in _WITHOUT and getattr(numpy, name, None) is found
+    return _NO_DERIVATIVE if is_without else ""
+
+
+def creates(found) -> str:
+    """The note of a function of NumPy's that creates arrays."""
+    return f"{of_recorded(found)}\n{_CREATES}".lstrip()
+
+
+def refuses(reason: str) -> str:
+    """The note of a function that refuses recorded values."""
+    return textwrap.fill(f"A recorded argument raises TypeError: {reason}.", 75)
