@@ -97,7 +97,7 @@ def read_by(statement) -> list[str]:
     return [one.name for one in value.list_vars()] if isinstance(value, (ir.Expr, ir.Yield)) else []
 
 
-@functools.lru_cache(1024)
+@functools.lru_cache(128)
 def code_of(code: types.CodeType) -> Code:
     """The code read; Refused where Numba's reader does not know it."""
     return Code(code)
