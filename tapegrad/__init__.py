@@ -60,7 +60,7 @@ __all__ = [
     *_public,
 ]
 
-#: What many programs do without; programs alone are a fifth of the package.
+#: Modules that many programs do not need; programs alone are a fifth of the package.
 _LATER = {
     "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
     "check_grads": ".testing:check_grads",

@@ -132,7 +132,7 @@ def _moved(tree, direction, step):
 
 
 def _added(x, change, dtype) -> np.ndarray:
-    """x + change, in memory as x is: what a function gives may depend on that."""
+    """x + change, in the memory order of x: the result of a function may depend on that."""
     made = np.array(x, dtype)
     made += change
     return made

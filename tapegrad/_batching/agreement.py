@@ -1,4 +1,4 @@
-"""Whether what was computed for a batch is what the function gives for an element."""
+"""Comparison of results for a batch with the results of the function for an element."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import numpy as np
 
 from .._core.tensor.values import array_of
 
-#: By which part of the largest number results may differ: in doubles, and where floats of single
-#: precision are on the way.
+#: Relative tolerances of results, in terms of the largest number: in double precision, and where
+#: single precision is involved.
 DOUBLE, SINGLE = 1e-9, 1e-5
-#: Units in the last place by which arguments are moved to see how far rounding moves results, and
-#: by how many times more two ways to compute may differ.
+#: Units in the last place by which arguments are changed to measure the effect of rounding, and the
+#: factor by which two methods of computation may differ.
 _MOVES, _MARGIN = (4.0, 32.0, 256.0), 100.0
 
 
 def first_difference(found: list, wanted: list, again: Callable, scale: Callable) -> int:
-    """The first of the results `found` that is not the one `wanted` but for rounding; −1 if none.
+    """The first of the results `found` that differs from `wanted` beyond rounding; −1 if none.
 
-    `again` calls the function with arguments moved by units in the last place, and gives its
-    results. `scale` gives by which part results may differ, and the largest number that the
-    function meets. Both are called only where results seem to differ: where terms cancel a result
-    says nothing of their size.
+    `again` calls the function with arguments changed by units in the last place, and returns its
+    results. `scale` gives the relative tolerance of results, and the largest number that the
+    function meets. Both are called only if results seem to differ: if terms cancel, a result does
+    not show their size.
     """
     pairs = [(array_of(a), array_of(b)) for a, b in zip(found, wanted, strict=True)]
     differing = [k for k, pair in enumerate(pairs) if not _agree(*pair, DOUBLE, 0.0)]
@@ -47,7 +47,7 @@ def _agree(a: np.ndarray, b: np.ndarray, part: float, noise: float) -> bool:
 
 
 def _noises(again: Callable, first: list) -> list[float]:
-    """How far rounding moves each result; 0 for a function that is not the same every time."""
+    """How far rounding moves each result; 0 for a function that is not deterministic."""
     if any(_apart(again(0.0), first)):
         return [0.0] * len(first)
     most = np.zeros((2, len(first)))
@@ -58,7 +58,7 @@ def _noises(again: Callable, first: list) -> list[float]:
 
 
 def _apart(found: list, first: list) -> list[float]:
-    """How far results are apart; not at all where they have another form."""
+    """The distance between results; none if they have different structures."""
     found = [array_of(one) for one in found]
     if [one.shape for one in found] != [one.shape for one in first]:
         return [0.0] * len(first)
@@ -84,7 +84,7 @@ def moved(value, units: float):
 
 
 def difference(a, b) -> str:
-    """How the result of an element by itself and that in a batch differ, in words."""
+    """The difference between the result of an element by itself and that in a batch, in words."""
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         one, other = (f"{x.dtype} of shape {x.shape}" for x in (a, b))

@@ -1,4 +1,4 @@
-"""Which axis of each argument the elements of a batch lie along, and results put side by side."""
+"""The axis of each argument along which the elements of a batch lie, and results stacked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _keys(tree):
 
 
 def count_of_elements(leaves, axes) -> int:
-    """How many elements there are; all mapped arguments must agree."""
+    """The number of elements; all mapped arguments must agree."""
     sizes = []
     for leaf, axis in zip(leaves, axes, strict=True):
         if axis is None:

@@ -1,7 +1,7 @@
 """Calls without derivative, such as masks and positions, for all elements of a batch at once.
 
-Element by element as they are, along axes with one more in front, others by what `OF_EACH` names;
-what is left is called for each element.
+Calls that work element by element are unchanged, calls along axes have one more in front, others
+are described in `OF_EACH`; the rest is called for each element.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _ALONG: dict[Callable, int | None] = {
     **dict.fromkeys((np.cumsum, np.cumprod)),
     **dict.fromkeys((np.sort, np.argsort), -1),
 }
-#: Those of them whose result has the shape of the operand.
+#: Calls whose result has the shape of the operand.
 _KEEPING = {np.cumsum, np.cumprod, np.sort, np.argsort}
 
 
 def call_of_each(call: Call, t: list, alone: list, ndim: int):
-    """What a call gives for all elements: an array, or a recorded tensor in a trace.
+    """The result of a call for all elements: an array, or a recorded tensor in a trace.
 
     `t` are its operands with an axis of elements in front, None for one that is the same for all
     and among `alone`; `ndim` is the number of axes of the result for one element.
@@ -68,7 +68,7 @@ def _is_elementwise(function) -> bool:
 
 
 def spread(value, ndim: int):
-    """What has an axis of elements first, with so many axes behind it, to be broadcast."""
+    """An operand with the axis of elements first and `ndim` axes after it, for broadcasting."""
     array = value_of(value)
     if array.ndim > ndim:
         return value

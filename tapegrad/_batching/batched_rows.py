@@ -47,7 +47,7 @@ _FLOAT64 = np.dtype(np.float64)
 
 
 class _Batching(Namespace):
-    """NumPy's functions by their names, and what batching needs beside them."""
+    """NumPy's functions by name, and the additional functions that batching needs."""
 
     aligned = staticmethod(aligned)
 
@@ -63,9 +63,9 @@ class _Batching(Namespace):
 
 
 def linked(base: np.ndarray, pairs):
-    """Arrays like `base`, put together of parts: (values, the view of `base` they are added to).
+    """Arrays like `base`, assembled from parts: (values, the view of `base` that they add to).
 
-    Where nothing is added it is what `base` holds.
+    Where nothing is added it has the values of `base`.
     """
     pairs = [_once(*pair) for pair in pairs]
     (first, view), count = pairs[0], len(value_of(pairs[0][0]))
@@ -94,7 +94,7 @@ def linked(base: np.ndarray, pairs):
 
 
 def _once(values, view: np.ndarray):
-    """Values summed over the axes along which a view shows an element again and again."""
+    """Values summed over the axes along which a view repeats an element."""
     axes = tuple(k - view.ndim for k, s in enumerate(view.strides) if s == 0 and view.shape[k] > 1)
     if not axes:
         return values, view
@@ -106,7 +106,7 @@ _NAMES = _Batching(product)
 
 
 def in_order_of(value, base: np.ndarray):
-    """What is for all elements as `base` is for one, in memory as that; the axes too."""
+    """The counterpart of `base` for all elements, with the same memory order; and the axes."""
     axes = memory_axes(base)
     if axes is not None:
         value = PUBLIC["transpose"](value, (0, *[1 + axis for axis in axes]))
@@ -117,7 +117,7 @@ def in_order_of(value, base: np.ndarray):
 
 
 def _reduction(op: Structural, t: list, site: Site):
-    """Axes count from the end: one in front is one more that is kept."""
+    """Axes count from the end: an axis in front is one more that is kept."""
     (x,) = t
     value = op.value(value_of(x), **site.static)
     if not is_recorded(x):
@@ -153,7 +153,7 @@ _BY_LAYOUT: dict[Any, Callable] = {
 
 
 def _one_by_one(op: Structural, t: list, site: Site):
-    """For each element by itself, where the declaration says so."""
+    """For each element separately, where the declaration says so."""
     count = next(len(value_of(one)) for one in t if one is not None)
     pairs = [*zip(t, site.operands, strict=True)]
     each = [[what if one is None else one[k] for one, (_, what) in pairs] for k in range(count)]
@@ -161,7 +161,7 @@ def _one_by_one(op: Structural, t: list, site: Site):
 
 
 def _steering(op: Pointwise, operands: list):
-    """An operation of traces alone, by its expression; nothing passes where its slopes are 0."""
+    """An operation of traces, by its expression; without derivative where its partials are 0."""
     if all(slope == "0.0" for slope in op.slopes):
         operands = [steered(np.positive, one) for one in operands]
     (made,) = evaluate(op, [op.value], dict(zip(op.inputs, operands, strict=True)))
@@ -172,7 +172,7 @@ def _steering(op: Pointwise, operands: list):
 
 
 class BatchedRows:
-    """The rows of an element, oldest to newest, with what they are for all elements.
+    """The rows of an element, oldest to newest, with their counterparts for all elements.
 
     `inputs` are arrays or recorded tensors with the elements along the first axis, in memory as
     those of the element. Rows that do not depend on them are the same for all.
@@ -182,7 +182,7 @@ class BatchedRows:
         self.element, self.rows, self.count = element, element.rows, count
         pairs = zip(element.inputs, inputs, strict=True)
         self.made: dict[int, Any] = {one._id: value for one, value in pairs}
-        self._cells: dict[int, dict[int, np.ndarray]] = {}  # of rows, side by side, by address
+        self._cells: dict[int, dict[int, np.ndarray]] = {}  # of consecutive rows, by address
 
     # --- operands -------------------------------------------------------------------------------
 
@@ -206,14 +206,14 @@ class BatchedRows:
         return tensor_at(source, what) if is_outer else self.element.as_read(source, what)
 
     def of_tensor(self, tensor):
-        """What stands for a recorded tensor; None if it is the same for all elements."""
+        """The batched counterpart of a recorded tensor; None if it is the same for all elements."""
         view = tensor._array if type(tensor) is rt.Array else None
         return self.seen(tensor._id, view)
 
     # --- the walk -------------------------------------------------------------------------------
 
     def run(self, wanted: list) -> list:
-        """What stands for recorded tensors (see `of_tensor`); nothing else is kept."""
+        """The batched counterparts of recorded tensors (see `of_tensor`); others are left out."""
         numbers = self._behind([tensor._id for tensor in wanted])
         uses = Counter(k for number in numbers for k in self.rows[number].reads)
         uses.update(tensor._id for tensor in wanted)
@@ -265,7 +265,7 @@ class BatchedRows:
         return self._structural(number, row, row.op)
 
     def _cell(self, source: int, what: np.ndarray):
-        """One number of each element; a copy is kept, as these lie far from each other."""
+        """One number of each element; copied, since the originals are far apart in memory."""
         if is_tensor(self.made[source]):
             return self.seen(source, what)
         found, address = self._cells.setdefault(source, {}), what.ctypes.data

@@ -26,7 +26,7 @@ class Unbatched(Exception):
 
 
 class _ElementTrace(Trace):
-    """A trace that knows at which line of the user's it was refused."""
+    """A trace that knows the user's line at which it was refused."""
 
     def refuse(self, reason: str) -> None:
         for file, line, _ in places(1):
@@ -38,8 +38,8 @@ class Element:
     """One call of a function: inputs, rows, guards, and `out`, its result.
 
     `call` takes the mapped arguments, of which `values` are those of the element; `of` are the
-    arguments that hold them for the whole batch. `order` are the rows that results and guards need,
-    oldest first, read in `rows`; those that depend on rows of before are `outer`.
+    arguments for the whole batch. `order` are the rows that results and guards need, oldest first,
+    read in `rows`; those that depend on earlier rows are `outer`.
     """
 
     def __init__(self, call: Callable, values: list, of: list):
@@ -114,12 +114,12 @@ class Element:
                     raise Unbatched(f"it writes to what Python has read at {guard}")
 
     def as_read(self, source: int, array):
-        """A constant operand with what was in it when it was read, before a recorded write."""
+        """A constant operand with its value when it was read, before a recorded write."""
         is_constant = source < 0 and isinstance(array, np.ndarray)
         return self._originals.of(array) if is_constant else array
 
     def scale(self) -> tuple[float, float]:
-        """How exact the values of the rows are, and the largest finite one, inputs included."""
+        """The precision of the values of the rows, and the largest finite one, inputs included."""
         found = [array_of(one) for one in self.inputs]
         for number in self.order:
             base = self.rows[number].base

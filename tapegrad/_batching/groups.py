@@ -1,4 +1,4 @@
-"""Elements of a batch that take the same way through a function, computed together and checked."""
+"""Elements of a batch that take the same branches of a function, computed together and checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .axes import element_of, stacked
 from .batched_rows import BatchedRows, in_order_of
 from .element import Element, Unbatched
 
-#: Most guards that are looked at one after the other.
+#: The largest number of guards that are checked one by one.
 _MOST_LOOKED_AT = 100
 
 
@@ -27,8 +27,8 @@ _MOST_LOOKED_AT = 100
 class Group:
     """Results of some elements: one leaf of `tree` after the other, with an axis of elements first.
 
-    A leaf that is the same for all has no such axis and is not among the `mapped`. `tensors` says
-    which are tensors when an element is called by itself.
+    A leaf that is the same for all has no such axis and is not `mapped`. `tensors` says which are
+    tensors when an element is called by itself.
     """
 
     numbers: np.ndarray
@@ -40,7 +40,7 @@ class Group:
 
     @classmethod
     def of_results(cls, numbers: np.ndarray, results: list) -> Group:
-        """Of elements called by themselves."""
+        """Results of elements called by themselves."""
         columns = zip(*[[leaf for _, leaf in tree_leaves(out)] for out in results], strict=True)
         leaves, shapes = [], []
         for column in columns:
@@ -64,9 +64,9 @@ class Group:
         return PUBLIC["broadcast_to"](value, (len(self.numbers), *shape_of(value)))
 
     def like(self, direct: list, tensors: list[bool]) -> None:
-        """Let results be in the dtypes of those of an element, where nobody differentiates them.
+        """Convert results that are not differentiated to the dtypes of one element's results.
 
-        What is recorded as a tensor in single precision may be a Python float by itself.
+        A tensor in single precision may be a Python float in the call of one element.
         """
         self.tensors = tensors
         for k, (value, wanted) in enumerate(zip(self.leaves, direct, strict=True)):
@@ -102,7 +102,7 @@ class Mapped:
         return group, left[~same], other
 
     def _together(self, element: Element, numbers) -> tuple:
-        """Results for elements, None if that fails, and which of them take the recorded way."""
+        """Results for elements, None if that fails, and which take the recorded branches."""
         wanted = [one for one in element.results if one is not None]
         try:
             made = iter(self._computed(element, numbers, wanted + element.conditions))
@@ -116,7 +116,7 @@ class Mapped:
         return found, *_same_way(element, [*made], len(numbers))
 
     def _one_after_the_other(self, element: Element, numbers) -> tuple:
-        """Which elements take the recorded way, where what they compute on others may fail."""
+        """Which elements take the recorded branches; the computation may fail on the others."""
         same, other = np.arange(len(numbers)), None
         if rt.trace() is not None or len(element.guards) > _MOST_LOOKED_AT:
             raise Unbatched("for the whole batch it fails on the way of one element")
@@ -132,7 +132,7 @@ class Mapped:
         return is_same, other
 
     def _alike(self, element: Element, numbers, wanted: list | None = None) -> list:
-        """What elements that all take the recorded way compute."""
+        """The results of elements that all take the recorded branches."""
         try:
             if wanted is not None:
                 return self._computed(element, numbers, wanted)
@@ -161,7 +161,7 @@ class Mapped:
         return element_of(self.leaves[n], self.axes[n], k)
 
     def _computed(self, element: Element, numbers, wanted: list) -> list:
-        """What stands for recorded tensors in some elements; None for what is the same for all."""
+        """The counterparts of recorded tensors in some elements; None for those that are shared."""
         pairs = zip(self.mapped, element.inputs, strict=True)
         inputs = [self._whole(n, one, numbers) for n, one in pairs]
         return BatchedRows(element, inputs, len(numbers)).run(wanted)
@@ -177,7 +177,7 @@ class Mapped:
         return in_order_of(value, np.asarray(value_of(tensor)))
 
     def _group(self, element: Element, numbers, found: list) -> Group:
-        """Results of elements; what is the same for all is as it was recorded."""
+        """Results of elements; those that are the same for all are as recorded."""
         leaves, mapped = [], []
         for leaf, value in zip(element.leaves, found, strict=True):
             mapped.append(value is not None)
@@ -190,7 +190,7 @@ class Mapped:
     # --- checking -------------------------------------------------------------------------------
 
     def _check(self, element: Element, group: Group) -> None:
-        """Compare with what was recorded, and with the function called for the last element."""
+        """Compare with the recording, and with the function called for the last element."""
         direct, tree = self._direct(int(group.numbers[-1]), 0.0)
         if [place for place, _ in tree_leaves(tree)] != [p for p, _ in tree_leaves(group.tree)]:
             raise Unbatched("it returns another structure for another element")
@@ -237,7 +237,7 @@ def _text(error: Exception) -> str:
 
 
 def _same_way(element: Element, conditions: list, count: int) -> tuple[np.ndarray, Guard | None]:
-    """Which elements meet all guards of a recording, and a guard that others do not."""
+    """The elements that satisfy all guards of a recording, and a guard that others do not."""
     same, other, trace = np.ones(count, bool), None, rt.trace()
     for guard, value in zip(element.guards, conditions, strict=True):
         if value is None:
@@ -253,7 +253,7 @@ def _same_way(element: Element, conditions: list, count: int) -> tuple[np.ndarra
 
 
 def _learn(trace, guard: Guard, value, same: np.ndarray, met: np.ndarray) -> None:
-    """Let a trace around know which of the elements that have come so far meet a guard."""
+    """Tell an outer trace which of the elements reached satisfy a guard."""
     position, expected = _expected(guard)
     places = np.flatnonzero(same)
     function, most = _all_meet, len(places)
@@ -285,7 +285,7 @@ def _all_meet(value, position, expected, at):
 
 
 def _tell(trace, element: Element, conditions: list) -> None:
-    """Let a trace around know of rows that were recorded under that of an element."""
+    """Tell an outer trace of rows that were recorded in that of an element."""
     for guard, value in zip(element.guards, conditions, strict=True):
         if value is None and guard.tensor._id in element.outer:
             trace.learn(guard.tensor, guard.how)

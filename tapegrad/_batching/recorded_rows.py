@@ -1,4 +1,4 @@
-"""Rows of the store as a batch reads them, each looked at once: operands, buffers, operations.
+"""Rows of the store as a batch reads them, each read once: operands, buffers, operations.
 
 They are read straight from the memory of their chunks, so that small batches pay off too.
 """
@@ -24,7 +24,7 @@ _REFERENCES = layout.HEADER_BYTES + layout.ROWS * layout.ROW_BYTES
 class RecordedRow(NamedTuple):
     """A row: its word and operation, operands as (row, view, number or object), its own array.
 
-    A constant operand is of row −1; what a row of a number is read as is None. `reads` are the rows
+    A constant operand is of row −1; the view of a row of a number is None. `reads` are the rows
     that it reads.
     """
 

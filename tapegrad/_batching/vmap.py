@@ -18,12 +18,13 @@ from .axes import axes_of_leaves, check_results, count_of_elements, element_of
 from .element import Unbatched
 from .groups import Group, Mapped
 
-#: As many elements are called by themselves: to record and check one takes as long as some calls.
+#: The number of elements called by themselves: recording and checking one takes as long as some
+#: calls.
 FEW = 8
-#: Most ways through branches that elements are grouped by, and how many elements there must be in
-#: a group on average, but for the first three.
+#: The most combinations of branches by which elements are grouped, and the least average number of
+#: elements of a group after the first three.
 _MOST_WAYS, _LEAST_SIZE, _FIRST = 64, 8, 3
-#: Functions that run in a loop, with the arguments for which they do. Each has said so once.
+#: Functions that run in a loop, with the arguments for which they do. Each has warned once.
 _loops: Any = weakref.WeakKeyDictionary()
 
 
@@ -88,7 +89,7 @@ def vmap(f, in_axes=0, out_axes=0):
 
 
 def _evaluated(f, given: tuple, count: int, known: set) -> list[Group]:
-    """The results of all elements, in groups that take the same way."""
+    """The results of all elements, in groups that take the same branches."""
     args, kwargs, leaves, axes = given
 
     def call(values):
@@ -125,7 +126,7 @@ def _loops_of(f, known: set) -> set:
 
 
 def _grouped(mapped: Mapped, left: np.ndarray) -> tuple[list[Group], np.ndarray, Any]:
-    """Elements by their ways, those that are left, and where the last of them take another."""
+    """Elements by branches taken, those left, and where the last of them take another branch."""
     groups: list[Group] = []
     place, total = None, len(left)
     while len(left) > FEW:
@@ -143,7 +144,7 @@ def _elements(leaves, axes, k: int) -> list:
 
 
 def _kind(leaf) -> tuple:
-    """What makes arguments alike."""
+    """A key that is equal for arguments that are alike."""
     value = value_of(unlisted(leaf))
     return type(leaf), np.shape(value), str(getattr(value, "dtype", ""))
 
@@ -165,7 +166,7 @@ def _say(f, reason: str, loops: set, key) -> None:
 
 
 def _together(groups: list[Group], count: int, out_axes, arguments: list):
-    """The results of all groups in one, along the axes asked for."""
+    """The results of all groups in one, along the requested axes."""
     tree = groups[0].tree
     places = [place for place, _ in tree_leaves(tree)]
     if any([place for place, _ in tree_leaves(group.tree)] != places for group in groups):

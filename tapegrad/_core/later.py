@@ -1,4 +1,4 @@
-"""Names of public packages that are imported when they are first asked for."""
+"""Names of public packages that are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 def later(package: dict[str, Any], places: dict[str, str]) -> tuple[Callable, Callable]:
     """`__getattr__` and `__dir__` of a package, given by its globals; private names are not listed.
 
-    `places` says what a name stands for: a module (".nn") or what a module names
+    `places` says what a name refers to: a module (".nn") or a name in a module
     ("._program.compile:compile"), relative to the package. Pickles name functions and classes by
     the package, wherever the code moves.
     """

@@ -1,7 +1,7 @@
 """Expressions of a scalar function read as expressions of the table.
 
-A value is a number or a test of the lines that are being made, or a constant: any object of
-Python's. What depends on constants alone is computed on the way.
+A value is a number or a test of the lines that are being made, or a constant: any Python object.
+What depends on constants alone is computed immediately.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _COMPARISONS = {
     ast.Is: ("is", operator.is_),
     ast.IsNot: ("is not", operator.is_not),
 }
-_DEPTH = 30  # of functions that call one another
+_DEPTH = 30  # of nested function calls
 
 
 class Unknown:
-    """What a name holds after an `if` whose branches gave it things that are not numbers."""
+    """The value of a name after an `if` whose branches assigned objects that are not numbers."""
 
 
 PLAIN = "write it with arithmetic, comparisons and functions of math or NumPy"
@@ -59,12 +59,12 @@ ADVICE = {
 
 
 class Expressions:
-    """The expressions of one function, followed; `lines` gets what they compute."""
+    """The expressions of one function, followed; `lines` gets the results."""
 
     function: types.FunctionType  # the one that is read
     file = ""
     lines: Lines
-    depth = 0  # of the functions that called it
+    depth = 0  # those of the calling functions
     around: dict  # values of the names around it
 
     def run(self, operands):
@@ -148,7 +148,7 @@ class Expressions:
         return self._constants(node, operator.getitem, parts)
 
     def _constants(self, node, function, parts):
-        """What a function of Python's makes of constants."""
+        """The result of a Python function of constants."""
         if any(isinstance(part, (Number, Test)) for part in parts):
             advice = "the function is of one number: it has no parts"
             raise self.refuse(node, advice)

@@ -1,8 +1,8 @@
-"""Scalar functions of Python's read as expressions of the table.
+"""Scalar Python functions converted to expressions of the table.
 
-The function is not run: its text is followed, statement by statement, with numbers that stand for
-its inputs. Both branches of an `if` are followed and one is selected, so there are no jumps; what
-depends on constants alone is computed on the way, and loops over constants are written out.
+The function is not run: its source is followed, statement by statement, with symbols for its
+inputs. Both branches of an `if` are followed and one is selected, so that there are no jumps. What
+depends on constants alone is computed, and loops over constants are unrolled.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def _holds(node, code) -> bool:
     if not isinstance(node, ast.Lambda) or not hasattr(code, "co_positions"):  # Python 3.10
         return False
     start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-    # Instructions that stand for nothing written are in column 0.
+    # Instructions without source are in column 0.
     places = [(line, column) for line, _, column, _ in code.co_positions() if column]
     return all(start <= place < end for place in places)
 
 
 class _State:
-    """Names while a function is followed, and whether and what it has returned."""
+    """Names while a function is followed, and its result, if it has returned."""
 
     def __init__(self, names):
         self.names = dict(names)
@@ -82,7 +82,7 @@ class _State:
 
 
 class Reader(Expressions):
-    """A function followed on operands; `lines` gets what it computes."""
+    """A function followed on operands; `lines` gets the results."""
 
     def __init__(self, function, lines: Lines, depth: int = 0):
         self.function, self.lines, self.depth = function, lines, depth
@@ -96,7 +96,7 @@ class Reader(Expressions):
                 self.around.pop(name, None)
 
     def run(self, operands):
-        """What the function returns for operands: numbers, tests, constants."""
+        """The result of the function for operands: numbers, tests, constants."""
         try:
             bound = inspect.signature(self.function).bind(*operands)
         except TypeError as error:

@@ -73,7 +73,7 @@ class CustomVjp:
         return np.array(value, order="C")  # a copy, since the caller may write to it
 
     def _outputs(self, given) -> list[np.ndarray]:
-        """What forward has returned, as arrays of one dtype."""
+        """The results of forward, as arrays of one dtype."""
         found = [np.asarray(y) for y in (given if isinstance(given, tuple) else (given,))]
         dtypes = {y.dtype for y in found}
         if len(dtypes) != 1 or not dtypes <= set(FLOATS):
@@ -87,7 +87,7 @@ class CustomVjp:
     # --- recording ----------------------------------------------------------------------------
 
     def _record(self, items, values, outputs):
-        """One row; several outputs lie one after the other in its array."""
+        """One row; several outputs are contiguous in its array."""
         operands = [_kind(v) for v in values]
         recorded = tuple(is_recorded(x) for x in items)
         address = self._bridge(operands, tuple(_kind(y) for y in outputs), recorded)
@@ -130,7 +130,7 @@ class CustomVjp:
         return [bool(r) and d is not None for r, d in zip(recorded, found, strict=True)]
 
     def refusal(self, answer: int) -> Exception:
-        """What a bridge has answered, in words."""
+        """The answer of a bridge, in words."""
         name = f"tapegrad.{self.__name__}"
         if answer == njit_adjoints.RAISED:
             return RuntimeError(
@@ -174,7 +174,7 @@ def _laid(made, output: np.ndarray):
 
 
 def _own(output: np.ndarray, values) -> np.ndarray:
-    """An output as the array of a row: nobody else's, in C order."""
+    """An output as the array of a row: not shared, in C order."""
     shared = any(isinstance(v, np.ndarray) and np.may_share_memory(output, v) for v in values)
     free = output.flags.c_contiguous and output.flags.writeable and not shared
     return output if free else np.array(output, order="C")
@@ -199,7 +199,7 @@ def _tuple(parts) -> tuple:
 
 
 def _kind(value) -> njit_adjoints.Kind:
-    """How compiled code gets a value."""
+    """The encoding of a value for compiled code."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim
     return (np.dtype(np.int64), 0) if isinstance(value, int) else _NUMBER

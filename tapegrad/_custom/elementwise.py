@@ -14,7 +14,7 @@ from .._core.tape import store
 from .._core.tensor.apply import apply
 from .ast_reader import Reader
 
-_known: dict[tuple, Pointwise] = {}  # what an operation computes → the operation
+_known: dict[tuple, Pointwise] = {}  # the content of an operation → the operation
 _lock = forks.lock()
 
 
@@ -135,7 +135,7 @@ def _inputs_of(function):
 
 
 def _content(function, names, given):
-    """Name, number of inputs, value, slopes and steps of the operation of a function."""
+    """Name, number of inputs, value, partials and steps of the operation of a function."""
     lines = Lines()
     inputs = [Number(f"a{k}") for k in range(len(names))]
     reader = Reader(function, lines)

@@ -1,6 +1,6 @@
-"""Functions that a scalar function may call, and what they are in the table.
+"""Functions that a scalar function may call, and their meaning in the table.
 
-What the table has not is written here as a scalar function of what it has.
+Functions that the table lacks are written here as scalar functions of those that it has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._core.tensor.registry import OF_NUMPY, STAND_INS
 
 
 class Known(NamedTuple):
-    """How a call is read: as an operation, as one repeated over the arguments, as a body."""
+    """The meaning of a call: an operation, an operation over all arguments, a body."""
 
     op: Pointwise | None = None
     fold: str | None = None
@@ -111,7 +111,7 @@ _MATH = {
     np.float_power: "power",
     PUBLIC["pow"]: "power",
 }
-#: Where `math` has another function of that name: its remainder is the one of IEEE 754.
+#: Names with another meaning in `math`: its remainder is the one of IEEE 754.
 _OTHERS = {"remainder"}
 _MATH |= {
     getattr(math, name): name for name in TABLE if hasattr(math, name) and name not in _OTHERS
@@ -124,7 +124,7 @@ _PURE |= {reversed, sorted}
 
 
 def function_of(function) -> Known:
-    """How a call of a function is read."""
+    """The interpretation of a call of a function."""
     function = _of_numpy(function)
     found = _found(function)
     return found._replace(pure=_is_pure(function), advice=_advice(function))
@@ -165,7 +165,7 @@ def _module_of(function) -> list[str]:
 
 
 def _name_in_table(function) -> str | None:
-    """The table's name of a function of NumPy's, SciPy's or tapegrad's."""
+    """The table's name of a function of NumPy, SciPy or tapegrad."""
     ours = OF_NUMPY.get(function)
     if ours is None and (isinstance(function, np.ufunc) or _module_of(function)[0] == "scipy"):
         ours = OF_NUMPY.get(function.__name__)

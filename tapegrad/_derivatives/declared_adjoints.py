@@ -17,14 +17,15 @@ from .view_layouts import seen_as
 
 
 def site_of(op: Structural, found: list) -> Site:
-    """What the rules of an operation see of a row, given its operands and output."""
+    """The operands of a row as the rules of its operation see them, given operands and output."""
     return op.references.site(found)
 
 
 def values_at(reads: int, site: Site, read, output) -> tuple:
     """The output and the operands of a row as a rule gets them, by functions that find them.
 
-    What the rule does not read, by the bits of `reads`, is an array of the same shape and dtype.
+    An operand that the rule does not read, by the bits of `reads`, is an array of the same shape
+    and dtype.
     """
     out = output(site) if reads & 1 else site.out
     operands = [
@@ -35,7 +36,7 @@ def values_at(reads: int, site: Site, read, output) -> tuple:
 
 
 def output_at(walk, number: int, site: Site):
-    """The output of a row as its rules see it, as the walk finds values."""
+    """The output of a row as its rules see it, with the value that the traversal finds."""
     out = walk.value(number, number, site.out)
     return PUBLIC["reshape"](out, site.shape) if site.out is None else out
 
@@ -57,7 +58,7 @@ def summed_to(adjoint, shape, lead: int = 0):
 
 
 def parts_of(op: Structural, g, site: Site, out, operands) -> list:
-    """What the rule of a row gives for each operand, None where it has no derivative."""
+    """The result of the rule of a row for each operand, None where it has no derivative."""
     trace = rt.trace()
     if trace is None:
         return _parts(op, g, site, out, operands)
@@ -91,7 +92,7 @@ def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
 
 
 def write_pointwise(walk, number: int, adjoint, declaration: Pointwise) -> None:
-    """Write adjoint times slope, for each operand of an element-wise row."""
+    """Write adjoint times partial derivative, for each operand of an element-wise row."""
     *operands, (_, out) = walk.operands(number)
     names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
     pairs = zip(operands, declaration.slopes, strict=True)

@@ -84,7 +84,7 @@ def _transposed(walk, number: int, op: Structural, site: Site, tangents):
 
 
 class _Values(dict):
-    """The names of a slope: operands are looked up only where the slope reads them."""
+    """The names of a partial derivative: operands are looked up only if it reads them."""
 
     def __init__(self, walk, number, operands, names):
         self.operands = dict(zip(names, operands, strict=True))
@@ -95,7 +95,7 @@ class _Values(dict):
 
 
 def pointwise_tangent(walk, number, declaration):
-    """The sum over the operands of tangent times slope."""
+    """The sum over the operands of tangent times partial derivative."""
     operands = walk.read(number)
     values = _Values(walk, number, operands, (*declaration.inputs, "out"))
     ndim, total = len(walk.shape(number)), None

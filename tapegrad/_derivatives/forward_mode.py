@@ -1,9 +1,9 @@
-"""Forward mode. Tangents are carried beside the values of rows, oldest to newest.
+"""Forward mode: tangents are computed together with rows, from the oldest to the newest.
 
 Each row's tangent is computed from those of its operands, in several directions at once: a tangent
 has the shape of the row's array with an axis of directions before it. `Carried` does it in compiled
-code, which stops at rows of arrays for their rules, called with arrays. `Recorded` is for when
-somebody around wants the derivative of tangents: the rules are called with tensors for every row.
+code, which stops at rows of arrays for their rules, called with arrays. `Recorded` serves
+derivatives of tangents: the rules are called with tensors for every row.
 
 Rows read buffers as they were at their time (see `past_values`); where tangents are recorded, the
 rows are recorded again without in-place writes first (see `functionalization`).
@@ -33,7 +33,7 @@ def _load(walk, number: int):
 
 
 def _write(walk, number):
-    """The tangent of what is written comes where it is written; zero that of a constant."""
+    """The tangent of a written value belongs to its place; that of a constant is zero."""
     (buffer, view), _, (source, seen), *_ = walk.read(number)
     walk.begin(buffer)
     place = walk.tangent(buffer, view)
@@ -67,7 +67,7 @@ def _view_of(tensor):
 
 
 class Carried(Rewound):
-    """Tangents as plain arrays, in the memory of a compiled walk."""
+    """Tangents as plain arrays, in the memory of a compiled traversal."""
 
     recorded = False
 
@@ -103,7 +103,7 @@ class Carried(Rewound):
         self._memory(buffer)
 
     def run(self, outputs) -> None:
-        """Walk from the oldest row that `outputs` need to the newest."""
+        """Traverse the tape from the oldest row that `outputs` need to the newest."""
         try:
             with np.errstate(all="ignore"):
                 self.carrying.run(self.stops, outputs, self._carry)
@@ -156,7 +156,7 @@ class Recorded(Walk):
         self.tangents[number] = tangent if contiguous else copied(tangent)
 
     def run(self, outputs) -> None:
-        """Walk from the oldest row that `outputs` need to the newest."""
+        """Traverse the tape from the oldest row that `outputs` need to the newest."""
         with np.errstate(all="ignore"):
             for number in needed(self.reader, outputs, self.stops):
                 if number not in self.stops:
@@ -197,7 +197,7 @@ def _tangents(outputs, inputs, seeds, recorded: bool) -> list:
     directions = len(value_of(seeds[0])) if seeds else 1
     stops = [tensor._id for tensor in inputs]
     if recorded or any([is_recorded(seed) for seed in seeds]):
-        inputs, outputs = without_writes_to(inputs, outputs)  # rows that the walk has to know of
+        inputs, outputs = without_writes_to(inputs, outputs)  # rows that the traversal must know
         stops = [tensor._id for tensor in inputs]
         return _walked(Recorded(stops, directions), outputs, inputs, seeds)
     with Carrying(directions) as carrying:

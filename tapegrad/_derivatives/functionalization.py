@@ -1,9 +1,9 @@
 """A computation recorded again without in-place writes, for derivatives of derivatives.
 
-A derivative that is recorded reads values that a write may have replaced since, and what it adds
-to the adjoint of a buffer comes after the write. So each write is made a new array: what is kept of
-the old one, and what was written. Rows that make or read such arrays are appended again; all others
-stay as they are.
+A recorded derivative reads values that a write may have replaced since, and its contribution to the
+adjoint of a buffer comes after the write. So each write becomes a new array: the elements that
+remain, and the written ones. Rows that make or read such arrays are appended again; all others stay
+as they are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def without_writes_to(inputs, outputs) -> tuple[list, list]:
     """The inputs and outputs computed without writes; a written input is replaced by a new one.
 
     The new input has the value from before the writes. Derivatives with respect to the old one
-    would be zero from now on, so nobody may ask for them.
+    would be zero from now on, so that they must not be requested.
     """
     walk = Unwritten([tensor._id for tensor in inputs], refuses=False)
     outputs = _again(outputs, walk)
@@ -51,22 +51,22 @@ def _again(outputs, walk: Unwritten) -> list:
 
 
 class Unwritten(Rewound):
-    """Rows, oldest to newest, with what stands for them."""
+    """Rows, oldest to newest, with their replacements."""
 
     def __init__(self, stops, refuses: bool):
         super().__init__(stops)
         self.refuses = refuses  # inputs that were written
-        self.made: dict = {}  # row → its scalar, or its array as it is at the time of the walk
+        self.made: dict = {}  # row → its scalar, or its array at the time of the traversal
         self.inputs: dict = {}  # inputs that were written, as they were before
 
     def operand(self, source: int, what):
-        """What stands for an operand that `read` has found."""
+        """The replacement of an operand that `read` has found."""
         if source not in self.made:
             return self.tensor(source, what)
         return self._seen(self.made[source], source, what)
 
     def input(self, tensor):
-        """What stands for an input."""
+        """The replacement of an input."""
         if tensor._id not in self.inputs:
             return tensor
         return self._seen(self.inputs[tensor._id], tensor._id, tensor._array)
@@ -78,7 +78,7 @@ class Unwritten(Rewound):
         return rt.view(made, view) if is_recorded(made) else view
 
     def take(self, number: int) -> None:
-        """Find or make what stands for a row."""
+        """Find or make the replacement of a row."""
         self.now = number
         buffer = self.reader.buffer_written(number)
         if buffer >= 0:
@@ -114,7 +114,7 @@ class Unwritten(Rewound):
         return self._again(number)
 
     def _again(self, number: int):
-        """The row once more, on what stands for its operands."""
+        """The row again, on the replacements of its operands."""
         row = self.reader.row(number)
         op, base = int(row["op"]), self.base(number)
         read = self.read(number)[:-1] if op != layout.CONSTANT else []
@@ -132,7 +132,7 @@ class Unwritten(Rewound):
         return rt.row(op if op > layout.ARRAY else op & ~3, out, *operands)
 
     def _replaced(self, number: int, buffer: int):
-        """The array after a write: what is kept of it, and what was written."""
+        """The array after a write: the remaining elements, and the written ones."""
         (_, view), _, (source, what), *picked = self.read(number)
         if picked and is_tensor(self.operand(*picked[0])):
             return self._replaced_at(number, buffer, self.operand(*picked[0]))
@@ -168,7 +168,7 @@ class Unwritten(Rewound):
         return _array(PUBLIC["where"](kept, before, PUBLIC["reshape"](written, base.shape)))
 
     def _written(self, number: int, value, part):
-        """What a write has written, as a tensor of the shape of its view, 0 elsewhere."""
+        """The value of a write, as a tensor of the shape of its view, 0 elsewhere."""
         picked = self.read(number)[3:]
         shape = np.shape(picked[0][1]) if picked else part.shape
         value = PUBLIC["broadcast_to"](_array(value), shape)
@@ -184,7 +184,7 @@ class Unwritten(Rewound):
 
 @named("unwritten.places")
 def _places(positions, places):
-    """Where in a buffer elements of a view of it are, the view holding the places."""
+    """The positions in a buffer of elements of a view of it; the view holds the positions."""
     return places.ravel()[np.ravel(positions).astype(np.int64)].astype(np.int64)
 
 

@@ -1,10 +1,10 @@
 """0 times infinity in derivatives that are recorded.
 
-What passes on nothing contributes exactly 0, however steep the slope: an adjoint of 0 times an
-infinite slope is 0. Ordinarily values tell where that is. A program that is traced meets other
-values; it would be slow to ask at every product, and hardly ever matters. So derivatives are
-recorded with plain products, and the program checks that they hold no NaN. Where they do it takes
-another way, on which each product is asked (`Trace.careful`).
+An adjoint of 0 times an infinite partial derivative is 0. Outside of traces the values decide where
+this applies. A traced program has other values later; a test at every product would be slow and
+hardly ever matters. Therefore derivatives are recorded with plain products, and the program checks
+that they hold no NaN. If they do, another variant is recorded, which tests each product
+(`Trace.careful`).
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ def _is_complex(x) -> bool:
 
 
 def _is_plain(x, y, seen) -> bool:
-    """Whether x times y is to be recorded as it is, `seen` being what is infinite otherwise."""
+    """Whether x times y is recorded as a plain product, `seen` being infinite otherwise."""
     if _is_complex(x) or _is_complex(y):
         return True
     if _is_traced(x, y):
         return rt.trace().careful is False
     values = array_of(seen)
-    return math.isfinite(np.vdot(values, values))  # an overflow only takes the slower way
+    return math.isfinite(np.vdot(values, values))  # an overflow only selects the slower variant
 
 
 def product(adjoint, slope):
-    """Adjoint times slope, 0 where the adjoint is exactly 0 whatever the slope."""
+    """Adjoint times partial derivative, 0 where the adjoint is exactly 0."""
     if _is_plain(adjoint, slope, slope):
         return adjoint * slope
     return adjoint * PUBLIC["where"](_lost(adjoint, slope), 0.0, slope)
 
 
 def symmetric_product(tangent, slope):
-    """Tangent times slope, 0 where either is exactly 0 whatever the other is."""
+    """Tangent times partial derivative, 0 where either is exactly 0."""
     made = tangent * slope
     if _is_plain(tangent, slope, made):
         return made
@@ -58,7 +58,7 @@ def symmetric_product(tangent, slope):
 
 
 def _lost(factor, other):
-    """Where a factor is 0 and the other one infinite or NaN."""
+    """The places where a factor is 0 and the other one infinite or NaN."""
     zero = steered(operator.eq, factor, 0.0)
     return steered(np.logical_and, zero, steered(np.logical_not, steered(np.isfinite, other)))
 

@@ -1,4 +1,4 @@
-"""Arguments of a function made inputs of the tape, in whatever structure they come."""
+"""Arguments of a function as inputs of the tape, in any structure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Inputs(InputTensors):
 
     def __init__(self, name: str, args, argnums):
         self.single = isinstance(argnums, (int, np.integer))
-        self._order: list[int] | None = None  # of results, where an argument is named twice
+        self._order: list[int] | None = None  # of results, if an argument is named twice
         named = self._named(name, len(args), argnums)
         self.trees = [args[number] for number in named]
         super().__init__([])

@@ -1,8 +1,8 @@
-"""Walks over rows that find buffers as they were at the time of each row.
+"""Traversals of rows that find past values of buffers, at the time of each row.
 
-A buffer that has been written since is copied when its values are first asked for, and the newer
-writes are undone in the copy; they are done again there as the walk goes on. The memory of the
-user's tensors is not touched.
+A buffer that has been written since is copied when its values are first needed, and the newer
+writes are undone in the copy; they are repeated there as the traversal proceeds. The memory of the
+user's tensors is not changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class _Past:
 
     def __init__(self, memory: np.ndarray):
         self.memory = memory
-        self.newer: list[tuple[int, np.ndarray]] = []  # the row, and what it wrote
+        self.newer: list[tuple[int, np.ndarray]] = []  # the row, and the value that it wrote
 
 
 class Rewound(Walk):
@@ -28,11 +28,11 @@ class Rewound(Walk):
 
     def __init__(self, stops):
         super().__init__(stops)
-        self.now = -1  # the row that the walk is at
+        self.now = -1  # the current row of the traversal
         self._pasts: dict[int, _Past] = {}
 
     def then(self, source: int, what):
-        """What `read` has found, as a plain value of the time of the row that the walk is at."""
+        """The result of `read` as a plain value, at the time of the current row."""
         if source < 0:
             return what
         if what is None:
@@ -41,7 +41,7 @@ class Rewound(Walk):
         return what if past is None else placed(past.memory, self.base(source), what)
 
     def wrote(self, number: int) -> np.ndarray:
-        """What the row that the walk is at, which is a write, has written."""
+        """The value written by the current row of the traversal, which is a write."""
         past = self._past(self.reader.buffer_written(number))
         assert past is not None
         return past.newer[-1][1]
@@ -80,7 +80,7 @@ class Rewound(Walk):
         return memory
 
     def _place(self, buffer: int, number: int) -> tuple[np.ndarray, tuple]:
-        """Where in the copy of a buffer a row writes."""
+        """The place that a row writes in the copy of a buffer."""
         view = self.read(number)[0][1]
         return placed(self._pasts[buffer].memory, self.base(buffer), view), self.key(number, view)
 
@@ -88,17 +88,17 @@ class Rewound(Walk):
 class Before(Rewound):
     """One row in a sweep that has passed newer ones, with the values that it had read.
 
-    What the writes among those have written is not known any more, what they replaced is.
+    The values written by those rows are not known any more, the replaced ones are.
     """
 
     def at(self, number: int) -> Before:
-        """The same walk at another row; only from call to call what it has found is kept."""
+        """The same traversal at another row; found values are kept only from call to call."""
         self.now = number
         self._pasts = {}
         return self
 
     def value(self, number: int, source: int, what):
-        """What a row has read from another, as a plain value."""
+        """The operand that a row has read from another, as a plain value."""
         return self.then(source, what)
 
     def _stored(self, source: int) -> tuple[int, Any]:

@@ -33,7 +33,7 @@ BY_HAND: dict[str, Callable] = {}
 
 
 class Differentiation(Walk):
-    """The adjoints of rows, as tensors, while the rows are walked backwards.
+    """The adjoints of rows, as tensors, during a backward traversal of the rows.
 
     Rows of scalars are taken in compiled code (`adjoint_recorder`), those of arrays by the rules
     here.
@@ -80,7 +80,7 @@ class Differentiation(Walk):
         return self.adjoints.get(number)
 
     def run(self, outputs, seeds) -> None:
-        """Walk back from `outputs`, whose adjoints are `seeds`."""
+        """Traverse the tape back from `outputs`, whose adjoints are `seeds`."""
         for output, seed in zip(outputs, seeds, strict=True):
             self.add(output._id, output._array if type(output) is rt.Array else None, seed)
         try:
@@ -115,7 +115,7 @@ def _scalar(row: int, value: float):
 
 
 def _deposited(base: np.ndarray, loads: np.ndarray):
-    """What reads of single cells add to the adjoint of their buffer."""
+    """The contributions of reads of single cells to the adjoint of their buffer."""
     places = np.zeros(1, np.int64)
     for n, stride in zip(base.shape, base.strides, strict=True):
         places = np.add.outer(places, np.arange(n) * stride).ravel()
@@ -129,14 +129,14 @@ def _deposited(base: np.ndarray, loads: np.ndarray):
 def recorded_adjoints(outputs, seeds, inputs, only: bool = False) -> list:
     """Adjoints of `inputs` as recorded tensors, zeros where the outputs do not depend on them.
 
-    If it is the `only` time that somebody differentiates with respect to them, they may have been
-    written (see `functionalization.without_writes_to`).
+    If this is the `only` differentiation with respect to them, they may have been written (see
+    `functionalization.without_writes_to`).
     """
     return _filled(inputs, adjoints_if_reached(outputs, seeds, inputs, only))
 
 
 def adjoints_and_inputs(outputs, seeds, inputs) -> tuple[list, list]:
-    """The same, and what stands for the inputs in adjoints that are differentiated once more.
+    """The same, and the replacements of the inputs in adjoints that are differentiated again.
 
     That is another tensor for one that was written (see `functionalization`).
     """
@@ -160,7 +160,7 @@ def _filled(inputs, adjoints: list) -> list:
 def adjoints_if_reached(outputs, seeds, inputs, only: bool = False) -> list:
     """Adjoints of `inputs` as recorded tensors, None where the outputs do not depend on them.
 
-    What lies behind an input does not get what passes through it.
+    Rows before an input do not get the adjoint that passes through it.
     """
     return settled(lambda: _reached_adjoints(outputs, seeds, inputs, only)[0])
 
@@ -180,7 +180,7 @@ def _reached_adjoints(outputs, seeds, inputs, only: bool) -> tuple[list, list]:
 
 def _writing(outputs, stops) -> Writing:
     trace, choices = rt.trace(), layout.BY_VALUE
-    if trace is not None:  # a program meets other values than compiled code sees here
+    if trace is not None:  # a program has other values later than compiled code sees here
         choices = layout.CAREFUL if trace.careful else layout.TRACED
     return Writing(stops, dependence_of([output._id for output in outputs])[1], choices)
 
@@ -198,7 +198,7 @@ def depends_on_others(outputs, inputs) -> bool:
     Others are the inputs of transforms around this one and tensors made with `requires_grad=True`;
     inputs of a transform that is over are constants by now.
     """
-    chunks = list(store.input_slots)  # of inputs that another thread makes now they cannot depend
+    chunks = list(store.input_slots)  # they cannot depend on inputs that another thread makes now
     found, _ = dependence_of([output._id for output in outputs])
     others = {*rt.noted_inputs()} - {tensor._id for tensor in inputs}
     return any(map(found.has, chunks)) or bool(found.rows[[*others]].any())

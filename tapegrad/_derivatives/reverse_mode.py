@@ -1,4 +1,4 @@
-"""The compiled sweep with our words for what may stop it."""
+"""The compiled sweep, with error messages for its refusals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plant(sweep: Sweep, tensor, seeds: np.ndarray) -> None:
 
 
 def run(sweep: Sweep, stops=None) -> None:
-    """Run a sweep, with our words for what may stop it."""
+    """Run a sweep, with error messages for its refusals."""
     try:
         sweep.run(stops)
     except FreedError:

@@ -1,4 +1,4 @@
-"""What the rules of declarations compute with: NumPy, and what it lacks.
+"""The namespace of the rules of declarations: NumPy, and functions that it lacks.
 
 NumPy's functions serve every reading, since tensors answer its protocols.
 """
@@ -29,23 +29,23 @@ class Namespace:
 
     @staticmethod
     def seen_as(derivative, base, view):
-        """An adjoint of what lies in the array `base`, or several, seen through a view of that."""
+        """An adjoint of a view, or several, of the array `base`."""
         return seen_as(derivative, base, view, *derivative.shape[: derivative.ndim - base.ndim])
 
-    #: Tangents of views of an array, put together to those of the array.
+    #: Tangents of views of an array, combined to those of the array.
     joined = staticmethod(joined)
 
     @staticmethod
     def may_hold_zeros(x) -> bool:
         """Whether an element is 0, or may be when a program that is traced computes it.
 
-        The one question about values that a rule may ask: its answer does not depend on them
-        where the rule is used for others.
+        The one test of values in rules: its result does not matter where the rule is used for
+        others.
         """
         return rt.trace() is not None or not np.all(array_of(x))
 
 
 #: An adjoint of 0 passes on 0, however steep the partial derivative.
 REVERSE = Namespace(product)
-#: So does a tangent of 0, and a partial derivative of 0 does for every tangent.
+#: So does a tangent of 0; a partial derivative of 0 does for every tangent.
 FORWARD = Namespace(symmetric_product)

@@ -1,12 +1,12 @@
 """Products with Hessians by a sweep of second order over the rows of a function.
 
-Tangents of all rows go forwards first. The reverse sweep then carries the adjoint of each row and
-the tangent of that adjoint. Rows without second-order code of their own stop it for what the
-dependence of their rule on values adds.
+Tangents of all rows are computed forwards first. The reverse sweep then carries the adjoint of each
+row and the tangent of that adjoint. Rows without second-order code of their own stop it for the
+contribution of the dependence of their rule on values.
 
-What is not known to be right this way is left to a gradient of a gradient: rows that write in
-place, functions of users, and derivatives that are not finite, where products of 0 and infinity
-depend on how they are put together (see `infinities`).
+Cases that are not known to be right are left to a gradient of a gradient: rows that write in place,
+functions of users, and derivatives that are not finite, where products of 0 and infinity depend on
+the order of operations (see `infinities`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .inputs import InputTensors
 
 
 class _LeftError(RuntimeError):
-    """A row that a sweep of second order does not know."""
+    """A row that a sweep of second order cannot process."""
 
 
 class _Tangents(Carried):
@@ -61,7 +61,7 @@ class _Tangents(Carried):
 
 
 def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
-    """The tangents of the adjoints of inputs along `v`; None where this is not the way.
+    """The tangents of the adjoints of inputs along `v`; None where this method does not apply.
 
     `out` is a recorded number, `v` has a plain value of the shape and dtype of each input.
     """
@@ -75,7 +75,7 @@ def product_with_hessian(out, inputs: InputTensors, v) -> list | None:
                 tangents.start(one._id, seed[None])
             tangents.run([out._id])
             return _swept(out, inputs, tangents)
-    except RuntimeError:  # the other way words what is wrong
+    except RuntimeError:  # the other method describes the error
         return None
 
 
@@ -100,7 +100,7 @@ def _swept(out, inputs: InputTensors, tangents: _Tangents) -> list | None:
 
 
 def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> None:
-    """Add to the tangents of operands' adjoints what the change of a row's partials gives."""
+    """Add the effect of the change of a row's partials to the tangents of operands' adjoints."""
     tangents.now = number
     _, op = tangents.operation(number)
     site = site_of(op, tangents.read(number))
@@ -115,7 +115,7 @@ def _add_curved(sweep: SecondOrderSweep, tangents: _Tangents, number: int) -> No
 
 
 def _along(tangents: _Tangents, number: int, op: Structural, site: Site, g) -> list:
-    """The derivative of what the rule gives, along the tangents of all that it reads."""
+    """The derivative of a rule's results, along the tangents of all that it reads."""
     read = lambda source, what: tangents.value(number, source, what)  # noqa: E731
     out, operands = values_at(op.used, site, read, lambda site: output_at(tangents, number, site))
     found = tangents.read_by_rule(number, op, site)

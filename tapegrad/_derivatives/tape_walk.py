@@ -1,7 +1,7 @@
 """Rows of the tape read as operations on tensors, for derivatives written as rows.
 
-What a walk over the tape needs whatever its direction: the operands of a row, the buffer that it
-owns, and the slopes of the table evaluated on tensors.
+Common parts of traversals of the tape in either direction: the operands of a row, the buffer that
+it owns, and the partial derivatives of the table evaluated on tensors.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _compiled(text: str):
 
 
 def evaluate(declaration, slopes, values) -> list:
-    """Slopes of an operation, with the values of its names in a mapping.
+    """Partial derivatives of an operation, with the values of its names in a mapping.
 
-    The mapping gets the values of the steps that the slopes read.
+    The mapping gets the values of the steps that the partial derivatives read.
     """
     with np.errstate(all="ignore"):
         for name, text in declaration.needed(*slopes):
@@ -69,8 +69,8 @@ def tensor_at(number: int, array=None, value: float = 0.0):
 def placed(memory: np.ndarray, base: np.ndarray, view: np.ndarray, *lead: int) -> np.ndarray:
     """The part of `memory` that `view` is of `base`.
 
-    `memory` holds what has the layout of `base`, `lead` times one after the other if it is given;
-    then the result has that axis first.
+    `memory` has the layout of `base`, `lead` times consecutively if that is given; then the result
+    has that axis first.
     """
     low, high = bounds(base)
     alike = memory.flags.c_contiguous or (not lead and memory.strides == base.strides)
@@ -117,7 +117,7 @@ class Walk:
     def read(self, number: int) -> list:
         """Operands of a row, then its output, as (row, what).
 
-        What is a view of the row's array, or None for a scalar row; the row of a constant is −1.
+        A view of the row's array, or None for a scalar row; the row of a constant is −1.
         """
         row = self.reader.row(number)
         if int(row["op"]) > layout.ARRAY:
@@ -142,7 +142,7 @@ class Walk:
         return source, cell_of(self.base(source), int(row["b"]))
 
     def _stored(self, source: int) -> tuple[int, Any]:
-        """What a STORE has written."""
+        """The value of a STORE."""
         if source < -1:
             raise RuntimeError(USED_UP)
         number = int(self.reader.row(source)["op"]) == layout.NUMBER
@@ -151,7 +151,7 @@ class Walk:
     @staticmethod
     def referred(what, source, tag):
         source, tag = int(source), int(tag)
-        if source < -1:  # what a write has written, once a sweep has passed it
+        if source < -1:  # the value of a write, once a sweep has passed it
             raise UnknownError if source == layout.UNKNOWN else RuntimeError(USED_UP)
         if tag == layout.TAG_ARRAY:
             return source, array_at(what)
@@ -164,13 +164,13 @@ class Walk:
         return -1, int(what)
 
     def tensor(self, source: int, what):
-        """What `read` has found as a tensor on its row; constants as they are."""
+        """A result of `read` as a tensor on its row; constants unchanged."""
         if source < 0:
             return what
         return tensor_at(source, what, 0.0 if what is not None else float(self.number(source)))
 
     def value(self, number: int, source: int, what):
-        """What a row has read from another, as a tensor."""
+        """The operand that a row has read from another, as a tensor."""
         return self.tensor(source, what)
 
     def operands(self, number: int) -> list:

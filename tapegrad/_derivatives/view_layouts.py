@@ -1,8 +1,8 @@
 """Adjoints and tangents laid out in memory as the buffers that they belong to.
 
-A view of a buffer is found in other memory by where it lies in the buffer (`tape_walk.placed`). So
-the memory must hold elements of the buffer's dtype, in its order: buffers of operations are in C
-order, those of inputs in any.
+A view of a buffer is found in other memory by its place in the buffer (`tape_walk.placed`). So the
+memory must have elements of the buffer's dtype, in its order: buffers of operations are in C order,
+those of inputs in any.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tape_walk import placed
 
 
 def of_input(adjoint, base, tensor):
-    """The adjoint of the row that an input lies on as one of the input, in memory as it is.
+    """The adjoint of the row of an input, as one of the input, in its memory order.
 
     `base` is the row's array, None for a scalar; the input is all of it, transposed perhaps.
     """
@@ -40,7 +40,7 @@ def of_input(adjoint, base, tensor):
 
 
 def of_row(seed, base, tensor):
-    """The tangent of an input, directions first, as one of the row that the input lies on."""
+    """The tangent of an input, directions first, as one of the row of the input."""
     if base is None or rt.same_place(tensor._array, base):
         return seed
     axes = memory_axes(tensor._array)
@@ -48,7 +48,7 @@ def of_row(seed, base, tensor):
 
 
 def cast(derivative, dtype):
-    """An adjoint or tangent in the dtype of what it belongs to; a conversion is recorded."""
+    """An adjoint or tangent in the dtype of its value; a conversion is recorded."""
     if dtype_of(derivative) == dtype:
         return derivative
     return derivative.astype(dtype) if is_tensor(derivative) else np.asarray(derivative, dtype)
@@ -80,7 +80,7 @@ def seen_as(derivative, base: np.ndarray, view: np.ndarray, *lead: int):
 
 
 def copied(derivative):
-    """The same in memory of its own, in C order."""
+    """The same in separate memory, in C order."""
     return copy_tensor(derivative) if is_tensor(derivative) else np.array(derivative, order="C")
 
 

@@ -1,4 +1,4 @@
-"""A graph that can be called: memory for its calls, and who computes."""
+"""A graph that can be called: memory for its calls, and its evaluators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ir import frame as layout
 from .ir.flow_graph import BOOL, FLOAT, Graph, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 
-#: So many runs are kept for later calls; words of tape and arena to begin with, and at most.
+#: The number of runs kept for later calls; words of tape and arena to begin with, and at most.
 _KEPT, _TAPE_WORDS, _ARENA_WORDS, _MOST_WORDS = 8, 1 << 12, 1 << 8, 1 << 28
 _MOST_JUMPS = 1 << 40
 _USED = layout.ARENA_USED // 8
@@ -30,7 +30,7 @@ _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 @dataclasses.dataclass(frozen=True)
 class Functions:
-    """Who computes: addresses of `int64(frame, data)` that share the frame, and what they read."""
+    """An evaluator: addresses of `int64(frame, data)` that share the frame, and what they read."""
 
     forward: int
     ahead: int
@@ -140,7 +140,7 @@ class Call:
         """The adjoint of each differentiated input, once."""
         if len(adjoints) != self._program.most_results:
             raise ValueError(f"{len(adjoints)} adjoints of {self._program.most_results} results")
-        _, _, reverse, data, _ = self._functions  # those that wrote the tape
+        _, _, reverse, data, _ = self._functions  # the evaluators that wrote the tape
         run = self._open
         run.output_adjoints[: len(adjoints)] = adjoints
         reverse(run.address, data)
@@ -155,7 +155,7 @@ class Call:
 
 @dataclasses.dataclass(slots=True)
 class Outcome:
-    """What a call gave; `reason` says why it was left where `status` is LEFT.
+    """The result of a call; `reason` says why it left where `status` is LEFT.
 
     `taken` has a bit for each edge and each selected arm that it took, and one that is always set.
     """
@@ -195,7 +195,7 @@ class FlowProgram:
 
     @property
     def functions(self) -> Functions:
-        """Those that compute now."""
+        """The evaluators in use."""
         return self._used[-1]
 
     def use(self, functions: Functions) -> None:
@@ -203,7 +203,7 @@ class FlowProgram:
         self._used = (*functions.callables(), functions.data, functions)
 
     def _planned(self) -> list[tuple[int, int, bool, bool]]:
-        """Of each input: its number, its first parameter, whether it is an array, a tangent's."""
+        """For each input: its number, its first parameter, whether it is an array, a tangent's."""
         plan, first = [], 0
         for k, one in enumerate(self.graph.inputs):
             plan.append((k, first, one.ndim is not None, one.tangent_of is not None))
@@ -352,9 +352,9 @@ class FlowProgram:
 
 
 def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
-    """How often a call goes along each edge; ValueError says why it left.
+    """The number of times that a call takes each edge; ValueError says why it left.
 
-    The interpreter has put the number of each edge on the tape, behind what it has kept there.
+    The interpreter has put the number of each edge on the tape, after the registers saved there.
     """
     functions = interpreted(graph)
     encoding: Encoding = functions.keep  # type: ignore[assignment]

@@ -11,9 +11,9 @@ from .._core.codegen.factory import compile_source, once
 from .ir.frame import ARENA_FULL, TAPE_FULL
 from .program import FlowProgram
 
-#: The table has forward or ahead, reverse or 0, their data; the number of inputs, the words of the
-#: arena that they use; the status where a row stops. For each input follow its first word among the
-#: parameters or in the arena, the bytes of a row, and whether it is an array.
+#: The table has forward or ahead, reverse or 0, their data; the number of inputs, the number of
+#: words of the arena that they use; the status where a row stops. For each input follow its first
+#: word among the parameters or in the arena, the bytes of a row, and whether it is an array.
 _TEXT = """
 from tapegrad._core.codegen.intrinsics import (
     called_with, f64s, load_f64, load_i64, memcpy, memset, store_f64, store_i64,

@@ -40,7 +40,7 @@ def compile(
     """Compile a function: record it at the first call, and replay the recording afterwards.
 
     A recording serves calls whose arguments have the same structure, shapes and dtypes. Values that
-    Python asks for (an `if`, `t.item()`, an index) are guards, checked at every call. If a guard
+    Python reads (an `if`, `t.item()`, an index) are guards, checked at every call. If a guard
     fails, the loops and branches of `f` are read from its bytecode into a graph that serves all
     branches; where that is not possible, `f` is recorded again and both recordings are kept.
 
@@ -158,7 +158,7 @@ class Compiled(OverRows):
         functools.update_wrapper(self, f, updated=own)
         self._derived: dict[str, Compiled] = {}
         self._installed = {}
-        self._method: MethodPrograms | None = None  # where it is one
+        self._method: MethodPrograms | None = None  # if it is one
 
     def __call__(self, *args, **kwargs):
         if self._kind != "value":
@@ -365,7 +365,7 @@ class Compiled(OverRows):
         return value, back
 
     def _of(self, name: str, transform, args, kwargs, of=None):
-        """A transform of the function, compiled when first asked for.
+        """A transform of the function, compiled on first use.
 
         `of` are its own argnums, where its arguments are others than those of the function.
         """

@@ -1,4 +1,4 @@
-"""What compiled functions are to transforms, to copies and to people who look at them."""
+"""The interface of compiled functions to transforms, to copies and to people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .dispatch.signature import Arguments
 from .dispatch.variants import Compilation, Variants
 from .reports.reported import Reported
 
-#: Methods that are what the transform of their name gives of the function.
+#: Methods that compute the transform of the same name.
 _BY_ARGNUMS = ("value_and_grad", "grad", "jacobian", "hessian")
 
 
@@ -28,10 +28,10 @@ class Composed(Reported):
     # --- transforms ---------------------------------------------------------------------------
 
     def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
-        """What `tg.grad`, `tg.jvp` and so on give of this function; None where they go eagerly."""
+        """`tg.grad`, `tg.jvp` and so on of this function; None if they run eagerly."""
         if self._kind != "value":  # it gives a gradient itself
             return None
-        if transform not in _BY_ARGNUMS:  # by the first argument, or by all
+        if transform not in _BY_ARGNUMS:  # by the first argument, or all
             argnums = 0 if transform == "hvp" else self._asked()
         owner = self._with_argnums(argnums) if argnames is None else self._with_argnames(argnames)
         return getattr(owner, transform)
@@ -41,7 +41,7 @@ class Composed(Reported):
         return self._argnums[0] if self._single else self._argnums
 
     def _with_argnums(self, argnums) -> Composed:
-        """The function with other arguments differentiated; compiled when first asked for."""
+        """The function with other arguments differentiated; compiled on first use."""
         single = isinstance(argnums, (int, np.integer))
         numbers = int(argnums) if single else tuple(map(int, argnums))
         if numbers == self._asked():
@@ -54,7 +54,7 @@ class Composed(Reported):
         return self._made(f"argnames={names}", lambda: self._again(0, names))
 
     def _made(self, name: str, make: Callable):
-        """A function that is derived from this one, made when first asked for."""
+        """A function that is derived from this one, made on first use."""
         found = self._derived.get(name)
         if found is None:
             found = make()
@@ -64,7 +64,7 @@ class Composed(Reported):
         return found
 
     def _by_graph(self, rule: Callable, args: tuple, kwargs: dict, *given, argnums=None):
-        """What a rule of derivatives gives of the graph of a call, in a tuple; None without one.
+        """A derivative rule applied to the graph of a call, as a tuple; None without a graph.
 
         `argnums` are those of the rule, where they are others than those of the function.
         """
@@ -82,7 +82,7 @@ class Composed(Reported):
                 self._make_native(variant, None)
 
     def _compilation(self) -> Compilation:
-        """What it is, with all its programs."""
+        """The description of a function with all its programs."""
         raise NotImplementedError
 
     def _again(self, argnums, argnames=None, f=None):

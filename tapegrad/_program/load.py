@@ -57,7 +57,7 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
         found = file_format.load(path, most_bytes)
     except OSError:
         raise
-    except Exception as error:  # of whatever kind: the file may hold anything
+    except Exception as error:  # of any kind: the file may hold anything
         raise ValueError(f"tapegrad.load: {path}: {error}") from error
     return Loaded(found, native)
 
@@ -80,7 +80,7 @@ class Loaded(Compiled):
         super().__init__(absent, found.kind, argnums, **settings)
         self._compares = True  # that needs no function
         self._families.found = found.families
-        self._families.most = len(found.families) + 1  # and one that there is no program for
+        self._families.most = len(found.families) + 1  # and one without a program
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
         if native:
             for family in found.families.values():

@@ -16,7 +16,7 @@ from .dispatch.variants import Variant
 
 
 class OverRows(Composed):
-    """What `map`, `sum` and `numba` of compiled functions share."""
+    """Common parts of `map`, `sum` and `numba` of compiled functions."""
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError
@@ -89,7 +89,7 @@ class OverRows(Composed):
         return value, [found[numbers.index(k)] for k in sorted(set(numbers))]
 
     def _number(self, value):
-        """What the function returned, which must be one number."""
+        """The result of the function, which must be one number."""
         if np.size(value_of(value)) == 1 and array_of(value).dtype.kind in "fiub":
             return value if np.ndim(value_of(value)) == 0 else PUBLIC["reshape"](value, ())
         raise ValueError(

@@ -26,7 +26,7 @@ from .dispatch.evaluation import SIGNATURES
 from .dispatch.flows import stand_for
 from .dispatch.variants import NotRecorded
 
-#: What the methods of a compiled method are where it has no program.
+#: The methods of a compiled method if it has no program.
 _EAGERLY: dict[str, Callable] = {
     "__call__": lambda f, argnums: f,
     "value_and_grad": value_and_grad,
@@ -119,9 +119,9 @@ class BoundCompiled:
         self.__wrapped__ = types.MethodType(programs.f, instance)  # its signature is without self
 
     def _run(self, evaluate: Callable, eagerly: Callable):
-        """What `evaluate` gives of the compiled function and the attributes that are inputs.
+        """The result of `evaluate` for the compiled function and the attributes that are inputs.
 
-        Where there is no program it is what `eagerly` gives of the method.
+        Without a program it is the result of `eagerly` for the method.
         """
         programs = self._programs
         while programs.reason is None:
@@ -129,7 +129,7 @@ class BoundCompiled:
                 compiled, attributes = programs.of(self._instance)
                 with _under_way(self._instance, attributes):
                     found = evaluate(compiled, attributes.inputs)
-                programs.reason = compiled._reason  # which has been said
+                programs.reason = compiled._reason  # which has been reported
                 return found
             except MoreRead as more:
                 kind = type(self._instance)
@@ -156,7 +156,7 @@ class BoundCompiled:
         )
 
     def _of(self, name: str, transform: Callable, args: tuple, kwargs: dict, of=None):
-        """A transform of the method, compiled when first asked for."""
+        """A transform of the method, compiled on first use."""
         return self._run(
             lambda compiled, inputs: compiled._of(name, transform, (*args, *inputs), kwargs, of),
             lambda f: transform(f, self._programs.argnums)(*args, **kwargs),
@@ -207,7 +207,7 @@ class BoundCompiled:
         return self._rows("sum", args, in_axes, gradient=gradient, threads=threads)
 
     def _rows(self, name: str, args: tuple, in_axes, **options):
-        """What a method gives for rows; attributes are the same for all."""
+        """The results of a method for rows; attributes are the same for all."""
         axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
 
         def evaluate(compiled, inputs):
@@ -255,7 +255,7 @@ class BoundCompiled:
         return f"<compiled method {self._name} of {self._instance!r}>"
 
     def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
-        """What `tg.grad`, `tg.jvp` and so on give of this method; None where they go eagerly."""
+        """`tg.grad`, `tg.jvp` and so on of this method; None if they run eagerly."""
         return (
             getattr(self, transform)
             if _alike(argnums, self._programs.argnums) and (argnames is None and transform != "vjp")

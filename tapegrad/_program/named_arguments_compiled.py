@@ -138,7 +138,7 @@ class CompiledByName:
         return self._rows("sum", args, kwargs, in_axes, gradient=gradient, threads=threads)
 
     def _rows(self, method: str, args: tuple, kwargs: dict, in_axes, **options):
-        """What a method gives of the function of all arguments by position."""
+        """The result of a method of the function of all arguments by position."""
         names, count = tuple(sorted(kwargs)), len(args)
         places = self._names.places(args, kwargs)
         numbers = [count + names.index(k) if isinstance(k, str) else k for k in places]
@@ -167,7 +167,7 @@ class CompiledByName:
         return getattr(compiled, method)(*values, in_axes=in_axes, **options)
 
     def _method_for(self, transform: str, argnums=0, argnames=None) -> Callable | None:
-        """What `tg.grad` and so on give of this function; None where they go eagerly."""
+        """`tg.grad` and so on of this function; None if they run eagerly."""
         names = argnames if argnames is None or isinstance(argnames, str) else tuple(argnames)
         own = self._names.names[0] if self._names.single else self._names.names
         return getattr(self, transform) if self._kind == "value" and names == own else None

@@ -15,9 +15,9 @@ from .files import file_format
 
 
 def reduced(compiled: Composed, make: Callable, f: Callable, settings: dict) -> tuple:
-    """What pickle keeps of a compiled function, which `make(f, **settings)` makes.
+    """The pickled state of a compiled function, which `make(f, **settings)` restores.
 
-    Programs are kept as files keep them, where they can be. Native code is compiled again.
+    Programs are pickled in the form of files, if possible. Native code is compiled again.
     """
     reference = _reference(f)
     if reference is None:
@@ -29,7 +29,7 @@ def reduced(compiled: Composed, make: Callable, f: Callable, settings: dict) -> 
 
 
 def restored(make: Callable, reference: tuple, settings: dict, programs: bytes | None, native):
-    """A compiled function from what `reduced` has kept."""
+    """A compiled function from the result of `reduced`."""
     f = reference[0] if len(reference) == 1 else _named(*reference)
     made = make(f, **settings)
     if programs is not None:
@@ -39,7 +39,7 @@ def restored(make: Callable, reference: tuple, settings: dict, programs: bytes |
 
 
 def _reference(f) -> tuple | None:
-    """The function as pickle can keep it, or module and name where the compiled one stands."""
+    """The function if pickle can store it, or module and name of the compiled one."""
     with contextlib.suppress(Exception):  # as of a closure; every kind of object has its own
         pickle.dumps(f)
         return (f,)
@@ -51,7 +51,7 @@ def _reference(f) -> tuple | None:
 
 
 def _named(module: str, name: str):
-    """The function that a module has under a name, where the compiled one may stand for it."""
+    """The function under a name in a module, which may be the compiled one."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)

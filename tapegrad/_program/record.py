@@ -1,4 +1,4 @@
-"""`record`: the tape of what a function computes, to look at."""
+"""`record`: the tape of what a function computes, for inspection."""
 
 from __future__ import annotations
 

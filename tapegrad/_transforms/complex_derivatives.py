@@ -1,4 +1,4 @@
-"""Functions of complex arguments: derivatives of holomorphic ones, and what is refused."""
+"""Functions of complex arguments: derivatives of holomorphic ones, and errors for others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refuse_two_complex(name: str, args, argnums, out) -> None:
 
 
 def as_complex_as(tree, like):
-    """A tree of derivatives in which real ones of what is complex are complex."""
+    """A tree of derivatives in which the real ones of complex arguments are complex."""
     kinds = (list, tuple)
     if isinstance(like, dict) and isinstance(tree, dict):
         return {key: as_complex_as(one, like.get(key)) for key, one in tree.items()}

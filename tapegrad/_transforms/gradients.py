@@ -109,7 +109,7 @@ def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=Fa
 
 
 def _note_transform(made, kind: str, f, argnums) -> None:
-    """Remember what a function is, for `compile`. Wrappers copy that, and are something else."""
+    """Attach the description of a function, for `compile`; wrappers that copy it do not match."""
     made._transform = weakref.ref(made), kind, f, argnums
 
 
@@ -120,9 +120,9 @@ def transform_of(f) -> tuple | None:
 
 
 def with_aux(name, result, inputs):
-    """What a function with `has_aux` returned: its result, and the rest with plain arrays in it.
+    """The result of a function with `has_aux`, and the rest with plain arrays in it.
 
-    Tensors whose derivative a transform around this one may still ask for stay what they are.
+    Tensors that an outer transform may differentiate are unchanged.
     """
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(
@@ -151,8 +151,8 @@ def first_order(out, value, inputs):
 def must_record(outs, inputs) -> bool:
     """Whether derivatives of these results must themselves be recorded.
 
-    They must when the results depend on an input of somebody else: of a transform around this one,
-    or a tensor made with `requires_grad=True`.
+    They must when the results depend on an outer input: of an enclosing transform, or a tensor made
+    with `requires_grad=True`.
     """
     recorded = [out for out in outs if is_recorded(out)]
     if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
@@ -329,7 +329,7 @@ def adjoints_like(outs, adjoint) -> list:
 
 
 def copied(result):
-    """A result as the caller expects it, who may write to it: the tape has its own."""
+    """A result as the caller expects it, who may write to it: the tape has a copy."""
     return plain(np.array(value_of(result)))
 
 
@@ -501,7 +501,7 @@ def hvp(f, has_aux=False):
         nested = rt.trace() is not None or records(*leaves)
         try:
             product, *aux = (_nested if nested else _product)(f, x, v, others, has_aux)
-        except NotImplementedError:  # as of writes to an input that is not in C order
+        except NotImplementedError:  # as for writes to an input that is not in C order
             product, *aux = _nested(f, x, v, others, has_aux)
         return (product, *aux) if has_aux else product
 
@@ -529,7 +529,7 @@ def _product(f, x, v, others, has_aux) -> tuple:
 def along_hessian(out, inputs, v) -> list:
     """The matrix of second derivatives of a number times v, which has an entry for each input.
 
-    By a sweep of second order where it can, else by a gradient of the recorded gradient.
+    By a sweep of second order if possible, else by a gradient of the recorded gradient.
     """
     nested, recorded = must_record([out], inputs), is_recorded(out)
     if recorded and not nested:

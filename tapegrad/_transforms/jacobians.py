@@ -170,7 +170,7 @@ def _blocks(name, outs, inputs, recorded: bool) -> list[list]:
 def _is_tall(outs, tensors) -> bool:
     """Whether a program for the Jacobian is much smaller in forward mode.
 
-    In reverse it records a sweep for each element of the results, in forward mode one walk.
+    Reverse mode records a sweep for each element of the results, forward mode one traversal.
     """
     if rt.trace() is None or any(dtype_of(one) != np.float64 for one in (*outs, *tensors)):
         return False
@@ -179,9 +179,9 @@ def _is_tall(outs, tensors) -> bool:
 
 
 def _forward_if_finite(outs, inputs) -> list[list]:
-    """The same in forward mode; in reverse mode where an infinity or a NaN comes about.
+    """The same in forward mode; in reverse mode if an infinity or a NaN occurs.
 
-    There the modes may differ, and reverse mode is what the function has when it is not compiled.
+    There the modes may differ, and reverse mode is that of the function when it is not compiled.
     """
     blocks: list[list] = []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Names:
-    """The names of arguments of a function: one, or several in a tuple, as results come."""
+    """The names of arguments of a function: one, or several in a tuple, like the results."""
 
     def __init__(self, transform: str, f: Callable, argnums, argnames):
         self.transform, self.f = transform, f
@@ -29,7 +29,7 @@ class Names:
         self._positions = _positions(f)
 
     def places(self, args: tuple, kwargs: dict) -> tuple:
-        """Where each is in a call: a position, or a name."""
+        """The place of each in a call: a position, or a name."""
         found: list = []
         for name in self.names:
             position = self._positions.get(name)
@@ -80,7 +80,7 @@ def joined(values, places, args, kwargs) -> tuple[list, dict]:
 
 
 def _positions(f: Callable) -> dict[str, int]:
-    """The positions of parameters by name; none where Python does not say."""
+    """The positions of parameters by name; none if Python does not give them."""
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
@@ -90,7 +90,7 @@ def _positions(f: Callable) -> dict[str, int]:
 
 
 def by_names(transform: Callable, f: Callable, argnums, argnames, **options) -> Callable:
-    """What a transform gives for arguments that are named."""
+    """The result of a transform for named arguments."""
     names = Names(transform.__name__, f, argnums, argnames)
 
     @functools.wraps(f)

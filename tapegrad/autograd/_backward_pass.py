@@ -1,8 +1,7 @@
-"""One backward pass: adjoints carried from roots to inputs, with what lies on the way.
+"""One backward pass: adjoints carried from roots to inputs, with hooks and retained gradients.
 
-At rows that somebody has asked about the pass halts: hooks are called, retained gradients and the
-gradients asked for are taken. `Swept` does it in the compiled sweep, `Recorded` writes the adjoints
-as rows.
+The pass halts at rows with hooks, retained gradients or requested gradients. `Swept` runs the
+compiled sweep, `Recorded` writes the adjoints as rows.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _adding = forks.lock()  # passes of several threads may meet at an input
 
 
 class Target:
-    """A tensor whose gradient is asked for: its row, the view that it is, what was found."""
+    """A tensor whose gradient is requested: its row, its view, the result."""
 
     def __init__(self, tensor, reader: Reader):
         self.tensor = tensor
@@ -54,14 +53,14 @@ def accumulated(before, gradient):
 
 
 class Pass:
-    """What is to be done at which rows, whatever way the adjoints are carried."""
+    """The tasks at rows, for either kind of pass."""
 
     def __init__(self, targets: list[Target], accumulate):
         self.targets = targets
         self.accumulate = accumulate  # whether to add to `grad` of an input, by its tensor
         self.goals = {row for target in targets for row in (target.row, target.place)}
         self.watched: dict[int, Watch] = dict(watches())
-        if targets:  # as in PyTorch, hooks beside the way to what is asked for are not called
+        if targets:  # as in PyTorch, other hooks are not called
             on_the_way = self._leading(self.watched, self.goals)
             self.watched = {n: watch for n, watch in self.watched.items() if n in on_the_way}
         kept = [number for number, watch in self.watched.items() if watch.kept]
@@ -70,7 +69,7 @@ class Pass:
 
     @functools.cached_property
     def walk(self) -> Walk:
-        """Rows as they are when the pass begins."""
+        """Rows and their versions when the pass begins."""
         return Walk(())
 
     def is_input(self, number: int) -> bool:
@@ -82,7 +81,7 @@ class Pass:
         return [number for number in rows if not self.is_input(number)]
 
     def _ends(self) -> set[int]:
-        """Rows asked about behind which there is nothing that is asked for."""
+        """Rows with hooks before which there is no requested row."""
         ends = set()
         for target in self.targets:
             others = {t.row for t in self.targets if t.row != target.row}
@@ -91,7 +90,7 @@ class Pass:
         return ends
 
     def _leading(self, numbers, goals: set[int]) -> set[int]:
-        """Those rows that are goals, or depend on one."""
+        """The rows that are goals, or depend on one."""
         if not goals or not numbers:
             return set()
         with Writing(goals) as writing:
@@ -119,7 +118,7 @@ class Pass:
         return place if written < 0 else written
 
     def visit(self, place: int, number: int) -> None:
-        """Call the hooks of a row that the pass has reached, and take what is asked for.
+        """Call the hooks of a row that the pass has reached, and store requested gradients.
 
         The adjoint is that of row `number`.
         """
@@ -226,7 +225,7 @@ class Swept(Pass):
             super().visit(place, number)
 
     def _arrive(self, number: int) -> None:
-        """What is to be done with the adjoint of an input: mostly nothing but to add it up."""
+        """The tasks at an input: usually only to add its adjoint to `grad`."""
         leaf = self.leaf(number)
         if self.targets or number in self.watched or (leaf is not None and leaf._meta.watch):
             self.visit(number, number)
@@ -282,7 +281,7 @@ class Recorded(Pass):
     """A pass that writes adjoints as rows, so that they can be differentiated."""
 
     def run(self, roots, seeds) -> None:
-        """Walk from each halt to the next, newest first, then to the inputs."""
+        """Traverse from each halt to the next, newest first, then to the inputs."""
         self._check_halts(roots)
         self.found: dict = {}
         last = list(store.leaves)
@@ -301,7 +300,7 @@ class Recorded(Pass):
                 self.visit(number, number)
 
     def _check_halts(self, roots) -> None:
-        """Refuse halts at rows that write to a buffer: no tensor stands for it as it was then."""
+        """Refuse halts at rows that write to a buffer: no tensor has its old value."""
         reader = self.walk.reader
         written = {n for n in self.halts() if reader.buffer_written(n) >= 0}
         if written and not written.isdisjoint(needed(reader, [root._id for root in roots])):
@@ -343,7 +342,7 @@ class Recorded(Pass):
 
 
 def _as_tensor(adjoint, tensor):
-    """An adjoint as a tensor of the shape and dtype of what it belongs to."""
+    """An adjoint as a tensor of the shape and dtype of its tensor."""
     if not is_tensor(adjoint):
         value = np.broadcast_to(np.asarray(adjoint, tensor.dtype), tensor.shape)
         return wrap(np.array(value))

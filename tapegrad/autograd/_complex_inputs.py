@@ -1,4 +1,4 @@
-"""Derivatives with respect to complex tensors: those of their parts, put together."""
+"""Derivatives with respect to complex tensors: those of their parts, combined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def holds_complex(inputs) -> bool:
 
 
 def by_parts(derive: Callable[[list], tuple], inputs, name: str, allowed: bool) -> tuple:
-    """What `derive` gives for the recorded parts of inputs, None where nothing depends on one."""
+    """`derive` applied to the recorded parts of inputs, None where nothing depends on one."""
     given = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
     parts: list = []
     places: list[list] = []

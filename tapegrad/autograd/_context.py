@@ -1,4 +1,4 @@
-"""`ctx`, what a `Function` remembers from its forward for its backward."""
+"""`ctx`, the state of a `Function` from its forward for its backward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .._derivatives.view_layouts import cast
 
 
 class _Saved:
-    """Where a recorded tensor that `ctx` holds is found: an operand of the row, or a result."""
+    """The place of a recorded tensor that `ctx` holds: an operand of the row, or a result."""
 
     def __init__(self, kind: str, number: int, tensor):
         self.kind, self.number = kind, number
@@ -83,7 +83,7 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` saved, as a tuple.
+        """The values saved by `save_for_backward`, as a tuple.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class Context:
     def _pack(self, args, results, outputs) -> list:
         """Replace recorded tensors by where they are found; returns the operands of the row.
 
-        A tensor held here would keep the row alive that keeps this object alive.
+        A tensor stored here would keep the row alive that keeps this object alive.
         """
         operands = [arg for arg in args if is_recorded(arg)]
 
@@ -155,7 +155,7 @@ class Context:
 
     @contextlib.contextmanager
     def _at(self, walk: Walk, number: int):
-        """What is saved is read by this walk from this row, inside."""
+        """The traversal that reads saved values from this row, inside."""
         before = self._walk, self._number
         self._walk, self._number = walk, number
         try:
@@ -194,7 +194,7 @@ class Context:
 
 
 def _kept(saved):
-    """What is saved, so that later writes to it do not matter."""
+    """A saved value that later writes do not change."""
     return _Constant(saved) if type(saved) is rt.Array else saved
 
 

@@ -307,7 +307,7 @@ def _batched(name, roots, given, retain, create, targets) -> None:
 
 
 def _stacked(targets: list[Target], rows: Sequence, stack) -> None:
-    """Set what was found for each target to one tensor; `rows` hold lists of it."""
+    """Set the result for each target to one tensor; `rows` hold lists of it."""
     for target, found in zip(targets, zip(*rows, strict=True), strict=True):
         parts = [one for part in found if part is not None for one in part]
         target.found = stack(parts) if parts else None
@@ -317,7 +317,7 @@ def _stacked(targets: list[Target], rows: Sequence, stack) -> None:
 
 
 def _get_grad(self):
-    """What backward passes have added: the gradient of an input, or of a result that retains it."""
+    """The sum of backward passes: the gradient of an input, or of a result that retains it."""
     held = leaf_of(self) or kept_of(self)
     if held is None and is_recorded(self):
         warnings.warn(

@@ -1,4 +1,4 @@
-"""One call of a `Function`, as its row holds it and derivatives ask it."""
+"""One call of a `Function`, held by its row and used by derivatives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_tensor(value):
 
 
 class Call:
-    """One call of a Function, as its row holds it; the sweep calls it (`Sweep.run`)."""
+    """One call of a Function, held by its row; the sweep calls it (`Sweep.run`)."""
 
     def __init__(self, cls, ctx, args, raw, outputs):
         self.cls = cls
@@ -40,7 +40,7 @@ class Call:
         return self.cls.__name__
 
     def places(self, buffer: np.ndarray, parts) -> None:
-        """Remember where in the buffer the results lie."""
+        """Store the places of the results in the buffer."""
         start = buffer.ctypes.data
         self.parts = [
             (part.shape, part.dtype, part.ctypes.data - start, part.strides) for part in parts
@@ -65,7 +65,7 @@ class Call:
         return [next(recorded) if need else (-1, None) for need in self.needs]
 
     def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
-        """What backward returns for the gradients of all results, checked, for each argument."""
+        """The results of backward for the gradients of all results, checked, for each argument."""
         given = list(gradients)
         if self.ctx._materialize:
             for k, zeros in enumerate(self.zeros):

@@ -1,7 +1,7 @@
-"""What is remembered with a row: hooks, and gradients that a result retains.
+"""State attached to a row: hooks, and gradients that a result retains.
 
-A `Watch` lies with the input, or in the store beside the row, and goes with it. The functions in it
-are called by the sweep when it stops at the row (`autograd._engine`).
+A `Watch` belongs to the input, or lies in the store with the row, and is freed with it. The sweep
+calls the functions in it when it stops at the row (`autograd._engine`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 
 class RemovableHandle:
-    """What registering a hook returns: `remove()` takes it away; a context that does so too."""
+    """The handle of a hook: `remove()` removes it; a context that does so, too."""
 
     def __init__(self, hooks: dict[int, Any], hook: Any):
         self.id: int = next(_numbers)
@@ -66,7 +66,7 @@ class Watch:
 
 
 def leaf_of(tensor) -> Leaf | None:
-    """What an input has, None for other tensors."""
+    """The hooks of an input, None for other tensors."""
     meta = meta_of(tensor) if type(tensor) is rt.Array and tensor._id >= 0 else None
     return meta if type(meta) is Leaf else None
 
@@ -112,18 +112,18 @@ def _watch_version(tensor) -> Watch:
 
 
 def part_of(tensor):
-    """What a tensor is of its row: a view, or None for all of it."""
+    """The part of its row that a tensor is: a view, or None for all of it."""
     return tensor._array if type(tensor) is rt.Array else None
 
 
 def called(hook, gradient, name="register_hook"):
-    """The gradient that a hook leaves: what it returns, or what it was given."""
+    """The gradient after a hook: its result, or its argument."""
     returned = hook(gradient)
     return gradient if returned is None else fitting(returned, gradient, hook, name)
 
 
 def fitting(returned, gradient, hook, name):
-    """What a hook has returned, as a tensor like the gradient."""
+    """The result of a hook, as a tensor like the gradient."""
     who = getattr(hook, "__name__", type(hook).__name__)
     value = np.asarray(value_of(returned)) if _is_number(returned) else None
     if value is None or value.dtype.kind not in "fiub":
@@ -234,7 +234,7 @@ def register_post_accumulate_grad_hook(self, hook) -> RemovableHandle:
 
 
 def kept_of(tensor) -> Kept | None:
-    """What a result retains, None if it does not."""
+    """The gradient that a result retains, None if it does not."""
     if type(tensor) is rt.Array:
         meta = meta_of(tensor)
         return meta if type(meta) is Kept else None

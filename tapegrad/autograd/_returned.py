@@ -1,4 +1,4 @@
-"""What the backward of a `Function` may return."""
+"""Checks of the results of backward of a `Function`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class _Watch:
             self.stops[number]()
 
     def look(self, number: int) -> None:
-        """Note what is known of a row while it is still there."""
+        """Note the name and line of a row while it still exists."""
         _, self.frames = _places.find(number)
         self.name = name_of(self.walk, number)
         self.operands = self.read(number)
@@ -113,7 +113,7 @@ def _watched(run):
 
 
 def _switch(on: bool, check_nan: bool) -> tuple[bool, bool]:
-    """Switch the mode; returns what it was."""
+    """Switch the mode; returns the old one."""
     before = _mode["on"], _mode["check_nan"]
     if on and not before[0]:
         row_listeners.listen(_places.note)

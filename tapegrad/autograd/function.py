@@ -1,7 +1,7 @@
 """`Function`: operations whose forward and backward a user writes in Python.
 
-One row stands for a call. Its results lie side by side in the row's buffer, so that the mirror of
-the buffer holds the adjoints of all of them when the sweep comes to the row. The row keeps the call
+One row stands for a call. Its results are contiguous in the row's buffer, so that the adjoint
+buffer holds the adjoints of all of them when the sweep reaches the row. The row keeps the call
 alive (`call.Call`), and the call keeps no recorded tensor: what `ctx` has saved is found by the
 row's operands.
 """
@@ -190,7 +190,7 @@ def _by_position(cls, args, kwargs) -> tuple:
     if not whole and not kwargs:
         return args
     bound = _signature(cls).bind(*(args if whole else (None, *args)), **kwargs)
-    if whole or bound.kwargs:  # one that was left out stands before a named one
+    if whole or bound.kwargs:  # an omitted one precedes a named one
         bound.apply_defaults()
     for name in kwargs:
         if name in bound.kwargs:
@@ -214,10 +214,10 @@ def _writes(cls) -> bool:
 
 
 def _forward(cls, ctx, args):
-    """What forward returns.
+    """The result of forward.
 
     A Function that writes to its arguments gets tensors on their memory which are not recorded, and
-    what they held is kept; if it raises, they hold it again.
+    the old values are kept; if it raises, they are restored.
     """
     given = list(args)
     if _writes(cls):
@@ -238,14 +238,14 @@ def _forward(cls, ctx, args):
 
 
 def _put_back(ctx, args) -> None:
-    """Let arguments hold what they held before the call."""
+    """Restore the values of arguments from before the call."""
     for number, held in ctx._held.items():
         if type(args[number]) is rt.Array and args[number]._array.flags.writeable:
             args[number]._array[...] = held
 
 
 def _dirty(cls, ctx, args, out) -> dict:
-    """The aliases that stand for written arguments, by argument; each may be written."""
+    """The aliases of written arguments, by argument; each may be written."""
     dirty = {}
     try:
         for tensor in ctx._dirty:
@@ -317,7 +317,7 @@ def _written(argument, held, result):
 
 
 def _buffer(arrays, args):
-    """One array that holds others side by side, and the part that each of them is.
+    """One array that holds others contiguously, and the part for each of them.
 
     It has the widest of their dtypes.
     """

@@ -25,7 +25,7 @@ _STRATEGIES = ("forward-mode", "reverse-mode")
 
 
 class _Call:
-    """A function called with its inputs recorded: what it returned, and how results are given."""
+    """A function called with its inputs recorded: its results, and their form."""
 
     def __init__(self, name, func, inputs, create_graph, strict):
         self.name, self.create_graph, self.strict = name, create_graph, strict
@@ -121,13 +121,13 @@ class _Call:
         return recorded_adjoints(outs, seeds[: len(outs)], self.inputs.tensors, only)
 
     def result(self, value):
-        """A result as PyTorch gives it: a tensor, detached unless a graph is wanted."""
+        """A result in PyTorch's form: a tensor, detached unless a graph is wanted."""
         if self.create_graph and is_tensor(value):
             return value
         return wrap(np.array(value_of(value)))
 
     def results(self, values, many):
-        """Results in a tuple if what they belong to came in one."""
+        """Results in a tuple if the inputs or outputs were one."""
         made = tuple(self.result(value) for value in values)
         return made if many else made[0]
 

@@ -24,7 +24,7 @@ def _now() -> tuple[bool, bool, int]:
 def _go_back(recording: bool, inference: bool, thread: int) -> None:
     """Switch back to what `_now` gave; to do it twice changes nothing.
 
-    A generator may be ended by another thread than it was begun by, whose mode is not ours.
+    A generator may be ended by another thread than it was begun by, whose mode differs.
     """
     if thread == threading.get_ident():
         _state.inference = inference
@@ -34,8 +34,8 @@ def _go_back(recording: bool, inference: bool, thread: int) -> None:
 class _Mode:
     """A switch of recording: a context, and a decorator of functions and generators.
 
-    An interrupt between `__enter__` and `__exit__`, which Python may then not call, does not leave
-    it switched: the mode goes back with the last reference to the context.
+    An interrupt between `__enter__` and `__exit__`, after which Python may not call the latter,
+    does not leave it switched: the mode is restored with the last reference to the context.
     """
 
     def __init__(self):
@@ -76,7 +76,7 @@ class _Mode:
 
 
 def _generator(again, function):
-    """A generator whose body runs in a mode, and what it yields to outside of it."""
+    """A generator whose body runs in a mode; the code to which it yields does not."""
 
     @functools.wraps(function)
     def within(*args, **kwargs):
@@ -101,7 +101,7 @@ def _generator(again, function):
 
 
 class _Bare(_Mode):
-    """A mode without arguments, which may stand as a decorator without parentheses."""
+    """A mode without arguments, which may be a decorator without parentheses."""
 
     def __new__(cls, function=None):
         return super().__new__(cls) if function is None else cls()(function)

@@ -136,7 +136,7 @@ def _as_tuple(given) -> tuple:
 
 
 class _Check:
-    """A function at a point, with its derivatives computed in several ways."""
+    """A function at a point, with its derivatives computed by several methods."""
 
     def __init__(self, func, inputs, eps, atol, rtol):
         self.func, self.given = func, _as_tuple(inputs)

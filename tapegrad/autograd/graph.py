@@ -1,7 +1,7 @@
 """`grad_fn`: the rows of the tape as nodes of a graph, under PyTorch's names.
 
-Nodes are made when somebody asks for them; recording knows nothing of them. A node keeps the row
-that it shows alive. A view, which needs no row, shows as a node of its own.
+Nodes are made on request; recording does not make any. A node keeps its row alive. A view, which
+needs no row, is a node of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .._derivatives.view_layouts import cast, in_zeros, seen_as
 from ._hooks import RemovableHandle, Watch, leaf_of, part_of, watch_leaf, watch_row
 from ._node_names import name_of
 
-_NUMBER = np.zeros(())  # what a row of a number has for an array
-#: Nodes that somebody holds: one row, one node.
+_NUMBER = np.zeros(())  # the array of a row of a number
+#: Nodes that are in use: one row, one node.
 _nodes: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
 
@@ -80,7 +80,7 @@ class Node:
     def register_prehook(self, hook) -> RemovableHandle:
         """Call `hook(grad_outputs)` before a backward pass passes this node.
 
-        What it returns, unless None, takes the place of the gradients of the results.
+        Its result, unless None, replaces the gradients of the results.
         """
         return RemovableHandle(self._watch().before, hook)
 
@@ -89,7 +89,7 @@ class Node:
 
 
 class _One(Walk):
-    """The rules of `recorded_reverse` for one row: what each operand gets, apart."""
+    """The rules of `recorded_reverse` for one row: the adjoint of each operand, separately."""
 
     def __init__(self, operands):
         super().__init__(())
@@ -182,7 +182,7 @@ def _shaped(walk, operand, gradient):
 
 
 def _through_write(walk, number: int, gradient):
-    """Gradients of what a buffer held before a write, and of what was written."""
+    """Gradients of the old values of a buffer before a write, and of the written ones."""
     (buffer, view), (_, kept), (source, what), *rest = walk.read(number)
     base = walk.base(buffer)
     seen = seen_as(gradient, base, view)
@@ -239,7 +239,7 @@ class ViewNode(Node):
 class AccumulateGrad(Node):
     """The end of the graph: adds to `grad` of an input, which is its `variable`.
 
-    The variable of a transform's input, and of an input whose tensor is gone, is None.
+    The variable of a transform's input, and of an input whose tensor was freed, is None.
     """
 
     def __init__(self, variable):
@@ -270,7 +270,7 @@ class AccumulateGrad(Node):
 
 
 class FunctionNode(RowNode):
-    """A `Function`, with a gradient for each of its results and, for its own, what `ctx` holds."""
+    """A `Function`, with a gradient for each of its results and the contents of `ctx`."""
 
     def __init__(self, walk, number):
         super().__init__(walk, number)
@@ -312,7 +312,7 @@ def _one_node(key, make) -> Any:
 
 
 def function_at(walk: Walk, number: int):
-    """The call of a `Function` that a row stands for, None for other rows."""
+    """The call of a `Function` that a row represents, None for other rows."""
     op = int(walk.reader.row(number)["op"])
     if op <= layout.ARRAY or name_of_op(op) != "function":
         return None

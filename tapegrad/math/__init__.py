@@ -1,10 +1,10 @@
 """Python's `math`, with derivatives: `import tapegrad.math as math`.
 
-Floats and ints take Python's own functions, and get its results. A recorded number keeps its
-derivative. What `math` refuses (`math.log(0.0)`, `math.exp(1e3)`) raises the same error, in
-compiled functions too: they check it at every call. Functions of whole numbers, and those whose
-result is a choice (`floor`, `isclose`), give Python's ints and truths, which compiled functions
-check as well.
+Floats and ints are passed to Python's own functions. A recorded number keeps its derivative.
+Arguments that `math` refuses (`math.log(0.0)`, `math.exp(1e3)`) raise the same error, in compiled
+functions too: they check it at every call. Functions of integers, and those whose result is a
+choice (`floor`, `isclose`), return Python's ints and truths, which compiled functions check as
+well.
 
 >>> import tapegrad as tg
 >>> import tapegrad.math as math
@@ -132,7 +132,7 @@ __all__ = [
     "trunc",
     "ulp",
 ]
-#: Those that some Pythons do not have: `cbrt` and `exp2` (from 3.11 on), `sumprod`, `fma`.
+#: Functions that some Pythons do not have: `cbrt` and `exp2` (from 3.11 on), `sumprod`, `fma`.
 _newer = {**_elementary.NEWER, **_sums.NEWER}
 _newer |= _whole_numbers.others({*__all__, *_newer})
 globals().update(_newer)

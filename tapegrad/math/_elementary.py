@@ -15,11 +15,11 @@ from ._operands import PLAIN, as_number, as_numbers, checked, standing_for
 
 
 def _unary(name: str, ours: str | None = None, refuses: bool = True):
-    """A function of one number; `refuses` says that Python's raises for some."""
+    """A function of one number; `refuses` says that Python's raises for some numbers."""
     theirs, ours = getattr(_math, name), ours or name
 
     def function(x, /):
-        kind = type(x)  # asked first, since most are
+        kind = type(x)  # tested first, since most are
         if kind is float or kind is int or not isinstance(x, Tensor):
             return theirs(x)
         x = as_number(name, x)
@@ -69,7 +69,7 @@ pow = _binary("pow", functools.partial(apply, "power"))
 
 
 def _remainder(x, y):
-    """As Python computes it: what is left of |x| over |y|, or its distance to |y|."""
+    """The remainder of |x| over |y| as Python computes it, or its distance to |y|."""
     size, step = apply("absolute", x), apply("absolute", y)
     left = apply("fmod", size, step)
     other = apply("subtract", step, left)
@@ -105,5 +105,5 @@ def _log_of(x):
 log = standing_for(_log, _math.log)
 
 
-#: What Python has from 3.11 on.
+#: Functions of Python from 3.11 on.
 NEWER = {name: _unary(name) for name in ("cbrt", "exp2") if hasattr(_math, name)}

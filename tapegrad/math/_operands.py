@@ -14,7 +14,7 @@ from .._core.tensor.tensor_classes import Tensor
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_recorded, value_of
 
-#: Types that are asked for first, since most numbers have them.
+#: Types that are tested first, since most numbers have them.
 PLAIN = frozenset((float, int))
 
 
@@ -75,7 +75,7 @@ def checked(name: str, theirs: Callable, made, operands):
     return made
 
 
-#: What Python's docstrings do not begin with a sentence about.
+#: Summaries of functions whose docstrings in Python do not begin with a sentence.
 _SUMMARIES = {
     "erf": "Return the error function at x.",
     "erfc": "Return the complementary error function at x.",
@@ -106,7 +106,7 @@ See Also
 --------
 math.{name}
 """
-#: What a function does with recorded numbers, and what it returns.
+#: The treatment of recorded numbers by a function, and its result.
 KEEPS = "A recorded number keeps its derivative.", "number or Tensor"
 LEARNS = "A recorded number is read: its value is a guard in programs.", "int or bool"
 REFUSES = "It raises TypeError for recorded numbers.", "number"
@@ -122,7 +122,7 @@ def _docstring(made, theirs, kind: tuple[str, str]) -> str:
 
 
 def standing_for(made, theirs, kind: tuple[str, str] = KEEPS):
-    """Let a function be ours of one of Python's; `kind` says what it does with recorded numbers."""
+    """Register a function for one of Python's; `kind` says how it takes recorded numbers."""
     made.__name__ = made.__qualname__ = theirs.__name__
     made.__module__ = "tapegrad.math"
     made.__doc__ = _docstring(made, theirs, kind)

@@ -35,7 +35,7 @@ def _hypot(*coordinates):
 
 
 def _items(numbers):
-    """The elements of an iterable, which are looked at before they are used; arrays as they are."""
+    """The elements of an iterable, as a list, since they are read twice; arrays unchanged."""
     return numbers if isinstance(numbers, (list, tuple, np.ndarray)) else list(numbers)
 
 
@@ -122,7 +122,7 @@ def _fma(x, y, z, /):
     return checked("fma", theirs, made, given)
 
 
-#: What Python has from 3.12 and 3.13 on.
+#: Functions of Python from 3.12 and 3.13 on.
 NEWER = {
     name: standing_for(ours, getattr(_math, name))
     for name, ours in (("sumprod", _sumprod), ("fma", _fma))

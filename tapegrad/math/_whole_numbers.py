@@ -57,7 +57,7 @@ ldexp, frexp, modf = (
 
 
 def _whole(name: str):
-    """A whole number of Python's: a compiled function checks that it stays the same."""
+    """A Python integer: a compiled function checks that it stays the same."""
     theirs = getattr(_math, name)
 
     def function(x, /):
@@ -144,7 +144,7 @@ gcd, lcm, comb, perm, factorial, isqrt = map(_of_whole_numbers, _NAMES)
 
 
 def others(known) -> dict:
-    """What Python's `math` has beside names that are known: it refuses recorded numbers."""
+    """The names of Python's `math` that are not defined here: they refuse recorded numbers."""
     names = {name for name in dir(_math) if not name.startswith("_")} - {*known}
     found = {name: getattr(_math, name) for name in names}
     why = "this Python function has no derivative here; pass x.item()"

@@ -9,7 +9,7 @@ from ._layers import initial_weights
 from ._module import Module
 from .functional._windows import ends_of, padded, pair
 
-#: PyTorch's names of ways to pad and NumPy's.
+#: PyTorch's names of padding modes and NumPy's.
 _PADDINGS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 

@@ -155,7 +155,7 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input):
-        """The tensor with these axes as one; a view where the elements lie in order."""
+        """The tensor with these axes as one; a view if the elements are in order."""
         shape = np.shape(input)
         start, end = (d + len(shape) if d < 0 else d for d in (self.start_dim, self.end_dim))
         if not 0 <= start <= end < len(shape):

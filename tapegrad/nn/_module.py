@@ -1,4 +1,4 @@
-"""`Module`, which knows the parameters, buffers and modules assigned to it."""
+"""`Module`, which registers the parameters, buffers and modules assigned to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._parameter import Parameter
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict(…, strict=False)` could not match."""
+    """The keys that `load_state_dict(…, strict=False)` could not match."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -115,7 +115,7 @@ class Module:
         return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
 
     def _forget(self, name: str) -> bool:
-        """Remove what is registered under a name; whether something was."""
+        """Remove the entry of a name; returns whether there was one."""
         kinds = [self.__dict__.get(k, {}) for k in ("_parameters", "_buffers", "_modules")]
         found = [kind.pop(name) for kind in kinds if name in kind]
         self.__dict__.get("_transient", set()).discard(name)

@@ -1,4 +1,4 @@
-"""Tensors that modules take for their own."""
+"""Tensors that modules register as their own."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def _kaiming_std(name, tensor, a, mode, nonlinearity) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"tapegrad.{name}: mode is {mode!r}; it must be 'fan_in' or 'fan_out'")
     fan = fans(tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))  # 0 when there is no element
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))  # 0 if there is no element
 
 
 def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", generator=None):

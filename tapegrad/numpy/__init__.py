@@ -1,12 +1,13 @@
 """NumPy's namespace for recorded values: `import tapegrad.numpy as np`.
 
-Every name of NumPy's is here. What NumPy's protocols reach is NumPy's own function, which also
-takes lists with recorded values; a name that needs nothing special is NumPy's own object.
+Every public name of NumPy is here. Functions that dispatch are NumPy's own, and also take lists
+with recorded values; a name that needs no change is NumPy's own object.
 
-With plain arguments outside of transforms all functions give what NumPy's give. Inside `tg.grad`
-and its kin, `tg.compile` and `tg.vmap`, in their thread, functions that create arrays of floats
-(`zeros`, `empty`, `array`, `copy`, `linspace`, …) return tensors, which can be written with
-recorded values; arrays of integers, booleans and objects are plain. `docs/numpy.md` tells more.
+With plain arguments outside of transforms all functions return the results of NumPy. Inside
+`tg.grad` and other transforms, `tg.compile` and `tg.vmap`, in their thread, functions that create
+arrays of floats (`zeros`, `empty`, `array`, `copy`, `linspace`, …) return tensors, which can be
+written with recorded values; arrays of integers, booleans and objects are plain. See
+`docs/numpy.md`.
 
 >>> import tapegrad as tg
 >>> import tapegrad.numpy as np

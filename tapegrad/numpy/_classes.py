@@ -1,4 +1,4 @@
-"""NumPy's classes of arrays and numbers, for which tensors count as what they stand for.
+"""NumPy's classes of arrays and numbers; tensors count as what they represent.
 
 Each is a subclass of NumPy's class, equal to it as a dtype, and makes NumPy's objects. `isinstance`
 takes NumPy's objects, and tensors: numbers for `float64`, `floating`, `number`, others for
@@ -31,7 +31,7 @@ _transforming = rt.transforming
 
 
 class _Class(type):
-    """The class of the stand-ins; classes that users derive from them are as any other.
+    """The metaclass of the stand-ins; users' classes derived from them are like any other.
 
     `_theirs` is NumPy's class, None in those of users.
     """
@@ -87,7 +87,7 @@ def _kind_of(tensor) -> type:
 
 
 def _converted(theirs: Any, tensor):
-    """What a class of numbers makes of a tensor: its derivative stays where there is one."""
+    """The conversion of a tensor by a class of numbers: its derivative stays if there is one."""
     if not is_tensor(tensor) or issubclass(theirs, numpy.ndarray):
         raise lost(theirs.__name__)
     dtype = numpy.dtype(theirs)
@@ -111,7 +111,7 @@ def _stand_in(theirs: type) -> type:
 
 
 _ABSTRACT = "generic number inexact floating integer signedinteger unsignedinteger".split()
-#: Concrete classes of numbers that can be derived from; `bool` of NumPy's cannot.
+#: Concrete classes of numbers that can be derived from; NumPy's `bool` cannot.
 _NUMBERS = (
     "float16 float32 float64 longdouble complex64 complex128 clongdouble "
     "int8 int16 int32 int64 uint8 uint16 uint32 uint64"
@@ -121,7 +121,7 @@ _classes = {
     for name in ("ndarray", *_ABSTRACT, *_NUMBERS)
 }
 ndarray = _classes[numpy.ndarray]
-AS_PLAIN.add(ndarray)  # what array.view(np.ndarray) is of
+AS_PLAIN.add(ndarray)  # the class of array.view(np.ndarray)
 
 
 class _Ufunc(type):

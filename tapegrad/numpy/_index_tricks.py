@@ -14,7 +14,7 @@ from ._refusals import REFUSED
 
 
 class _Joined:
-    """`np.r_` and `np.c_`: parts between brackets side by side, recorded values among them."""
+    """`np.r_` and `np.c_`: parts between brackets joined, recorded values among them."""
 
     def __init__(self, theirs):
         self._theirs = theirs
@@ -36,7 +36,7 @@ class _Joined:
 
 
 def _directive(text: str, ndmin: int, trans1d: int):
-    """Axis, dimensions and place of the first axis that a text such as "0,2,1" asks for."""
+    """Axis, dimensions and place of the first axis given by a text such as "0,2,1"."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -66,7 +66,7 @@ def _part(x, ndmin: int, trans1d: int):
 
 
 def _range(x: slice):
-    """What a slice stands for: from, to, and a step or an imaginary count."""
+    """The contents of a slice: from, to, and a step or an imaginary count."""
     if not any(map(is_recorded, (x.start, x.stop, x.step))):
         return numpy.r_[x]
     start = 0 if x.start is None else x.start
@@ -101,7 +101,7 @@ def ndenumerate(arr):
 
 
 def _of_values(name: str):
-    """A class of NumPy's that goes through plain arrays: tensors that are not recorded are such."""
+    """A NumPy class that works on plain arrays, which includes tensors that are not recorded."""
     found = getattr(numpy, name)
 
     def make(*args, **kwargs):

@@ -1,8 +1,8 @@
-"""Functions of NumPy's that take lists with recorded values, which NumPy's protocols do not see.
+"""NumPy functions that take lists with recorded values, which do not dispatch.
 
 A list with a recorded value makes NumPy ask it for a plain array, which raises `DerivativeLost`.
-Then the lists become tensors, and the function is called once more: this time protocols see them.
-What calls the user's functions or writes has its lists made tensors before the only call.
+Then the lists become tensors, and the function is called once more: this time NumPy dispatches. For
+functions that write, or call functions of users, lists become tensors before the only call.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .._core.tensor.lost_derivatives import DerivativeLost
 from .._core.tensor.registry import OF_NUMPY, STAND_INS
 from ._notes import of_recorded
 
-#: What asks arguments for `__array_function__`.
+#: The type of functions that dispatch by `__array_function__`.
 _DISPATCHED = type(numpy.sum)
 #: Functions of sequences of arrays: items become tensors, not the sequence.
 _OF_SEQUENCES = frozenset(
     "concatenate concat stack hstack vstack dstack column_stack row_stack block choose select "
     "lexsort multi_dot".split()
 )
-#: Functions that call what the user gives, or write: they are called once. Positions and names of
-#: the arguments that may be lists of recorded values.
+#: Functions that call a user's function, or write: they are called once. Positions and names of the
+#: arguments that may be lists of recorded values.
 _ONCE = {
     "apply_along_axis": (2, "arr"),
     "apply_over_axes": (1, "a"),
@@ -42,7 +42,7 @@ _ONCE = {
     "fill_diagonal": (1, "val"),
     "mask_indices": (0, "n"),
 }
-#: They take what is printed or saved as it is, no arrays, or only set and tell.
+#: They print or save their arguments, take no arrays, or only get and set options.
 _AS_THEY_ARE = frozenset(
     "array2string array_repr array_str save savez savez_compressed savetxt genfromtxt loadtxt "
     "fromregex format_float_positional format_float_scientific isscalar iterable isdtype "
@@ -55,20 +55,20 @@ _made: dict = {}
 
 
 def fill(space: dict, module: types.ModuleType) -> None:
-    """Put the public names of a module of NumPy's into a namespace of ours."""
+    """Put the public names of a NumPy module into a namespace of this package."""
     for name in sorted({*dir(module), *getattr(module, "__all__", ())}):
         if name.startswith("_") or name == "test":
             continue
         found = getattr(module, name)
         if isinstance(found, types.ModuleType):
-            if module is not numpy:  # those of NumPy's own namespace are imported later
+            if module is not numpy:  # those of the namespace of NumPy are imported later
                 space[name] = found
             continue
         space[name] = stand_in(found, space["__name__"])
 
 
 def stand_in(found, module: str = "tapegrad.numpy"):
-    """What stands for an object of NumPy's: itself where nothing is to be done."""
+    """The stand-in of a NumPy object: itself if nothing needs to change."""
     if id(found) in _made:
         return _made[id(found)]
     if isinstance(found, numpy.ufunc):
@@ -97,7 +97,7 @@ def named_like(made, found, module: str = "tapegrad.numpy", note: str | None = N
 
 
 def taking_lists(found, module: str = "tapegrad.numpy"):
-    """A function of NumPy's that takes lists with recorded values."""
+    """A NumPy function that takes lists with recorded values."""
 
     def function(*args, **kwargs):
         try:
@@ -112,7 +112,7 @@ def taking_lists(found, module: str = "tapegrad.numpy"):
 
 
 def _of_operands(found: numpy.ufunc, module: str):
-    """As `taking_lists`; of one or two operands in fewer nanoseconds."""
+    """As `taking_lists`; faster for one or two operands."""
 
     others = taking_lists(found, module)
 
@@ -142,7 +142,7 @@ def _of_operands(found: numpy.ufunc, module: str):
 def again(found, args: tuple, kwargs: dict):
     """Call a function with tensors in place of lists that hold recorded values.
 
-    Where NumPy asks for ours by other arguments, ours is called.
+    Where NumPy would dispatch to ours by other arguments, ours is called.
     """
     convert = _items if found.__name__ in _OF_SEQUENCES else as_tensor
     made = [convert(argument) for argument in args]
@@ -162,7 +162,7 @@ def again(found, args: tuple, kwargs: dict):
 
 
 def lost(name: str) -> TypeError:
-    """The error where NumPy's function asks for a plain array in spite of all."""
+    """The error if NumPy's function requires a plain array."""
     return TypeError(
         f"tapegrad.numpy.{name}: an argument is recorded, and is taken as a plain array, in which "
         "its derivative would be lost; use other operations on it, or t.detach() where no "

@@ -1,4 +1,4 @@
-"""What the docstrings of functions say beside NumPy's: how they take recorded values."""
+"""Notes in the docstrings of functions, in addition to NumPy's: how they take recorded values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {id(ours): name for name, ours in PUBLIC.items()}
 
 
 def of_recorded(found) -> str:
-    """What a function of NumPy's does with recorded values; empty where it takes none."""
+    """How a NumPy function takes recorded values; empty if it takes none."""
     ours, name = OF_NUMPY.get(found), getattr(found, "__name__", "")
     if ours is not None and id(ours) in _NAMES:
         name = name if PUBLIC.get(name) is ours else _NAMES[id(ours)]
@@ -35,7 +35,7 @@ def of_recorded(found) -> str:
 
 
 def creates(found) -> str:
-    """The note of a function of NumPy's that creates arrays."""
+    """The note of a NumPy function that creates arrays."""
     return f"{of_recorded(found)}\n{_CREATES}".lstrip()
 
 

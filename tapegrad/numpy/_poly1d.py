@@ -38,7 +38,7 @@ def _is_scalar(x) -> bool:
 
 
 def _ours(name: str):
-    """Methods whose results are of this class, as those of NumPy's are of NumPy's."""
+    """A method whose results are of this class, as those of NumPy's method are of NumPy's class."""
     theirs = getattr(numpy.poly1d, name)
 
     def method(self, *args, **kwargs):
@@ -67,7 +67,7 @@ def _holds(argument) -> bool:
 
 
 def _function(name: str):
-    """NumPy's function, or ours where something is recorded or a `poly1d` holds a tensor."""
+    """NumPy's function, or ours if an argument is recorded or a `poly1d` holds a tensor."""
     found = getattr(numpy, name)
 
     def function(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""Names of NumPy's that take no recorded values, and why."""
+"""Names of NumPy that take no recorded values, and the reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REFUSED = {
 
 
 def refusing(name: str, found, reason: str):
-    """A function of NumPy's that says why it does not take recorded values."""
+    """A NumPy function with an error that says why it does not take recorded values."""
 
     def function(*args, **kwargs):
         try:

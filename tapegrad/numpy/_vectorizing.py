@@ -125,7 +125,7 @@ def _together(results, shape, otype, is_scalar):
 
 
 def _without_calls(shape, sizes, outer, otypes):
-    """Results of no calls, whose dtypes and axes only arguments tell."""
+    """Results without calls, whose dtypes and axes follow from the arguments."""
     names = [()] * len(otypes or ()) if outer is None else outer
     if not otypes or any([name not in sizes for one in names for name in one]):
         raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")

@@ -72,8 +72,8 @@ def _power(e, a):
     return _apply("power", -_np.expm1(-e), _apply("reciprocal", a))
 
 
-#: By name: the parameters with their defaults, the draw that does not depend on them and what it
-#: is given, and the result. All are what NumPy's C code computes.
+#: By name: the parameters with their defaults, the draw that does not depend on them and its
+#: arguments, and the result. All are as in NumPy's C code.
 _EXACT: dict[str, tuple[dict, str, tuple, _Callable]] = {
     "normal": ({"loc": 0.0, "scale": 1.0}, "normal", (0.0, 1.0), _moved),
     "laplace": ({"loc": 0.0, "scale": 1.0}, "laplace", (0.0, 1.0), _moved),
@@ -89,7 +89,7 @@ _EXACT: dict[str, tuple[dict, str, tuple, _Callable]] = {
 }
 
 
-#: Methods that draw nothing, or are no draws.
+#: Methods that draw no numbers.
 _OTHERS = frozenset("bit_generator spawn seed get_state set_state".split())
 _DRAWS = "a program would repeat the draws of its recording; draw outside and pass them"
 

@@ -1,4 +1,4 @@
-"""What all optimizers share: groups of parameters, and what is remembered of each."""
+"""Common parts of all optimizers: groups of parameters, and the state of each."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Optimizer:
                 clear_grad(parameter, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings, and copies of what is remembered.
+        """Return the settings, and copies of the state.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Restore settings and what was remembered from a result of `state_dict`.
+        """Restore settings and state from a result of `state_dict`.
 
         Parameters
         ----------

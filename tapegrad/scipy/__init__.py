@@ -1,9 +1,9 @@
 """SciPy for recorded values: `from tapegrad.scipy import special, stats, linalg, …`.
 
-The submodules are loaded when they are first used, and hold what SciPy's hold. Functions with a
-derivative here take recorded values. The others are SciPy's; given a recorded value they raise
-TypeError, by name, and so do classes and distributions, which are SciPy's own objects. With plain
-arguments every function gives what SciPy's gives.
+The submodules are loaded on first use, and have the names of SciPy's. Functions with a derivative
+here take recorded values. The others are SciPy's; given a recorded value they raise TypeError, by
+name, and so do classes and distributions, which are SciPy's own objects. With plain arguments every
+function returns SciPy's result.
 
 >>> import tapegrad as tg
 >>> from tapegrad.scipy import special

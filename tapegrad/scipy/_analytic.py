@@ -31,7 +31,7 @@ def _real_signal(x):
 
 
 def _doubled(n: int) -> np.ndarray:
-    """What the frequencies of a signal, up to half of all, count in its analytic signal."""
+    """The weights of the frequencies of a signal, up to half of all, in its analytic signal."""
     weights = np.full(n // 2 + 1, 2.0)
     weights[0] = 1.0
     if n % 2 == 0:
@@ -83,7 +83,7 @@ def hilbert2(x, N=None, axes=(-2, -1)):
 
 
 def _without_line(x):
-    """Along the last axis without its best line: what is orthogonal to lines."""
+    """The part along the last axis that is orthogonal to lines."""
     n = shape_of(x)[-1]
     q, _ = np.linalg.qr(np.stack([np.ones(n), np.arange(1.0, n + 1.0) / n], 1))
     q = q[:, : min(n, 2)].astype(dtype_of(x))

@@ -74,7 +74,7 @@ def _solve_factored(cb, lower, b):
 
 @differentiable("linalg.cholesky_banded")
 def cholesky_banded(ab, overwrite_ab=False, lower=False, check_finite=True):
-    """By the factor of the whole matrix; where the band has no element of it, what was there."""
+    """By the factor of the whole matrix; where the band has no element of it, the old value."""
     (ab,) = operands("linalg.cholesky_banded", check_finite, ab)
     width, n = shape_of(ab)[-2] - 1, shape_of(ab)[-1]
     row, column = np.arange(n)[:, None], np.arange(n)

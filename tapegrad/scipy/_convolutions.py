@@ -52,7 +52,7 @@ def _is_smaller(s1, s2, axes) -> bool:
 
 
 def _window(mode: str, s1, s2, axes) -> tuple[list[int], list[int]]:
-    """Where the result of a mode lies in the full one, and its shape, along axes."""
+    """The place of the result of a mode in the full one, and its shape, along axes."""
     full = [s1[k] + s2[k] - 1 for k in axes]
     if mode == "full":
         sizes = full
@@ -226,7 +226,7 @@ _BOUNDARIES = {
 
 
 def _extended(x, widths, boundary: str, fillvalue):
-    """An image continued by so many elements at each side."""
+    """An image extended by a number of elements at each side."""
     if is_recorded(fillvalue) or is_complex(fillvalue):
         raise TypeError(
             "tapegrad.scipy.signal: fillvalue is recorded or complex; give a real number, or "

@@ -1,4 +1,4 @@
-"""Functions of SciPy's that have a derivative, with SciPy's arguments, for recorded values."""
+"""SciPy functions that have a derivative, with SciPy's arguments, for recorded values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import is_recorded, value_of
 
-#: By name below `scipy`: element-wise operations that stand for SciPy's, and those beside.
+#: By name below `scipy`: element-wise operations that stand for SciPy's, and further functions.
 OURS: dict = {
     op.numpy.removeprefix("scipy."): PUBLIC[op.name]
     for op in TABLE.values()
@@ -30,7 +30,7 @@ def differentiable(name: str):
 
 
 def real_parts(x) -> list:
-    """What is real alone, or both parts of what is complex."""
+    """The parts of an operand: itself if it is real, or both parts if it is complex."""
     return [real_part(x), imag_part(x)] if is_complex(x) else [x]
 
 

@@ -47,7 +47,7 @@ def _vector(name: str, what: str, x):
 
 
 def _moving(b, x):
-    """Σₖ bₖ xₙ₋ₖ along the last axis, as long as x together with what comes after it."""
+    """Σₖ bₖ xₙ₋ₖ along the last axis, for the length of x and after it."""
     m = shape_of(b)[0]
     if m == 1:
         return b[0] * x
@@ -73,7 +73,7 @@ def _filtered(b, a, x, zi):
 
 
 def _state(a, out, rest, count: int):
-    """What the outputs so far contribute to those to come, for a filter with a₀ = 1."""
+    """The contribution of the outputs so far to later ones, for a filter with a₀ = 1."""
     lead = [(0, 0)] * (len(shape_of(out)) - 1)
     rest = rest[..., :count]
     rest = np.pad(rest, [*lead, (0, count - shape_of(rest)[-1])])
@@ -126,7 +126,7 @@ def _steady(b, a):
 
 
 def _continued(x, padtype, padlen, taps: int):
-    """A signal with elements added at its ends along the last axis; how many at each."""
+    """A signal with elements added at its ends along the last axis; and their number."""
     if padtype not in ("even", "odd", "constant", None):
         raise ValueError(
             f"Unknown value '{padtype}' given to padtype. padtype must be 'even', 'odd', "

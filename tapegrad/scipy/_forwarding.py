@@ -1,4 +1,4 @@
-"""Modules that hold what SciPy's hold: a function refuses recorded values, or is one of ours."""
+"""Modules with the names of SciPy's: a function refuses recorded values, or is one of ours."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class Forwarding(types.ModuleType):
-    """A module of SciPy's, imported when one of its names is first asked for."""
+    """A SciPy module, imported when one of its names is first used."""
 
     def __init__(self, name: str):
         super().__init__(f"{_PACKAGE}.{name}", f"SciPy's `scipy.{name}`, see `tapegrad.scipy`.")
@@ -90,7 +90,7 @@ def enter(package: dict) -> None:
 
 
 def _note(name: str) -> str:
-    """What the docstring of a function says beside SciPy's."""
+    """The note in the docstring of a function, in addition to SciPy's."""
     if name in OURS:
         return "Recorded values are differentiated."
     reason = f": {REASONS[name]}" if name in REASONS else ""
@@ -99,9 +99,9 @@ def _note(name: str) -> str:
 
 
 def stand_in(place: str, theirs):
-    """What stands for an object of SciPy's: itself, if it is neither a function nor one of ours.
+    """The stand-in of a SciPy object: itself, if it is no function and has no counterpart here.
 
-    Its ufuncs ask tensors, and name themselves.
+    SciPy's ufuncs dispatch on tensors, and name themselves in errors.
     """
     name = place.partition(".")[2].removeprefix("scipy.")
     ours = OURS.get(name)

@@ -32,7 +32,7 @@ def _power(norm, inverse: bool) -> int:
 
 
 def _check_others(workers, plan=None) -> None:
-    """`workers` is taken and ignored; there are no plans, as in SciPy."""
+    """`workers` is accepted and ignored; there are no plans, as in SciPy."""
     if workers is not None and operator.index(workers) == 0:
         raise ValueError("workers must not be zero")
     if plan is not None:
@@ -89,14 +89,15 @@ def _along(shape, n, axis, own=None) -> tuple[list[int], list[int]]:
 
 
 def _half(count: int) -> int:
-    """How many real elements there are for so many frequencies."""
+    """The number of real elements for a number of frequencies."""
     return 2 * (count - 1)
 
 
 # --- Fourier transforms ---------------------------------------------------------------------------
 
-#: By the name without the number of axes: what computes it, whether it scales as an inverse does,
-#: whether it takes real operands alone, and whether frequencies up to half are its operand.
+#: By the name without the number of axes: the function that computes it, whether it scales as an
+#: inverse does, whether it takes real operands only, and whether frequencies up to half are its
+#: operand.
 _KINDS: dict[str, tuple[Callable, bool, bool, bool]] = {
     "fft": (pairs.all_frequencies, False, False, False),
     "ifft": (functools.partial(pairs.all_frequencies, inverse=True), True, False, False),
@@ -108,7 +109,7 @@ _KINDS: dict[str, tuple[Callable, bool, bool, bool]] = {
 
 
 def _transform(name: str, sizes: Callable):
-    """A function of SciPy's for recorded values."""
+    """A SciPy function for recorded values."""
     kind = name.rstrip("2n")
     compute, inverse, is_of_real, is_of_half = _KINDS[kind]
     own = _half if is_of_half else None
@@ -132,7 +133,7 @@ def _signature(name: str) -> inspect.Signature:
 
 
 def _with_signature(name: str, function: Callable):
-    """A function that takes the arguments of SciPy's function of a name."""
+    """A function with the parameters of the SciPy function of a name."""
 
     def ours(*args, **kwargs):
         bound = _signature(name).bind(*args, **kwargs)
@@ -163,7 +164,7 @@ def _real_transform(name: str, sizes: Callable):
         _check_others(workers)
         x = unlisted(x)
         n, places = sizes(x.shape, s, axes)
-        if is_complex(x):  # whose parts SciPy transforms as `norm` alone says
+        if is_complex(x):  # whose parts SciPy transforms by `norm` alone
             parts = [
                 function(p(x), kind, s, axes, norm, None, None) for p in (real_part, imag_part)
             ]
@@ -181,7 +182,7 @@ def _real_transform(name: str, sizes: Callable):
 
 
 def _ends(kind: int, sine: bool, orthogonalized: bool) -> dict[str, int]:
-    """How the orthogonal transform differs at its ends."""
+    """The correction of the orthogonal transform at its ends."""
     if not orthogonalized or kind == 4 or (sine and kind == 1):
         return {}
     return {1: {"before": 1, "after": -1}, 2: {"after": -1}, 3: {"before": 1}}.get(kind, {})

@@ -51,7 +51,7 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
 @differentiable("linalg.cho_factor")
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    """SciPy leaves in the other triangle what it has found there."""
+    """SciPy leaves the other triangle unchanged."""
     factor, a = _definite("linalg.cho_factor", a, lower, check_finite)
     factor = factor + (PUBLIC["triu"](a, 1) if lower else PUBLIC["tril"](a, -1))
     batch = shape_of(a)[:-2]

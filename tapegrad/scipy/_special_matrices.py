@@ -28,8 +28,8 @@ def _vector(x):
 def moved(name: str, *operands, **keywords):
     """The matrix that SciPy makes of elements of the operands and of zeros.
 
-    SciPy's function is given their places, from 1 on, in place of elements, and so makes a matrix
-    of places. What it refuses is refused.
+    SciPy's function is called with positions, from 1 on, in place of elements, and so makes a
+    matrix of positions. Its errors are raised.
     """
     arrays = [unlisted(x) for x in operands]
     for x in arrays:
@@ -82,7 +82,7 @@ def convolution_matrix(a, n, mode="full"):
 
 
 def _check_leading(name: str, a, message: str) -> None:
-    """Raise where a polynomial has a leading coefficient 0; programs ask again."""
+    """Raise if a polynomial has a leading coefficient 0; programs test that again."""
     zero = steered(any_zero, *real_parts(a[..., 0]))
     learned(zero, f"tapegrad.scipy.linalg.{name}()")
     if value_of(zero):
@@ -90,7 +90,7 @@ def _check_leading(name: str, a, message: str) -> None:
 
 
 def _of_monic(name: str, a):
-    """What SciPy makes of −a[1:] / a[0], zeros and ones, which is told by whole numbers."""
+    """The matrix that SciPy makes of −a[1:] / a[0], zeros and ones, described by integers."""
     n = shape_of(a)[-1]
     found = np.asarray(_theirs(name)(np.arange(1.0, n + 1.0))).astype(np.intp)
     quotients = -a[..., 1:] / a[..., :1]

@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and what stands on them, under `scipy.linalg`."""
+"""Eigenvalues, singular values and functions based on them, under `scipy.linalg`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ._stacks import is_stack, of_stacks
 
 @named("spectral.counts")
 def _counts(w, ends):
-    """How many eigenvalues are at most each end."""
+    """The largest number of eigenvalues at each end."""
     return np.array([np.count_nonzero(w <= end) for end in ends])
 
 
 def _subset(name: str, w, by_index, by_value) -> slice:
-    """The eigenvalues that are asked for."""
+    """The eigenvalues that are requested."""
     if by_index is not None and by_value is not None:
         raise ValueError("Either index or value subset can be requested.")
     n = shape_of(w)[-1]

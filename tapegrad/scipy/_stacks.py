@@ -14,9 +14,9 @@ def is_stack(x) -> bool:
 
 
 def of_stacks(name: str, function, *operands):
-    """What `function` gives for each matrix of stacks that broadcast, side by side.
+    """The results of `function` for each matrix of stacks that broadcast, stacked.
 
-    Results of a function that gives several are a list, as SciPy has it.
+    Results of a function with several outputs are a list, as in SciPy.
     """
     shapes = [shape_of(x) for x in operands]
     batch = np.broadcast_shapes(*[shape[:-2] for shape in shapes])

@@ -74,7 +74,7 @@ def _transforms(*arrays):
 
 
 def _quotient(c, b, n, singular, tol):
-    """What has `b` by `c` as transform; 0 where that is near 0."""
+    """The quotient of transforms, `b` by `c`; 0 where that is near 0."""
     size = PUBLIC["absolute"](c)
     if tol is None:
         tol = n * np.finfo(np.float64).eps * PUBLIC["max"](size, axis=-1, keepdims=True)

@@ -1,11 +1,11 @@
-"""Why functions of SciPy's have no derivative here, and what to use instead."""
+"""Why SciPy functions have no derivative here, and what to use instead."""
 
 from __future__ import annotations
 
 _FACTORS = "its factors jump or turn where eigenvalues meet"
 _WHOLE = "differentiate what you make of the factors as a function of the matrix instead"
 
-#: By name below `scipy`: a reason, which the error names.
+#: By name below `scipy`: a reason, which the error gives.
 REASONS = {
     "linalg.funm": "it calls a function of the user's with eigenvalues; expm, logm, sqrtm, cosm, "
     "sinm, signm and fractional_matrix_power have derivatives",

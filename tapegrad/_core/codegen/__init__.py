@@ -1,1 +1,1 @@
-"""How compiled code is made. The only place that knows Numba's flags."""
+"""Compilation of generated code. The only place that knows Numba's flags."""

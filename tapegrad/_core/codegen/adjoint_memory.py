@@ -1,4 +1,4 @@
-"""Memory that a sweep makes as it goes: tables of cells, mirrors of buffers (see `sweep_frame`)."""
+"""Memory that a sweep allocates on demand: tables of cells, adjoint buffers (see `sweep_frame`)."""
 
 from .intrinsics import (
     apart,
@@ -41,7 +41,7 @@ from .layout import (
 )
 from .sweep_frame import MIRROR_HEADER, base_of, item_bytes, row_of
 
-#: The part of a seed in a mirror is a multiple of so many bytes.
+#: The size of one seed's part of an adjoint buffer is a multiple of this number of bytes.
 SEED_STEP = 16
 
 
@@ -61,7 +61,7 @@ def new_cells(frame, slot):
     store_i64(load_i64(frame, FRAME_ADJOINTS), slot * 8, address)
     store_i64(load_i64(frame, FRAME_LOWEST), slot * 8, ROWS)
     order = load_i64(load_i64(frame, FRAME_ORDER), slot * 8)
-    inputs = load_i64(frame, FRAME_INPUTS)  # their chunks come first and hold nothing to sweep
+    inputs = load_i64(frame, FRAME_INPUTS)  # their chunks come first and hold no rows to sweep
     if inputs <= order < load_i64(frame, FRAME_FIRST):
         store_i64(frame, FRAME_FIRST, order)
     return address
@@ -83,8 +83,9 @@ def cell(frame, id):
 
 @helper
 def memory_for(frame, size, clear):
-    """Memory for a mirror, its parts on a cache line: large ones from the pool, so that their pages
-    stay ours. It is zeroed where it must be. The header's fourth word is the memory's own address.
+    """Memory for an adjoint buffer, its parts aligned to cache lines. Large blocks come from the
+    pool, which keeps their pages. The memory is zeroed where needed. The fourth word of the header
+    is the address of the memory itself.
     """
     pool = load_i64(frame, FRAME_POOL)
     if size >= POOL_LEAST:
@@ -104,7 +105,7 @@ def memory_for(frame, size, clear):
 
 @helper
 def give_back(frame, found):
-    """Put a mirror in the pool if there is room, else free it."""
+    """Put an adjoint buffer into the pool if there is room, else free it."""
     size = MIRROR_HEADER + load_i64(found, 0) * load_i64(frame, FRAME_SEEDS)
     pool = load_i64(frame, FRAME_POOL)
     total = load_i64(pool, POOL * 16) + size
@@ -120,12 +121,12 @@ def give_back(frame, found):
 
 @helper
 def mirror_memory(frame, id, clear):
-    """Address of the mirror of the buffer of row `id`, made on first touch; 0 if it has none.
+    """The address of the adjoint buffer of row `id`, allocated on first use; 0 if it has none.
 
     Unless it is to be clear, the caller then sets all elements.
 
-    A mirror is a header (bytes of one seed's part, lowest address of the buffer, whether Python
-    owns the memory, the memory's own address) and the parts.
+    An adjoint buffer is a header (bytes of one seed's part, lowest address of the buffer, whether
+    Python owns the memory, the address of the memory itself) and the parts.
     """
     address = cell(frame, id)
     found = load_i64(address, 0)
@@ -160,7 +161,7 @@ def mirror_memory(frame, id, clear):
 
 @helper
 def forget(frame, id):
-    """Give back the mirror of a row that has been swept."""
+    """Release the adjoint buffer of a row after its sweep."""
     address = cell(frame, id)
     give_back(frame, load_i64(address, 0))
     store_i64(address, 0, UNTOUCHED)

@@ -37,5 +37,5 @@ NARROW = 48
 LEFT, RIGHT, OUT = range(3)
 #: Which size of a product is taken block by block.
 ALONG_M, ALONG_N, ALONG_K = range(3)
-#: What a block of all matrices of a batch takes at most, and the least block.
+#: The largest total size of a block of all matrices of a batch, and the least block.
 BLOCK_BYTES, LEAST_BLOCK = 1 << 18, 48

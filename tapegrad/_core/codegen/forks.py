@@ -1,7 +1,8 @@
-"""What the child of a fork finds. It has one thread; what others were about nobody ends there.
+"""The state of the child of a fork, which has only the thread that forked.
 
-A fork waits until no other thread holds one of our locks, so the child finds all of them free and
-what they guard whole. What threads keep beside that is dropped in the child by those who keep it.
+A fork waits until no other thread holds one of our locks. Therefore all locks are free in the
+child, and the data that they protect are consistent. Each module drops its other per-thread state
+in the child.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ _in_child: list[Callable[[], None]] = []
 
 
 def whole(lock):
-    """Let forks wait until no other thread holds `lock`, which its own thread may take again."""
+    """Let forks wait until no other thread holds `lock`, which is reentrant."""
     _locks.append(lock)
     return lock
 
 
 def lock():
-    """A lock that a thread may take again, and that no child of a fork finds held."""
+    """A reentrant lock that is free in the child of a fork."""
     return whole(threading.RLock())
 
 
@@ -38,7 +39,7 @@ def _before() -> None:
     _forking.acquire()
     while (busy := _take()) is not None:
         _release()
-        with busy:  # none is held here: who has it may wait for any other
+        with busy:  # no lock is held here: its holder may wait for any other
             pass
 
 

@@ -1,7 +1,7 @@
 """Raw memory and C calls for generated code: loads, stores and named C functions as intrinsics.
 
-Addresses are int64 throughout. Nothing here checks bounds: what is read and written was checked
-when the rows were made.
+Addresses are int64 throughout. Nothing here checks bounds: addresses were checked when the rows
+were made.
 """
 
 from llvmlite import ir
@@ -127,7 +127,7 @@ def sum_of(typingctx, total, part):
 
 @intrinsic
 def larger_of(typingctx, x, y):
-    """The larger, NaN if one is: what a loop looks for the largest with is taken in lanes."""
+    """The larger, NaN if one is: a loop that searches for the largest with it is vectorised."""
 
     def codegen(context, builder, signature, args):
         double = ir.DoubleType()
@@ -151,7 +151,7 @@ def multiply_add(typingctx, x, y, z):
 
 @intrinsic
 def exchange(typingctx, address, value):
-    """Write a word and return what was there, in one step that other threads see as such."""
+    """Write a word and return the old value, atomically."""
 
     def codegen(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
@@ -180,8 +180,8 @@ inside = _kept("alwaysinline", "Put this function into each of its callers: it i
 
 @intrinsic
 def unaliased(typingctx):
-    """No memory that is written through a pointer among this function's arguments is reached
-    through another: loops need not ask whether they overlap, and are vectorised."""
+    """Memory that is written through a pointer among this function's arguments is not reached
+    through another: loops need not test for overlaps, and are vectorised."""
 
     def codegen(context, builder, signature, args):
         pointers = [kind.as_pointer() for kind in (ir.DoubleType(), ir.FloatType())]

@@ -1,7 +1,7 @@
 """Inverses of matrices from their factors with pivots, by halves, with products of BLAS.
 
-OpenBLAS multiplies by triangles three times as fast as LAPACK's getri inverts with it. All matrices
-are in Fortran order, the columns of a block n doubles apart.
+OpenBLAS multiplies by triangles three times as fast as LAPACK's getri inverts. All matrices are in
+Fortran order, the columns of a block n doubles apart.
 """
 
 from .blas import blas_dgemm, blas_dtrmm, blas_dtrsm
@@ -173,7 +173,7 @@ def small_rows(n):
 
 @helper
 def half_before(end, rows):
-    """The rows of the left one of two halves that meet at a row, a multiple of those of blocks."""
+    """The number of rows of the left half, a multiple of those of blocks."""
     half = rows
     while (end // half) % 2 == 0:
         half *= 2
@@ -184,9 +184,10 @@ def half_before(end, rows):
 def invert_triangles(a, n, rows, call):
     """Invert both triangles in place, from the left half to the right one, at all levels.
 
-    Of two halves the inverse of [u, b; 0, v] has −u⁻¹ b v⁻¹ beside them. The product with v⁻¹ is by
-    the solution of an equation: a product with the inverse would be wrong by the condition of u
-    more. `l` has a condition that its pivots bound, and is multiplied with.
+    With halves, the inverse of [u, b; 0, v] has the block −u⁻¹ b v⁻¹. The product with v⁻¹ is
+    computed by solving an equation: a product with the inverse would multiply the error by the
+    condition number of u. The condition number of `l` is bounded by its pivots, so that `l` may be
+    multiplied.
     """
     for first in range(0, n, rows):
         size, end = min(rows, n - first), first + rows

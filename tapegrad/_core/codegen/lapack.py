@@ -1,7 +1,7 @@
 """LAPACK for structural kernels: SciPy's factors and solutions; all arguments are addresses.
 
-Matrices of a batch are copied before LAPACK overwrites them. It takes Fortran order: what lies in C
-order is to it the transpose.
+Matrices of a batch are copied before LAPACK overwrites them. It takes Fortran order: a matrix in C
+order is its transpose there.
 """
 
 from numba import types
@@ -50,11 +50,11 @@ dgeqrf, dorgqr = _named("dgeqrf", 8), _named("dorgqr", 9)
 #: Solutions with a matrix of few diagonals.
 dgbsv, dpbsv = _named("dgbsv", 10), _named("dpbsv", 9)
 
-#: Arguments of a call: letters, rows, columns, and what LAPACK answers; byte offsets. `TURN` says
-#: whether a matrix is transposed, and is the caller's to write.
+#: Arguments of a call: letters, rows, columns, and LAPACK's result; byte offsets. `TURN` says
+#: whether a matrix is transposed, and is written by the caller.
 LETTER, NOT_TRANSPOSED, ROWS, COLUMNS, ANSWER, TURN = range(0, 48, 8)
 CALL_BYTES = 48
-#: Matrices are transposed by so many lines at a time, which a cache holds.
+#: Matrices are transposed by this many lines at a time, which fit into a cache.
 LINES = 16
 #: Kinds of a matrix: with elements on both sides of the diagonal, or letters for LAPACK.
 FULL, LOWER, UPPER = 0, ord("L"), ord("U")
@@ -86,7 +86,7 @@ def stride_along(array, back):
 
 @helper
 def batch_size(array, own):
-    """How many matrices, or whatever the last `own` axes make, an array has."""
+    """The number of matrices, or of blocks of the last `own` axes, in an array."""
     count = 1
     for back in range(own + 1, load_i32(array, ARRAY_NDIM) + 1):
         count *= size_along(array, back)
@@ -95,7 +95,7 @@ def batch_size(array, own):
 
 @helper
 def batch_item(array, own, out, out_own, k):
-    """The address of what an array has for number k of the output's batch, in C order.
+    """The address in an array of element k of the output's batch, in C order.
 
     The axes before the last `own` are broadcast to those of the output before its last `out_own`.
     """

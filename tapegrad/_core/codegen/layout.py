@@ -1,4 +1,4 @@
-"""Where everything lies in memory: the one description shared by Python and compiled code.
+"""The layout of memory: the one description shared by Python and compiled code.
 
 A chunk is one block: a header, then rows of 24 bytes, then references of 16 bytes.
 
@@ -61,10 +61,11 @@ C_CONTIGUOUS, WRITEABLE = 1, 0x400
 # our own objects
 SCALAR_VALUE, SCALAR_ID, SCALAR_CHUNK, SCALAR_BYTES = 16, 24, 32, 40
 TENSOR_ARRAY, TENSOR_ID, TENSOR_CHUNK, TENSOR_BYTES = 16, 24, 32, 40
-TENSOR_META = TENSOR_BYTES  # of the class derived from it; 0 or the address of an object
-STORAGE_TENSOR = 24  # of a Storage: what its buffer's row is known by, or None
+TENSOR_META = TENSOR_BYTES  # of the derived class; 0 or the address of an object
+STORAGE_TENSOR = 24  # of a Storage: the identity of its buffer's row, or None
 
-# operators of tensors, in the order of the table of Python functions for what is not compiled
+# operators of tensors, in the order of the table of Python functions for cases that are not
+# compiled
 ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, GET_ITEM, NEGATIVE, SET_ITEM, DELETE_ITEM = range(9)
 OPERATORS = (
     "add",
@@ -117,7 +118,7 @@ OPERATORS = (
 ) = range(0, 8 * 33, 8)
 STATE_BYTES_TOTAL = 8 * 40
 
-#: What compiled operators do in a thread: record, only compute, or leave everything to Python.
+#: The mode of compiled operators in a thread: record, only compute, or leave everything to Python.
 RECORDING, SILENT, WATCHED = range(3)
 
 # the frame of one sweep, words
@@ -167,44 +168,45 @@ RECORDING, SILENT, WATCHED = range(3)
     FRAME_TANGENTS,  # the frame of the tangents that a sweep of second order reads
     FRAME_TANGENT_KERNELS64,
     FRAME_TANGENT_KERNELS32,
-    FRAME_CARRY,  # what carries the tangents of an element-wise row, its address
+    FRAME_CARRY,  # the function that computes tangents of an element-wise row, its address
     FRAME_TANGENT_STRUCTURAL,  # kernels by code: 0 for one not compiled yet, 1 for none
-    FRAME_MET_USED,  # whether a walk forwards has come past a used-up row
+    FRAME_MET_USED,  # whether a forward traversal has passed a used-up row
 ) = range(0, 8 * 48, 8)
 FRAME_BYTES = 8 * 56
 
-# why a sweep came back
+# why a sweep returned
 DONE, WANT_KERNEL, WANT_STRUCTURAL, MET_FREED, MET_CHANGED, STOPPED = range(6)
 REFUSED, CALL_PYTHON, WANT_SCALARS, WANT_POINTWISE, WANT_STRIDED, MET_UNKNOWN = range(6, 12)
 WANT_RULE, LOADS_FULL, FAILED, WANT_CARRY = range(16, 20)
 
-#: Rows of what a write has written: passed on by a sweep that is over; never recorded.
+#: Rows for the value of a write: adjoints passed on by a sweep that has ended; never recorded.
 PASSED, UNKNOWN = -2, -3
 
-#: What a structural kernel is asked to do.
+#: The requests to a structural kernel.
 REVERSE, REDO, UNDO, FORWARD = range(4)
 
 #: Elements per block of a run of element-wise rows: operands and adjoints of a run stay in cache.
 BLOCK = 1024
-#: Mirrors that a sweep has given back and the next may use: how many, of what least and greatest
-#: size in bytes each and all together, as (address, bytes) pairs; then the bytes of all.
+#: Adjoint buffers kept for the next sweep: their number, the least and the greatest size in bytes
+#: of each, and the limit of all together, as (address, bytes) pairs; then the total of bytes.
 POOL, POOL_LEAST, POOL_MOST, POOL_TOTAL = 256, 1 << 14, 1 << 25, 1 << 28
 POOL_BYTES = POOL * 16 + 8
 #: Tables of cells, of one seed, that a sweep leaves for the next.
 KEPT_CELLS = 16
 #: Bytes of a cache line; vector loads that cross one take longer.
 CACHE_LINE = 64
-#: Results of this many bytes get memory that is used again (see tensor.buffer_pool).
+#: Results of this many bytes get pooled memory (see tensor.buffer_pool).
 LARGE = 1 << 18
 #: Most operands of an element-wise row, and most rows swept together.
 OPERANDS, RUN = 8, 64
 #: Kernels of an element-wise operation: one for each set of operands that have an adjoint, and for
-#: operations of no more than FEW_OPERANDS for each set that are one value all through a block, and
+#: operations of no more than FEW_OPERANDS for each set that are one value in a whole block, and
 #: each set whose adjoint is set and not added to.
 FEW_OPERANDS = 3
 MASKS = 1 << 3 * FEW_OPERANDS
-#: What the table of operations in use says: which values the slopes read (an operand each, then the
-#: output), from a bit on which slopes are zero, and what sort of operation it is.
+#: Masks of the table of operations in use: which values the partial derivatives read (a bit for
+#: each operand, then the output), from a further bit on which partial derivatives are zero, and the
+#: kind of the operation.
 FLAT_SHIFT, UNIT_SHIFT, POINTWISE_BIT, WRITE_BIT = 16, 24, 1 << 32, 1 << 33
 #: Most dimensions of an array (NumPy's own limit is 64).
 DIMENSIONS = 64
@@ -215,9 +217,9 @@ CALL_DATA, CALL_TARGET, CALL_SHAPE, CALL_VALUE, CALL_ADJOINT, CALL_BYTES = range
 #: The bits of −0.0: an adjoint that nothing has touched yet.
 UNTOUCHED = -(1 << 63)
 
-# where adjoints are written as rows: marks of rows, and how many reads of cells are noted at once
+# where adjoints are written as rows: marks of rows, and the number of reads of cells noted at once
 ACTIVE, STOP, WRITTEN = 1, 2, 4
-# … and where a slope chooses by value: the values seen do; rows do, for the values that a program
-# meets; and rows do in products of 0 and infinity as well
+# … and where a partial derivative selects by value: the current values decide; or rows decide, for
+# the values of a later run of a program; or rows decide in products of 0 and infinity, too
 BY_VALUE, TRACED, CAREFUL = range(3)
 LOADS = 4096

@@ -1,6 +1,6 @@
 """Lines of doubles, many at a time: strided memory whose lines are short.
 
-Numbers move four at a time. A line that is no multiple of four long ends with four of which some
+Numbers move four at a time. A line whose length is no multiple of four ends with four of which some
 have been moved before, which is right for copies only: sums end one by one.
 """
 
@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 from .intrinsics import apart, f64s, helper, load_f64, memcpy, store_f64
 from .simd import LANES, load, spread, store
 
-#: Numbers of a line that is worth a call of its own.
+#: The least length of a line for a call of its own.
 LONG = 64
 
 
@@ -49,7 +49,7 @@ def add4(typingctx, target, source):
 
 @helper
 def copy_lines(target, source, across, step, length, lines):
-    """Lines that begin `across` bytes apart, written one after the other: target is contiguous.
+    """Lines that begin `across` bytes apart, written contiguously.
 
     The numbers of a line are `step` bytes apart.
     """
@@ -89,7 +89,7 @@ def sum_of_line(source, length):
 
 @helper
 def add_short_lines(target, across, step, source, length, lines):
-    """Add lines side by side to lines that begin `across` bytes apart, numbers `step` apart."""
+    """Add contiguous lines to lines that begin `across` bytes apart, numbers `step` apart."""
     apart()
     whole = length // LANES * LANES
     for _ in range(lines):

@@ -1,8 +1,7 @@
 """Tiles of a matrix product held in vector registers, for products too small or narrow for BLAS.
 
 A tile has 4 … 12 rows, as one to three vectors of four, and one to four columns. Rows that are no
-multiple of four need no masks: the last two vectors overlap, and what is in both is computed twice
-alike.
+multiple of four need no masks: the last two vectors overlap, and the common part is computed twice.
 """
 
 from llvmlite import ir
@@ -16,7 +15,7 @@ from .simd import LANES, VECTOR
 _VECTORS = 3
 #: Most and least rows of a tile, and how many products are summed over before it is written.
 TILE_ROWS, LEAST_ROWS, TILE_DEPTH = LANES * _VECTORS, LANES, 256
-#: Bytes of a copy of rows that do not lie side by side, for a tile.
+#: Bytes of a copy of rows that are not contiguous, for a tile.
 PANEL_BYTES = 8 * TILE_ROWS * TILE_DEPTH
 _WORD = ir.IntType(64)
 
@@ -147,7 +146,7 @@ def _turn(typingctx, target, of, across):
 
 @helper
 def panel_of(a, ar, ac, rows, k, panel):
-    """Copy columns of a to where their rows lie side by side."""
+    """Copy columns of a to where their rows are contiguous."""
     if ac == 8 and k >= LANES:
         for i in range(0, rows, LANES):
             row = min(i, rows - LANES)
@@ -163,7 +162,7 @@ def panel_of(a, ar, ac, rows, k, panel):
 
 @helper
 def product_by_tiles(a, ar, ac, b, br, bc, c, cc, m, n, k, fresh, panel):
-    """c += a·b, or c = a·b, where c has rows side by side, at least LEAST_ROWS.
+    """c += a·b, or c = a·b, where c has contiguous rows, at least LEAST_ROWS.
 
     `panel` is for copies.
     """

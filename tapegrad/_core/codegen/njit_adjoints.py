@@ -1,8 +1,8 @@
 """The bridge from a row to the adjoint that a user has compiled with Numba.
 
-It makes arrays of the addresses that it is given, calls the function, checks the shapes of what
-comes back and adds it to the mirrors. It is compiled by Numba's usual pipeline and kept for the
-life of the process: its function is the user's, who decides whether it is cached.
+It makes arrays of the given addresses, calls the function, checks the shapes of the results and
+adds these to the adjoint buffers. Numba's usual pipeline compiles it, and it is kept for the life
+of the process; the user decides whether the function itself is cached.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numba.np.numpy_support import from_dtype
 from .intrinsics import i64s
 from .layout import CALL_BYTES, CALL_DATA, CALL_SHAPE, CALL_TARGET
 
-#: What a bridge answers: 0, that an exception was raised, or what is wrong with a derivative, as
+#: The results of a bridge: 0, that an exception was raised, or what is wrong with a derivative, as
 #: 1 + its number | axis << AXIS | length << LENGTH.
 RAISED, AXIS, LENGTH = -1, 8, 16
 #: A number or an array as the function gets it: dtype and number of axes.
@@ -49,7 +49,7 @@ def type_of(kind: Kind):
 
 
 def _returned(backward, arguments: Sequence[Kind]):
-    """The type of what a function returns for arguments; it is compiled for them."""
+    """The type of the result of a function for arguments; it is compiled for them."""
     signature = tuple(type_of(kind) for kind in arguments)
     backward.compile(signature)
     return backward.overloads[signature].signature.return_type

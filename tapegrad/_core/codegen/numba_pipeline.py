@@ -1,4 +1,4 @@
-"""What Numba does for our code, and what it leaves out: a first gradient waits for the compiler.
+"""Numba's pipeline for our code, without stages that would delay a first gradient.
 
 Generated code is plain: integers, doubles, loops and calls. It needs none of the rewriting of
 closures, array expressions and literals, and its helpers are only ever included in exports.
@@ -46,9 +46,9 @@ class SingleAssignment(FunctionPass):
 
 
 def _rename_within_blocks(blocks) -> None:
-    """Give assignments that only their own block sees names of their own.
+    """Rename variables that only their own block uses.
 
-    Numba goes through the whole function for each variable that is assigned more than once. In
+    Numba traverses the whole function for each variable that is assigned more than once. In
     generated code most of those are adjoints, which no other block reads.
     """
     uses = analysis.compute_use_defs(blocks)
@@ -124,10 +124,10 @@ _metadata = ir.Module()
 
 
 class Piece(JITCodeLibrary):
-    """What a function is compiled to: text for LLVM, and the libraries of what it calls.
+    """The compiled form of a function: text for LLVM, and the libraries that it calls.
 
-    Numba makes LLVM read, link and optimise every function by itself, again in each of its
-    callers. Here what is called together is joined as text first.
+    Numba makes LLVM read, link and optimise every function separately, again in each of its
+    callers. Here functions that are called together are joined as text first.
     """
 
     def __init__(self, codegen, name):
@@ -144,12 +144,12 @@ class Piece(JITCodeLibrary):
 
     def add_ir_module(self, module):
         if module.metadata is not _metadata.metadata:
-            return  # a way in from Python or C that Numba adds to functions of its own
+            return  # an entry point for Python or C that Numba adds to its functions
         for name, value in module.globals.items():
             if value.is_declaration if isinstance(value, ir.Function) else not value.initializer:
                 self.declared[name] = normalize_ir_text(str(value))
             else:
-                if value.linkage in ("", "common"):  # left out where nobody calls it
+                if value.linkage in ("", "common"):  # left out if it is never called
                     value.linkage = "linkonce_odr"
                 self.defined[name] = normalize_ir_text(str(value))
         for function in module.functions:
@@ -164,7 +164,7 @@ class Piece(JITCodeLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self):
-        """What other code of Numba's gets, where it calls this function."""
+        """The object that other Numba code receives when it calls this function."""
         if self._shared_module is None:
             self._shared_module = _joined(self)
         return self._shared_module
@@ -197,7 +197,7 @@ def _joined(piece):
 
 
 def compiled(exports):
-    """What Numba makes of `exports`, as a module of LLVM's."""
+    """The LLVM module that Numba makes of `exports`."""
     with _plain_code():
         codegen = target().codegen()
         entries = Piece(codegen, "entries")
@@ -208,7 +208,7 @@ def compiled(exports):
             entries.add_linking_library(compiled.library)
             _add_entry(ways_in, symbol, compiled.fndesc)
         entries.add_ir_module(ways_in)
-        for symbol in exports:  # its loops lie in lines of the cache alike, whatever comes before
+        for symbol in exports:  # its loops are aligned to cache lines, whatever comes before
             text = entries.defined[symbol]
             entries.defined[symbol] = text.replace("\n{", f" align {CACHE_LINE}\n{{", 1)
         module = _joined(entries)
@@ -263,7 +263,7 @@ def _plain_code():
 
 
 def _declare():
-    """Let Numba declare what it knows: what it compiles for that it compiles in its own way.
+    """Let Numba load its declarations; their compilation is left to its usual pipeline.
 
     It also looks whether SciPy has BLAS. That takes as long as all else; for us it has.
     """
@@ -281,7 +281,7 @@ def _as_it_is(interpreter, rewritings, function):
 
 
 def _no_way_in(*_):
-    """Numba wants a builtin, each time another one, as a function's way in from Python."""
+    """Numba requires a builtin, another one each time, as a function's Python entry point."""
     return [].append
 
 
@@ -294,7 +294,7 @@ def _unlock(lock, *_):
     lock._lock.release()
 
 
-#: What the fields of an instruction hold beside variables, most often.
+#: The fields of instructions that usually hold something other than variables.
 _OTHERS = frozenset((str, int, float, bool, type(None), numba.core.ir.Loc))
 
 
@@ -320,7 +320,7 @@ def _variables(instruction, value) -> list:
 def _remembered(usual, known=types.unliteral):
     """Types of calls on plain numbers: found once per function and types, not once per call.
 
-    Of a number in the text its value counts too, unless `known` forgets it.
+    A number in the text counts with its value, unless `known` forgets it.
     """
     found: dict = {}
 
@@ -337,5 +337,5 @@ def _remembered(usual, known=types.unliteral):
 
 
 def _resolved(usual):
-    """The same where code is made of what has its types, for operators: for just these types."""
+    """The same for operators whose code is made from exact types."""
     return _remembered(usual, lambda given: given)

@@ -15,7 +15,7 @@ from .external_symbols import LOADERS
 from .factory import compile_source
 from .intrinsics import c_function
 
-#: By the module that defines them: what they return, and how many arguments they have, all words.
+#: By the module that defines them: their results and numbers of arguments, all words.
 GROUPS = {
     "adjoint_memory": {"cell": ("int64", 2), "mirror_memory": ("int64", 3), "forget": ("void", 2)},
     "strided_sums": {"strided_add": ("void", 8), "block_of": ("void", 9), "add_block": ("void", 9)},
@@ -23,7 +23,7 @@ GROUPS = {
     "triangular_blocks": {"solve_triangle": ("int64", 9), "cholesky_reverse": ("void", 3)},
     "inverse_blocks": {"invert_factors": ("void", 3)},
 }
-#: What a group calls of others: the words in its text that have loaders.
+#: The calls of a group to others: the words in its text that have loaders.
 _CALLED = {
     "triangular_blocks": "blas_dgemm, blas_dtrsm, blas_dtrsv",
     "inverse_blocks": "blas_dgemm, blas_dtrmm, blas_dtrsm",

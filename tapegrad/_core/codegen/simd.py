@@ -8,7 +8,7 @@ VECTOR = ir.VectorType(DOUBLE, LANES)
 
 
 def load(builder, address, kind=VECTOR):
-    """What is at an address, which is a multiple of eight only."""
+    """The vector at an address, which is a multiple of eight only."""
     value = builder.load(builder.inttoptr(address, kind.as_pointer()))
     value.align = 8
     return value

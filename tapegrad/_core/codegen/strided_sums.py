@@ -20,13 +20,13 @@ from .intrinsics import (
 from .layout import ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_STRIDES, C_CONTIGUOUS, FRAME_SCRATCH
 from .line_copies import LONG, add_short_lines, copy_lines
 
-#: Groups of at most so many elements are taken side by side, up to so many of them.
+#: Groups of at most this many elements are processed together, up to this many of them.
 SHORT_GROUP, SIDE_BY_SIDE = 64, 32
 
 
 @helper
 def sum64(address, n):
-    """The sum of doubles side by side."""
+    """The sum of contiguous doubles."""
     apart()
     s, total = f64s(address), 0.0
     for i in range(n):
@@ -145,8 +145,8 @@ def next_line(index, strides, shape, ndim):
 
 @helper
 def line_in(strides, shape, ndim):
-    """Elements that lie one step apart along the last axes: the first such axis, their number and
-    the step. An array that is broadcast along its last axes is one line there."""
+    """Equally spaced elements along the last axes: the first such axis, their number and the step.
+    An array that is broadcast along its last axes is one line there."""
     if ndim == 0:
         return 0, 1, 0
     axis = ndim - 1
@@ -159,7 +159,7 @@ def line_in(strides, shape, ndim):
 
 @helper
 def lines_ahead(index, shape, outer, line, left):
-    """How many whole lines lie ahead along the axis before a line; 1 where there is none."""
+    """The number of whole lines before a line along the axis; 1 where there is none."""
     if outer == 0:
         return 1
     return min(left // line, load_i64(shape, outer * 8 - 8) - index[outer - 1])
@@ -233,7 +233,7 @@ def add_block(frame, data, strides, shape, ndim, start, n, block, width):
 
 @helper
 def lines_of(array):
-    """How many lines along the last axis an array has."""
+    """The number of lines along the last axis of an array."""
     lines = 1
     for axis in range(load_i32(array, ARRAY_NDIM) - 1):
         lines *= load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
@@ -276,7 +276,7 @@ def same_shape(a, b):
 
 @helper
 def is_aligned(array, out):
-    """Whether element i of `array` in memory is what meets element i of `out`."""
+    """Whether element i of `array` in memory corresponds to element i of `out`."""
     return (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0 and same_shape(array, out)
 
 

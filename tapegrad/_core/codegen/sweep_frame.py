@@ -1,9 +1,9 @@
-"""Adjoint memory during a sweep: cells of scalar rows, mirrors of buffers, strided accumulation.
+"""Adjoint memory during a sweep: cells of scalar rows, adjoint buffers, strided accumulation.
 
-Each chunk that a sweep reaches gets a table of 8-byte cells, one per row and seed. For a scalar
-row the cell is its adjoint; for an array row it is the address of the buffer's mirror. A cell that
-nothing has touched holds −0.0, and since every contribution is added as `c + 0.0` a touched
-adjoint never does: what is reachable with derivative zero is told from what is not reachable.
+Each chunk that a sweep reaches gets a table of 8-byte cells, one per row and seed. For a scalar row
+the cell is its adjoint; for an array row it is the address of the adjoint buffer. A cell that no
+row has touched holds −0.0. Every contribution is added as `c + 0.0`, so that a touched adjoint is
+never −0.0: rows with derivative zero are distinguished from rows that are not reached.
 """
 
 from .intrinsics import free, helper, load_f64, load_i32, load_i64, store_f64, store_i64
@@ -61,7 +61,7 @@ def free_cells(frame, slot):
 
 @helper
 def trim_cells(frame):
-    """Keep some free tables of cells for the next sweep, and no more."""
+    """Keep some free tables of cells for the next sweep, up to a limit."""
     address = load_i64(frame, FRAME_CELLS)
     kept = 0
     while address != 0:
@@ -115,7 +115,7 @@ MIRROR_HEADER = 32
 
 @helper
 def found_mirror(frame, buffer):
-    """Mirror of a buffer if the sweep has one, else 0."""
+    """The adjoint buffer of a buffer if the sweep has one, else 0."""
     adjoints = load_i64(load_i64(frame, FRAME_ADJOINTS), (buffer >> ROWS_BITS) * 8)
     if adjoints == 0:
         return 0
@@ -125,21 +125,20 @@ def found_mirror(frame, buffer):
 
 @helper
 def mirror(frame, id):
-    """Address of the mirror of the buffer of row `id`, zeros on first touch; 0 if it has none."""
+    """The address of the adjoint buffer of row `id`, zeros on first use; 0 if it has none."""
     found = found_mirror(frame, id)
     return found if found != 0 else mirror_memory(frame, id, 1)
 
 
 @helper
 def mirrored(found, data, seed):
-    """Where the mirror `found` holds the adjoint of the element at address `data`."""
+    """The address in the adjoint buffer `found` of the adjoint of the element at `data`."""
     return found + MIRROR_HEADER + seed * load_i64(found, 0) + data - load_i64(found, 8)
 
 
 @helper
 def tangent_of(frame, id):
-    """Address of the tangents of a row, or its mirror's cell, in a walk forwards; 0 if it has
-    none."""
+    """The address of a row's tangents, or its buffer's cell, in forward mode; 0 if it has none."""
     if id < 0:
         return 0
     cells = load_i64(load_i64(frame, FRAME_ADJOINTS), (id >> ROWS_BITS) * 8)

@@ -37,15 +37,15 @@ def zero_on_diagonal(a, row_stride, column_stride, n):
 
 @helper
 def is_in_lines(stride, across, n):
-    """Whether lines of n doubles that lie side by side are so far apart as BLAS takes them."""
+    """Whether contiguous lines of n doubles have a distance that BLAS accepts."""
     return across == 8 and stride >= 8 * n and stride % 8 == 0
 
 
 @helper
 def solve_in_lines(a, stride, turned, n, trans, lower, unit, x, columns):
-    """Solve with a triangular matrix of which columns, if `turned`, or rows lie side by side.
+    """Solve with a triangular matrix whose columns, if `turned`, or rows are contiguous.
 
-    To BLAS the other triangle of a matrix in rows is given, and the transpose of `x`.
+    BLAS is given the other triangle of a matrix in rows, and the transpose of `x`.
     """
     call = malloc(_CALL_BYTES)
     store_u8(call, _SIDE, 82)  # "R"
@@ -140,7 +140,7 @@ def subtract_product(x, y, y_is_turned, z, m, n, k, leading, leading_y, call):
 
 @helper
 def reverse_small(factor, g, n, size):
-    """The reverse of a factor of so many rows, which are n doubles apart; in place of g's triangle.
+    """The reverse of a factor of `size` rows, n doubles apart; in place of g's triangle.
 
     Murray 2016, "chol_unblocked_rev".
     """
@@ -175,7 +175,7 @@ def mirrored(g, n, size, whole):
 
 @helper
 def make_symmetric(g, n):
-    """A lower triangle, halved below its diagonal and mirrored; squares stay in the cache."""
+    """A lower triangle, halved below its diagonal and reflected; squares stay in the cache."""
     for low in range(0, n, _SQUARE):
         for left in range(0, low + 1, _SQUARE):
             for i in range(low, min(low + _SQUARE, n)):
@@ -205,7 +205,7 @@ def divide_by_block(block, below, n, size, count, call):
 def cholesky_reverse(factor, g, n):
     """The symmetric adjoint of a matrix from that of its factor, in place of the latter in `g`.
 
-    Of both the lower triangles are read. Blocks of rows are taken from the last on (Murray 2016,
+    The lower triangles of both are read. Blocks of rows are taken from the last on (Murray 2016,
     arXiv 1602.07527, "chol_blocked_rev"): about twice the operations of the factorization.
     """
     call = malloc(_CALL_BYTES + _ROWS * _ROWS * 8)

@@ -1,7 +1,7 @@
 """NumPy ufuncs on compiled kernels: broadcasting, dtypes and errors are NumPy's own.
 
-A kernel takes contiguous blocks. One inner loop serves all of them: NumPy hands it addresses,
-strides and what belongs to the kernel, and it copies what is strided or broadcast, block by block.
+A kernel takes contiguous blocks. One inner loop serves all of them: NumPy passes addresses, strides
+and the data of the kernel, and the loop copies strided or broadcast operands, block by block.
 """
 
 import ctypes

@@ -27,7 +27,7 @@ def in_scipy(name: str):
 
 
 def each(solve, ab, b):
-    """The solutions for all of a batch, of equations told by several arrays."""
+    """The solutions of a batch of equations given by several arrays."""
     front = np.broadcast_shapes(*[x.shape[:-2] for x in (*ab, b)])
     ab = [np.broadcast_to(x, (*front, *x.shape[-2:])) for x in ab]
     b = np.broadcast_to(b, (*front, *b.shape[-2:]))
@@ -55,7 +55,7 @@ def _singular(answer):
 
 @helper
 def enter_band(call, n, lower, upper, columns, leading):
-    """Write the arguments of `dgbsv`: numbers, which stand 8 bytes apart, and the answer."""
+    """Write the arguments of `dgbsv`: numbers, 8 bytes apart, and the result."""
     store_i32(call, 0, n)
     store_i32(call, 8, lower)
     store_i32(call, 16, upper)
@@ -112,7 +112,7 @@ def _places(numpy, n, places):
 
 
 def _diagonals(n, lower, upper):
-    """Of each diagonal in a band, from the highest on: how far its rows are below its columns."""
+    """For each diagonal in a band, from the highest on: how far its rows are below its columns."""
     return np.arange(-upper, lower + 1)[:, None], np.arange(n)
 
 
@@ -126,7 +126,7 @@ def transposed_band(namespace, ab, lower, upper):
 
 
 def _from_rows(namespace, x, lower, upper):
-    """For each element of a band what a vector has in its row, along a new axis; 0 outside."""
+    """The element of a vector in the row of each element of a band, along a new axis; 0 outside."""
     n = x.shape[-2]
     below, at = _diagonals(n, lower, upper)
     columns = padded(namespace, transposed(namespace, x))

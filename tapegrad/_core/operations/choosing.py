@@ -164,7 +164,7 @@ def select(condlist, choicelist, default=0):
 
 
 def _typed(x):
-    """An operand as NumPy promotes it: a number of Python's has no dtype of its own."""
+    """An operand as NumPy promotes it: a Python number has no dtype."""
     return x if type(x) in (int, float) else value_of(x)
 
 

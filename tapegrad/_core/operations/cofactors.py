@@ -79,7 +79,7 @@ def _singular_tangent(a, h):
 
 
 def _chosen(singular, regular, of_singular, a, *rest):
-    """The regular results; for singular matrices what the function gives."""
+    """The regular results; for singular matrices those of the function."""
     if not np.any(singular):
         return regular
     whole = np.broadcast_shapes(singular.shape, *[x.shape[:-2] for x in rest])

@@ -54,7 +54,7 @@ def _value_of(op: Structural):
 
 
 def _parted_or_none(part):
-    """A derivative as its parts; what is to be called gives one."""
+    """A derivative as its parts; of a function, a function that gives them."""
     if part is None:
         return None
     return (lambda: parted(part())) if callable(part) else parted(part)
@@ -89,7 +89,7 @@ def _shape_of(op: Structural):
 
 
 def declare_complex(op: Structural, example: str, examples: tuple[str, ...]) -> Structural:
-    """Declare what an operation does with complex operands, under its name and `.complex`."""
+    """Declare the treatment of complex operands by an operation, under its name and `.complex`."""
     return structural(
         f"{op.name}.complex",
         table=COMPLEX,

@@ -96,7 +96,7 @@ def _get_item(self, key):
 
 
 def _set_item(self, key, value):
-    """Both parts are written; what is written is read before."""
+    """Both parts are written; the values are read before."""
     value = unlisted(value)
     re, im = real_part(value), imag_part(value)
     if isinstance(im, rt.Tensor) and np.may_share_memory(array_of(im), array_of(self._re)):
@@ -117,7 +117,7 @@ def _iterate(self):
 
 
 def _as_array(self, dtype=None, copy=None):
-    """What `np.asarray(z)` asks for."""
+    """The array for `np.asarray(z)`."""
     frame = sys._getframe(1)
     recorded = [part for part in (self._re, self._im) if is_recorded(part)]
     shown = callers.compares(frame) or callers.shows(
@@ -312,7 +312,7 @@ def _sort(self, axis=-1, kind=None, order=None, *, stable=None):
 
 
 def _grad(self):
-    """What backward passes have added: ∂L/∂x + i ∂L/∂y of z = x + iy; None before."""
+    """The sum of backward passes: ∂L/∂x + i ∂L/∂y of z = x + iy; None before."""
     parts = [part.grad for part in (self._re, self._im)]
     if parts == [None, None]:
         return None

@@ -1,4 +1,4 @@
-"""What public functions do with complex operands: the parts of each, products of parts, or more."""
+"""Complex operands of public functions: by parts, by products of parts, or separately."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def pad(ours, x, pad_width, mode="constant", **kwargs):
 
 @complex_function("zeros_like", "ones_like", "empty_like", "full_like")
 def filled_like(ours, x, *args, **kwargs):
-    """A new tensor of the shape of x, real if another dtype says so."""
+    """A new tensor of the shape of x, real if a dtype says so."""
     like = np.broadcast_to(np.zeros((), getattr(x, "dtype", np.complex128)), np.shape(x))
     if ours.__name__ != "full_like":
         return ours(like, *args, **kwargs)
@@ -170,7 +170,7 @@ def sinc(ours, x):
 
 @complex_function("prod")
 def prod(ours, x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True):
-    """By pairs: no element is divided by, so zeros are no special case."""
+    """A product by pairs: there is no division by elements, so that zeros are no special case."""
     if dtype is not None or out is not None or initial is not None or where is not True:
         raise TypeError("tapegrad.prod: of complex numbers only axis= and keepdims= are supported")
     ndim = np.ndim(x)
@@ -224,7 +224,7 @@ def einsum_path(ours, *args, **kwargs):
 
 
 def _by_flags(name: str, both: str):
-    """A test of numbers that holds where it does for both parts, or for either."""
+    """A test of numbers that holds if it does for both parts, or for either."""
     test, joined = getattr(np, name), getattr(np, both)
 
     def how(ours, z):

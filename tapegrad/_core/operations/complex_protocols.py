@@ -1,4 +1,4 @@
-"""NumPy's protocols where an operand is a complex tensor, or a complex number beside a tensor."""
+"""NumPy's protocols where an operand is a complex tensor, or a complex number and a tensor."""
 
 from __future__ import annotations
 

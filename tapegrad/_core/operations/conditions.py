@@ -78,7 +78,7 @@ def _or_infinite(condition, a):
 
 @named("conditions.undefined")
 def _undefined(condition, a):
-    """Where a condition is NaN although no element is."""
+    """The places where a condition number is NaN although no element is."""
     return np.isnan(condition) & ~np.isnan(a).any(axis=(-2, -1))
 
 

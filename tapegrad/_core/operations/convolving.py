@@ -16,7 +16,7 @@ from .reductions import sum as sum_of
 from .shapes import reshape, sliding_window_view, transpose
 from .unrecorded import unrecorded
 
-#: Up to so many weights each result is one product of a window with all of them.
+#: Up to this many weights each result is one product of a window with all of them.
 _FEW = 32
 _MODES = ("full", "same", "valid")
 

@@ -28,7 +28,7 @@ def _ends(kind: int, sine: bool) -> tuple[int, ...]:
 
 
 def _with_ends(x: np.ndarray, axis: int, ends, exponent: int) -> np.ndarray:
-    """With the elements at the ends multiplied by √2 to the power of `exponent`; a copy."""
+    """The array with its end elements multiplied by √2 to the power of `exponent`; a copy."""
     made = x.copy()
     for place in ends:
         made[along(axis, place)] *= made.dtype.type(2.0 ** (exponent / 2))

@@ -102,7 +102,7 @@ def _variables(m, y, rowvar, dtype):
 
 
 def _check_weights(x, name, weights):
-    """Refuse weights that NumPy refuses; a program asks again."""
+    """Refuse weights that NumPy refuses; a program tests them again."""
     if weights is None:
         return
     if shape_of(weights) != shape_of(x)[1:]:
@@ -183,7 +183,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
         return apply("divide", c, c)
     deviation = apply("sqrt", diagonal(c))
     c = apply("divide", apply("divide", c, deviation[:, None]), deviation[None, :])
-    # What rounding puts beyond ±1 is taken off without a change of the derivative.
+    # Values that rounding moves beyond ±1 are clipped without a change of the derivative.
     return apply("subtract", c, steered(_excess, c))
 
 

@@ -1,4 +1,4 @@
-"""Making tensors, and what they say of themselves."""
+"""Creation of tensors, and their properties."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .ranges import RECORDED
 
 
 def _input(array: Any):
-    """An input that requires grad, on an array that nobody else writes."""
+    """An input that requires grad, on an array that is written by no one else."""
     _check_dtype("tensor", array)
     made = wrap(_owner(array))
     _become_input(made)
@@ -181,7 +181,7 @@ def _is_filled(name: str, args: tuple, kwargs: dict) -> bool:
 _OF_SHAPE = "dtype=None, order='C', *, device=None, like=None"
 _ALIKE = "dtype=None, order='K', subok=True, shape=None, *, device=None"
 _BETWEEN = "start, stop, num=50, endpoint=True"
-#: The arguments of NumPy's functions that make arrays, which NumPy itself does not always tell.
+#: The parameters of NumPy's functions that create arrays; NumPy does not always expose them.
 _ARGUMENTS = {
     **dict.fromkeys(("zeros", "ones", "empty"), f"shape, {_OF_SHAPE}"),
     "full": f"shape, fill_value, {_OF_SHAPE}",
@@ -207,7 +207,7 @@ def _creator(name):
                 return RECORDED[name](*args, **kwargs)
             if requires_grad:
                 refuse("an input is made of a tensor (requires_grad=True)")
-        of_shape = name.endswith("_like")  # of the first argument the values do not matter
+        of_shape = name.endswith("_like")  # the values of the first argument do not matter
         shapes = [value_of(argument) for argument in args[:of_shape]]
         args = [*shapes, *[fixed(argument, f"{name}()") for argument in args[of_shape:]]]
         kwargs = {key: fixed(argument, f"{name}()") for key, argument in kwargs.items()}
@@ -236,7 +236,7 @@ def _made(array, requires_grad: bool):
 
 
 for _name in _ARGUMENTS:
-    # Of the first, without an array among their arguments, NumPy asks no tensor.
+    # NumPy does not dispatch on the first, if there is no array among its arguments.
     _stands_for = () if _name in "zeros ones empty eye identity arange".split() else (_name,)
     function(*_stands_for)(_creator(_name))
 

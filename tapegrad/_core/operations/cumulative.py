@@ -142,8 +142,8 @@ def cumprod_vjp(np, g, out, x, axes):
 def sums_of_products_after(np, g, x):
     """Along the last axis, s with s[i] = g[i] + x[i + 1] · s[i + 1].
 
-    Stretches of 1, 2, 4, … elements are put together: the sum of one, with the product of the
-    elements of x that the sum of the next is multiplied by; there is none after the last.
+    Segments of 1, 2, 4, … elements are combined: each has its sum, and the product of the elements
+    of x that multiply the sum of the next segment; the last has none.
     """
     size, step = x.shape[-1], 1
     if size < 2:
@@ -160,7 +160,7 @@ def sums_of_products_after(np, g, x):
 
 
 def cumprod_jvp(np, t, _out, x, axes):
-    """Stretches of 1, 2, 4, … elements are put together: no division, right with zeros.
+    """Segments of 1, 2, 4, … elements are combined: there is no division, and zeros are right.
 
     Two neighbouring ones with products p, q and tangents s, t have p·q and s·q + p·t.
     """

@@ -21,7 +21,7 @@ from .einsum import as_tensor, common_dtype
 
 
 class Own(np.ndarray):
-    """An array that nobody else can write, in the dtype and order of a row: it is not copied."""
+    """An array that no other code can write, in the dtype and order of a row: it is not copied."""
 
 
 def declared(
@@ -30,11 +30,11 @@ def declared(
     """A decorator: the function computes the value of an operation with arrays.
 
     Its positional arguments are the operands, its keyword arguments static. It is declared under
-    its name with the rules and the other fields of `ops.table.Structural`. What stands for it then
-    takes tensors, and records one row.
+    its name with the rules and the other fields of `ops.table.Structural`. The function that
+    replaces it takes tensors, and records one row.
 
-    It takes complex operands by its rules too (see `complex_forms`) if `takes_complex`, by default
-    where it has a `shape`. `complex_example` and `complex_examples` are examples of that, of a real
+    Its rules apply to complex operands, too (see `complex_forms`), if `takes_complex`, by default
+    if it has a `shape`. `complex_example` and `complex_examples` are examples of that, of a real
     `x`, for tests.
     """
 
@@ -94,7 +94,7 @@ def recorded(op, operands, static):
 
 
 def _buffer(out, operands) -> np.ndarray:
-    """A result as the buffer of a row: itself, if it is in C order and in memory of its own."""
+    """A result as the buffer of a row: itself, if it is in C order and does not share memory."""
     is_whole = type(out) is np.ndarray and out.flags.c_contiguous and out.flags.writeable
     if is_whole and not any([np.may_share_memory(out, value_of(x)) for x in operands]):
         return out
@@ -112,7 +112,7 @@ def _required(op, made):
 def _computed(op, function, /, *operands, **static):
     """Call a function for an operation; a trace in which it raises makes no program.
 
-    A caller that catches the error takes another branch, and no recorded row says when.
+    A caller that catches the error takes another branch, which no recorded row shows.
     """
     try:
         return function(*operands, **static)

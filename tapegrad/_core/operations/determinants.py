@@ -20,7 +20,7 @@ from .inverses import inverse, inverse_shape
 from .lu_factors import prepared, signs_and_logarithms
 from .unrecorded import unrecorded
 
-#: What NumPy's slogdet gives: a pair with names.
+#: The result of NumPy's slogdet: a named pair.
 SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
 
 
@@ -143,12 +143,12 @@ def det(a):
 
 
 def _shape_of_both(a, lu):
-    """The shape of signs and logarithms side by side; raises ValueError where NumPy does."""
+    """The shape of signs and logarithms stacked; raises ValueError where NumPy does."""
     return (*inverse_shape(a, lu)[:-2], 2)
 
 
 def log_determinant_vjp(np, g, out, a, lu):
-    """Of the logarithm a⁻ᴴ; a complex sign turns by the imaginary part of tr(a⁻¹ ȧ)."""
+    """The adjoint of the logarithm is a⁻ᴴ; a complex sign turns by Im tr(a⁻¹ ȧ)."""
     scale = g[..., 1]
     if out.dtype.kind == "c":
         scale = np.real(scale) - 1j * np.imag(np.conj(g[..., 0]) * out[..., 0])
@@ -180,7 +180,7 @@ def log_determinant_jvp(np, t, out, a, lu):
     complex_examples=("np.linalg.slogdet((x[:, None, :2] + 1j) * x[:, :2, None] + np.eye(2))[0]",),
 )
 def _slogdet(a, lu):
-    """The signs of determinants and the logarithms of their sizes side by side, by factors."""
+    """The signs of determinants and the logarithms of their absolute values stacked, by factors."""
     return np.stack(signs_and_logarithms(lu), axis=-1)
 
 

@@ -209,7 +209,7 @@ def _without_ones(a, labels, others, shape):
 
 
 def _summed(a, labels, wanted):
-    """Sum over the axes that nobody else has."""
+    """Sum over the axes that no other operand has."""
     axes = tuple(k for k, x in enumerate(labels) if x not in wanted)
     if not axes:
         return a, labels
@@ -259,7 +259,7 @@ def _size(shape) -> int:
 
 
 def _for_blas(matrices):
-    """Matrices whose rows or columns lie next to each other."""
+    """Matrices with contiguous rows or columns."""
     item = matrices.itemsize
     down, along = matrices.strides[-2:]
     rows, columns = matrices.shape[-2:]

@@ -1,4 +1,4 @@
-"""Every element-wise operation of the table as a function, filled in one loop."""
+"""Every element-wise operation of the table as a function, made in one loop."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ _WORDS = {
 
 
 def _docstring(op: Pointwise) -> str:
-    """What `help` shows: the value, the partial derivatives, where they are awkward, an example."""
+    """The docstring for `help`: value, partial derivatives, awkward points, an example."""
     pairs = zip(op.inputs, op.slopes, strict=True)
     used = [text for word, text in _WORDS.items() if word in words_of(*op.slopes)]
     several = len(op.inputs) > 1
@@ -223,7 +223,7 @@ def round(x, decimals=0, out=None):
     if decimals == 0:
         return written_to("round", apply("rint", x), out)
     there, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    scale = 10.0 ** abs(decimals)  # as NumPy has it: powers below 1 are not exact
+    scale = 10.0 ** abs(decimals)  # as in NumPy: powers below 1 are not exact
     return written_to("round", apply(back, apply("rint", apply(there, x, scale)), scale), out)
 
 

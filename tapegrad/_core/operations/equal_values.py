@@ -18,7 +18,8 @@ from ..tensor.trace import learned, refuse
 from ..tensor.values import shape_of, value_of
 from .declaring import adjoint
 
-#: Values are equal whose difference is so many times n times the rounding of the largest.
+#: Values count as equal if their difference is less than this many times n times the rounding of
+#: the largest.
 CLOSE = 8.0
 
 
@@ -28,7 +29,7 @@ def largest(np, w):
 
 
 def tolerance(np, w, count):
-    """What differences of values, or values, that are 0 but for rounding do not exceed."""
+    """A bound for differences of values, or values, that are 0 up to rounding."""
     return largest(np, w) * (CLOSE * count * float(np.finfo(w.dtype).eps))
 
 
@@ -47,9 +48,9 @@ def inverse_gaps(np, w, count):
 def warn_of_basis(name, equal, turn, derivatives, values=None) -> None:
     """Warn where a derivative depends on which basis LAPACK has taken for equal values.
 
-    `turn` is what a turn of the basis changes the loss by, `derivatives` are those with respect to
-    the vectors, by which to judge its size, `values` with respect to the values, None where these
-    may differ: then the derivative is one from one side. A program that is traced asks nothing.
+    `turn` is the change of the loss under a rotation of the basis, `derivatives` are those with
+    respect to the vectors, which give its scale, `values` with respect to the values, None if these
+    may differ: then the derivative is one-sided. A traced program does not test this.
     """
     if rt.trace() is not None:
         return
@@ -79,7 +80,7 @@ def warn_of_values(name, equal, derivatives, values) -> None:
 def _mixes(equal, derivatives, values) -> bool:
     """Whether a loss reads equal values and also vectors of theirs, one along another.
 
-    So does f(a) = v f(w) vᵀ, whose derivative inside of a space the vectors do not tell.
+    So does f(a) = v f(w) vᵀ, whose derivative inside a space is not determined by the vectors.
     """
     others = equal & ~np.eye(equal.shape[-1], dtype=bool)
     read = np.abs(values) > _slack(values) * np.max(np.abs(values), initial=0.0)
@@ -103,7 +104,7 @@ def _differ(where, differences, derivatives) -> bool:
 
 
 def _slack(derivatives) -> float:
-    """What derivatives differ by through rounding, of the largest."""
+    """The size of rounding errors of derivatives, relative to the largest."""
     return float(np.sqrt(np.finfo(derivatives.dtype).eps))
 
 

@@ -42,7 +42,7 @@ def few_products(a, b, to, n):
 
 @helper
 def multiply(a, b, to, n, call):
-    """to = a @ b, of matrices that commute; products of more rows are BLAS's."""
+    """to = a @ b, of matrices that commute; BLAS computes products of more rows."""
     if n <= 24:
         few_products(f64s(a), f64s(b), f64s(to), n)
         return
@@ -88,10 +88,10 @@ def norm_of_power(matrix, n, power, x, y, factor):
 
 @helper
 def halvings(a, fourth, sixth, n, vectors):
-    """How often a is halved: by norms of powers, and more where it is far from normal; or −1.
+    """How often a is halved: by norms of powers, and more if it is far from normal; or −1.
 
-    The approximant is exact where the roots of those norms are at most 5.37, and what it leaves out
-    at first, |a|²⁷ / 1.13e35, is less than 2⁻⁵³ |a|.
+    The approximant is exact where the roots of those norms are at most 5.37, and its leading error,
+    |a|²⁷ / 1.13e35, is less than 2⁻⁵³ |a|.
     """
     norm, four, six = norm_of(a, n), norm_of(fourth, n), norm_of(sixth, n)
     if not norm < 1e300 or not four < 1e300 or not six < 1e300:
@@ -149,7 +149,7 @@ def enter_fraction(a, n, call):
 
 @helper
 def exponentiate(a, n, call, pivots):
-    """Replace the first of so many matrices by its exponential; whether that was possible."""
+    """Replace the matrix at `a` by its exponential; returns whether that was possible."""
     size = n * n * 8
     a2, a4, a6 = a + size, a + 2 * size, a + 3 * size
     multiply(a, a, a2, n, call)
@@ -198,8 +198,7 @@ def copy_rows(array, at, to, n, width, factor):
 
 @helper
 def work_bytes(n):
-    """What a call takes: powers 1, 2, 4, 6, numerator, denominator, one matrix to spare; vectors,
-    arguments, pivots."""
+    """Memory of a call: powers 1, 2, 4, 6, numerator, denominator, scratch; vectors, pivots."""
     return (7 * n * n + 2 * n) * 8 + lapack.CALL_BYTES + 16 + n * 4
 
 

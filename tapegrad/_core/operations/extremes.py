@@ -37,9 +37,9 @@ from .shapes import array_tensor, numpy_call, ravel
 
 
 def shares(np, x, best, axes):
-    """What each element has of an extreme: those tied for it the same, together 1, others 0.
+    """The share of each element in an extreme: equal for tied elements, 1 in sum, 0 for others.
 
-    Where it is NaN those that are NaN are tied for it.
+    Where it is NaN the elements that are NaN are tied for it.
     """
     tied = np.multiply((x == best) | (x != x), 1.0)
     return tied / np.add.reduce(tied, axis=axes, keepdims=True)
@@ -54,7 +54,7 @@ def extreme_jvp(np, t, out, x, axes):
 
 
 def extreme_adjoint(frame, id, refs, task):
-    """References: the operand, lines of a group, the output. What is tied shares evenly."""
+    """References: the operand, lines of a group, the output. Tied elements share evenly."""
     array, lines, n, found, wide = groups_of(frame, refs)
     if n == 0:
         return

@@ -47,7 +47,7 @@ def copy_triangle(to, source, row_stride, column_stride, n, upper):
 def cholesky_forward(frame, id, refs, task):
     """References: `upper`, the matrices, the output.
 
-    To LAPACK a factor in C order is the other triangle.
+    For LAPACK a factor in C order is the other triangle.
     """
     upper = load_i64(load_i64(load_i64(refs, 0), ARRAY_DATA), 0) != 0
     a, out = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
@@ -83,7 +83,7 @@ def cholesky_adjoint_forward(frame, id, refs, task):
 
 
 def _lower_half(np, n: int):
-    """What takes the lower triangle of a matrix, with half its diagonal."""
+    """The mask of the lower triangle of a matrix, with ½ on its diagonal."""
     return np.tri(n) - 0.5 * np.eye(n)
 
 
@@ -96,7 +96,7 @@ def _between(np, factor, a):
 def cholesky_adjoint_vjp(np, w, _out, g, factor):
     """For a factor l, m = l⁻¹ w l⁻ᵀ with w made symmetric, p = Φ(lᵀ g): ⟨w, out⟩ = ⟨m, p⟩.
 
-    So g gets l Φ(m), and l the lower triangle of g Φ(m)ᵀ − l⁻ᵀ (p + pᵀ) m.
+    Therefore g gets l Φ(m), and l the lower triangle of g Φ(m)ᵀ − l⁻ᵀ (p + pᵀ) m.
     """
     half = _lower_half(np, factor.shape[-1])
     m = _between(np, factor, 0.5 * (w + transposed(np, w)))

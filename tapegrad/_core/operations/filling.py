@@ -16,7 +16,7 @@ from .shapes import ravel
 
 
 def _plain(name: str, target, *values):
-    """The values of what is written to a plain array, or says where; a program guards them."""
+    """The values written to a plain array, or their places; a program guards them."""
     if not isinstance(target, np.ndarray):
         raise TypeError(
             f"tapegrad.{name}: the first argument is of type {type(target).__name__}; it must be a "
@@ -81,7 +81,7 @@ def _positions(ind, size, mode):
 
 
 def _cycled(values, count: int):
-    """Elements one after the other, repeated until there are so many."""
+    """The elements in order, repeated up to a number."""
     size = _size(values)
     flat = ravel(values) if is_tensor(values) else np.ravel(values)
     return flat if size == count else take(flat, np.arange(count) % size)
@@ -152,7 +152,7 @@ def putmask(a, mask, values):
         return
     shape = shape_of(a)
     wide = _cycled(values, _size(a)).reshape(shape)
-    if not is_recorded(wide):  # NumPy casts what it writes, of any kind
+    if not is_recorded(wide):  # NumPy casts the values, of any kind
         wide = np.asarray(value_of(wide)).astype(dtype_of(a))
     _write_where(a, steered(_mask, mask, shape=shape), wide)
 
@@ -168,7 +168,7 @@ def _spread(mask, shape):
 
 
 def _write_where(target, mask, values) -> None:
-    """Write where a mask holds, the same rows wherever that is."""
+    """Write where a mask holds; the rows do not depend on the mask."""
     mask = mask if is_recorded(mask) else np.asarray(value_of(mask))
     set_item(target, ..., apply("where", mask, values, target.copy()))
 
@@ -210,7 +210,7 @@ def copyto(dst, src, casting="same_kind", where=True):
 
 def _check_casting(name: str, source, target, casting) -> None:
     value = value_of(source)
-    if isinstance(value, (bool, int, float)):  # numbers of Python's fit into any of their kind
+    if isinstance(value, (bool, int, float)):  # Python numbers fit into any dtype of their kind
         np.copyto(np.empty((), dtype_of(target)), value, casting)
     elif not np.can_cast(dtype_of(source), dtype_of(target), casting):
         raise TypeError(

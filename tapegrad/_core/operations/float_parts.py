@@ -1,4 +1,4 @@
-"""Floats taken apart and put together: `frexp`, `ldexp`, `modf`; their neighbours, `nextafter`."""
+"""Floats split and combined: `frexp`, `ldexp`, `modf`; their neighbours, `nextafter`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..tensor.registry import PUBLIC, function
 from ..tensor.trace import named, steered, steering_tensor, tensor_like
 from ..tensor.values import differentiates, dtype_of
 
-#: Beyond ± so many doublings every number is 0 or infinite, by the size of its dtype.
+#: Beyond this many doublings every number is 0 or infinite, by the size of its dtype.
 _MOST = {8: 2200, 4: 300}
 
 

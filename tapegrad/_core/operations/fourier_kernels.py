@@ -1,7 +1,7 @@
 """Values of Fourier transforms in programs: lines of arrays through NumPy's own loops.
 
-Complex arrays are real ones whose last axis holds real and imaginary parts. What does not lie as
-the loops take it, or is not as long, goes through a copy, line by line.
+Complex arrays are real ones whose last axis holds real and imaginary parts. Lines with another
+stride or length than the loops take are copied.
 """
 
 from ..codegen import lapack, pocketfft
@@ -38,7 +38,7 @@ def lines_of(array, width, along, inner):
 
 @helper
 def line_groups(array, width, along, inner):
-    """How many lines along `inner` an array has, and how many such groups."""
+    """The number of lines along `inner` of an array, and the number of such groups."""
     first, count, groups = width - 1, 1, 1
     for back in range(1, load_i32(array, ARRAY_NDIM) - first + 1):
         if back == inner:
@@ -62,7 +62,7 @@ def group_address(array, width, along, inner, k):
 
 @helper
 def copy_line(to, to_step, to_part, source, step, part, n, width):
-    """Copy n elements of one or two parts, between which lie so many bytes."""
+    """Copy n elements of one or two parts, with a stride in bytes."""
     for i in range(n):
         for j in range(width):
             store_f64(to, i * to_step + j * to_part, load_f64(source, i * step + j * part))
@@ -70,7 +70,7 @@ def copy_line(to, to_step, to_part, source, step, part, n, width):
 
 @helper
 def transform_copy(room, number, whole, scale, at, x, in_width, to, y, out_width):
-    """Transform one line by a copy; of `whole` elements the first are kept, or zeros follow."""
+    """Transform one line by a copy; the first of `whole` elements are kept, or zeros follow."""
     size, step, part, _ = x
     kept, to_step, to_part, _ = y
     source = room + pocketfft.CALL_BYTES
@@ -88,7 +88,7 @@ def transform_copy(room, number, whole, scale, at, x, in_width, to, y, out_width
 
 @helper
 def halve_ends(to, y, n):
-    """Halve the frequencies of a line that stand for themselves alone: the others count twice."""
+    """Halve the frequencies of a line that have no conjugate: the others count twice."""
     kept, step, part, _ = y
     for j in range(2):
         if kept > 0:

@@ -17,7 +17,7 @@ from .shapes import shown
 
 
 def pairs_of(z):
-    """A complex value as a real one whose last axis holds the parts: a view of what was so."""
+    """A complex value as a real one whose last axis holds the parts: a view if possible."""
     re, im = real_part(z), imag_part(z)
     if type(z) is not ComplexTensor:
         return np.stack([re, im], -1)
@@ -26,7 +26,7 @@ def pairs_of(z):
 
 
 def _side_by_side(re, im) -> np.ndarray | None:
-    """The array of both parts, if they lie in one row as the elements of pairs."""
+    """The array of both parts, if they are one row of pairs."""
     if type(re) is not rt.Array or type(im) is not rt.Array:
         return None
     a, b = current(re)._array, current(im)._array
@@ -57,7 +57,7 @@ def conjugate(pairs):
 
 
 def frequencies(x, n: int, axis: int, power: int):
-    """Those of real signals up to half of all, in pairs."""
+    """The frequencies of real signals, up to half of all, in pairs."""
     return real_fourier(x, n=n, axis=axis, kept=n // 2 + 1, power=power)
 
 

@@ -1,9 +1,9 @@
 """Fourier transforms along one axis as operations on real arrays.
 
 A complex array is a real one whose last axis holds the real and imaginary parts: `pairs`. Axes are
-negative and count without it. The three are linear, and adjoint to each other: x of any length is
-cut off, or continued by zeros, to `n` points; of the transform the first `kept` elements are given,
-zeros after them. All are divided by n to the power of half of `power`.
+negative and count without it. The three operations are linear, and adjoint to each other: x of any
+length is cut, or continued by zeros, to `n` points; the first `kept` elements of the transform are
+given, zeros after them. All are divided by n to the power of half of `power`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INVERSE_NORMS = FORWARD_NORMS[::-1]
 
 
 def as_complex(pairs: np.ndarray) -> np.ndarray:
-    """Pairs as complex numbers: a view where the parts lie side by side."""
+    """Pairs as complex numbers: a view if the parts are contiguous."""
     if pairs.strides[-1] != pairs.itemsize or not pairs.dtype.isnative:
         pairs = np.array(pairs, order="C")
     return pairs.view(np.result_type(pairs.dtype, 1j))[..., 0]
@@ -44,7 +44,7 @@ def _is_near(n: int, size: int, kept: int) -> bool:
 
 
 def _shape(name: str, ins: int, outs: int):
-    """What gives the shape of an output; `ins` and `outs` count the axes of parts."""
+    """The function that gives the shape of an output; `ins` and `outs` count the axes of parts."""
 
     def shape(x, *, n, axis, kept, power=0, **_):
         lines = x[: len(x) - ins]
@@ -79,7 +79,7 @@ def cut(x: np.ndarray, axis: int, n: int) -> np.ndarray:
 
 
 def _computed(function, x, n, axis, norm, out) -> None:
-    """Write a transform of NumPy's, or the first elements of it and zeros, to `out`."""
+    """Write a NumPy transform, or its first elements and zeros, to `out`."""
     if not out.size:
         return
     x = cut(x, axis, 1) if x.shape[axis] == 0 else x
@@ -91,7 +91,7 @@ def _computed(function, x, n, axis, norm, out) -> None:
 
 
 def _in_twos(axis: int, n: int) -> tuple[Any, ...]:
-    """The index of the frequencies along an axis that stand for two of n points."""
+    """The index of the frequencies along an axis that represent two of n points."""
     return along(axis, slice(1, (n + 1) // 2))
 
 
@@ -136,7 +136,7 @@ def complex_fourier(x, *, n, axis, kept, power=0, inverse=False):
 
 
 def real_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, doubled=False):
-    """x̄ⱼ = Re Σₖ ḡₖ exp(2πi jk/n), k ≤ n/2: frequencies that stand for two count half."""
+    """x̄ⱼ = Re Σₖ ḡₖ exp(2πi jk/n), k ≤ n/2: frequencies that represent two count half."""
     size = _x.shape[axis]
     return (hermitian_fourier(g, n=n, axis=axis, kept=size, power=power, halved=not doubled),)
 
@@ -160,7 +160,7 @@ _real_shape = _shape("rfft", 0, 1)
     examples=("np.fft.rfft(x, 5, 0, 'ortho').imag",),
 )
 def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
-    """The frequencies of real signals, in pairs; with `doubled` those that stand for two, twice."""
+    """The frequencies of real signals, in pairs; with `doubled` those that represent two, twice."""
     shape = _real_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
     out = buffer_pool.empty(shape, x.dtype)
     made = as_complex(out)
@@ -174,7 +174,7 @@ def real_fourier(x, *, n, axis, kept, power=0, doubled=False):
 
 
 def hermitian_fourier_vjp(np, g, _out, _x, n, axis, kept, power=0, halved=False):
-    """The transposed: r2c, where frequencies that stand for two count twice."""
+    """The transpose: r2c, where frequencies that represent two count twice."""
     size = _x.shape[axis - 1]
     return (real_fourier(g, n=n, axis=axis, kept=size, power=power, doubled=not halved),)
 
@@ -198,7 +198,7 @@ _hermitian_shape = _shape("irfft", 1, 0)
     examples=("np.fft.irfft(x, 5, 0, 'ortho')",),
 )
 def hermitian_fourier(x, *, n, axis, kept, power=0, halved=False):
-    """Real signals of frequencies in pairs; with `halved` those that stand for two count half."""
+    """Real signals of frequencies in pairs; with `halved` those that represent two count half."""
     shape = _hermitian_shape(x.shape, n=n, axis=axis, kept=kept, power=power)
     out = buffer_pool.empty(shape, x.dtype)
     frequencies = as_complex(x)

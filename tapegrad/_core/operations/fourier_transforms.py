@@ -36,7 +36,7 @@ def _axis(axis, ndim: int) -> int:
 
 
 def _points(n, default: int) -> int:
-    """How many points a transform has."""
+    """The number of points of a transform."""
     n = default if n is None else operator.index(n)
     if n < 1:
         raise ValueError(f"Invalid number of FFT data points ({n}) specified.")
@@ -53,7 +53,7 @@ def _is_plain(x) -> bool:
 
 
 def _unrecorded(numpy_function, x, *arguments):
-    """What NumPy gives for a value, as a tensor if it was one."""
+    """NumPy's result for a value, as a tensor if it was one."""
     made = numpy_function(value_of_complex(x), *arguments)
     if not is_tensor(x) and type(x) is not ComplexTensor:
         return made
@@ -79,7 +79,7 @@ def _written(name: str, made, out):
 
 
 def _sizes(shape: tuple[int, ...], s, axes, halved: bool = False) -> tuple[list, list]:
-    """Sizes and axes of a transform along several, as NumPy reads them, with its warnings.
+    """Sizes and axes of a transform along several axes, as in NumPy, with its warnings.
 
     `halved`: frequencies are given up to half of all.
     """
@@ -147,7 +147,7 @@ def _along(name: str, x, n, axis, norm, out):
 
 
 def _own_size(size: int, halved: bool) -> int:
-    """How many points there are for so many elements."""
+    """The number of points for a number of elements."""
     return 2 * (size - 1) if halved else size
 
 

@@ -113,7 +113,7 @@ _MATRIX = "(np.diag(np.arange(len(x)) + 1.0) + 0.1 * x * (x[:, None] + 1.0))"
     awkward="equal eigenvalues: right for functions of the values that treat them alike",
 )
 def _eig(a, *, real=False):
-    """The eigenvalues of matrices and their eigenvectors, side by side; parts on a last axis."""
+    """The eigenvalues of matrices and their eigenvectors, stacked; parts on a last axis."""
     a = whole(a)
     w, v = np.linalg.eig(a.real if real else a)
     return parted(packed(np, w, v, own=(1, 2)))
@@ -136,7 +136,7 @@ def _decomposed(a):
 
 
 def _all_real(imaginary) -> bool:
-    """Whether all eigenvalues are real; programs ask again."""
+    """Whether all eigenvalues are real; programs test that again."""
     if not np.size(value_of(imaginary)):
         return True
     zero = steered(operator.eq, np.max(np.absolute(imaginary)), 0.0)

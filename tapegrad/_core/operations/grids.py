@@ -116,7 +116,7 @@ def block(arrays):
 
 
 def _depth(arrays, at=()):
-    """How deep the lists are nested; raises where they are not to the same depth."""
+    """The depth of nested lists; raises if they are not nested to the same depth."""
     if isinstance(arrays, tuple):
         raise TypeError(
             f"tapegrad.block: arrays{_place(at)} is a tuple; only lists can be blocks of blocks"

@@ -34,8 +34,8 @@ from .shapes import array_tensor, ravel, reshape
 def _edges(name: str, x, bins, limits):
     """The edges of bins of numbers without axes of their own; recorded if they depend on values.
 
-    As NumPy's, from the least to the largest element, or half a unit around them if those are
-    equal.
+    The range as in NumPy: from the least to the largest element, or half a unit around them if
+    those are equal.
     """
     if isinstance(bins, str):
         if differentiates(x, *_parts(limits)):
@@ -104,7 +104,7 @@ def _is_increasing(edges):
 
 @named("histograms.bins")
 def _bins(*arrays):
-    """In which bin each point lies, as one number; those outside of all come after the last."""
+    """The bin of each point, as one number; points outside of all bins come after the last."""
     half = len(arrays) // 2
     number, outside, count = 0, False, 1
     for x, edges in zip(arrays[:half], arrays[half:], strict=True):
@@ -122,7 +122,7 @@ def _counts(bins, size):
 
 
 def _totals(name: str, samples, edges, weights):
-    """How many points lie in each bin, or the sums of their weights; bins along one axis."""
+    """The number of points in each bin, or the sums of their weights; bins along one axis."""
     size = int(np.prod([shape_of(e)[0] - 1 for e in edges]))
     bins = steered(_bins, *samples, *edges)
     if weights is None:

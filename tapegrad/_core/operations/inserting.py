@@ -24,7 +24,7 @@ from .shapes import array_tensor, ravel
 
 
 def _places(obj, what: str):
-    """Where something is put in or left out; a program keeps it."""
+    """The places of insertion or deletion; a program keeps them constant."""
     if isinstance(obj, slice):
         parts = (obj.start, obj.stop, obj.step)
         return slice(*[None if p is None else int(fixed(p, what)) for p in parts])
@@ -136,7 +136,7 @@ def trim_zeros(filt, trim="fb", axis=None):
 
 @named("inserting.bounds")
 def _bounds(x):
-    """Along each axis, where the first element other than zero is, and where the last one ends."""
+    """Along each axis the position of the first nonzero element, and the end of the last one."""
     places = np.argwhere(x)
     if not places.size:
         return np.zeros((2, np.ndim(x)), np.int64)

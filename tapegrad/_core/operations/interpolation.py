@@ -78,7 +78,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _on_lines(x, lines):
-    """Values on known lines: of each a place, a slope, a value, and whether it is a line."""
+    """Values on known lines: a position, a slope and a value of each, and whether it is a line."""
     places, slopes, values, inside = (lines[k] for k in range(4))
     steps = apply("where", inside, apply("subtract", x, places), 0.0)
     return apply("add", apply("multiply", slopes, steps), values)
@@ -102,7 +102,7 @@ def _lines_along(x, xp, fp, left, right, axis):
         places = np.concatenate([xp[:1], xp, xp[-1:]])[where]
         values = np.concatenate([[left], fp, [right]])[where]
         undone = np.isnan(slopes * np.where(inside, x - places, 0.0) + values) & ~np.isnan(x)
-    if undone.any():  # 0 · ∞ has come in: what NumPy gives, which has no derivative there
+    if undone.any():  # 0 · ∞ occurred: NumPy's result, which has no derivative there
         values = np.where(undone, np.interp(x, xp, fp, left, right), values)
         slopes, inside = np.where(undone, 0.0, slopes), inside & ~undone
     return np.stack([places, slopes, values, inside], axis)
@@ -110,7 +110,7 @@ def _lines_along(x, xp, fp, left, right, axis):
 
 @of_each(_lines_at, "interpolation.lines_at_each")
 def _lines_at_each(x, xp, fp, left, right, mapped):
-    """Of arrays that are constant for all elements: nothing else comes here."""
+    """The place in arrays that are constant for all elements; there are no others."""
     if mapped != (True, False, False, False, False):
         raise ValueError("interpolation.lines_at: lines are constant")
     return _lines_along(x, xp, fp, left, right, 1)
@@ -167,7 +167,7 @@ def _is_inside(where, n):
 
 
 def _with_infinities(made, x, xp, fp, values):
-    """What NumPy gives where 0 · ∞ has come in, which has no derivative there."""
+    """NumPy's result for a product 0 · ∞, which has no derivative there."""
     for part in (xp, fp):
         if not fixed(steered(np.all, steered(np.isfinite, part)), "infinities in interp()"):
             exact = steered(_exact, x, xp, fp, values)
@@ -224,7 +224,7 @@ def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
 
 @named("interpolation.corrections")
 def _corrections(p, discont, period, axis):
-    """What is added to each difference of neighbours, as `np.unwrap` computes it."""
+    """The correction of each difference of neighbours, as `np.unwrap` computes it."""
     steps = np.diff(np.asarray(p), axis=axis)
     half = period / 2
     wrapped = np.mod(steps + half, period) - half

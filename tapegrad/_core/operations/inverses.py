@@ -180,7 +180,7 @@ def tensorsolve(a, b, axes=None):
         last = [k % len(shape_of(a)) for k in axes]
         a = transpose(a, [*[k for k in range(len(shape_of(a))) if k not in last], *last])
     own, whole = len(shape_of(b)), shape_of(a)
-    # As NumPy counts from the end, an `a` with as many axes as `b` has a result of its own shape.
+    # NumPy counts from the end: for an `a` with as many axes as `b` the result has its own shape.
     size, kept = math.prod(shape_of(b)), whole[-(len(whole) - own) :]
     if math.prod(whole) != size * size or size != math.prod(kept):
         raise np.linalg.LinAlgError(

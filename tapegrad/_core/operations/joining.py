@@ -1,4 +1,4 @@
-"""Tensors put together, taken apart and repeated: copies, each one row of linked views."""
+"""Tensors joined, split and repeated: copies, each one row of linked views."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ PUBLIC["concat"] = concatenate
 
 
 def _leaves(name: str, out, dtype) -> bool:
-    """Whether what is joined in a dtype that is no float is left out of the recording."""
+    """Whether a join in a dtype that is no float is not recorded."""
     if out.dtype.kind not in "biu":
         check_dtype(name, out)  # complex numbers, in which the derivative would be lost
     if dtype is not None and np.dtype(dtype).kind not in "iub":

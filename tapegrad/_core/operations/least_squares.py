@@ -39,10 +39,11 @@ from .spectral_kernels import wanted_words
 
 @helper
 def solve_least(call, matrix, x, s, work, counts):
-    """Least squares in place; with −1 for the size of `work`, how many words it needs.
+    """Least squares in place; with −1 for the size of `work`, the number of words needed.
 
-    Beside what `enter_call` writes, a call holds that size, the number of right-hand sides, the
-    length of each, what LAPACK finds as the rank, and the least singular value beside the largest.
+    In addition to what `enter_call` writes, a call holds that size, the number of right-hand sides,
+    the length of each, the rank that LAPACK finds, and the ratio of the least singular value to the
+    largest.
     """
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
     more = call + lapack.CALL_BYTES
@@ -152,7 +153,7 @@ def lstsq_vjp(np, g, out, a, b, rcond):
     awkward="the derivative among matrices of the same rank",
 )
 def _lstsq(a, b, rcond):
-    """The least-squares solutions of least norm and the singular values, side by side."""
+    """The least-squares solutions of least norm and the singular values, stacked."""
     outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     n, columns, few = a.shape[-1], b.shape[-1], min(a.shape[-2:])
     out = np.empty((*outer, n * columns + few), a.dtype)
@@ -222,7 +223,7 @@ def lstsq(a, b, rcond=None):
     (m, n), columns = shapes[0], reshape(b, (-1, 1)) if len(shapes[1]) == 1 else b
     eps = float(np.finfo(np.float64).eps)  # in which NumPy solves those of float32, too
     least = eps * max(m, n) if rcond is None else float(rcond)
-    least = least if 0.0 < least < 1.0 else 0.5 * eps  # as LAPACK
+    least = least if 0.0 < least < 1.0 else 0.5 * eps  # as in LAPACK
     made = _lstsq(a, columns, np.full(1, least))
     x, s = parts_of(made, (n, shape_of(columns)[1]), (min(m, n),))
     residuals = np.array([], dtype_of(x))
@@ -234,7 +235,7 @@ def lstsq(a, b, rcond=None):
 
 
 def _is_full(s, least) -> bool:
-    """Whether no singular value counts as zero; programs ask again."""
+    """Whether no singular value counts as zero; programs test that again."""
     if not shape_of(s)[0]:
         return True
     full = steered(operator.gt, s[-1], least * s[0])

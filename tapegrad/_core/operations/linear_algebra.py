@@ -29,7 +29,7 @@ from .shapes import reshape
 
 
 def _unrecorded(numpy_function, *operands, **kwargs):
-    """A function of NumPy's on operands that are not recorded."""
+    """A NumPy function on operands that are not recorded."""
     value = steered(numpy_function, *operands, **kwargs)
     return tensor_like(value, *operands)
 
@@ -120,7 +120,7 @@ def _matmul(name, a, b):
 
 
 def _batched(name, a, b, labels_a, labels_b, labels_out):
-    """A product whose batch axes lie in memory as NumPy's generalised ufuncs lay them out."""
+    """A product whose batch axes have the memory order of NumPy's generalised ufuncs."""
     pairs = ((value_of(a), labels_a), (value_of(b), labels_b))
     loops = [
         x[tuple(slice(None) if type(n) is int else 0 for n in labels)]
@@ -146,7 +146,7 @@ def _check_inner(name, a, b, m, n) -> None:
 def dot(a, b):
     """Sum products over the last axis of `a` and the second to last axis of `b`.
 
-    Of vectors it is the inner product, of matrices `matmul`, of a number the product.
+    The inner product of vectors, `matmul` of matrices, the product with a number.
     """
     simple = _simple(a, b)
     if simple is not None:

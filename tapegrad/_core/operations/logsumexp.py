@@ -67,7 +67,7 @@ def shifted_by_top(name, value, axes):
 
 
 def _log_sum(value, axes):
-    """The value of logsumexp with the axes kept as 1; that of nothing is −inf."""
+    """The value of logsumexp with the axes kept as 1; −inf for no elements."""
     if not value.size:
         return np.full(kept_shape(value.shape, axes), -np.inf, value.dtype)
     top, moved = shifted_by_top("logsumexp", value, axes)
@@ -85,14 +85,14 @@ def logsumexp_jvp(np, t, out, x, axes):
 
 @helper
 def read_numbers(data, first, groups, to, wide):
-    """Numbers `first` … of an array whose elements lie side by side, as doubles."""
+    """Numbers `first` … of an array with contiguous elements, as doubles."""
     for g in range(groups):
         to[g] = load_f64(data, (first + g) * 8) if wide else f32s(data)[first + g] * 1.0
 
 
 @helper
 def short_softmaxes(frame, id, refs, n, groups, found, wide):
-    """Adjoints of short groups, many side by side; how many were computed."""
+    """Adjoints of short groups, many at once; returns the number computed."""
     if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
         return 0
     array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
@@ -115,7 +115,7 @@ def short_softmaxes(frame, id, refs, n, groups, found, wide):
 
 
 def logsumexp_adjoint(frame, id, refs, task):
-    """References: the operand, lines of a group, the output. The slopes are the softmax."""
+    """References: the operand, lines of a group, the output. The gradient is the softmax."""
     array, lines, n, found, wide = groups_of(frame, refs)
     if n == 0:
         return
@@ -134,7 +134,7 @@ def logsumexp_adjoint(frame, id, refs, task):
 
 @helper
 def finite(top):
-    """What exponentials are taken relative to, given the largest element: 0 for infinity or NaN."""
+    """The reference of exponentials, given the largest element: 0 for infinity or NaN."""
     return select(np.absolute(top) <= 1.7976931348623157e308, top, 0.0)
 
 
@@ -151,7 +151,7 @@ def exponentials(x, n, top, block):
 
 @helper
 def exponentials_beside(x, width, tops, n):
-    """The same in place for groups side by side, each relative to a number of its own."""
+    """The same in place for contiguous groups, each relative to a number of its own."""
     unaliased()
     for i in range(n):
         for g in range(width):
@@ -162,7 +162,7 @@ def exponentials_beside(x, width, tops, n):
 
 @helper
 def logsumexps_beside(x, width, tops, totals, n):
-    """Values of groups side by side, left in `totals`."""
+    """Values of contiguous groups, left in `totals`."""
     unaliased()
     for g in range(width):
         tops[g], totals[g] = float("-inf"), 0.0
@@ -181,7 +181,7 @@ def logsumexps_beside(x, width, tops, totals, n):
 
 @helper
 def short_logsumexps(array, lines, n, groups, out):
-    """Values of short groups, many side by side; how many were computed."""
+    """Values of short groups, many at once; returns the number computed."""
     if n > SHORT_GROUP or groups < SIDE_BY_SIDE:
         return 0
     block = malloc((n + 2) * SIDE_BY_SIDE * 8)

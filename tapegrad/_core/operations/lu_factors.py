@@ -1,9 +1,9 @@
 """Factors of matrices with pivots, which solutions, inverses and determinants of a matrix share.
 
-The factors of a matrix (M, M) are a matrix (M + 1, M). Its first M rows are the transpose of what
-LAPACK's getrf leaves: U with its diagonal, and L below it without. The last row is the pivots, from
-0 on: with which row each row was exchanged. Programs keep a triangular matrix as it is; then the
-last row says which triangle.
+The factors of a matrix (M, M) are a matrix (M + 1, M). Its first M rows are the transpose of the
+result of LAPACK's getrf: U with its diagonal, and L below it without. The last row is the pivots,
+from 0 on: the row with which each row was exchanged. Programs keep a triangular matrix unchanged;
+then the last row says which triangle.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..tensor.values import array_of, is_recorded, value_of
 from .declaring import Own, declared
 from .einsum import as_tensor, common_dtype
 
-#: What the last row holds for a matrix that is its own factor.
+#: The contents of the last row for a matrix that is its own factor.
 LOWER_MARK, UPPER_MARK = -1.0, -2.0
 #: Columns of memory that an inverse is computed with.
 WORK = 32
@@ -42,7 +42,7 @@ def routine(name: str, char: str):
 
 
 def of_matrix(factors):
-    """What LAPACK's routines take of the factors of one matrix: the matrix, and the pivots.
+    """The arguments of LAPACK routines for the factors of one matrix: the matrix, and the pivots.
 
     Pivots that are none exchange nothing.
     """
@@ -56,7 +56,7 @@ def of_matrix(factors):
 
 @functools.cache
 def _places(n: int):
-    """The numbers of rows, which nobody writes to."""
+    """The numbers of rows, a read-only array."""
     return np.arange(n)
 
 
@@ -150,7 +150,7 @@ def lu_forward(frame, id, refs, task):
 def read_factors(factors, at, n, copied, pivots):
     """The address of a matrix of factors, its kind, and whether it is singular.
 
-    It is `copied` unless it lies as LAPACK takes it. Pivots that are none exchange nothing.
+    It is `copied` unless it has LAPACK's layout. Invalid pivots exchange nothing.
     """
     step, row = lapack.stride_along(factors, 1), lapack.stride_along(factors, 2)
     kind, is_singular, matrix = lapack.FULL, False, at
@@ -209,7 +209,7 @@ def factored(a):
     example="np.linalg.solve(np.diag(x * x + 3.0), x)",
 )
 def lu_factors(a):
-    """The factors of matrices with pivots, for what has the derivative."""
+    """The factors of matrices with pivots, for operations that have a derivative."""
     return factored(a)
 
 
@@ -242,9 +242,9 @@ def _check_regular(a):
 def prepared(name: str, numpy_function, shape, a, *others):
     """Operands of one dtype, the first of them square matrices, and its factors.
 
-    Where NumPy's function refuses the operands so does this, with its error: `shape` gives that of
-    the result, or raises ValueError. The factors are a row of programs, which share it; elsewhere
-    they are a constant, which a sweep lets go.
+    Operands that NumPy's function refuses raise its error: `shape` gives the shape of the result,
+    or raises ValueError. The factors are a row of programs, which share it; elsewhere they are a
+    constant, which a sweep frees.
     """
     operands = [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
     arrays = [array_of(x) for x in operands]

@@ -36,7 +36,7 @@ def upper_right(x):
 
 
 def _along_both(np, frechet, a, e, t, s):
-    """How L(a, e) changes as a changes along t and e along s."""
+    """The change of L(a, e) for changes of a along t and of e along s."""
     return upper_right(frechet(block_of(np, a, e), block_of(np, t, s)))
 
 
@@ -108,7 +108,7 @@ _FEW_ROWS = 12
 
 
 def small_complex(z):
-    """The exponential of complex matrices: of few rows by real ones, which programs know."""
+    """The exponential of complex matrices: for few rows by real ones, which programs compile."""
     n = z.shape[-1] if len(z.shape) > 1 else 0
     if n > _FEW_ROWS or z.shape[-2:] != (n, n):
         return expm(z)
@@ -160,7 +160,7 @@ class ComplexResult(ValueError):
 
 
 def real_result(name: str, a, found):
-    """What SciPy has found; for real matrices it must be real."""
+    """SciPy's result; for real matrices it must be real."""
     if np.iscomplexobj(found) and not np.iscomplexobj(a):
         raise ComplexResult(
             f"tapegrad.scipy.linalg.{name}: the result for a real matrix is complex, since an "

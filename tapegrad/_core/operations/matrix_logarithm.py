@@ -1,4 +1,4 @@
-"""The logarithm of matrices, and what it gives: powers of any exponent."""
+"""The logarithm of matrices, and powers of any exponent by it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .sylvester import by_matrix, check_square, inexact, solve_sylvester
 
 #: Gauss and Legendre's rule in [0, 1]: the integrals below to 1e-18 for |z| ≤ ¼.
 _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(9)[k] * 0.5 + 0.5 * (k == 0) for k in range(2))
-#: So many square roots take a matrix with elements in float64 to the identity.
+#: The number of square roots that take a matrix with elements in float64 to the identity.
 _MOST_ROOTS = 100
 _NEAR = 0.25
 _SINGULAR = "tapegrad.scipy.linalg.logm: the matrix is singular: it has no logarithm"
@@ -32,7 +32,7 @@ def _checked(a, dtype):
 
 
 def _near_identity(a):
-    """Square roots of a matrix, one of the other, until what the last differs from 1 is small."""
+    """Repeated square roots of a matrix, until the last is near 1."""
     found, one = [], np.eye(len(a))
     if len(a) and np.linalg.slogdet(a)[0] == 0:
         raise np.linalg.LinAlgError(_SINGULAR)
@@ -45,7 +45,7 @@ def _near_identity(a):
 
 
 def _logm(a):
-    """Of its 2ᵏth root by the integral of z (1 + tz)⁻¹, times 2ᵏ; SciPy's draws random numbers."""
+    """2ᵏ times the logarithm of the 2ᵏth root, an integral of z (1 + tz)⁻¹; not random."""
     x = _checked(a, a.dtype)
     if not a.size:
         return np.zeros(a.shape, inexact(a))
@@ -91,7 +91,7 @@ def _check_branch(a) -> None:
 
 
 def _logm_frechet(a, e):
-    """By the integral of (1 + tz)⁻¹ e (1 + tz)⁻¹ at the 2ᵏth root 1 + z.
+    """The derivative by the integral of (1 + tz)⁻¹ e (1 + tz)⁻¹ at the 2ᵏth root 1 + z.
 
     With a = s² the derivative at a along e is twice that at s along d, s d + d s = e.
     """

@@ -60,14 +60,14 @@ def any_zero(*parts):
 
 @named("scipy.asked_of_matrix")
 def asked_of_matrix(*parts, name, **keywords):
-    """What a function of `scipy.linalg` says of a matrix: whether it is symmetric, for instance."""
+    """A property of a matrix by a function of `scipy.linalg`, such as whether it is symmetric."""
     a = parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
     return np.asarray(getattr(importlib.import_module("scipy.linalg"), name)(a, **keywords))
 
 
 @named("random.accepted")
 def accepted_parameters(*parameters, name):
-    """Whether a distribution of NumPy's takes these parameters."""
+    """Whether a distribution of NumPy accepts these parameters."""
     try:
         getattr(np.random.default_rng(0), name)(*parameters)
     except (ValueError, OverflowError):

@@ -49,7 +49,7 @@ def _holes(x, where):
 
 @named("nan_reductions.count")
 def _count(holes, axes, keepdims):
-    """How many elements are not left out, as a float."""
+    """The number of elements that are not left out, as a float."""
     kept = np.logical_not(np.asarray(holes, bool))
     return np.sum(kept, axis=axes, keepdims=keepdims, dtype=np.float64)
 
@@ -78,7 +78,7 @@ def _divided(total, count, ddof, warning):
 
 
 def _plain(name, x, where, out, **options):
-    """NumPy's answer for what has no derivative."""
+    """NumPy's result for operands without derivative."""
     options = {key: value for key, value in options.items() if value is not None}
     if where is not True:
         options["where"] = where
@@ -275,7 +275,7 @@ def extreme_number(largest: bool, x, axes, keepdims, where, initial):
 
 
 def _with_infinite(made, x, holes, worst, axes, keepdims):
-    """Where the extreme is the infinity put for NaN: the elements that are it, not NaN, share."""
+    """Shares where the extreme is the infinity put for NaN: infinite elements share, not NaN."""
     if rt.trace() is None and not np.any(value_of(made) == worst):
         return made
     tied = steered(_infinite, x, holes, worst=worst)

@@ -85,7 +85,7 @@ def check_order(name, ord):
 
 
 def check_axis(name, axis):
-    """Refuse an axis that is no whole number, of which NumPy's norms leave out the fraction."""
+    """Refuse an axis that is no integer, whose fraction NumPy's norms ignore."""
     if isinstance(axis, float):
         raise TypeError(f"tapegrad.{name}: axis is {axis!r}; it must be a whole number")
 

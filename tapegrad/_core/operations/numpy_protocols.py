@@ -66,7 +66,7 @@ COMPARISONS = frozenset(
 
 
 def _find(ufunc):
-    """Our function for a ufunc; SciPy's are found by name, and told from others of that name."""
+    """Our function for a ufunc. SciPy's are found by name, if they are the ones of that name."""
     found = OF_NUMPY.get(ufunc)
     if found is not None:
         return found
@@ -109,7 +109,7 @@ def _call(ufunc, inputs):
         return ufunc_of_complex(ufunc, inputs, found)
     if name in COMPARISONS or not differentiates(*inputs):
         made = steering_tensor(ufunc, *inputs)
-        is_object = is_tensor(made) and dtype_of(made).kind == "O"  # as of np.frompyfunc
+        is_object = is_tensor(made) and dtype_of(made).kind == "O"  # from np.frompyfunc
         return value_of(made) if is_object else made
     raise unsupported(name)
 
@@ -161,9 +161,9 @@ def _as_tensor(result):
 
 
 def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> dict:
-    """Keywords by the names that ours has at the places of NumPy's, such as x for a.
+    """Keywords renamed to the names of our parameters at the same positions, such as x for a.
 
-    Where all have ours, the error is raised that came of calling our function, by name.
+    The error of our function, by name, if all arguments have a counterpart here.
     """
     text = str(error)
     if not text.startswith((f"{found.__name__}() ", f"{found.__qualname__}() ")):
@@ -186,7 +186,7 @@ def _renamed(function, found, args: tuple, kwargs: dict, error: TypeError) -> di
 
 
 def _names_of_ours(function, found) -> dict[str, str]:
-    """Names of arguments of NumPy's function that ours calls otherwise."""
+    """Names of arguments that differ between NumPy's function and ours."""
     try:
         theirs, ours = inspect.signature(function), inspect.signature(found)
     except ValueError:
@@ -220,7 +220,7 @@ def _steered(function, args, kwargs):
 
 
 def _fixed(argument, function):
-    """As `_valued`, of what the program cannot give another value."""
+    """As `_valued`, for arguments that cannot have another value in the program."""
     if isinstance(argument, (list, tuple)):
         return type(argument)(_fixed(item, function) for item in argument)
     return fixed(argument, name_of(function))

@@ -23,7 +23,7 @@ from .spectral_kernels import (
     write_upper,
 )
 
-#: Modes of NumPy's without derivative here.
+#: Modes of NumPy that have no derivative here.
 OTHER_MODES = ("raw", "f", "full", "e", "economic")
 
 
@@ -35,7 +35,7 @@ def _shapes(a, complete):
 
 
 def _shape(a, complete=False):
-    """The shape of both side by side; raises ValueError where NumPy does."""
+    """The shape of both stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
         raise ValueError(f"qr takes no operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, complete)))
@@ -110,7 +110,7 @@ def qr_jvp(np, t, out, _a, complete=False):
     awkward="columns that depend on those before: no derivative, LinAlgError",
 )
 def _qr(a, *, complete=False):
-    """An orthogonal and an upper triangular factor of matrices, side by side."""
+    """An orthogonal and an upper triangular factor of matrices, stacked."""
     return packed(np, *np.linalg.qr(a, "complete" if complete else "reduced"), own=(2, 2))
 
 

@@ -1,4 +1,4 @@
-"""Operations with several outputs: one row, whose output holds them side by side."""
+"""Operations with several outputs: one row, whose output holds them stacked."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 
 
 def packed(np, *parts, own):
-    """Arrays of one batch side by side along a last axis; `own` counts the axes of each part.
+    """Arrays of one batch stacked along a last axis; `own` counts the axes of each part.
 
-    Of values, or in a rule of their derivatives: `np` is what the rule computes with.
+    Applied to values, or in a rule of their derivatives: `np` is the namespace of the rule.
     """
     flat = [
         np.reshape(x, (*x.shape[: x.ndim - n], math.prod(x.shape[x.ndim - n :])))
@@ -18,7 +18,7 @@ def packed(np, *parts, own):
 
 
 def parts_of(x, *shapes) -> list:
-    """The parts, of these shapes without the axes in front, of what holds them side by side.
+    """The parts, with these shapes without the axes in front, of a stacked array.
 
     `x` is an array or a tensor, an output or derivatives of one.
     """

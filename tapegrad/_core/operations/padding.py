@@ -1,4 +1,4 @@
-"""Cells added at the ends of axes: `pad`, in all modes of NumPy's."""
+"""Elements added at the ends of axes: `pad`, in all modes of NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .shapes import array_tensor, broadcast_to, moveaxis
 #: Modes that give each new cell the value of one element.
 _PICKING = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS = {"maximum": "max", "mean": "mean", "median": "median", "minimum": "min"}
-#: What the mode of a name takes as ends, or None.
+#: The end values of a padding mode by name, or None.
 _ENDS = {"constant": "constant_values", "linear_ramp": "end_values", "empty": None}
 
 
@@ -71,7 +71,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
 
 
 def _check(x, pad_width, mode, kwargs, of_ends) -> None:
-    """Raise NumPy's own errors, and where the padded array cannot hold a derivative."""
+    """Raise NumPy's own errors, and an error if the padded array cannot hold a derivative."""
     plain = {key: value for key, value in kwargs.items() if key != of_ends}
     np.pad(np.zeros((1,) * x._array.ndim), pad_width, mode, **plain)
     if not is_recorded(kwargs.get(of_ends)):
@@ -84,7 +84,7 @@ def _check(x, pad_width, mode, kwargs, of_ends) -> None:
 
 
 def _widths(pad_width, ndim: int) -> list[tuple[int, int]]:
-    """How many cells are added before and after, for each axis."""
+    """The number of elements added before and after, for each axis."""
     if isinstance(pad_width, dict):
         pairs: list = [(0, 0)] * ndim
         for axis, pair in pad_width.items():
@@ -96,7 +96,7 @@ def _widths(pad_width, ndim: int) -> list[tuple[int, int]]:
 
 
 def _axis_by_axis(x, widths, mode, kwargs):
-    """Each axis in turn, of what the axes before have made: so are the corners of NumPy's."""
+    """Pad each axis in turn, the result for earlier axes too: this gives NumPy's corners."""
     for axis, pair in enumerate(widths):
         if not any(pair):
             continue
@@ -108,7 +108,7 @@ def _axis_by_axis(x, widths, mode, kwargs):
 
 
 def _ends(x, axis, ndim, pair, mode, kwargs):
-    """What stands before and after along the first axis."""
+    """The elements before and after along the first axis."""
     shape = shape_of(x)[1:]
     if mode in _STATISTICS:
         lengths = _of_axis(kwargs.get("stat_length"), axis, ndim)
@@ -159,7 +159,7 @@ def _statistic(x, mode, length, side):
 
 
 def _reflected(x, widths, mode):
-    """The odd reflection: twice the edge less what is mirrored at it, again and again."""
+    """The odd reflection: twice the edge less the reflected elements, repeatedly."""
     for axis, (before, after) in enumerate(widths):
         lines, period = moveaxis(x, axis, 0), x._array.shape[axis]
         if period == 1:
@@ -171,7 +171,7 @@ def _reflected(x, widths, mode):
 
 
 def _odd(x, before, after, period, with_edge):
-    """Lines with what is mirrored at their ends, in whole periods at a time, as in NumPy."""
+    """Lines with reflections at their ends, in whole periods at a time, as in NumPy."""
     first = int(not with_edge)
     while before or after:
         n = len(x)

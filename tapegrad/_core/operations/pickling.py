@@ -1,7 +1,7 @@
 """Tensors copied by `copy` and `pickle`.
 
-In a function that is differentiated a copy keeps its derivative. A copy of an input of the user's
-own is another input, as in PyTorch.
+In a function that is differentiated a copy keeps its derivative. A copy of a user's input is
+another input, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _is_own_input(source) -> bool:
 
 
 def _copied(self):
-    """What `copy.copy(t)` gives: as NumPy's, a copy of the elements; recorded."""
+    """The result of `copy.copy(t)`: as in NumPy, a copy of the elements; recorded."""
     return self if type(self) is rt.Scalar else copy_tensor(self, "K")
 
 
 def _deeply_copied(self, memo):
-    """What `copy.deepcopy(t)` gives: a recorded copy, or of the user's own input another input."""
+    """The result of `copy.deepcopy(t)`: a recorded copy; for an input of the user a new input."""
     if not _is_own_input(self):
         return _copied(self)
     refuse("an input is copied (copy.deepcopy)")
@@ -43,7 +43,7 @@ def _deeply_copied(self, memo):
 
 
 def _reduced(self, protocol):
-    """What `pickle` saves: the value, and whether it is an input."""
+    """The state that `pickle` saves: the value, and whether it is an input."""
     if is_recorded(self) and not _is_own_input(self):
         raise TypeError(
             "tapegrad.pickle: the tensor is recorded, its derivative would be lost; pickle "

@@ -63,7 +63,7 @@ def lu_factor_forward(frame, id, refs, task):
 
 @named("scipy.order_of_rows")
 def order_of_rows(exchanges, count):
-    """Where the rows come from that were exchanged one after the other, of matrices of so many."""
+    """The permutation of `count` rows that results from successive exchanges."""
     exchanges = np.asarray(exchanges)
     order = np.broadcast_to(np.arange(count), (*exchanges.shape[:-1], count)).copy()
     for at in np.ndindex(exchanges.shape[:-1]):
@@ -97,7 +97,7 @@ def _over(np, x, upper):
 
 
 def lu_factor_vjp(np, g, out, _a):
-    """Of p l u with square l, u: l⁻ᵀ (tril(lᵀ l̄, −1) + triu(ū uᵀ)) u⁻ᵀ, its rows put back.
+    """With square l, u, rows permuted back: l⁻ᵀ (tril(lᵀ l̄, −1) + triu(ū uᵀ)) u⁻ᵀ.
 
     The rows of a tall matrix beyond the square are l₂ u, the columns of a wide one l u₂.
     """

@@ -9,7 +9,7 @@ from .sylvester import by_matrix, inexact, of_scipy, solve_sylvester
 
 
 def _nearest(a):
-    """By singular values, as SciPy."""
+    """By singular values, as in SciPy."""
     if not a.size:
         return np.zeros(a.shape, inexact(a))
     w, _, v = of_scipy("svd")(a, full_matrices=False)

@@ -51,7 +51,7 @@ def prod_jvp(np, t, _out, x, axes):
 
 
 def prod_adjoint(frame, id, refs, task):
-    """References: the operand, lines of a group, the output. A slope is the product of the rest."""
+    """References: operand, lines of a group, output. A partial is the product of the others."""
     array, lines, n, found, wide = groups_of(frame, refs)
     if n == 0:
         return

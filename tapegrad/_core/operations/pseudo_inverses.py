@@ -103,7 +103,7 @@ def pinv_vjp(np, g, out, a, _rcond, hermitian=False):
 
 
 def _pinv_adjoint(np, g, p, a):
-    """Of tall matrices: no product here is larger than `a`, but for (M, N) with (N, N)."""
+    """For tall matrices: no product here is larger than `a`, except for (M, N) with (N, N)."""
     turned, back = adjoint(np, p), adjoint(np, g)
     outside = back - np.matmul(a, np.matmul(p, back))
     inside = back - np.matmul(back, np.matmul(p, a))
@@ -196,7 +196,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
 
 
 def _cutoff(a, rcond, rtol):
-    """The least singular value beside the largest, as NumPy finds it: an array with an axis."""
+    """The ratio of the least singular value to the largest, as in NumPy: an array with an axis."""
     if rcond is None and rtol is not np._NoValue:
         rcond = rtol if rtol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
     found = np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64)

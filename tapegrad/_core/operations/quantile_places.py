@@ -1,4 +1,4 @@
-"""Where quantiles are: elements and distances, without derivative, in all of NumPy's methods.
+"""Positions of quantiles: elements and distances, without derivative, for all methods of NumPy.
 
 The methods are those of Hyndman and Fan, Sample Quantiles in Statistical Packages, The American
 Statistician 50 (1996), 361-365, and NumPy's own.
@@ -11,8 +11,8 @@ import numpy as np
 from ..tensor.trace import named, of_each
 from .ranked import at_ranks
 
-#: Of the continuous methods the constants α and β: the place of q among n elements, from 0, is
-#: n·q + α + q·(1 − α − β) − 1.
+#: Constants α and β of the continuous methods: the position of q among n elements, from 0, is n·q +
+#: α + q·(1 − α − β) − 1.
 CONTINUOUS = {
     "interpolated_inverted_cdf": (0.0, 1.0),
     "hazen": (0.5, 0.5),
@@ -21,14 +21,14 @@ CONTINUOUS = {
     "median_unbiased": (1 / 3.0, 1 / 3.0),
     "normal_unbiased": (3 / 8.0, 3 / 8.0),
 }
-#: Of these a quantile is one element.
+#: Methods in which a quantile is one element.
 ELEMENTS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
-#: Of the last two it is an element or lies at a fixed place between two.
+#: Methods in which it is an element or lies at a fixed position between two.
 METHODS = (*CONTINUOUS, *ELEMENTS, "averaged_inverted_cdf", "midpoint")
 
 
 def place_of(n, q, method):
-    """Where q of n elements is, counted from 0: a whole number for an element."""
+    """The position of q among n elements, counted from 0: a whole number for an element."""
     if method == "linear":
         return (n - 1) * q
     if method in CONTINUOUS:
@@ -53,7 +53,7 @@ def _element(n, q, method):
 
 
 def _fraction(place, method):
-    """How far a quantile lies from the element below it towards the next one."""
+    """The distance of a quantile from the element below it, relative to the next one."""
     if method == "averaged_inverted_cdf":
         return np.where(place == np.floor(place), 0.5, 1.0)
     if method == "midpoint":
@@ -63,13 +63,13 @@ def _fraction(place, method):
 
 @named("quantiles.numbers")
 def numbers(values, dtype):
-    """How many elements along the first axis are not NaN."""
+    """The number of elements along the first axis that are not NaN."""
     return np.sum(~np.isnan(values), axis=0, dtype=dtype)
 
 
 @named("quantiles.positions")
 def positions(values, q, method, skips_nan):
-    """Where along the first axis the elements are between which quantiles lie.
+    """The positions along the first axis of the elements between which quantiles lie.
 
     For methods of one element as many as there are q; else three times as many: the ones below, the
     ones above, and the nearer ones. All are where a NaN is, if there is one and it is not skipped.
@@ -123,7 +123,7 @@ def _positions_each(values, q, method, skips_nan, mapped):
 
 @named("quantiles.distance")
 def distance(n, q, method, dtype, ndim):
-    """How far a quantile lies from the nearer of its two elements, in units of their distance.
+    """The distance of a quantile from the nearer of its two elements, in units of their distance.
 
     Negative where it is below the nearer one, as NumPy computes it. `ndim` counts the axes, of
     which q are along the first; `n` is a number or has the others.
@@ -170,7 +170,7 @@ def bad_weights(values, weights, skips_nan):
 
 @named("quantiles.weighted_positions")
 def weighted_positions(values, weights, q, skips_nan):
-    """Where the first elements are at which the share of the weights reaches q."""
+    """The positions of the first elements at which the share of the weights reaches q."""
     q = np.asarray(q)
     order = np.argsort(values, 0, kind="stable")
     ordered = np.take_along_axis(values, order, 0)
@@ -180,7 +180,7 @@ def weighted_positions(values, weights, q, skips_nan):
         share = np.cumsum(weights, axis=0, dtype=np.float64)
         share /= share[-1]
     share = share.astype(q.dtype) if q.dtype.kind == "f" else share
-    share = np.where(share == 0, -1.0, share)  # those before the first that has a weight
+    share = np.where(share == 0, -1.0, share)  # the elements before the first that has a weight
     last = np.sum(~np.isnan(ordered), axis=0) - 1 if skips_nan else len(values) - 1
     below = np.sum(share < q.reshape(-1, *[1] * values.ndim), axis=1)
     found = np.take_along_axis(order, np.clip(below, 0, np.maximum(last, 0)), 0)

@@ -1,7 +1,7 @@
-"""Quantiles and percentiles in all of NumPy's methods, with and without NaN; and `partition`.
+"""Quantiles and percentiles in all methods of NumPy, with and without NaN; and `partition`.
 
-The elements between which a quantile lies are found by their places, at each call of a program
-anew; the quantile is made of them by subtraction, multiplication and addition.
+The elements between which a quantile lies are found by their positions, at each call of a program
+again; the quantile is computed from them by subtraction, multiplication and addition.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _between(flat, q, method, skips_nan, weak):
     """Quantiles along the first axis, of shape (size of q, …)."""
     kind, ndim = dtype_of(q), len(shape_of(flat))
     if method == "linear" and kind.kind in "biu":
-        method = "nearest"  # the first or the last element, and never what lies between infinities
+        method = "nearest"  # the first or the last element, never a value between infinities
     picked = steered(places.positions, flat, q, method=method, skips_nan=skips_nan)
     picked = take_along_axis(flat, picked, 0)
     if method in places.ELEMENTS:

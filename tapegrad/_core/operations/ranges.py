@@ -1,4 +1,4 @@
-"""Arrays made of one number or of two ends, which may be recorded: `full`, `linspace` and others.
+"""Arrays from one number or two ends, which may be recorded: `full`, `linspace` and others.
 
 `creation` makes them by NumPy where nothing is recorded.
 """
@@ -46,7 +46,7 @@ def arange(start, stop=None, step=1, dtype=None):
 
 @named("ranges.count")
 def _count(start, stop, step):
-    """How many numbers arange gives."""
+    """The number of elements of arange."""
     return len(np.arange(start, stop, step))
 
 

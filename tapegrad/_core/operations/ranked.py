@@ -9,7 +9,7 @@ LONG, MANY = 512, 24
 
 
 def at_ranks(values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Where the elements of a vector are that a stable ascending sort puts at some ranks.
+    """The positions of the elements of a vector that a stable ascending sort puts at some ranks.
 
     NaN is last. The result has the shape of the ranks.
     """
@@ -22,7 +22,7 @@ def at_ranks(values: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 
 def _position(values, value, rank):
-    """Of the elements equal to a value the one at a rank: equal ones keep their order."""
+    """The element at a rank among those equal to a value: equal ones keep their order."""
     if np.isnan(value):
         same = np.isnan(values)
         before = values.size - np.count_nonzero(same)

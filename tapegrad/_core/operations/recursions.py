@@ -26,7 +26,7 @@ def _no_recursion(answer):
 
 @helper
 def run_recursion(to, step, at, x_step, n, weights, weight_step, count):
-    """One line: what goes before an element was computed."""
+    """One line: the elements before an element were computed earlier."""
     scale = 1.0 / load_f64(weights, 0)
     for i in range(n):
         found = load_f64(at, i * x_step)

@@ -1,4 +1,4 @@
-"""Sums and what is made of them; and what all reductions share."""
+"""Sums and functions of sums; and the common parts of all reductions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kept_shape(shape, axes) -> tuple[int, ...]:
 
 
 def plain(function_of_numpy, x, *args, where=True, **kwargs):
-    """A function of NumPy's on what is not recorded, with a mask if it is one that takes it."""
+    """A NumPy function on operands that are not recorded, with a mask if it takes one."""
     if where is True:  # np.sum and others of older NumPy take no True
         if is_tensor(x):
             return steering_tensor(function_of_numpy, x, *args, **kwargs)
@@ -73,7 +73,7 @@ def _reduced(x, where, *args, name, **kwargs):
 
 
 def operand(name: str, x, dtype=None, out=None):
-    """The operand of a reduction, in the dtype asked for; `out` is there for NumPy's signature."""
+    """The operand of a reduction, in the requested dtype; `out` is there for NumPy's signature."""
     if out is not None:
         raise TypeError(
             f"tapegrad.{name}: the argument out is not supported on tensors; assign the result to "
@@ -94,7 +94,7 @@ def wide_enough(x, dtype, out):
 
 
 def masked(where, x, otherwise):
-    """x where the mask holds, else what changes nothing."""
+    """x where the mask holds, else the neutral element."""
     if where is True:
         return x
     mask = steered(_mask, mask_of("where", where), shape=shape_of(x))
@@ -139,7 +139,7 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
 
 
 def reduced_by(op, x, axis, keepdims):
-    """A reduction of NumPy's, recorded as one row."""
+    """A NumPy reduction, recorded as one row."""
     if type(x) is rt.Scalar:
         axes_of(op.name, axis, 0)
         return x
@@ -213,7 +213,7 @@ def sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
 
 
 def count_along(x, axes, where=True):
-    """How many elements are reduced into one: a number, or an array if a mask says where."""
+    """The number of elements reduced into one: a number, or an array if there is a mask."""
     shape = shape_of(x)
     if where is not True:
         return steered(_count, unlisted(where), shape=shape, axes=axes)
@@ -262,7 +262,7 @@ def mean(x, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
 
 
 def fixed_ddof(name, ddof, correction):
-    """What is taken off the count of elements, by either of its names."""
+    """The number subtracted from the count of elements, by either of its names."""
     for key, given in (("ddof", ddof), ("correction", correction)):
         if differentiates(given):
             raise TypeError(

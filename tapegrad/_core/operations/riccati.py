@@ -53,7 +53,7 @@ def _of_arguments(np, y, x, k, closed, other):
 
 
 def _solved(name, generalized, balanced, *operands):
-    """SciPy's solution; what the simple equation does not have is left out."""
+    """SciPy's solution; terms that the simple equation lacks are left out."""
 
     def solve(a, b, q, r, e, s):
         if not a.size:

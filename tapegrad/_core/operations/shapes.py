@@ -34,13 +34,13 @@ def shown(tensor, array: np.ndarray):
 
 
 def view(name: str, numpy_function, x, *args, **kwargs):
-    """A function of NumPy's that moves no element, on anything."""
+    """A NumPy function that moves no element, on any operand."""
     x = unlisted(x)
     if not is_tensor(x):
         return numpy_call(name, numpy_function, np.asarray(x), *args, **kwargs)
     tensor = array_tensor(x)
     array = numpy_call(name, numpy_function, tensor._array, *args, **kwargs)
-    if not isinstance(array, np.ndarray):  # as np.flip gives for an array without axes
+    if not isinstance(array, np.ndarray):  # as the result of np.flip for an array without axes
         array = tensor._array[...]
     return shown(tensor, array)
 

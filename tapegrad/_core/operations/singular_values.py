@@ -36,7 +36,7 @@ def _shapes(a, full):
 
 
 def _shape(a, full=False):
-    """The shape of all parts side by side; raises ValueError where NumPy does."""
+    """The shape of all parts stacked; raises ValueError where NumPy does."""
     if len(a) < 2:
         raise ValueError(f"svd takes no operand of shape {a}")
     return (*a[:-2], size_of(*_shapes(a, full)))
@@ -56,8 +56,8 @@ def _factors(np, s, count):
 def svd_vjp(np, g, out, _a, full=False):
     """The turns of u and v are D + E and D − E, D = F₋ ∘ sym(uᵀ ȧ v), E = F₊ ∘ skew(uᵀ ȧ v).
 
-    F₋ and F₊ hold 1 / (sⱼ ∓ sᵢ): apart, since the latter stays where values are equal. What u and
-    v have outside of each other's space adds to that (Townsend 2016).
+    F₋ and F₊ hold 1 / (sⱼ ∓ sᵢ), separately, since the latter stays where values are equal. The
+    parts of u and v outside of each other's space add to that (Townsend 2016).
     """
     shapes = _shapes(_a.shape, full)
     (u, s, vh), (gu, gs, gvh) = parts_of(out, *shapes), parts_of(g, *shapes)
@@ -89,7 +89,7 @@ def _adjoint(np, parts, inner, gu, gvh, gs):
 
 
 def _outside(np, u, gu, inner, rest, g_rest):
-    """What an adjoint has outside of the space of u, and what that of the other columns adds."""
+    """The part of an adjoint outside of the space of u, and the term of the other columns."""
     found = gu - np.matmul(u, inner)
     if rest.shape[-1]:
         warn_of_others("svd", rest, g_rest)
@@ -149,7 +149,7 @@ def _completed(np, du, u, k):
     awkward="equal singular values: right for what does not depend on the basis of their spaces",
 )
 def _svd(a, *, full=False):
-    """The left singular vectors of matrices, the values, and the right vectors, side by side."""
+    """The left singular vectors of matrices, the values, and the right vectors, stacked."""
     return packed(np, *np.linalg.svd(a, full_matrices=full), own=(2, 1, 2))
 
 
@@ -157,13 +157,13 @@ def _svd(a, *, full=False):
 
 
 def _shapes_of_values(a):
-    """Those of the parts, and of the message of `turned_bases`."""
+    """The adjoints of the parts, and of the message of `turned_bases`."""
     few = min(a[-2:])
     return (*_shapes(a, False), (few, few))
 
 
 def _shape_of_values(a, full=False):
-    """The shape of all side by side; raises ValueError where NumPy does."""
+    """The shape of all parts stacked; raises ValueError where NumPy does."""
     _shape(a)
     return (*a[:-2], size_of(*_shapes_of_values(a)))
 
@@ -179,7 +179,7 @@ def svdvals_vjp(np, g, out, _a, full=False):
 
 
 def svdvals_jvp(np, t, out, _a, full=False):
-    """Equal singular values move apart as the eigenvalues of sym(uᵀ ȧ v) in their space."""
+    """Equal singular values separate as the eigenvalues of sym(uᵀ ȧ v) in their space."""
     u, s, vh, message = parts_of(out, *_shapes_of_values(_a.shape))
     s = np.real(s)
     p, du, dvh = _tangents(np, t, (u, s, vh))
@@ -203,7 +203,7 @@ def svdvals_jvp(np, t, out, _a, full=False):
     awkward="equal values other than 0: right for functions that treat them alike, to second order",
 )
 def _svdvals(a, *, full=False):
-    """The singular values of matrices between the vectors, and zeros, side by side.
+    """The singular values of matrices between the vectors, and zeros, stacked.
 
     `full`, which the kernel reads, is False.
     """

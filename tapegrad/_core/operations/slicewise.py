@@ -53,7 +53,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def _check_alike(found) -> None:
-    """Raise where NumPy would cut what is recorded off to the dtype of the first result."""
+    """Raise where NumPy would truncate recorded values to the dtype of the first result."""
     first = dtype_of(found[0])
     if first.kind != "f" and any([differentiates(x) and dtype_of(x).kind == "f" for x in found]):
         raise TypeError(

@@ -85,14 +85,14 @@ def solve_vjp(np, g, out, a, _b, lu, transposed=0):
 
     def left():
         column, row = (out, back) if transposed else (back, out)
-        product = np.multiply if is_vector else np.matmul  # of one column: half the time
+        product = np.multiply if is_vector else np.matmul  # for one column: half the time
         return product(-column, adjoint(np, row))
 
     return left, right, None
 
 
 def _columns(np, t, batch: int):
-    """Tangents of vectors as columns, with so many axes between that of directions and the last."""
+    """Tangents of vectors as columns, with `batch` axes between that of directions and the last."""
     between = t.shape[1:-1]
     between = (1,) * (batch - len(between)) + between[max(len(between) - batch, 0) :]
     return np.reshape(t, (len(t), *between, t.shape[-1], 1))

@@ -1,7 +1,7 @@
 """Values in programs, by LAPACK: eigenvalues of symmetric matrices, singular values, and QR.
 
-Each output holds the parts of a factorization side by side, matrices in C order. LAPACK takes and
-gives Fortran order; the matrices are laid so for it, as NumPy does, since its signs depend on it.
+Each output holds the parts of a factorization stacked, matrices in C order. LAPACK takes and gives
+Fortran order; the matrices are transposed for it, as in NumPy, since its signs depend on it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 
 @helper
 def wanted_words(work, number):
-    """How many words of memory LAPACK has asked for, given a size that is enough by itself."""
+    """The number of words of memory that LAPACK requests, given a size that is enough by itself."""
     asked = int(load_f64(work, 0))
     return asked if asked > number else number
 
@@ -35,7 +35,7 @@ def wanted_words(work, number):
 
 @helper
 def solve_symmetric(call, matrix, n, w, work, words, counts, count):
-    """Eigenvalues and vectors of a symmetric matrix, in place; of `words` −1, how many it needs."""
+    """Eigenvalues and vectors of a symmetric matrix, in place; with `words` −1, the need."""
     store_u8(call, lapack.NOT_TRANSPOSED, 86)  # "V"
     store_i32(call, lapack.CALL_BYTES, words)
     store_i32(call, lapack.CALL_BYTES + 8, count)
@@ -89,7 +89,7 @@ def write_identity(to, n):
 
 @helper
 def solve_singular(call, matrix, u, u_rows, s, v, v_rows, work, words, counts):
-    """Singular values and vectors of a matrix; of `words` −1, how many it needs."""
+    """Singular values and vectors of a matrix; with `words` −1, the number needed."""
     store_i32(call, lapack.CALL_BYTES, words)
     store_i32(call, lapack.CALL_BYTES + 8, u_rows)
     store_i32(call, lapack.CALL_BYTES + 16, v_rows)
@@ -145,7 +145,7 @@ def svd_forward(frame, id, refs, task):
 
 @helper
 def factor_orthogonal(call, matrix, tau, work, words):
-    """The factors of a matrix as LAPACK keeps them; of `words` −1, how many it needs."""
+    """The factors of a matrix in LAPACK's form; with `words` −1, the number needed."""
     store_i32(call, lapack.CALL_BYTES, words)
     rows, columns, answer = call + lapack.ROWS, call + lapack.COLUMNS, call + lapack.ANSWER
     lapack.dgeqrf(rows, columns, matrix, rows, tau, work, call + lapack.CALL_BYTES, answer)
@@ -153,7 +153,7 @@ def factor_orthogonal(call, matrix, tau, work, words):
 
 @helper
 def make_orthogonal(call, p, few, matrix, tau, work, words):
-    """The first `p` columns of the orthogonal factor, in place; with `words` −1 the need."""
+    """The first `p` columns of the orthogonal factor, in place; with `words` −1, the need."""
     store_i32(call, lapack.CALL_BYTES, words)
     store_i32(call, lapack.CALL_BYTES + 8, p)
     store_i32(call, lapack.CALL_BYTES + 16, few)

@@ -17,7 +17,7 @@ def of_scipy(name: str):
 
 
 def by_matrix(function, *operands):
-    """What a function gives for each matrix of a batch; the axes before the last two broadcast.
+    """The result of a function for each matrix of a batch; the axes before the last two broadcast.
 
     A batch of none has the shape and dtype of the last operand.
     """

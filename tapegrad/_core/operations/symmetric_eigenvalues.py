@@ -19,7 +19,7 @@ from .turned_bases import message_of, moved_apart, spread, turned_basis
 
 
 def _shape(a, lower=True):
-    """The shape of eigenvalues and vectors side by side; raises ValueError where NumPy does."""
+    """The shape of eigenvalues and vectors stacked; raises ValueError where NumPy does."""
     if len(a) < 2 or a[-1] != a[-2]:
         raise ValueError(f"eigh takes no operand of shape {a}")
     return (*a[:-2], a[-1] + a[-1] * a[-1])
@@ -85,7 +85,7 @@ def eigh_jvp(np, t, out, _a, lower=True):
     awkward="equal eigenvalues: right for what does not depend on the basis of their space",
 )
 def _eigh(a, *, lower=True):
-    """The eigenvalues of symmetric matrices and their eigenvectors, side by side."""
+    """The eigenvalues of symmetric matrices and their eigenvectors, stacked."""
     w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
     return packed(np, w, v, own=(1, 2))
 
@@ -113,7 +113,7 @@ def eigvalsh_vjp(np, g, out, _a, lower=True):
 
 
 def eigvalsh_jvp(np, t, out, _a, lower=True):
-    """Equal eigenvalues move apart as those of vᵀ ȧ v in their space."""
+    """Equal eigenvalues separate as those of vᵀ ȧ v in their space."""
     w, v, message = _parts_of_values(out, _a)
     p, moved = _tangents(np, t, w, v)
     parts = np.real(moved_apart(np, p, message, w)), moved, message_of(np, p, w)
@@ -135,7 +135,7 @@ def eigvalsh_jvp(np, t, out, _a, lower=True):
     awkward="equal eigenvalues: right for functions that treat them alike, to the second order",
 )
 def _eigvalsh(a, *, lower=True):
-    """The eigenvalues of symmetric matrices, the eigenvectors and zeros, side by side."""
+    """The eigenvalues of symmetric matrices, the eigenvectors and zeros, stacked."""
     w, v = np.linalg.eigh(a, UPLO="L" if lower else "U")
     return packed(np, w, v, np.zeros_like(v), own=(1, 2, 2))
 

@@ -1,10 +1,10 @@
 """Second derivatives of functions of eigenvalues where these are equal.
 
-The gradient of such a function is v diag(w̄) vᵀ. Along H the values of a space of equal ones move
-apart as the eigenvalues of vᵀ H v inside of it do, in the basis of its eigenvectors there, and so
-do the derivatives w̄. So the derivative of diag(w̄) passes the eigenvalues on to w̄, and vᵀ H v as
-a message to the row of the eigenvalues: an output of it that is zero and that nobody else has. What
-comes back to that row is in the basis that the message gives.
+The gradient of such a function is v diag(w̄) vᵀ. Along H the equal values of a space separate as
+the eigenvalues of vᵀ H v inside the space do, in the basis of its eigenvectors, and so do the
+derivatives w̄. Therefore the derivative of diag(w̄) passes the eigenvalues on to w̄, and vᵀ H v as
+a message to the row of the eigenvalues: an output of that row that is zero and has no other reader.
+The adjoint that comes back to that row is in the basis that the message gives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .spectral_kernels import solve_symmetric
 
 @helper
 def block_end(w, step, start, n, slack):
-    """Where the equal values from `start` on end."""
+    """The end of the equal values that begin at `start`."""
     stop = start + 1
     while stop < n:
         gap = load_f64(w, stop * step) - load_f64(w, (stop - 1) * step)
@@ -177,7 +177,7 @@ def _own(np, p, turn):
 
 
 def message_of(np, p, w):
-    """What is told of a matrix: its blocks of values that are equal to others."""
+    """The description of a matrix: its blocks of values that are equal to others."""
     _, equal = inverse_gaps(np, w, w.shape[-1])
     shared = np.sum(np.where(equal, 1.0, 0.0), axis=-1, keepdims=True) > 1.0
     return np.where(np.logical_and(equal, shared), p, 0.0)
@@ -187,7 +187,7 @@ def message_of(np, p, w):
 
 
 def spread_vjp(np, g, out, _values, _message, w):
-    """Of vᵀ H v the eigenvalues in each space of equal values, else the diagonal; the message."""
+    """The eigenvalues of vᵀ H v in each space of equal values, else the diagonal; the message."""
     symmetric = 0.5 * (g + adjoint(np, g))
     turn = turned_basis(np.eye(w.shape[-1], dtype=w.dtype), w, symmetric)
     moved = _own(np, symmetric, turn)
@@ -195,7 +195,7 @@ def spread_vjp(np, g, out, _values, _message, w):
 
 
 def spread_jvp(np, t, out, _values, _message, w):
-    """The same forwards: what a message says about the basis of derivatives that move apart."""
+    """The same forwards: the message about the basis in which derivatives separate."""
     if t[0] is None:
         return None
     if t[1] is None:
@@ -240,7 +240,7 @@ def _spread(values, message, w):
 
 
 def told_vjp(np, g, out, _moved, _message, p, w):
-    """The message that belongs to what comes back, whatever that is."""
+    """The message for any adjoint that comes back."""
     return g, message_of(np, p, w) * np.ones_like(g)[..., None], None, None
 
 
@@ -270,12 +270,12 @@ def _told_shape(moved, message, p, w):
     "x * x, np.zeros((len(x), len(x))), np.ones((len(x), len(x))), np.arange(len(x)) + 0.0)",
 )
 def _told(moved, message, p, w):
-    """How values move, whose derivatives belong to the basis in which they move apart."""
+    """The tangents of values, in the basis in which equal values separate."""
     return np.array(moved)
 
 
 def moved_apart(np, p, message, w):
-    """How values move along H, given vᵀ H v: equal ones as its eigenvalues in their space."""
+    """Tangents of values along H, given vᵀ H v: for equal ones its eigenvalues in their space."""
     turn = turned_basis(np.eye(w.shape[-1], dtype=w.dtype), w, p)
     return _told(_own(np, p, turn), message, p, w)
 

@@ -23,7 +23,7 @@ from ..tensor.values import (
 from .shapes import array_tensor, broadcast_to
 from .ufunc_methods import stretches, without_derivative
 
-#: Operations by which all that is meant for one element can be put together first.
+#: Operations whose contributions to one element can be combined first.
 _ASSOCIATIVE = ("multiply", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 
 

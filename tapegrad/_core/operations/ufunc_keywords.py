@@ -13,7 +13,7 @@ from .shapes import expand_dims, moveaxis
 
 
 def called(call, ufunc, inputs, out=None, where=True, casting="same_kind", order="K", **kwargs):
-    """What a ufunc gives with keywords; `call(ufunc, inputs)` is the call without.
+    """The result of a ufunc with keywords; `call(ufunc, inputs)` is the call without.
 
     `subok` has no meaning for tensors. Raises TypeError for keywords that tensors do not have.
     """
@@ -81,7 +81,7 @@ _CORES = re.compile(r"\(([^)]*)\)")
 
 
 def _signature(ufunc, dtype, kwargs):
-    """The dtypes of a loop that `dtype=` or `signature=` asks for; None if neither is given."""
+    """The dtypes of a loop that `dtype=` or `signature=` requests; None if neither is given."""
     given = kwargs.pop("signature", kwargs.pop("sig", None))
     if given is None and dtype is not None:
         return (None,) * ufunc.nin + (np.dtype(dtype),) * ufunc.nout

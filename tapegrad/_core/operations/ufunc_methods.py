@@ -83,7 +83,7 @@ def _in_pairs(name, identity):
             x = concatenate([pairs, x[..., 2 * half :]], -1) if count % 2 else pairs
             count = shape_of(x)[-1]
         made = x[..., 0]
-        made = apply("absolute", made) if name == "hypot" else made  # of one element
+        made = apply("absolute", made) if name == "hypot" else made  # for one element
         if keepdims:
             made = made.reshape([1 if k in axes else n for k, n in enumerate(shape)])
         return made if initial is None else begun(name, made, initial)
@@ -175,7 +175,7 @@ def _is_answer(ufunc) -> bool:
     return all(one.rpartition(">")[2] == "?" for one in ufunc.types if "O" not in one)
 
 
-#: What to write in place of methods that are not there.
+#: Replacements of methods that do not exist, for the error message.
 _INSTEAD = {
     ("divide", "reduce"): "x[0] / np.prod(x[1:])",
     ("power", "reduce"): "a loop",
@@ -198,7 +198,7 @@ def _unsupported(ufunc, method: str) -> TypeError:
 
 @named("ufuncs.best_so_far")
 def _best_so_far(values, name, axis):
-    """Where along an axis the element lies that is the extreme up to each place."""
+    """The position along an axis of the extreme up to each place."""
     best = _UFUNCS[name].accumulate(values, axis)
     best = np.moveaxis(best, axis, -1)
     before = best[..., :-1]
@@ -219,7 +219,7 @@ def _running_extreme(name, x, axis):
 
 
 def _running(name, x, axis):
-    """Stretches of 1, 2, 4, … elements are put together: the operation is associative."""
+    """Segments of 1, 2, 4, … elements are combined: the operation is associative."""
     x, step = moveaxis(x, axis, -1), 1
     while step < shape_of(x)[-1]:
         later = apply(name, x[..., :-step], x[..., step:])
@@ -259,7 +259,7 @@ def reduceat(ufunc, x, indices, axis=0, dtype=None, out=None):
     The indices are fixed in programs.
     """
     name, x = ufunc.__name__, _operand(x, dtype)
-    if not isinstance(indices, np.ndarray):  # of a list NumPy takes floats too
+    if not isinstance(indices, np.ndarray):  # in a list NumPy accepts floats, too
         indices = np.array(fixed(unlisted(indices), f"{name}.reduceat()"), np.intp)
     if differentiates(x) and not _is_answer(ufunc):
         if name not in _REDUCE or name == "subtract":
@@ -275,9 +275,9 @@ def reduceat(ufunc, x, indices, axis=0, dtype=None, out=None):
 
 
 def stretches(name: str, x, starts: np.ndarray):
-    """Stretches of elements along the last axis reduced: from each start to before the next.
+    """Segments of elements along the last axis reduced: from each start to before the next.
 
-    A stretch that would be empty has the element at its start. Those of one length are taken
+    A segment that would be empty has the element at its start. Segments of one length are reduced
     together.
     """
     stops = np.append(starts[1:], shape_of(x)[-1])

@@ -1,4 +1,4 @@
-"""What NumPy answers where nothing is recorded, as results of ours."""
+"""NumPy's result where nothing is recorded, converted to ours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..tensor.values import differentiates
 
 
 def unrecorded(numpy_function, *operands, **keywords):
-    """What a function of NumPy's gives for operands without derivative: a tensor if one is."""
+    """A NumPy function of operands without derivative: a tensor if an operand is one."""
     name = numpy_function.__name__
     for key, value in keywords.items():
         if differentiates(value):

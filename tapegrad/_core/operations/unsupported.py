@@ -1,4 +1,4 @@
-"""Functions of NumPy's that take no recorded values: why, and what does instead."""
+"""NumPy functions that take no recorded values: the reasons, and the alternatives."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def unsupported(name: str) -> TypeError:
 
 
 def answered(function, args: tuple, kwargs: dict):
-    """What NumPy's function gives for tensors none of which is recorded; else an error.
+    """NumPy's result for tensors of which none is recorded; else an error.
 
-    Its arrays are tensors, as those of functions that have derivatives. What shares memory with an
-    argument is refused: a write with a derivative to one of the two would not be seen in the other.
+    Its arrays are tensors, as those of functions that have derivatives. A result that shares memory
+    with an argument is refused: a write with a derivative to one of the two would not be seen in
+    the other.
     """
     name = name_of(function)
     tensors = [leaf for leaf in _leaves((args, kwargs)) if is_tensor(leaf)]

@@ -1,4 +1,4 @@
-"""Cross products; products of matrices and vectors; NumPy's linalg names of what is elsewhere."""
+"""Cross products; products of matrices and vectors; further names of NumPy's linalg."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def vecmat(x1, x2):
 
 
 def _of_linalg(name):
-    """A decorator: the function stands for that of a name in `numpy.linalg`, where it is there."""
+    """A decorator: the function implements the one of a name in `numpy.linalg`, if that exists."""
 
     def register(ours):
         theirs = getattr(np.linalg, name, None)

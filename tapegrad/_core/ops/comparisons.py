@@ -1,8 +1,8 @@
 """Comparisons, logic and choices: element-wise operations of programs.
 
-What decides is a number in a program: 1.0 where it holds, else 0.0. As in NumPy, everything but 0
-is true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them; adjoints
-that are recorded in a trace have rows of them where they are numbers (`sweep.write_adjoints`).
+A condition is a number in a program: 1.0 where it holds, else 0.0. As in NumPy, everything but 0 is
+true in logic, NaN too. Eager code leaves these to NumPy and records no rows of them; adjoints that
+are recorded in a trace have rows of them where they are numbers (`sweep.write_adjoints`).
 """
 
 from .table import STEERING, pointwise

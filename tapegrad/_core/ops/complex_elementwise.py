@@ -6,7 +6,7 @@ Eager values are NumPy's; the expressions are what programs compute.
 
 from __future__ import annotations
 
-from .elementwise import ANY  # those of real numbers have the first codes
+from .elementwise import ANY  # operations on real numbers have the first codes
 from .table import pointwise
 
 _VALUES = "tapegrad._core.tensor.complex_values"
@@ -39,7 +39,7 @@ _parts("exp", *_EXP, "np.exp(x) * np.cos(y)", "np.exp(x) * np.sin(y)")
 _parts("sinh", *_SINH, *_COSH)
 _parts("cosh", *_COSH, *_SINH)
 
-# Beyond 20 the real part is ±1, and the imaginary part what an exponential makes of it.
+# Beyond 20 the real part is ±1, and the imaginary part follows from an exponential.
 _NEAR = "select(np.absolute(x) > 20.0, 20.0, x)"
 _BELOW = f"(np.sinh({_NEAR}) * np.sinh({_NEAR}) + np.cos(y) * np.cos(y))"
 _TANH = (

@@ -1,9 +1,9 @@
 """The contraction: a batched matrix product of strided operands, reversed by two more by BLAS.
 
-References: A seen as (batch, m, k), B as (batch, k, n), the output as (batch, m, n), how many
-axes are batch, how many are k, the output. Each of batch, m, k, n is a group of any number of
-axes. A matrix whose rows or columns lie next to each other is given to BLAS where it is, and its
-mirror accumulates in place; any other is packed first.
+References: A seen as (batch, m, k), B as (batch, k, n), the output as (batch, m, n), how many axes
+are batch, how many are k, the output. Each of batch, m, k, n is a group of any number of axes. A
+matrix with contiguous rows or columns is passed to BLAS where it lies, and its adjoint buffer
+accumulates in place; any other matrix is packed first.
 """
 
 from tapegrad._core.codegen.blas import (
@@ -66,7 +66,7 @@ def group_size(array, first, end):
 
 @helper
 def group_stride(array, first, end):
-    """Stride in bytes of a group of axes seen as one, −1 if it is not one."""
+    """Stride in bytes of a group of axes as a single axis, −1 if there is none."""
     stride, size = 0, 1
     for axis in range(end - 1, first - 1, -1):
         n = load_i64(load_i64(array, ARRAY_SHAPE), axis * 8)
@@ -144,7 +144,7 @@ def see_matrices(work, arrays, batch, inner, width):
 
 @helper
 def interleaved(matrix, array, batch, stride):
-    """Whether lines of other matrices of the batch lie between the lines that far apart."""
+    """Whether other matrices of the batch are interleaved with the lines."""
     if load_i64(matrix, PACKED) != 0:
         return False
     for axis in range(batch - 1, -1, -1):
@@ -163,7 +163,7 @@ def longest(m, n, k):
 
 @helper
 def narrow(m, n, k):
-    """Whether a product of these sizes goes by tiles: BLAS has blocks, and clears, of its own."""
+    """Whether a product of these sizes uses tiles: BLAS has blocks, and clears, of its own."""
     return min(m, n, k) >= LEAST_ROWS and is_narrow(m, n, k)
 
 
@@ -187,10 +187,10 @@ def mixed_along(work, arrays, batch, along):
 
 @helper
 def block_along(work, arrays, batch, along, m, n, k, width):
-    """How much of the longest size is taken through the whole batch at a time.
+    """The part of the longest size that is taken through the whole batch at a time.
 
-    Where matrices are interleaved, one alone is a little of every page of the array. A block of all
-    of them stays in the cache, and so do the matrices without that size.
+    If matrices are interleaved, one alone is a little of every page of the array. A block of all of
+    them stays in the cache, and so do the matrices without that size.
     """
     size, count = max(m, n, k), group_size(arrays[2], 0, batch)
     area, others = m * n * k // size, m + n + k - size
@@ -241,14 +241,14 @@ def add_products(work, target, arrays, batch, fresh, width):
 
 @helper
 def begin_sums(matrix, array, data, width):
-    """Let the matrices at `data` be added to, in memory of their own if they have to be packed."""
+    """Prepare the matrices at `data` for sums, in separate memory if they must be packed."""
     packed = load_i64(matrix, PACKED) != 0
     store_i64(matrix, ADDRESS, calloc(count_of(array), width) if packed else data)
 
 
 @helper
 def end_sums(frame, matrix, array, data, width):
-    """Add what was summed in other memory."""
+    """Add sums from separate memory."""
     if load_i64(matrix, PACKED) != 0:
         count, ndim, sums = count_of(array), load_i32(array, ARRAY_NDIM), load_i64(matrix, ADDRESS)
         shape, strides = load_i64(array, ARRAY_SHAPE), load_i64(array, ARRAY_STRIDES)
@@ -278,7 +278,7 @@ def pass_one(frame, work, side, data, own, arrays, batch, width):
 
 @helper
 def pass_back(frame, work, side, found, own, step, arrays, batch, width):
-    """Add to the mirror `found` of one operand; the output's adjoints are at own + seed · step."""
+    """Add to the adjoint buffer `found` of an operand; output adjoints lie at own + seed · step."""
     target, _, factor, other = roles(work, side, arrays)
     load_matrix(frame, other, factor, load_i64(factor, ARRAY_DATA), width)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
@@ -297,7 +297,7 @@ def product_of(refs):
 
 @helper
 def memory_of_output(frame, id, refs, whole):
-    """Where a sweep holds the output's adjoints, or tangents, and from one seed to the next."""
+    """Addresses of the output's adjoints, or tangents, in a sweep, and the step between seeds."""
     own = cell(frame, id)
     if load_i32(refs, 5 * REFERENCE_BYTES + 12) == TAG_SCALAR:
         return own, 8
@@ -331,7 +331,7 @@ def contract_adjoint(frame, id, refs, task):
 
 
 def contract_forward(frame, id, refs, task):
-    """The same references; what is packed lies elsewhere until it is complete."""
+    """The same references; packed matrices lie elsewhere until they are complete."""
     arrays = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     left, right, whole = arrays
     batch = load_i64(refs, 3 * REFERENCE_BYTES)
@@ -356,7 +356,7 @@ def contract_forward(frame, id, refs, task):
     free(work)
 
 
-#: What the adjoint kernel calls.
+#: The functions that the adjoint kernel calls.
 CONTRACT_HELPERS = (
     group_size,
     group_stride,

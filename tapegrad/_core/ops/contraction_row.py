@@ -1,4 +1,4 @@
-"""What a row of the contraction refers to, and what the compiler asks of it: cost, small form.
+"""References of a row of the contraction, and its properties for programs: cost, small form.
 
 References are as in `contraction`. Shapes are those of the operands as the row shows them.
 """
@@ -21,7 +21,7 @@ def site(found) -> Site:
 
 
 def check_axes(_out, left, right, whole, batch: int, inner: int) -> None:
-    """Raise ValueError unless the axes meet: (batch, m, k) times (batch, k, n) is (batch, m, n)."""
+    """Raise ValueError unless the axes match: (batch, m, k) times (batch, k, n)."""
     rows = len(left) - inner
     if not (0 <= batch <= rows and 0 <= inner <= len(right) - batch):
         raise ValueError(f"{batch} and {inner} axes of operands")
@@ -35,7 +35,7 @@ LAYOUT = Layout(site, ("array", "array", "output", "number", "number"), check_ax
 
 
 def products(_out, left, _right, whole, _batch: int, inner: int) -> int:
-    """How many products of numbers are added."""
+    """The number of products that are added."""
     return math.prod(whole) * math.prod(left[len(left) - inner :])
 
 

@@ -36,8 +36,8 @@ from .contraction import (
 
 @helper
 def pass_curved(frame, work, side, found, own, tangent, arrays, batch, width):
-    """Add to the tangents in the mirror `found` of one operand's adjoint what the other's tangent
-    makes of the output's adjoint, at `own`."""
+    """Add to the tangents in the adjoint buffer `found` of one operand the product of the output's
+    adjoint, at `own`, with the tangent of the other operand."""
     target, _, factor, other = roles(work, side, arrays)
     if found != 0 and tangent != 0:
         load_matrix(frame, other, factor, tangent, width)
@@ -47,7 +47,7 @@ def pass_curved(frame, work, side, found, own, tangent, arrays, batch, width):
 
 
 def contract_second_order(frame, id, refs, task):
-    """Both seeds: what is linear in them, and what tangents of the operands make of the adjoint."""
+    """Both seeds: the part that is linear in them, and that of the tangents of the operands."""
     sweep_product(frame, id, refs)
     arrays, batch = product_of(refs)
     left, right, whole = arrays
@@ -105,5 +105,5 @@ def contract_tangent(frame, id, refs, task):
     free(work)
 
 
-#: What the kernels call.
+#: The functions that the kernels call.
 HELPERS = (*CONTRACT_HELPERS, pass_curved, carry_product)

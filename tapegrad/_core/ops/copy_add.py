@@ -1,9 +1,9 @@
 """Rows that move values without changing them: copies, sums, joins, and in-place writes.
 
-A link pairs views of operands with views of the output over the same shape; the value is the sum
-of what is linked to each cell, so the adjoint of each operand is the output's adjoint through the
-same views. An output view that is broadcast makes a sum of it; a transposed, sliced or diagonal
-one a copy, a join, a pad.
+A link pairs views of operands with views of the output over the same shape; the value of each cell
+is the sum of its links, so that the adjoint of each operand is the output's adjoint through the
+same views. An output view that is broadcast makes a sum of it; a transposed, sliced or diagonal one
+a copy, a join, a pad.
 """
 
 from tapegrad._core.codegen.intrinsics import (
@@ -126,7 +126,7 @@ def sum_tangent(frame, id, refs, task):
 
 
 def pack_adjoint(frame, id, refs, task):
-    """Scalars side by side in a new array: each gets the adjoint of its element."""
+    """Scalars in a new array: each gets the adjoint of its element."""
     count = load_i32(row_of(frame, id), 8) - 1
     array = load_i64(refs, count * REFERENCE_BYTES)
     own = load_i64(cell(frame, id), 0)
@@ -139,7 +139,7 @@ def pack_adjoint(frame, id, refs, task):
 
 
 def pack_tangent(frame, id, refs, task):
-    """The tangents of the scalars side by side."""
+    """The tangents of the scalars as an array."""
     count = load_i32(row_of(frame, id), 8) - 1
     data, own = load_i64(load_i64(refs, count * REFERENCE_BYTES), ARRAY_DATA), mirror(frame, id)
     for k in range(count):
@@ -169,7 +169,7 @@ def convert_adjoint(frame, id, refs, task):
 
 @helper
 def convert_add(target, source, array, wide):
-    """Add the elements at `source`, in C order, to the view of the mirror at `target`."""
+    """Add the elements at `source`, in C order, to the view of the adjoint buffer at `target`."""
     n, stride = line_of(array)
     for line in range(lines_of(array)):
         at = target + line_offset(array, line)
@@ -203,7 +203,7 @@ def swap_views(frame, array, kept):
 
 @helper
 def clear_view(target, array, width):
-    """Set the elements of a view of a mirror to zero."""
+    """Set the elements of a view of an adjoint buffer to zero."""
     n, stride = line_of(array)
     for line in range(lines_of(array)):
         at = target + line_offset(array, line)
@@ -217,10 +217,10 @@ def clear_view(target, array, width):
 
 @helper
 def is_before_reads(frame, view, kept, found):
-    """Whether the sweep has passed what was read after a write outside of the tape.
+    """Whether the sweep has passed a read after a write outside of the tape.
 
-    The mirror of a function's input is there when the sweep begins: then it is where an adjoint has
-    come to an element that was changed.
+    The adjoint buffer of a function's input exists before the sweep begins: it shows where an
+    adjoint has reached an element that was changed.
     """
     if load_i64(found, 16) == 0:
         return True
@@ -240,7 +240,7 @@ def is_before_reads(frame, view, kept, found):
 
 
 def write_adjoint(frame, id, refs, task):
-    """References: the view written, what it held, what was written (as seen from the view)."""
+    """References: the view written, its old values, the new values (as seen from the view)."""
     view, kept = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     if view == 0:
         return

@@ -1,9 +1,9 @@
 """Rows whose adjoint is a compiled function of a user's, called by its address.
 
-Their references: the operands, arrays of the outputs' shapes, how many outputs there are, the
-address of the bridge, and the row's array, in which the outputs lie one after the other. The bridge
-(see `njit_adjoints`) gets one entry of words for each operand and output: where its elements are,
-where their adjoint is, its shape; numbers and their adjoints lie in the entry.
+Their references: the operands, arrays of the outputs' shapes, the number of outputs, the address of
+the bridge, and the row's array, in which the outputs are contiguous. The bridge (see
+`njit_adjoints`) gets one entry of words for each operand and output: the addresses of its elements
+and of their adjoint, its shape; numbers and their adjoints lie in the entry.
 """
 
 from tapegrad._core.codegen.intrinsics import (
@@ -63,7 +63,7 @@ def enter_number(ref, entry):
 
 @helper
 def enter_array(frame, array, data, source, seed, entry):
-    """Elements at `data` of an array's shape, and their mirror if the row `source` has one."""
+    """The elements at `data`, and the adjoint buffer of the row `source` if it has one."""
     found = mirror(frame, source) if source >= 0 else 0
     store_i64(entry, CALL_DATA, data)
     store_i64(entry, CALL_TARGET, mirrored(found, data, seed) if found != 0 else 0)
@@ -121,7 +121,7 @@ def called_adjoint(frame, id, refs, task):
 
 
 def declaration(name: str, code: int, refusal) -> Structural:
-    """The declaration of an operation of this sort; `refusal` words what its bridge answers."""
+    """The declaration of an operation of this kind; `refusal` describes its bridge's result."""
     doc = f"{name}, an operation of a user's with a compiled adjoint"
     helpers = (enter_number, enter_array, enter_operands, enter_outputs)
     return Structural(

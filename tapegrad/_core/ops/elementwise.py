@@ -1,7 +1,7 @@
-"""Element-wise operations: value and slopes, one declaration each.
+"""Element-wise operations: value and partial derivatives, one declaration each.
 
-`x`, `y`, `z` are the inputs, `out` the value. A slope of "0.0" says that the derivative is zero
-wherever it exists.
+`x`, `y`, `z` are the inputs, `out` the value. A partial derivative of "0.0" says that the
+derivative is zero wherever it exists.
 """
 
 from .table import pointwise

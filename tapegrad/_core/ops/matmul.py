@@ -79,7 +79,7 @@ def product_by_lines(a, ar, ac, b, br, bc, c, cr, cc, m, n, k, width):
 
 @helper
 def leading(n, n_across, stride_across, width):
-    """Elements between two lines of n, as BLAS wants it told."""
+    """The leading dimension: elements between two lines of n, at least 1 for BLAS."""
     return stride_across // width if n_across > 1 else n
 
 

@@ -11,7 +11,7 @@ from .table import TABLE, Pointwise
 
 assert _loaders  # which enters the functions that texts may name
 
-#: So many operands an operation of numbers has at most.
+#: The largest number of operands of an operation on numbers.
 OPERANDS = 3
 
 
@@ -34,8 +34,8 @@ def value_cases(ops: Iterable[Pointwise] | None = None) -> str:
 def adjoint_cases(*adjoints: str, ops: Iterable[Pointwise] | None = None) -> str:
     """Cases that add g times each partial derivative of the operation `code`, and return.
 
-    `adjoints` are texts of what is added to: the adjoints of x, y and z. Nothing is added where the
-    partial derivative is 0 everywhere, also of an infinite g.
+    `adjoints` are texts of targets: the adjoints of x, y and z. Nothing is added where the partial
+    derivative is 0 everywhere, even for an infinite g.
     """
     return _cases(lambda op: _adjoints(op, adjoints), ops)
 

@@ -1,4 +1,4 @@
-"""Positions by value, for programs: what sorts, what is largest, where masks hold. No derivative.
+"""Positions by value, for programs: of sorting, of extremes, of masks. No derivative.
 
 Positions are whole numbers in doubles, as all integers of programs are. References are those of
 the kernels along axes (`along`); of `mask_positions`: the mask, the output.
@@ -61,7 +61,7 @@ def stable_argsort_forward(frame, id, refs, task):
 
 @helper
 def position_of_extreme(x, n, sign):
-    """Where the largest is for the sign 1, the smallest for −1; where the first NaN is."""
+    """The position of the largest for the sign 1, of the smallest for −1; of the first NaN."""
     best = 0
     for i in range(1, n):
         nan = x[i] != x[i] and x[best] == x[best]

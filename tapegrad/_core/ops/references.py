@@ -1,7 +1,7 @@
-"""How a row refers to its operands, and what the rules of its operation see of them.
+"""References of a row to its operands, and the operands as the rules of its operation see them.
 
 The `site` of a layout is a function of the operands and the output that a row names, as (row, view
-or number) each, with −1 for the row of a constant. It gives what a rule is called with.
+or number) each, with −1 for the row of a constant. It gives the arguments of a rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Keywords(dict):
 
 
 class Site(NamedTuple):
-    """What a rule sees of a row.
+    """The operands of a row as a rule sees them.
 
     `operands` are (row, view or number) pairs, `static` the keyword arguments of the operation.
     `out` is the output as the rule sees it, a view of the row's array of shape `shape`; None if
@@ -41,7 +41,7 @@ class Site(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a row refers to its operands.
+    """Encodings of references to operands.
 
     `operands` names what each reference before the output is, for programs from files: "array",
     "number", or "output", a view that shows all of the output as the operation computes it. They
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(1024)
 def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...]:
-    """The axes, counted from the end, that make groups of so many lines along the last axis.
+    """The axes, counted from the end, that make groups of a number of lines along the last axis.
 
     Without elements their number does not follow from that of the lines, but from the groups.
     """
@@ -72,7 +72,7 @@ def grouped_axes(shape, lines: int, groups: int | None = None) -> tuple[int, ...
 
 
 def check_lines(shape, lines: int) -> int:
-    """How many groups of so many lines along its last axis an array has; ValueError if not whole.
+    """The number of groups of a number of lines along the last axis; ValueError if not whole.
 
     Without elements any number of lines fits.
     """
@@ -134,7 +134,7 @@ def without_derivative(found) -> Site:
     return Site(operands, {}, out, () if out is None else out.shape)
 
 
-#: By the names that declarations give them.
+#: Encodings by the names that declarations use.
 LAYOUTS: dict[str, Layout] = {
     "reduction": Layout(reduction, ("array", "number"), _groups_fit),
     "same shape": Layout(same_shape, ("array", "number", "output"), _shapes_fit),

@@ -4,7 +4,7 @@ import numpy as np
 
 from .table import Pointwise
 
-#: Rows whose value or slope jumps at whole numbers.
+#: Rows whose value or partial derivative jumps at whole numbers.
 _STEPS = ("absolute", "sign", "floor", "ceil", "rint", "trunc", "copysign", "heaviside")
 
 

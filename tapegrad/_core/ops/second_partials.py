@@ -1,7 +1,8 @@
 """Second partial derivatives of element-wise operations, derived from the first ones.
 
-What is derived is the partial derivative of each slope to each input, the output eliminated: the
-chain rule leads through it. Conventions at points without derivative are those of the slopes.
+The partial derivative of each partial derivative with respect to each input is derived, with the
+output eliminated by the chain rule. At points without derivative the conventions of the first
+partial derivatives hold.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _COMPARED: dict[type, str] = {
 
 
 class UnreadableError(ValueError):
-    """An expression holds what the table does not."""
+    """An expression uses something that the table lacks."""
 
 
 @functools.cache
 def _functions() -> dict[str, Pointwise]:
-    """Operations of the table by the function of NumPy's name that their value is a call of."""
+    """Operations of the table by the name of the NumPy function that their value calls."""
     found = {}
     for op in TABLE.values():
         if isinstance(op, Pointwise) and not op.steps:
@@ -48,7 +49,7 @@ def _functions() -> dict[str, Pointwise]:
 
 
 class _Reader(Lines):
-    """Expressions of an operation read as uses of others, whose slopes are known."""
+    """Expressions of an operation, parsed as uses of others whose partial derivatives are known."""
 
     def __init__(self, op: Pointwise):
         super().__init__()
@@ -138,8 +139,8 @@ class _Reader(Lines):
 class Partials:
     """First and second partial derivatives of an operation as lines, and names or constants.
 
-    `second[k][j]` is the derivative of slope k to input j. The names of lines are none of the
-    operation's own.
+    `second[k][j]` is the derivative of partial derivative k with respect to input j. The names of
+    lines differ from the operation's own.
     """
 
     inputs: tuple[str, ...]
@@ -164,7 +165,7 @@ class Partials:
 
 @functools.lru_cache(None)
 def partials_of(op: Pointwise) -> Partials | None:
-    """The partial derivatives of an operation; None if a slope cannot be read."""
+    """The partial derivatives of an operation; None if one of them cannot be parsed."""
     try:
         reader = _Reader(op)
         first = [Number(reader.read(slope, reader.names)) for slope in op.slopes]

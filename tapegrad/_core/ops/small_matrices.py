@@ -1,9 +1,9 @@
 """Equations, inverses, determinants and factors of small matrices as operations on numbers.
 
 Functions get `numbers`, which writes operations for arrays of slots: `apply(code, *slots)`,
-`constant(value)`, `refuse(op, slots)` for an operation of programs that may refuse what is in these
-slots, and `known`, what has been written already. Rows are exchanged as LAPACK does it, by choices:
-the largest element below the diagonal decides.
+`constant(value)`, `refuse(op, slots)` for an operation of programs that may refuse the values in
+these slots, and `known`, the operations written already. Rows are exchanged as in LAPACK, by
+choices: the largest element below the diagonal decides.
 """
 
 from __future__ import annotations

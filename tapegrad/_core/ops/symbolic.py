@@ -1,8 +1,8 @@
-"""Expressions of the table put together, and the slopes of what they make.
+"""Expressions of the table combined, and their partial derivatives.
 
-An operation of a user's is a list of lines, each an expression of inputs and of earlier lines;
-equal ones are there once. Its slopes come from the table's, by the chain rule from the last line to
-the first.
+A user's operation is a list of lines, each an expression of inputs and of earlier lines, without
+duplicates. Its partial derivatives follow from those of the table by the chain rule, from the last
+line to the first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Test(str):
 
 
 def constant(value) -> Number:
-    """A number of Python's as an expression."""
+    """A Python number as an expression."""
     value = float(value)
     if value != value:
         return Number("(1e999 - 1e999)")
@@ -63,7 +63,7 @@ def put(expression: str, places) -> str:
 
 
 class Lines:
-    """The lines of an operation that is being put together."""
+    """The lines of an operation under construction."""
 
     def __init__(self):
         self.steps: list[tuple[str, str]] = []
@@ -77,7 +77,7 @@ class Lines:
         return self._names[key]
 
     def number(self, text: str) -> Number:
-        """A line that no slope leads through."""
+        """A line through which no derivative passes."""
         return Number(self._line(text, text))
 
     def test(self, text: str) -> Test:
@@ -119,7 +119,7 @@ class Lines:
     # --- slopes -------------------------------------------------------------------------------
 
     def slopes(self, out: Number, inputs) -> list[str]:
-        """The slopes of a line to inputs."""
+        """The partial derivatives of a line with respect to inputs."""
         adjoints: dict[str, str] = {out: "1.0"}
         live: dict[str, Test] = {}  # adjoints that are 0 unless a test holds
         for line, (op, operands) in reversed(list(self._made.items())):
@@ -153,7 +153,7 @@ class Lines:
         return parts
 
     def _parts(self, op, operands, line, adjoint, live):
-        """Adjoint times slope, for each operand."""
+        """Adjoint times partial derivative, for each operand."""
         places = dict(zip((*op.inputs, "out"), (*operands, line), strict=True))
         parts = []
         for operand, slope in zip(operands, op.slopes, strict=True):
@@ -169,7 +169,7 @@ class Lines:
         return parts
 
     def _product(self, adjoint: str, slope: str, live: Test | None) -> str:
-        """Where a branch is not taken the product is 0 whatever the slope."""
+        """Where a branch is not taken the product is 0 whatever the partial derivative is."""
         if slope in _ONES or adjoint in _ONES:
             sign = _ONES[slope] if slope in _ONES else _ONES[adjoint]
             other = adjoint if slope in _ONES else slope
@@ -196,9 +196,9 @@ def fold(op: Pointwise, function, operands) -> Number | None:
 
 
 def declaration(lines: Lines, out: Number, slopes) -> tuple:
-    """Value, slopes and steps of an operation whose value is a line.
+    """Value, partial derivatives and steps of an operation whose value is a line.
 
-    The line is the operation's `out`, so that the slopes need not compute it again.
+    The line is the operation's `out`, so that the partial derivatives need not compute it again.
     """
     texts = dict(lines.steps)
     value = texts.pop(out, str(out))

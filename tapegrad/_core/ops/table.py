@@ -1,4 +1,4 @@
-"""The table: what an operation is, and the list of all of them. It knows nothing of tapes."""
+"""The table: what an operation is, and the list of all of them, independent of tapes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .references import LAYOUTS, Layout
 
 #: The operations of tapegrad, by name.
 TABLE: dict[str, Any] = {}
-#: Those of traces and programs alone: comparisons, logic and choices, by name.
+#: Operations of traces and programs only: comparisons, logic and choices, by name.
 STEERING: dict[str, Any] = {}
-#: Those of complex operands that belong to operations on whole arrays, by name.
+#: Operations on complex operands that belong to operations on whole arrays, by name.
 COMPLEX: dict[str, Any] = {}
-#: Those of programs alone on whole arrays, which passes put there, by name.
+#: Operations on whole arrays of programs only, which passes create, by name.
 PASSED: dict[str, Any] = {}
-#: Those that users have declared, by name. They come when compiled code runs already.
+#: Operations declared by users, by name. They are added while compiled code is running already.
 USERS: dict[str, Any] = {}
 #: All of them by code, which counts from 1 and is never stored on disk.
 BY_CODE: dict[int, Any] = {}
-#: Tables by code are made for so many: they never move while a sweep reads them.
+#: Tables by code have this fixed size: they never move while a sweep reads them.
 MOST_CODES = 4096
 
 
@@ -35,7 +35,7 @@ def words_of(*expressions: str) -> set[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Pointwise:
-    """An element-wise operation: one expression for the value, one for the slope of each input.
+    """An element-wise operation: expressions of the value, and of the partial for each input.
 
     The expressions are in NumPy names of the inputs and `out`, branch-free, with `select`; they are
     compiled, evaluated by NumPy, and called with tensors to record derivatives of any order. What
@@ -65,7 +65,7 @@ class Pointwise:
 
     @property
     def of_numbers(self) -> bool:
-        """Whether rows of numbers may hold it: their switches hold all such operations.
+        """Whether rows of numbers may hold it: their switches contain all such operations.
 
         Parts of complex functions are too long for these; of numbers they are rows of arrays.
         """
@@ -73,7 +73,7 @@ class Pointwise:
 
     @functools.cached_property
     def used(self) -> int:
-        """Bits of the values that the slopes read: inputs in order, then the output."""
+        """Bits of the values that the partials read: inputs in order, then the output."""
         read = words_of(*self.slopes, *[text for _, text in self.needed(*self.slopes)])
         return sum(1 << k for k, name in enumerate((*self.inputs, "out")) if name in read)
 
@@ -126,12 +126,12 @@ class Structural:
     that its rule differentiates has `small(numbers, static, *operands)` for that, in native
     programs; `numbers` is what `small_matrices` says.
 
-    The derivative of a `constant` operation is 0: its rule gives None for every operand. What is
-    computed from it has the derivative with respect to the operands themselves.
+    The derivative of a `constant` operation is 0: its rule gives None for every operand. Values
+    computed from it have the derivative with respect to the operands themselves.
 
-    Of one that its rule differentiates, `work(static, out, *operands)` says for the keyword
-    arguments and the shapes how many numbers go through a step of arithmetic, to estimate times;
-    without it numbers are counted as often as a matrix has rows.
+    For an operation that its rule differentiates, `work(static, out, *operands)` gives for the
+    keyword arguments and the shapes the number of arithmetic operations, to estimate times; without
+    it numbers are counted as often as a matrix has rows.
 
     `example` is an expression that records one such row of a tensor `x` with one axis, `examples`
     are others for two axes; the elements of `x` lie in `domain`. `graph` is PyTorch's name in
@@ -178,7 +178,7 @@ class Structural:
 
     @property
     def references(self) -> Layout:
-        """How a row refers to its operands."""
+        """The kind of a row's references to its operands."""
         return LAYOUTS[self.layout] if isinstance(self.layout, str) else self.layout
 
     @property
@@ -194,7 +194,8 @@ class Structural:
     def static_words(self, static: dict[str, Any]) -> list[int]:
         """Keyword arguments as the value kernel reads them, in the order of `value`.
 
-        Raises TypeError for others than `value` has, and those that are no whole numbers.
+        Raises TypeError for other arguments than those of `value`, and for numbers that are not
+        whole.
         """
         found = inspect.signature(self.value).parameters.values()
         known = {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
@@ -258,7 +259,7 @@ def users_name(wanted: str) -> str:
 
 
 def declare(make: Callable[[int], Any]) -> Any:
-    """Add the operation that `make(code)` gives to those of users; None if there is no room."""
+    """Register the operation that `make(code)` returns; None if there is no room."""
     code = len(BY_CODE) + 1
     if code >= MOST_CODES:
         return None

@@ -94,9 +94,10 @@ MISS = -(1 << 62)
 
 @helper
 def array_operand(operand, constants):
-    """What NumPy's operator gets for an operand: a borrowed array or number, 0 if not simple.
+    """The argument of NumPy's operator for an operand: a borrowed array or number, 0 if not simple.
 
-    Constant arrays are simple only if the slopes do not read them: else they have to be copied.
+    Constant arrays are simple only if the partial derivatives do not read them: otherwise they are
+    copied.
     """
     S = state()
     kind = load_i64(operand, OBJECT_TYPE)
@@ -114,7 +115,7 @@ def array_operand(operand, constants):
 
 @helper
 def refer(operand):
-    """Write the reference of an operand; an int counts as the double that slopes take it for."""
+    """Write the reference of an operand; an int counts as a double in partial derivatives."""
     if load_i64(operand, OBJECT_TYPE) == load_i64(state(), STATE_INT_TYPE):
         add_reference(bits_of(int_as_double(operand)), -1, TAG_CONSTANT)
     else:
@@ -145,7 +146,7 @@ def array_row(code, a, b, array):
 
 @helper
 def is_fresh(array):
-    """Whether a result of NumPy's is a plain array in C order."""
+    """Whether a result of NumPy is a plain array in C order."""
     if load_i64(array, OBJECT_TYPE) != load_i64(state(), STATE_NDARRAY_TYPE):
         return False
     return is_plain(array) and (load_i32(array, ARRAY_FLAGS) & C_CONTIGUOUS) != 0
@@ -199,7 +200,7 @@ def base_data(tensor):
 
 @helper
 def load_cell(self, array, offset):
-    """Append the row that reads one cell and make its scalar; 0 if it has to go another way."""
+    """Append the row that reads one cell and make its scalar; 0 if Python must do it."""
     where = load_i64(array, ARRAY_DATA) + offset
     base = base_data(self)
     if base == 0:
@@ -212,7 +213,7 @@ def load_cell(self, array, offset):
 
 @helper
 def read_cell(self, array, offset, how):
-    """The scalar of one cell, recorded if the tensor is; 0 if it has to go another way."""
+    """The scalar of one cell, recorded if the tensor is; 0 if Python must make it."""
     if how == SILENT or is_unrecorded(self):
         return new_scalar(load_f64(load_i64(array, ARRAY_DATA), offset), -1)
     return load_cell(self, array, offset) if load_i64(self, TENSOR_ID) >= 0 else 0
@@ -232,7 +233,7 @@ def cell_scalar(operand, how):
 
 @helper
 def number_of(operator, x, y):
-    """What NumPy, or Python, gives for an operator."""
+    """The result of NumPy, or of Python, for an operator."""
     if operator == ADD:
         return number_add(x, y)
     if operator == SUBTRACT:
@@ -248,7 +249,7 @@ def number_of(operator, x, y):
 
 @helper
 def array_result(operator, code, a, x, b, y):
-    """The tensor of NumPy's result and its row; 0 if that is not a plain array, or in an error."""
+    """The tensor of NumPy's result and its row; 0 if that is not a plain array, or on an error."""
     array = number_of(operator, x, y)
     if array == 0:
         error_clear()
@@ -261,7 +262,7 @@ def array_result(operator, code, a, x, b, y):
 
 @helper
 def by_arrays(operator, code, square, constants, a, b):
-    """An operator with an array among its operands, or 0 if it has to go another way."""
+    """An operator with an array among its operands, or 0 if Python must compute it."""
     scalar = load_i64(state(), STATE_SCALAR_TYPE)
     owned = 0
     if load_i64(a, OBJECT_TYPE) == scalar:
@@ -322,8 +323,8 @@ def by_cells(operator, a, b, how):
 def array_operator(a, b, operator, code, square, constants):
     """An operator that is not one of scalars alone; `a` twice if it has one operand.
 
-    `code` is its op and `square` that of x**2; `constants` says whether slopes leave constant
-    arrays unread.
+    `code` is its op and `square` that of x**2; `constants` says whether partial derivatives leave
+    constant arrays unread.
     """
     S = state()
     tensor = load_i64(S, STATE_ARRAY_TYPE)

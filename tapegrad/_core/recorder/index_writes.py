@@ -104,8 +104,8 @@ def let_go(made):
 def fits_whole(t, v):
     """Whether all of tensor `t` can be written with `v` as it is.
 
-    Both are recorded, of one shape and dtype, the first can be written and is no input, and they
-    are apart.
+    Both are recorded, of one shape and dtype, the first can be written and is no input, and they do
+    not overlap.
     """
     id, other = load_i64(t, TENSOR_ID), load_i64(v, TENSOR_ID)
     if id < 0 or other < 0 or id == other:
@@ -120,7 +120,7 @@ def fits_whole(t, v):
 
 @helper
 def write_whole(arguments, count):
-    """`write_whole(op, tensor, value)`: write all of a tensor, if nothing has to be looked at."""
+    """`write_whole(op, tensor, value)`: write all of a tensor, if no further check is needed."""
     S = state()
     t, v = load_i64(arguments, 8), load_i64(arguments, 16)
     if mode() != RECORDING or not fits_whole(t, v):
@@ -175,7 +175,7 @@ def row_of_tensor(tensor):
 
 @helper
 def number_for_cell(value, how):
-    """As `number_at`; a tensor without axes that is not recorded is a number too."""
+    """As `number_at`; a tensor without axes that is not recorded counts as a number."""
     if load_i64(value, OBJECT_TYPE) != load_i64(state(), STATE_ARRAY_TYPE):
         return number_at(value, how)
     array = load_i64(value, TENSOR_ARRAY)
@@ -204,7 +204,7 @@ def place_of_cell(self, key):
 def is_unread(self):
     """Whether a tensor is an input, and no row was appended since it was made or written.
 
-    Then nothing can have read what it holds, and it may be written outside of the tape: see
+    Then no row can have read its values, and it may be written outside of the tape: see
     `store.renew_input`.
     """
     S = state()

@@ -1,4 +1,4 @@
-"""What Python calls to make rows and tensors, each as `f(*arguments)` with arguments in memory."""
+"""Functions for Python that make rows and tensors, with their arguments in memory."""
 
 from ..codegen.cpython import decref, error_occurred, incref, int_as_word
 from ..codegen.intrinsics import helper, load_f64, load_i64, store_f64, store_i32, store_i64

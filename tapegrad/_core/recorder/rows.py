@@ -89,7 +89,7 @@ state = global_address("tapegrad_state")
 
 @helper
 def mode():
-    """What compiled operators do in this thread: RECORDING, SILENT or WATCHED."""
+    """The mode of compiled operators in this thread: RECORDING, SILENT or WATCHED."""
     S = state()
     if load_i64(S, STATE_SPECIAL) != 0:
         return WATCHED
@@ -134,7 +134,7 @@ def row_done(row):
 
 @helper
 def count_tensor(chunk, step):
-    """Count the tensors that point into a chunk; 0 stands for none."""
+    """Count the tensors that refer to a chunk; 0 stands for none."""
     if chunk != 0:
         store_i64(chunk, LIVE, load_i64(chunk, LIVE) + step)
 
@@ -262,7 +262,7 @@ def first_reference(chunk):
 
 @helper
 def is_number(kind):
-    """Whether an object of this type holds a double at the place of a float."""
+    """Whether an object of this type holds a double where a float does."""
     S = state()
     return kind == load_i64(S, STATE_FLOAT_TYPE) or kind == load_i64(S, STATE_NUMPY_FLOAT_TYPE)
 
@@ -305,7 +305,7 @@ def is_plain(array):
 
 @helper
 def is_apart(tensor):
-    """Whether a tensor has no derivative and nobody relies on what it holds (`aliases`)."""
+    """Whether a tensor has no derivative and no other object relies on its values (`aliases`)."""
     if load_i64(tensor, TENSOR_ID) >= 0:
         return False
     storage = load_i64(tensor, TENSOR_META)
@@ -333,7 +333,7 @@ def bytes_of(array):
 
 @helper
 def is_small(array):
-    """Whether a result of this size is left to NumPy's own memory (see tensor.buffer_pool)."""
+    """Whether a result of this size uses NumPy's own memory (see tensor.buffer_pool)."""
     return bytes_of(array) < LARGE
 
 
@@ -345,14 +345,14 @@ def slow(a, b, operator):
 
 @helper
 def release_scalar(self):
-    """What happens when a scalar tensor dies."""
+    """The deallocation of a scalar tensor."""
     count_tensor(load_i64(self, SCALAR_CHUNK), -1)
     object_free(self)
 
 
 @helper
 def release_tensor(self):
-    """What happens when an array tensor dies."""
+    """The deallocation of an array tensor."""
     kind = load_i64(self, OBJECT_TYPE)
     array = load_i64(self, TENSOR_ARRAY)
     count_tensor(load_i64(self, TENSOR_CHUNK), -1)

@@ -1,10 +1,9 @@
 """Native recording: the operators of tensors as compiled slots of two CPython types.
 
 A scalar tensor is an object of 40 bytes: value, row (-1: not recorded), chunk. `a * b` calls a
-compiled function that computes the value, appends a row of 24 bytes and makes the result, some
-40 ns in all; without a row where recording is off or no operand has one. Arrays take NumPy's own
-operator in between (see `array_operators`). What the fast path does not cover goes to a Python
-function.
+compiled function that computes the value, appends a row of 24 bytes and makes the result, some 40
+ns in all; without a row if recording is off or no operand has one. Arrays use NumPy's operator in
+between (see `array_operators`). Other cases call a Python function.
 """
 
 from ..codegen.factory import compile_source

@@ -20,7 +20,7 @@ from ..codegen.sweep_frame import add_to_cell, base_of, found_mirror, mirrored
 def last_row(frame, order):
     """Position of the newest row of a chunk; -1 before the first chunk.
 
-    A chunk may be closed before it is full; what lies beyond is from an earlier use of its memory.
+    A chunk may be closed before it is full; rows beyond are from an earlier use of its memory.
     """
     if order < 0:
         return -1
@@ -38,7 +38,7 @@ def is_needed(frame, buffer):
 
 @helper
 def swap_cell(frame, row):
-    """Put back what a written cell held, or what was written; returns its address, 0 if gone."""
+    """Restore the old value of a written cell, or the new one; returns its address, 0 if gone."""
     base = base_of(frame, load_i32(row, 4))
     if base == 0:
         return 0
@@ -51,7 +51,7 @@ def swap_cell(frame, row):
 
 @helper
 def sweep_store(frame, row):
-    """Reverse of a written cell: the old value back, its adjoint to what was written."""
+    """Reverse of a written cell: restore the old value, pass its adjoint to the written value."""
     buffer, source = load_i32(row, 4), load_i32(row, 12)
     if not is_needed(frame, buffer):
         return DONE

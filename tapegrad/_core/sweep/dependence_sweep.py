@@ -1,4 +1,4 @@
-"""What rows depend on, marked newest to oldest; what lies further back is not looked at."""
+"""What rows depend on, marked from newest to oldest; it ends at the oldest mark."""
 
 from ..codegen.intrinsics import helper, load_i64
 from ..codegen.layout import (
@@ -46,7 +46,7 @@ def next_marked(frame, order):
 def mark_reached(frame):
     """Mark what the marked rows and those with an adjoint depend on; returns the oldest chunk.
 
-    All that have an adjoint are marked first: a newer chunk may hold writes to their buffers.
+    All that have an adjoint are marked first: a newer chunk may contain writes to their buffers.
     """
     marks, used = load_i64(frame, FRAME_MARKS), load_i64(frame, FRAME_USED)
     order, oldest = load_i64(frame, FRAME_START_ORDER), load_i64(frame, FRAME_FIRST)

@@ -2,8 +2,8 @@
 
 Going back from the last row, rows join the run while they are element-wise, of the same shape and
 dtype, and are read by later rows of the run element by element. Then each block of the shape is
-taken through all rows: adjoints of results that only live inside the run exist as one block only
-and never travel to main memory. Operands that are broadcast, strided or scalars are copied to a
+computed for all rows: adjoints of results that only live inside the run exist as one block only and
+never travel to main memory. Operands that are broadcast, strided or scalars are copied to a
 contiguous block first, so that one kernel per operation serves all of them.
 """
 
@@ -110,7 +110,7 @@ def fill(address, value, n, width):
 
 @helper
 def add_line(target, source, n, width):
-    """Add elements side by side to others."""
+    """Add contiguous elements to others."""
     if width == 8:
         t64, s64 = f64s(target), f64s(source)
         for i in range(n):
@@ -156,7 +156,7 @@ def find_place(frame, entry, e, j, out, start, n, width):
 
 @helper
 def value_address(frame, entry, e, j, used, out, start, n, width):
-    """Where the kernel finds the values of input j for this block."""
+    """The address from which the kernel reads the values of input j for this block."""
     inside()
     block = load_i64(frame, FRAME_SCRATCH) + AT_VALUES + j * BLOCK_BYTES
     how, ref = load_i64(entry, HOW + j * 8), load_i64(entry, REFS) + j * REFERENCE_BYTES
@@ -179,7 +179,7 @@ def value_address(frame, entry, e, j, used, out, start, n, width):
 
 @helper
 def own_adjoint(frame, e, start, seed):
-    """Where the adjoint of a row of the run is, for this block."""
+    """The address of the adjoint of a row of the run, for this block."""
     inside()
     entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
     own = load_i64(entry, OWN) + seed * load_i64(entry, SEED_STEP)
@@ -188,7 +188,7 @@ def own_adjoint(frame, e, start, seed):
 
 @helper
 def adjoint_address(frame, entry, j, start, seed, width):
-    """Where the adjoint of input j begins for this block; 0 if it is not in one line."""
+    """The address of the adjoint of input j for this block; 0 if it is not in one line."""
     inside()
     where, how = load_i64(entry, WHERE + j * 8), load_i64(entry, HOW + j * 8)
     place = start * width if how == ALIGNED else load_i64(entry, PLACE + j * 8)
@@ -223,9 +223,9 @@ def deliver(frame, entry, e, j, block, out, start, n, seed, width):
 
 @helper
 def targets(frame, entry, start, n, seed, width, table, blocks):
-    """Where the kernel puts the adjoint of each input; returns bits of those to deliver later.
+    """Where the kernel writes the adjoint of each input; returns bits of those to deliver later.
 
-    Those have a block of `blocks` each.
+    Each of those has a block in `blocks`.
     """
     inside()
     mask = load_i64(entry, MASK) & load_i64(entry, SLOPES)
@@ -290,8 +290,8 @@ def row_block(frame, entry, e, out, start, n, seed, width):
 
 @helper
 def place_adjoints(frame, n, width, next_inside):
-    """Note where the adjoint of each row of the run is; those of the next seed lie `next_inside`
-    farther where they live inside the run."""
+    """Note the address of the adjoint of each row of the run; those of the next seed are
+    `next_inside` farther if they live inside the run."""
     scratch = load_i64(frame, FRAME_SCRATCH)
     for e in range(n):
         entry = scratch + AT_ENTRIES + e * ENTRY
@@ -316,7 +316,7 @@ def sweep_run(frame, n, out):
     scratch = load_i64(frame, FRAME_SCRATCH)
     width = item_bytes(frame, out)
     size, unit = count_of(out), load_i64(scratch, AT_UNIT)
-    pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, as blocks end where a unit does
+    pieces = (unit + BLOCK - 1) // BLOCK  # of equal lengths, since blocks end where a unit does
     piece = (unit + pieces - 1) // pieces
     place_adjoints(frame, n, width, 0)
     for seed in range(load_i64(frame, FRAME_SEEDS)):
@@ -336,7 +336,7 @@ def sweep_run(frame, n, out):
 
 @helper
 def leave_run(frame, n):
-    """Give back the mirrors of a run that has been swept; its rows are used up."""
+    """Release the adjoint buffers of a run after its sweep; its rows are used up."""
     for e in range(n):
         entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
         id = load_i64(entry, ID)
@@ -348,8 +348,7 @@ def leave_run(frame, n):
 
 @helper
 def pointwise_run(frame, id):
-    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for what the frame's
-    status says."""
+    """Sweep the run that ends at row `id`; returns the next id, or `id` for a request (status)."""
     store_i64(frame, FRAME_STATUS, DONE)
     n, low = collect(frame, id)
     if load_i64(frame, FRAME_STATUS) != DONE:

@@ -1,14 +1,15 @@
-"""What the sweep of a run of element-wise rows keeps in scratch memory: its rows and blocks."""
+"""The layout of scratch memory of a run of element-wise rows in the sweep: its rows and blocks."""
 
 from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOUCHED
 
 # A row of the run, as words: its id, code, references, number of inputs; masks of the inputs that
-# want a derivative, whose slope is 1, that the kernel serves, that are one value per block, whose
-# adjoint the kernel sets; its kernel; where its own adjoint is and by how much that moves per
-# element and per seed, the row it has that from (−1: none), whether it has given it away, whether
-# it begins at zero. And per input how its values and its adjoint are reached, what becomes of the
-# latter, and where that is; for a strided one the step and number of elements of a line, the axes
-# outside it, and where in its array the block starts (−1 for more than one line).
+# need a derivative, whose partial derivative is 1, that the kernel computes, that are one value per
+# block, whose adjoint the kernel sets; its kernel; the address of its own adjoint and the steps of
+# that per element and per seed, the row that it takes the adjoint from (−1: none), whether it has
+# passed it on, whether it begins at zero. And per input how its values and its adjoint are
+# accessed, what becomes of the latter, and where that is; for a strided one the step and number of
+# elements of a line, the axes outside it, and where in its array the block starts (−1 for more than
+# one line).
 (
     ID,
     CODE,
@@ -31,16 +32,16 @@ from ..codegen.layout import BLOCK, CACHE_LINE, DIMENSIONS, OPERANDS, RUN, UNTOU
 ROUTE, WHERE, STEP, LINE, OUTER, PLACE, ENTRY = range(
     HOW + OPERANDS * 8, HOW + 8 * OPERANDS * 8, OPERANDS * 8
 )
-#: How an input is reached.
+#: The kinds of access to an input.
 ALIGNED, STRIDED, SINGLE = 0, 1, 2
-#: What becomes of the adjoint of an input of slope 1: added to it, copied as its first, or the
-#: block that holds it simply becomes the input's.
+#: The treatment of the adjoint of an input with partial derivative 1: it is added, copied as the
+#: first contribution, or the block that holds it becomes the input's block.
 ADDED, COPIED, TAKEN = 0, 1, 2
 FULL_MASK = (1 << OPERANDS) - 1  # all inputs
 #: Lines of one value that are shorter would make too many short blocks.
 LEAST_LINE = BLOCK // 2
-#: Cells of rows whose adjoint may live inside the run: who adds to it first (row of the run times
-#: OPERANDS, plus input), then its own place in the run.
+#: Cells of rows whose adjoint may live inside the run: the first row that adds to it (row of the
+#: run times OPERANDS, plus input), then its own place in the run.
 PENDING = UNTOUCHED + 1
 INSIDE = PENDING + RUN * OPERANDS
 

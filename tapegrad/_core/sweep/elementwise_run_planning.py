@@ -106,7 +106,7 @@ def is_pointwise(frame, op):
 
 @helper
 def wanted_kernel(frame, entry, code, width):
-    """The kernel of a row of the run, 0 if all slopes are 0 or 1; asks for one that is missing."""
+    """The kernel of a row of the run, 0 if all partials are 0 or 1; requests a missing one."""
     word = load_i64(load_i64(frame, FRAME_USED), code * 8)
     mask = load_i64(entry, MASK) & ~(word >> FLAT_SHIFT) & ~(word >> UNIT_SHIFT) & FULL_MASK
     store_i64(entry, SLOPES, mask)
@@ -151,7 +151,7 @@ def is_whole_result(frame, entry, j):
 
 @helper
 def first_readings(frame, entry, mask):
-    """The inputs whose adjoint begins with what this row passes on, all of it."""
+    """The inputs whose adjoint begins with all that this row passes on."""
     found = 0
     for j in range(load_i64(entry, INPUTS)):
         if mask & (1 << j) and load_i64(entry, HOW + j * 8) == ALIGNED:
@@ -163,7 +163,7 @@ def first_readings(frame, entry, mask):
 
 @helper
 def strides_of(frame, e, j):
-    """Where the strides of an input of a row of the run are noted."""
+    """The address of the strides of an input of a row of the run."""
     return load_i64(frame, FRAME_SCRATCH) + AT_STRIDES + (e * OPERANDS + j) * DIMENSIONS * 8
 
 
@@ -214,10 +214,10 @@ def note_ways(frame, entry, e, first):
 
 @helper
 def enter_inputs(frame, e, at, barrier):
-    """Mark what a row of the run reads; returns the row that the run must not pass.
+    """Mark the operands of a row of the run; returns the row that the run must not pass.
 
-    What is read element by element may live inside the run. What is read otherwise must be
-    complete before its own row is swept.
+    Adjoints of operands that are read element by element may live inside the run. An adjoint of an
+    operand that is read otherwise must be complete before its own row is swept.
     """
     entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
     refs, mask = load_i64(entry, REFS), load_i64(entry, MASK)
@@ -240,10 +240,11 @@ def is_pending(state):
 
 @helper
 def begin_inside(frame, entry, first):
-    """Say how the adjoint of a row inside the run begins, from input `first`, its first reader.
+    """Set how the adjoint of a row inside the run begins, from input `first`, its first reader.
 
-    What a slope of 1 passes on need not be added to zero: it is copied, or where nobody else wants
-    the reader's own adjoint again, it is that. Where the reader's kernel sets it, that is enough.
+    The adjoint that a partial derivative of 1 passes on need not be added to zero: it is copied, or
+    the reader's own adjoint is used where it has no further use. Where the reader's kernel sets it,
+    nothing else is needed.
     """
     reader = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + first // OPERANDS * ENTRY
     j = first % OPERANDS
@@ -261,7 +262,7 @@ def begin_inside(frame, entry, first):
 def enter(frame, e, at, code, first):
     """Note a row of the run. If something is not compiled yet the frame's status says what.
 
-    The code is what the row held when it was looked at: another sweep may use it up meanwhile.
+    The code is the row's code when it was read: another sweep may use up the row meanwhile.
     """
     entry = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES + e * ENTRY
     row = row_of(frame, at)
@@ -297,7 +298,7 @@ def barrier_of(frame, id):
 
 @helper
 def collect(frame, id):
-    """Collect the run that ends at row `id`; returns (entries, lowest id looked at)."""
+    """Collect the run that ends at row `id`; returns (entries, lowest id read)."""
     first = base_of(frame, id)
     barrier = barrier_of(frame, id)
     store_i64(load_i64(frame, FRAME_SCRATCH), AT_UNIT, max(count_of(first), 1))
@@ -325,7 +326,7 @@ def collect(frame, id):
 
 @helper
 def release_pending(frame, n):
-    """Turn what the run wants from outside into mirrors (or, for the dead, into nothing)."""
+    """Replace the outer operands of the run by adjoint buffers, or by nothing."""
     entries = load_i64(frame, FRAME_SCRATCH) + AT_ENTRIES
     for e in range(n):
         entry = entries + e * ENTRY
@@ -340,7 +341,7 @@ def release_pending(frame, n):
 
 @helper
 def resolve(frame, n):
-    """Find for every input of the run where its adjoint goes."""
+    """Find the target of the adjoint of every input of the run."""
     scratch = load_i64(frame, FRAME_SCRATCH)
     for e in range(n):
         entry = scratch + AT_ENTRIES + e * ENTRY

@@ -66,7 +66,7 @@ kernel_call = call_address(types.none(types.int64, types.int64))
 
 @helper
 def tangent_block(frame, tangents, entry, e, j, out, start, n, seed, width):
-    """Where the tangents of input j of a row are for this block, which the frame `tangents` has."""
+    """The address of the tangents of input j of a row for this block, from the frame `tangents`."""
     block = load_i64(frame, FRAME_SCRATCH) + AT_TANGENTS + j * BLOCK_BYTES
     ref = load_i64(entry, REFS) + j * REFERENCE_BYTES
     count = 1 if load_i64(entry, UNIFORM) & (1 << j) else n

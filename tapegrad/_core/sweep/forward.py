@@ -1,15 +1,15 @@
 """Forward mode in compiled code: tangents of scalar rows and cells, oldest to newest.
 
 The tables of adjoints hold tangents here: the cell of a scalar row its tangents, one per direction;
-the mirror of a buffer those of its elements. Element-wise rows of arrays are a function of their
-own, called by its address; so are some others. The rest of the rows of arrays are left to Python,
-which has their rules, and so are all of them where something was written in place: it finds what
-rows have read.
+the adjoint buffer of a buffer those of its elements. A separate function, called by its address,
+computes element-wise rows of arrays, and some other rows likewise. The remaining rows of arrays are
+left to Python, which has their rules; so are all of them where a buffer was written in place, since
+Python finds the past values.
 """
 
 from . import scalar_rows
 
-#: What carries tangents through an element-wise row.
+#: The function that computes the tangents of an element-wise row.
 CARRY_SOURCE = """
 from tapegrad._core.sweep.elementwise_tangents import carry_elementwise
 
@@ -252,7 +252,7 @@ def mark_needed(frame):
 
 
 def source() -> str:
-    """The text of the module; the slopes are those of the reverse sweep's switch."""
+    """The text of the module; partials are those of the switch of the reverse sweep."""
     return scalar_rows.source() + _TEXT
 
 

@@ -1,4 +1,4 @@
-"""Kernels of single operations, compiled when first wanted and kept for the life of the process.
+"""Kernels of single operations, compiled on first use and kept for the life of the process.
 
 An element-wise kernel is `kernel(n, arguments)` over contiguous blocks; the arguments are the
 addresses of the inputs, the output, its adjoint and the adjoints of the inputs, which it adds to.
@@ -34,7 +34,7 @@ def split_masks(op: Pointwise, masks: int) -> tuple[int, int, int]:
 def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
     """Text of the adjoint kernel of an operation for a set of inputs (see `split_masks`).
 
-    What an input of one value gets is summed.
+    The adjoints of an input of one value are summed.
     """
     mask, uniform, fresh = split_masks(op, masks)
     view, count = VIEW[width], len(op.inputs)
@@ -68,7 +68,7 @@ def adjoint_source(op: Pointwise, masks: int, width: int) -> str:
 def value_source(op: Pointwise, width: int, uniform: int) -> str:
     """Text of the kernel that computes the values of an operation.
 
-    Of the inputs in the mask `uniform` there is one value for all elements.
+    Inputs in the mask `uniform` have one value for all elements.
     """
     view = VIEW[width]
     lines = ["def kernel(n, arguments):", "    at = i64s(arguments)"]
@@ -123,12 +123,12 @@ def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
 
 
 def ufunc(op: Pointwise):
-    """The operation as a ufunc of NumPy's, which takes float32 first where that holds all."""
+    """The operation as a NumPy ufunc, with a float32 loop first where float32 is sufficient."""
     compiled = {letter: compile_value(op, width) for letter, width in (("f", 4), ("d", 8))}
     return make_ufunc(op.name, len(op.inputs), compiled)
 
 
 def callable_value(op: Pointwise, width: int):
-    """The value kernel as a function of Python's, called without the interpreter lock."""
+    """The value kernel as a Python function, called without the interpreter lock."""
     address = compile_value(op, width)
     return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)

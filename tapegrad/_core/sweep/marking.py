@@ -1,6 +1,6 @@
 """Marks of rows, a byte each: which rows read or write what.
 
-Before the bytes of the rows lies one for each chunk, backwards: whether a row of it is marked.
+A byte for each chunk lies before the bytes of the rows, backwards: whether a row of it is marked.
 """
 
 from ..codegen.intrinsics import helper, load_i32, load_i64, load_u8, store_u8
@@ -34,7 +34,7 @@ def mark(marks, id):
 
 @helper
 def set_mark(marks, id):
-    """Mark a row, of which nobody asks whether it was marked."""
+    """Mark a row without returning its former mark."""
     store_u8(marks, id, 1)
     store_u8(marks, -1 - (id >> ROWS_BITS), 1)
 
@@ -80,7 +80,7 @@ def buffer_written(chunk, row, op, used):
 
 @helper
 def mark_read(chunk, row, op, marks):
-    """Mark what a row reads: as `mark_operands`, but short for the rows that are many."""
+    """Mark the operands of a row: as `mark_operands`, but faster for the most frequent rows."""
     if op > ARRAY or op < 4 * FIRST_CODE and op != LOAD:
         mark_operands(chunk, row, op, marks)
         return
@@ -91,9 +91,9 @@ def mark_read(chunk, row, op, marks):
 
 @helper
 def mark_below(chunk, base, marks, used):
-    """Mark what the marked rows of a chunk read, newest first, and what was written for them.
+    """Mark operands of the marked rows of a chunk, newest first, and values written for them.
 
-    Used-up rows are no exception: who meets one has to know.
+    Used-up rows are marked, too: the reader of the marks must detect them.
     """
     writes = load_i64(chunk, WRITES)
     position = load_i64(chunk, USED_ROWS) - 1

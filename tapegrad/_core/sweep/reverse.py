@@ -1,10 +1,10 @@
 """The reverse sweep: one pass over the rows, from the newest to the oldest that is reached.
 
-The sweep may stop, say why, and be called again: a kernel or a part of the sweep that has not been
-compiled yet is asked for that way.
+The sweep may stop, return the reason, and be called again: a kernel or a part of the sweep that is
+not compiled yet is requested in this manner.
 """
 
-#: Element-wise runs are a function of their own, called by its address.
+#: Element-wise runs are swept by a separate function, called by its address.
 POINTWISE_SOURCE = """
 from tapegrad._core.sweep.elementwise_run import pointwise_run
 

@@ -1,10 +1,10 @@
 """Adjoints of scalar rows written as rows, in compiled code: derivatives of derivatives.
 
-The rows are walked backwards as in the reverse sweep, but an adjoint is itself a row: each cell
-holds the row of the adjoint so far (−1: a constant) and its value. The slopes of the table are
-turned into calls that compute a value and append its row. Of a `select` only the branch that the
-values choose is written; where a program is traced, which meets other values, both are, and the
-choice. Rows of arrays are left to Python, which has their rules.
+The rows are traversed backwards as in the reverse sweep, but an adjoint is itself a row: each cell
+holds the row of the adjoint so far (−1: a constant) and its value. The partial derivatives of the
+table are converted to calls that compute a value and append its row. Of a `select` only the branch
+that the values choose is written; while a program is traced, whose later runs have other values,
+both branches and the choice are written. Rows of arrays are left to Python, which has their rules.
 """
 
 from ..ops.comparisons import STEERING
@@ -278,7 +278,7 @@ def mark_active(frame, start):
 
 
 def source() -> str:
-    """The text of the module: slopes of every operation that a scalar row can hold."""
+    """The text of the module: partial derivatives of every operation of a scalar row."""
     slopes = [
         (2 * op.code + place, slope)
         for op in (*TABLE.values(), *STEERING.values())

@@ -1,7 +1,7 @@
-"""Reverse of the rows that are no arrays: operations on scalars, reads and writes of cells.
+"""Reverse of rows of scalars: operations, reads and writes of cells.
 
-The switch over scalar operations is generated from the table. It is a part of the sweep of its own,
-called by its address: programs of whole arrays never wait for it to be compiled.
+The switch over scalar operations is generated from the table. It is a separate part of the sweep,
+called by its address: programs of whole arrays never wait for its compilation.
 """
 
 from ..ops.comparisons import STEERING
@@ -179,7 +179,7 @@ def _case(op: Pointwise) -> str:
 
 
 def _plain() -> dict[str, int]:
-    """Bits of the operations whose slopes are 1, −1 or the other operand, and which they are."""
+    """Bits of the operations whose partials are 1, −1 or the other operand, and which of these."""
     bits = dict.fromkeys(("PLAIN", "X_IS_Y", "X_IS_LESS", "Y_IS_X", "Y_IS_LESS"), 0)
     named = {"y": "IS_Y", "x": "IS_X", "-1.0": "IS_LESS"}
     for op in TABLE.values():
@@ -195,7 +195,7 @@ def _plain() -> dict[str, int]:
 
 
 def source() -> str:
-    """The text of the module: the switch holds every operation that rows of numbers may hold."""
+    """The text of the module: the switch contains every operation that rows of numbers may hold."""
     constants = "".join(f"{name} = {value}\n" for name, value in _plain().items())
     declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
     cases = [_case(op) for op in declared if op.of_numbers]

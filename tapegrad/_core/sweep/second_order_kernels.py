@@ -13,7 +13,7 @@ def tangent_source(op: Pointwise, masks: int, width: int) -> str:
     """Text of the kernel that computes the tangent of the output from those of a set of inputs.
 
     The arguments are the addresses of the inputs, the output, its tangent, and the tangents of the
-    inputs. A tangent of exactly 0 gives 0, and so does a slope of 0.
+    inputs. A tangent of exactly 0 gives 0, and so does a partial derivative of 0.
     """
     mask, uniform, _ = split_masks(op, masks)
     count = len(op.inputs)
@@ -43,7 +43,7 @@ def second_order_source(op: Pointwise, masks: int, width: int) -> str:
 
     The arguments are the addresses of the inputs, the output, its adjoint g and the adjoints of the
     inputs; the tangent h of its adjoint and those of the inputs' adjoints; the tangents of the
-    inputs. What is read is never written, but adjoints of two inputs may overlap.
+    inputs. Operands are never written, but adjoints of two inputs may overlap.
     """
     partials = _partials(op)
     mask, uniform, fresh = split_masks(op, masks)
@@ -105,7 +105,7 @@ def _partials(op: Pointwise) -> Partials:
 
 
 def _curved(partials: Partials, mask: int) -> list[int]:
-    """The inputs of a set whose slope is not the same for all values of the set."""
+    """The inputs of a set whose partial derivative is not the same for all values of the set."""
     count = len(partials.inputs)
     active = [j for j in range(count) if mask >> j & 1]
     return [k for k in active if any(partials.second[k][j] != "0.0" for j in active)]

@@ -116,7 +116,7 @@ def _case(op: Pointwise) -> str:
 
 
 def source() -> str:
-    """The text of the module: the switch holds every operation that rows of numbers may hold."""
+    """The text of the module: the switch contains every operation that rows of numbers may hold."""
     declared = [op for op in (*TABLE.values(), *STEERING.values()) if isinstance(op, Pointwise)]
     cases = [_case(op) for op in declared if op.of_numbers]
     return scalar_rows.source() + _HEAD + "    " + "\n    el".join(cases) + _TAIL

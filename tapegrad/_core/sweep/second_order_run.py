@@ -1,6 +1,6 @@
 """Second-order reverse of element-wise array rows: runs of rows, both seeds in one pass.
 
-Runs are planned and their blocks found as in `elementwise_run`; a kernel is given adjoints, the
+Runs are planned and their blocks found as in `elementwise_run`; a kernel receives adjoints, the
 tangents of adjoints, and the tangents of its inputs, which another frame holds.
 """
 
@@ -65,7 +65,7 @@ def pointwise(frame, id):
 
 @helper
 def place_operands(frame, entry, e, out, start, n, width):
-    """Tell the kernel where values, the output and the tangents of inputs are for this block."""
+    """Pass values, output and tangents of inputs for this block to the kernel, by address."""
     arguments = load_i64(frame, FRAME_SCRATCH) + AT_ARGUMENTS
     id, inputs = load_i64(entry, ID), load_i64(entry, INPUTS)
     used = load_i64(load_i64(frame, FRAME_USED), load_i64(entry, CODE) * 8)
@@ -85,7 +85,7 @@ def place_operands(frame, entry, e, out, start, n, width):
 
 @helper
 def place_adjoint(frame, entry, e, start, n, seed, width):
-    """Tell the kernel where adjoints of one seed are; returns bits of those to deliver later."""
+    """Pass the adjoints of one seed to the kernel; returns bits of those to deliver later."""
     scratch, inputs = load_i64(frame, FRAME_SCRATCH), load_i64(entry, INPUTS)
     table = scratch + AT_ARGUMENTS + (inputs + 1) * (1 + seed) * 8
     store_i64(table, 0, own_adjoint(frame, e, start, seed))
@@ -156,8 +156,7 @@ def sweep_both(frame, n, out):
 
 @helper
 def second_order_run(frame, id):
-    """Sweep the run that ends at row `id`; returns the next id, or `id` to ask for what the frame's
-    status says."""
+    """Sweep the run that ends at row `id`; returns the next id, or `id` for a request (status)."""
     store_i64(frame, FRAME_STATUS, DONE)
     n, low = collect(frame, id)
     if load_i64(frame, FRAME_STATUS) != DONE:

@@ -10,7 +10,7 @@ from ..ops.table import TABLE
 
 
 class _Writer(ast.NodeVisitor):
-    """Turns the text of a slope into statements; `visit` gives names of (row, value)."""
+    """Converts the text of a partial to statements; `visit` gives names of (row, value)."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -100,7 +100,7 @@ class _Writer(ast.NodeVisitor):
         self.indent = self.indent[:-4]
 
 
-#: Conditions of slopes: the operation of programs that each is, and when it holds.
+#: Conditions of partial derivatives: the operation of programs for each, and when it holds.
 _CONDITIONS = {
     ast.Eq: ("equal", "{} == {}"),
     ast.NotEq: ("not_equal", "{} != {}"),

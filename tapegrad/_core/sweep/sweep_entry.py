@@ -1,4 +1,4 @@
-"""What happens around a reverse sweep: its beginning and end, seeds and results."""
+"""The beginning and the end of a reverse sweep: seeds and results."""
 
 from ..recorder.scalar_operators import called_by_number
 

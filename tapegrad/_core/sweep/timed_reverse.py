@@ -15,8 +15,8 @@ from ..codegen.layout import FRAME_SEEDS, FRAME_TIMES, TAG_ARRAY
 from ..codegen.sweep_frame import count_of, item_bytes, reference_of, row_of
 from . import reverse, scalar_rows
 
-#: The table: the clock's two words, what a reading of it costs, and a record per row from HEAD on:
-#: when it was first swept, nanoseconds, op, bytes of its adjoint.
+#: The table: the clock's two words, the cost of reading it, and a record per row from HEAD on: when
+#: it was first swept, nanoseconds, op, bytes of its adjoint.
 HEAD, RECORD = 32, 32
 CLOCK = getattr(time, "CLOCK_MONOTONIC", 1)
 READINGS = 1000
@@ -34,7 +34,7 @@ def clock(frame):
 
 @helper
 def note(frame, id, op, size, started):
-    """Add what has passed since `started`, less the clock's own time, to the record of a row."""
+    """Add the time since `started`, less the clock's own time, to the record of a row."""
     table = load_i64(frame, FRAME_TIMES)
     spent = clock(frame) - started - load_i64(table, 16)
     at = table + HEAD + id * RECORD
@@ -129,7 +129,7 @@ def {block}(frame, entry, e, out, start, n, {seed}width):
 def pointwise(frame, id):
     return {run}(frame, id)
 """
-#: What is called so in modules that sweep runs: see `_RUN`.
+#: Functions with this name in modules that the sweep runs: see `_RUN`.
 _NAMES = {
     "elementwise_run": {"block": "row_block", "seed": "seed, ", "run": "pointwise_run"},
     "second_order_run": {"block": "block_of_both", "seed": "", "run": "second_order_run"},

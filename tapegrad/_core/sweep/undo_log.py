@@ -1,7 +1,7 @@
 """The writes that a sweep undoes: those of buffers that it can reach, marked before it begins.
 
 Other threads may be computing with the buffers of their own rows meanwhile, without the lock. All
-this is a part of the sweep of its own, compiled for the first sweep that meets a write.
+this is a separate part of the sweep, compiled for the first sweep that meets a write.
 """
 
 SOURCE = '''

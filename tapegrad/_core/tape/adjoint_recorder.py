@@ -1,4 +1,4 @@
-"""Adjoints of scalar rows written as rows: the compiled walk as Python sees it."""
+"""Adjoints of scalar rows written as rows: the Python interface of the compiled traversal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..sweep import scalar_adjoint_recording
 from .compiled_sweep import compiled
 from .workspace import FreedError, begin_reading, end_reading, give_back, work_for
 
-#: A read of a cell, as the walk notes it.
+#: A read of a cell, as the traversal records it.
 LOADED = np.dtype([("buffer", "i8"), ("place", "i8"), ("row", "i8"), ("value", "f8")])
 
 
@@ -31,11 +31,11 @@ def _compiled() -> dict:
 
 
 class Writing:
-    """One walk back from rows to `stops`; a context that gives back memory.
+    """One backward traversal from rows to `stops`; a context that releases its memory.
 
-    `oldest` is the chunk that it does not go beyond, if that is known; `choices` says whether what
-    slopes choose is recorded (`layout.BY_VALUE` and the like).
-    An adjoint of a scalar row is a pair: the row that holds it (−1 for a constant) and its value.
+    `oldest` is the oldest chunk to visit, if that is known; `choices` says whether the choices of
+    partial derivatives are recorded (`layout.BY_VALUE` and the like). An adjoint of a scalar row is
+    a pair: the row that holds it (−1 for a constant) and its value.
     """
 
     def __init__(self, stops, oldest: int | None = None, choices: int = layout.BY_VALUE):
@@ -86,7 +86,7 @@ class Writing:
         return _Cell.from_address(compiled().cell_of(self.work.address, number))
 
     def run(self, rule: Callable[[int], None]) -> None:
-        """Walk; `rule(row)` writes the adjoint of a row that compiled code leaves."""
+        """Traverse the tape; `rule(row)` writes the adjoint of a row that compiled code leaves."""
         frame = self.work.frame
         while (status := self.code["write_adjoints"](self.work.address)) != layout.DONE:
             if status == layout.MET_FREED:

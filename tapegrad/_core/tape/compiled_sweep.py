@@ -1,4 +1,4 @@
-"""The compiled sweep: its parts and kernels, compiled when wanted; one table of them a process."""
+"""The compiled sweep: its parts and kernels, compiled on demand; one table of them per process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..ops.table import BY_CODE, MOST_CODES
 from ..sweep import kernels, reverse, scalar_rows, sweep_entry, timed_reverse, undo_log
 from . import native_types
 
-#: Parts of the sweep, by the status that asks for them: name, number of arguments, frame's word.
+#: Parts of the sweep, by the status that requests them: name, number of arguments, frame's word.
 PARTS = {
     layout.WANT_SCALARS: ("scalars", 4, layout.FRAME_SCALARS),
     layout.WANT_POINTWISE: ("pointwise", 2, layout.FRAME_POINTWISE),
@@ -24,7 +24,7 @@ PARTS = {
 
 
 class _Compiled:
-    """The sweep's functions, by name, and the tables of kernels that it fills as wanted."""
+    """The sweep's functions, by name, and the tables of kernels that it fills on demand."""
 
     begin: Any
     reverse: Any
@@ -46,7 +46,7 @@ class _Compiled:
         self.compile_sweep(
             reverse.SOURCE, reverse.EXPORTS, scalar_rows.source, lambda: reverse.POINTWISE_SOURCE
         )
-        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
+        count = MOST_CODES * layout.MASKS  # memory that is never touched is never allocated
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
         self.structural = np.zeros(MOST_CODES, np.int64)
 
@@ -61,7 +61,7 @@ class _Compiled:
         self.parts = dict.fromkeys(PARTS, 0)
 
     def part(self, status: int) -> int:
-        """Address of a part of the sweep, compiled when it is first wanted."""
+        """The address of a part of the sweep, compiled on first use."""
         if not self.parts[status]:
             name, arguments, _ = PARTS[status]
             signature = f"int64({', '.join(['int64'] * arguments)})"
@@ -69,7 +69,7 @@ class _Compiled:
         return self.parts[status]
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile what a sweep has asked for; raise what an adjoint has refused."""
+        """Compile what a sweep has requested; raise the error of an adjoint that has refused."""
         if status in PARTS:
             frame[PARTS[status][2] // 8] = self.part(status)
             return

@@ -1,4 +1,4 @@
-"""What rows depend on, found in compiled code."""
+"""Dependences between rows, found in compiled code."""
 
 from __future__ import annotations
 

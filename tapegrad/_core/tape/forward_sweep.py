@@ -1,4 +1,4 @@
-"""Tangents of rows carried forwards: the compiled walk as Python sees it."""
+"""Tangents of rows in forward mode: the Python interface of the compiled traversal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .workspace import FreedError, UnknownError, begin_reading, end_reading, giv
 
 
 class _Compiled:
-    """The walk's functions, and the tables of kernels that it fills as wanted."""
+    """The functions of the traversal, and the tables of kernels that it fills on demand."""
 
     def __init__(self):
         self.functions = functions(forward.source(), forward.EXPORTS, keep_lock=True)
@@ -28,7 +28,7 @@ class _Compiled:
         self.structural = np.zeros(MOST_CODES, np.int64)
 
     def want(self, status: int, frame: np.ndarray) -> None:
-        """Compile what a walk has asked for."""
+        """Compile what a traversal has requested."""
         if status == layout.WANT_CARRY:
             found = compile_source(forward.CARRY_SOURCE, {"carry_row": "int64(int64, int64)"})
             frame[layout.FRAME_CARRY // 8] = found["carry_row"]
@@ -56,9 +56,9 @@ _ASKING = (layout.WANT_CARRY, layout.WANT_STRIDED, layout.WANT_KERNEL, layout.WA
 
 
 class Carrying:
-    """One walk forwards from rows to `outputs`, in several directions at once; a context.
+    """One forward traversal from rows to `outputs`, in several directions at once; a context.
 
-    A tangent has the shape of what it belongs to, with an axis of directions first.
+    A tangent has the shape of its array, with an axis of directions first.
     """
 
     def __init__(self, directions: int):
@@ -109,10 +109,10 @@ class Carrying:
         return self.code["has_writes"](self.work.address) != 0
 
     def run(self, stops, outputs, rule: Callable[[int], None]) -> None:
-        """Walk; `rule(row)` sets the tangent of a row that compiled code leaves."""
+        """Traverse the tape; `rule(row)` sets the tangent of a row that compiled code leaves."""
         oldest = self._needed(outputs)
         frame = self.work.frame
-        self.marks.rows[list(stops)] = layout.STOP  # what they were computed from does not matter
+        self.marks.rows[list(stops)] = layout.STOP  # their operands do not matter
         self.work.set(FRAME_AT_ORDER=oldest, FRAME_AT_POSITION=0)
         while (status := self.code["carry"](self.work.address)) != layout.DONE:
             if status in _ASKING:
@@ -128,7 +128,7 @@ class Carrying:
 
     @property
     def met_used(self) -> bool:
-        """Whether the walk has come past a row that was used up."""
+        """Whether the traversal has passed a used-up row."""
         return bool(self.work.frame[layout.FRAME_MET_USED // 8])
 
     def give_again(self) -> None:

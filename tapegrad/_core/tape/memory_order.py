@@ -1,4 +1,4 @@
-"""The order of an array's axes in memory, and arrays that lie in memory as others do."""
+"""The order of an array's axes in memory, and arrays with the layout of others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..codegen import layout
 
 
 def memory_of(array: np.ndarray) -> int:
-    """Where the first element of an array is; to ask `array.ctypes` takes ten times as long."""
+    """The address of the first element of an array; `array.ctypes` takes ten times as long."""
     return ctypes.c_int64.from_address(id(array) + layout.ARRAY_DATA).value
 
 
@@ -30,7 +30,7 @@ def memory_axes(array: np.ndarray) -> tuple[int, ...] | None:
 
 
 def copy_axes(array: np.ndarray) -> tuple[int, ...] | None:
-    """As `memory_axes`, of the copy that np.array(array, order="K") is."""
+    """As `memory_axes`, for the copy np.array(array, order="K")."""
     if array.flags.c_contiguous:
         return None
     return memory_axes(np.empty_like(array, order="K", subok=False))
@@ -42,7 +42,7 @@ def inverse(axes) -> tuple[int, ...]:
 
 
 def dense(array: np.ndarray) -> np.ndarray:
-    """The array, or where its elements do not lie side by side a copy of it in its order."""
+    """The array, or if its elements are not contiguous a copy of it in its order."""
     axes = memory_axes(array)
     if axes is None or array.transpose(axes).flags.c_contiguous:
         return array
@@ -57,7 +57,7 @@ def copied(array: np.ndarray, axes, dtype=None) -> np.ndarray:
 
 
 def laid_like(memory: np.ndarray, array: np.ndarray, count: int) -> Any:
-    """Memory, one element after the other, as `count` arrays that lie as a dense `array` does.
+    """Memory as `count` consecutive arrays with the layout of a dense `array`.
 
     The result has them one after the other along a first axis.
     """
@@ -69,7 +69,7 @@ def laid_like(memory: np.ndarray, array: np.ndarray, count: int) -> Any:
 
 
 def covering(array: np.ndarray) -> np.ndarray:
-    """The array if it is in C order, else the memory that it lies in, as a line of elements."""
+    """The array if it is in C order, else its memory as a line of elements."""
     if array.flags.c_contiguous:
         return array
     reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
@@ -80,6 +80,6 @@ def covering(array: np.ndarray) -> np.ndarray:
 
 
 def has_order(array: np.ndarray, order: str) -> bool:
-    """Whether an array is in a memory order of NumPy's, "C", "F", "A" or "K"."""
+    """Whether an array is in a memory order of NumPy: "C", "F", "A" or "K"."""
     flags = array.flags
     return {"C": flags.c_contiguous, "F": flags.f_contiguous, "A": flags.forc}.get(order, True)

@@ -1,10 +1,10 @@
-"""Sums into views whose elements may lie in the same place, as those of sliding windows."""
+"""Sums into views with overlapping elements, as those of sliding windows."""
 
 import numpy as np
 
 
 def add_to_windows(target: np.ndarray, values) -> None:
-    """target += values, where elements of `target` may lie in the same place, as in windows."""
+    """target += values, where elements of `target` may overlap, as in windows."""
     if target.flags.c_contiguous:
         target[...] += values
         return

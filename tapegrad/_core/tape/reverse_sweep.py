@@ -26,7 +26,8 @@ FEW_INPUTS = 32
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 _half = ctypes.c_int32.from_address
-#: What passes back the adjoint of a row by its rule: of the floor that knows how rules compute.
+#: The function that passes back the adjoint of a row by its rule, set by the wing that computes
+#: rules.
 by_rule: list[Callable[[Sweep, int, Any], None]] = []
 
 
@@ -39,7 +40,7 @@ class Sweep:
         self.work, writes = work_for(self, seeds, retain)
         self.address = self.work.address
         self.writes = writes > 0
-        self.before: Any = None  # a walk that finds what was written since
+        self.before: Any = None  # a traversal that finds past values
 
     def __enter__(self):
         return self
@@ -48,7 +49,7 @@ class Sweep:
         give_back(self, self.work)
 
     def _key(self, number: int) -> int:
-        """Where a row stands in the order of time."""
+        """The position of a row in the order of time."""
         place = int(self.work.places[number >> layout.ROWS_BITS])
         return (place << layout.ROWS_BITS) + (number & (layout.ROWS - 1))
 
@@ -88,7 +89,7 @@ class Sweep:
         return self.work.mirror(number, array, self.seeds)
 
     def cell(self, number: int) -> np.ndarray:
-        """The adjoint of a scalar row, shape (seeds,); what is written there is swept on."""
+        """The adjoint of a scalar row, shape (seeds,); what is written there is passed on."""
         return self.work.cell(number, self.seeds)
 
     def is_touched(self, number: int) -> bool:
@@ -96,7 +97,7 @@ class Sweep:
         return self.work.is_touched(number, self.seeds)
 
     def take(self, number: int, array: np.ndarray) -> np.ndarray:
-        """The adjoint of an input as an array of its own; gives back the mirror."""
+        """The adjoint of an input as an array of its own; releases the adjoint buffer."""
         size = self.seeds * array.size
         result = laid_like(np.empty(size, array.dtype), np.empty_like(array), self.seeds)
         if not self.code.take(self.address, number, array, result):
@@ -105,7 +106,7 @@ class Sweep:
         return result
 
     def cells(self, number: int) -> np.ndarray | None:
-        """What a row's cell holds, per right-hand side; None if nothing has touched it."""
+        """The contents of a row's cell, per right-hand side; None if it has not been touched."""
         address = int(self.work.adjoints[number >> layout.ROWS_BITS])
         if address:
             address += (number & (layout.ROWS - 1)) * 8 * self.seeds
@@ -167,7 +168,7 @@ class Sweep:
 
     def _reverse(self) -> int:
         """Sweep until it is over or has to stop; returns why."""
-        if self.writes:  # while they are undone no other thread may look at what they wrote
+        if self.writes:  # while writes are undone no other thread may read what they wrote
             return self.code.reverse_alone(self.address)
         reader = begin_reading()
         try:

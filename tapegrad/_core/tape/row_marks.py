@@ -8,9 +8,9 @@ from ..codegen import layout
 
 
 class Marks:
-    """A byte in `rows` for each row of so many chunks, at its id; 0 at first.
+    """A byte in `rows` for each row of a number of chunks, at its id; 0 at first.
 
-    Those of the chunks lie before them, backwards.
+    The marks of the chunks lie before them, backwards.
     """
 
     def __init__(self, slots: int):

@@ -1,7 +1,8 @@
 """A reverse sweep of second order: adjoints as seed 0, their tangents as seed 1.
 
-Where a part or a kernel of the sweep reads values it has one of second order, which also reads the
-tangents of values from a walk forwards. What is linear in adjoints serves both seeds as it is.
+Each part or kernel of the sweep that reads values has a second-order version, which also reads the
+tangents of values from a forward traversal. Parts that are linear in adjoints serve both seeds
+unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _SecondOrder(_Compiled):
         return compile_structural(op, op.second_order or op.adjoint)
 
     def compile_kernel(self, op, masks: int, width: int) -> int:
-        """The address of a kernel; 0 where the sweep has to ask again, now that it knows more."""
+        """The address of a kernel; 0 if the sweep must request it again."""
         if partials_of(op) is None:
             raise UnderivableError(op.name)
         word = self.used[op.code] & ~_VALUES | used_word(op)
@@ -82,7 +83,7 @@ def _timed() -> _Compiled:
     return code
 
 
-#: Words of a frame that are others in a sweep of second order.
+#: Words of a frame that differ in a sweep of second order.
 _WORDS = (
     *("FRAME_SCALARS", "FRAME_POINTWISE", "FRAME_KERNELS64", "FRAME_KERNELS32"),
     *("FRAME_STRUCTURAL", "FRAME_USED"),

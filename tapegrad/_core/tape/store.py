@@ -1,9 +1,9 @@
-"""Where rows live: chunks in order of time, inputs apart, and the memory that is let go.
+"""The store of rows: chunks in order of time, inputs apart, and the release of memory.
 
-There is one store for the process. Rows are appended under the interpreter lock, each in one step,
-so threads may record at once and their tensors may meet; every result comes after its operands.
-Row numbers never move. When rows or bytes have doubled since the last look, whatever no live tensor
-reaches is let go, chunk by chunk.
+There is one store per process. Rows are appended under the interpreter lock, each in one step;
+therefore threads may record at once and their tensors may be combined; every result comes after its
+operands. Row numbers never change. When rows or bytes have doubled since the last collection,
+whatever no live tensor depends on is freed, chunk by chunk.
 """
 
 import collections
@@ -34,7 +34,7 @@ input_slots: list[int] = []  # slots of chunks of inputs
 _free_slots: list[int] = []
 _spare: list[np.ndarray] = []  # memory to use again
 _limits = {"chunks": FEWEST_CHUNKS}
-#: Where the recorder keeps the chunk that it writes to; the last one says that there is room.
+#: The address of the current chunk in the recorder; the last word says that there is room.
 _CHUNK_WORDS = np.array(
     [
         layout.STATE_ROW,
@@ -46,15 +46,16 @@ _CHUNK_WORDS = np.array(
     ]
 )
 _CHUNK_WORDS //= 8
-#: Sweeps under way, by identity, with their threads: they run without the interpreter lock, and
-#: nothing may go then. One is entered with `lock` held: a look that has begun is over then.
+#: Active sweeps, by identity, with their threads: they run without the interpreter lock, and
+#: nothing may be freed meanwhile. A sweep is entered with `lock` held, so that no collection is
+#: active then.
 sweeping: dict[int, tuple[object, int]] = {}
 lock = forks.lock()  # of the list of chunks
-#: What is remembered with single rows, such as hooks: slot → row → anything. It goes with the row.
+#: Objects attached to single rows, such as hooks: slot → row → object. They are freed with the row.
 attached: dict[int, dict[int, Any]] = {}
 #: The same of rows that a backward pass may reach: those that are not used up.
 watched: dict[int, dict[int, Any]] = {}
-looks = 0  # how often the store has looked for what can go
+looks = 0  # the number of collections so far
 version = 0  # counts changes of the list of chunks
 begun: dict[int, int] = {}  # slot → the version at which its chunk was begun
 
@@ -93,7 +94,7 @@ def _new_slot() -> int:
     else:
         memory = np.empty(layout.CHUNK_BYTES, np.uint8)
         immortal(memory)
-    memory[:_ROWS_AT] = 0  # and no more: pages take no memory until rows are written
+    memory[:_ROWS_AT] = 0  # and no more: pages use no memory until rows are written
     chunks[slot] = memory
     table[slot] = memory.ctypes.data
     begun[slot] = version
@@ -138,15 +139,15 @@ def _open(slot: int) -> None:
     references = start + _REFERENCES_AT
     rows = start + _ROWS_AT, references, slot << layout.ROWS_BITS
     words = np.array([*rows, start, references, start + layout.CHUNK_BYTES])
-    _close()  # whatever has run meanwhile, a finaliser say, may have opened another chunk
-    # The list and the words are of one chunk at any moment. Python sees to signals and other
-    # threads where something is called: nothing is from here on.
+    _close()  # code that ran meanwhile, a finaliser say, may have opened another chunk
+    # The list and the words are of one chunk at any moment. Python handles signals and switches
+    # threads only at calls: there are none from here on.
     order[sys.maxsize :], STATE[_CHUNK_WORDS] = [slot], words
 
 
 @once
 def used_table() -> np.ndarray:
-    """Per code: which values the slopes read, which slopes are zero, what sort of row it is."""
+    """Per code: which values the partials read, which partials are zero, the kind of the row."""
     words = np.zeros(MOST_CODES, np.int64)
     for code, op in BY_CODE.items():
         words[code] = _used_word(op)
@@ -163,7 +164,7 @@ def _used_word(op) -> int:
 
 
 def enter(op) -> None:
-    """Make an operation known that was declared after compiled code had started."""
+    """Register an operation that was declared after compiled code had started."""
     used_table()[op.code] = _used_word(op)
 
 
@@ -173,14 +174,14 @@ def _reach() -> dict:
 
 
 def is_sweeping() -> bool:
-    """Whether a sweep is under way."""
+    """Whether a sweep is active."""
     for key in abandoned(sweeping):
         sweeping.pop(key, None)
     return bool(sweeping)
 
 
 def abandoned(entries: dict[int, tuple[object, int]]) -> list[int]:
-    """Keys of entries that only their table refers to: an interrupt kept them from their end."""
+    """Keys of entries that only their table refers to: an interrupt prevented their end."""
     return [key for key, count in _references(entries).items() if count <= _ALONE]
 
 
@@ -200,7 +201,7 @@ def _alone() -> None:
 
 
 class Kept:
-    """Inside this context nothing is let go, whatever other threads do: rows stay what they are."""
+    """A context in which nothing is freed, whatever other threads do."""
 
     def __enter__(self):
         with lock:
@@ -210,15 +211,15 @@ class Kept:
         sweeping.pop(id(self), None)
 
 
-#: Called before chunks are let go, when no sweep is under way.
+#: Called before chunks are freed, when no sweep is active.
 before_look: list = []
 
 
 def look() -> None:
-    """Let go of what no live tensor reaches; the chunk that is being written stays."""
+    """Free what no live tensor depends on, except for the chunk that is being written."""
     global looks
     looks += 1
-    with Kept():  # a finaliser of what goes may record, and is not to look itself
+    with Kept():  # a finaliser may record, and must not collect itself
         for prepare in before_look:
             prepare()
         _let_go()
@@ -315,7 +316,7 @@ def _make_inputs() -> None:
 
 
 def renew_input(tensor) -> tuple[int, int]:
-    """Another row for an input about to be written: what has read the old one is stale.
+    """Another row for an input about to be written: rows that have read the old one are stale.
 
     It stays if nothing can have read it, since no row has been appended after it was made.
     """
@@ -330,7 +331,7 @@ def renew_input(tensor) -> tuple[int, int]:
 
 
 def never_unread(number: int) -> None:
-    """Let each write of an input be told of: compiled code writes those that nobody has read."""
+    """Have all writes of an input reported; compiled code writes unread inputs by itself."""
     slot, position = number >> layout.ROWS_BITS, number & (layout.ROWS - 1)
     at = _ROWS_AT + position * layout.ROW_BYTES + 16
     chunks[slot][at : at + 8].view(np.int64)[0] = -1
@@ -352,7 +353,7 @@ def retire_input(number: int) -> None:
 def watch(tensor, number: int) -> None:
     """Let the input go some time after its tensor dies."""
 
-    # What the call needs is given to it: at the end of the process the module may be empty.
+    # The call holds all that it needs: at the end of the process the module may be empty.
     gone = functools.partial(_gone, number, leaves, _retired)
     leaves[number] = weakref.ref(tensor, gone)
 
@@ -363,10 +364,10 @@ def _gone(number: int, known: dict, retired: set, _) -> None:
 
 
 def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
-    """Free those inputs that no row and no view needs; returns the bytes let go."""
+    """Free the inputs that no row and no view needs; returns the number of bytes freed."""
     given = 0
     for number, tensor in list(leaves.items()):
-        if tensor() is None:  # an interrupt has kept this from being told
+        if tensor() is None:  # an interrupt has prevented this notification
             retire_input(number)
     entries = collections.Counter(id(array) for array in _arrays.values())
     alive = list(leaves.values())  # in one step: threads and the collector change it meanwhile
@@ -376,7 +377,7 @@ def _recycle_inputs(marks: np.ndarray, retired: list[int]) -> int:
         viewed = sys.getrefcount(_arrays[number]) > ours + 1
         if not marks[number] and not viewed:
             entries[id(_arrays[number])] -= 1
-            _retired.remove(number)  # first: an interrupt here at most keeps the array
+            _retired.remove(number)  # first: an interrupt here only keeps the array
             given += _arrays.pop(number).nbytes
             _free_inputs.append(number)
             for rows in attached, watched:

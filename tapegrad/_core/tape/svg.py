@@ -1,6 +1,6 @@
 """Pictures of what computes what, as SVG text: boxes in columns, lines from left to right.
 
-A box stands in the column after the last of those that it reads. Where there are too many boxes,
+A box stands in the column after the last of those that it reads. If there are too many boxes,
 neighbours in the order of time become one.
 """
 
@@ -28,7 +28,7 @@ _LINES = 24
 class Box:
     """Something computed: lines of text, the numbers of the boxes that it reads, a colour.
 
-    `kind` is what it counts as when boxes are put together, `count` how many are in it. A result
+    `kind` determines which boxes are merged, `count` is the number of operations in it. A result
     has a thick edge.
     """
 
@@ -83,7 +83,7 @@ def picture(title: str, boxes: list[Box]) -> str:
 
 
 def summarised(boxes: list[Box], most: int = MOST) -> list[Box]:
-    """At most so many boxes: runs of one kind are one, then neighbours of any kind."""
+    """The largest number of boxes: runs of one kind are one, then neighbours of any kind."""
     if len(boxes) <= most:
         return boxes
     runs = [list(run) for _, run in itertools.groupby(range(len(boxes)), lambda k: boxes[k].kind)]
@@ -157,7 +157,7 @@ def _placed(boxes: list[Box]) -> list[tuple[float, float]]:
 
 
 def _wish(box: Box, boxes: list[Box], places: dict, top: float) -> float:
-    """Where the middle of a box would best be: at the mean of what it reads beside it."""
+    """The preferred position of the middle of a box: the mean of the boxes that it reads."""
     middles = [places[k][1] + boxes[k].height / 2 for k in box.reads if places[k][1] >= top]
     return sum(middles) / len(middles) if middles else 0.0
 

@@ -1,7 +1,7 @@
-"""A recording that can be looked at: the rows that an output needs, renumbered from 0.
+"""A recording that can be inspected: the rows that an output needs, renumbered from 0.
 
 `extract` copies them out of the store, oldest first, so that the store may go on. A tape prints
-itself one row a line, tells its size, and checks that it is legal.
+itself one row a line, reports its size, and checks that it is legal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHERS = {
 }
 
 
-_IN_CHUNK = layout.ROWS - 1  # of a time, the position in its chunk
+_IN_CHUNK = layout.ROWS - 1  # the position of a time in its chunk
 
 
 @functools.cache
@@ -197,7 +197,7 @@ def name_of_row(reader: Reader, number: int) -> str:
 def needed(reader: Reader, outputs: list[int], stops=()) -> list[int]:
     """Ids of all rows that the outputs need, in order of time; writes of their buffers included.
 
-    What only the rows in `stops` need is left out, but not writes of their buffers.
+    Rows that only the rows in `stops` need are left out, but not writes of their buffers.
     """
     found, waiting = set(), list(outputs)
     while waiting:

@@ -1,4 +1,4 @@
-"""The memory of a sweep, kept from one to the next; what has to wait until no sweep reads it."""
+"""The memory of a sweep, kept from one to the next; and deferred releases while a sweep reads."""
 
 import ctypes
 from threading import get_ident
@@ -81,7 +81,7 @@ class Work:
         self.version = store.version
 
     def mirror(self, number: int, array: np.ndarray, seeds: int) -> np.ndarray:
-        """The mirror of `array`, which lies in the buffer of a row, made on first touch.
+        """The adjoint buffer of `array`, which lies in the buffer of a row, allocated on first use.
 
         Its shape is that of the array with an axis of `seeds` first.
         """
@@ -115,22 +115,22 @@ class Work:
 
 
 _works: list[Work] = []
-#: Who is reading rows just now, perhaps without the interpreter lock, by identity; with the thread.
+#: Readers of rows, perhaps without the interpreter lock, by identity; with the thread.
 _readers: dict[int, tuple[object, int]] = {}
-#: Used-up rows whose arrays a reader may be using: those who were reading when the rows were used
-#: up, and where these are: slot, lowest position. Whoever begins later sees that they are used up.
+#: Used-up rows whose arrays a reader may be using: the readers at the time when the rows were used
+#: up, and the position of these: slot, lowest position. A later reader sees that they are used up.
 _waiting: list[tuple[set[int], list[tuple[int, int]]]] = []
 
 
 def begin_reading() -> object:
-    """From here to `end_reading` of what is returned no array of a row is let go."""
+    """Until `end_reading` of what is returned, no array of a row is freed."""
     reader = object()
     _readers[id(reader)] = reader, get_ident()
     return reader
 
 
 def end_reading(reader: object) -> None:
-    """Let go of what has waited for a reader alone."""
+    """Free what has waited for one reader alone."""
     _readers.pop(id(reader), None)
     if _waiting:
         _let_go()
@@ -147,12 +147,12 @@ def _let_go() -> None:
 
 
 def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
-    """Memory for a sweep that begins at the newest row, and how many writes there are.
+    """Memory for a sweep that begins at the newest row, and the number of writes.
 
-    No chunk is let go before `give_back` is called for the same sweep.
+    No chunk is freed before `give_back` is called for the same sweep.
     """
     code = compiled()
-    with store.lock:  # a look that has begun is over then
+    with store.lock:  # any collection that has begun is over then
         store.sweeping[id(sweep)] = sweep, get_ident()
         work = _works.pop() if _works else Work()
         if work.version != store.version:
@@ -161,7 +161,7 @@ def work_for(sweep: object, seeds: int, retain: bool) -> tuple[Work, int]:
 
 
 def give_back(sweep: object, work: Work) -> None:
-    """End a sweep: free its cells and mirrors, and what used-up rows have kept alive."""
+    """End a sweep: free its cells and adjoint buffers, and what used-up rows have kept alive."""
     with store.lock:
         readers = _reading() if _readers else set()
         if readers:
@@ -172,7 +172,7 @@ def give_back(sweep: object, work: Work) -> None:
 
 
 def _settle() -> None:
-    """No sweep is under way, so nobody reads: what has waited goes while its chunk is there."""
+    """Without an active sweep there is no reader: free what has waited while its chunk exists."""
     _readers.clear()
     _let_go()
 
@@ -181,8 +181,8 @@ store.before_look.append(_settle)
 
 
 def _reading() -> set[int]:
-    """Those who are reading."""
-    store.is_sweeping()  # forgets walks that were kept from their end, which hold their readers
+    """The active readers."""
+    store.is_sweeping()  # drops traversals that could not end, which hold their readers
     for key in store.abandoned(_readers):
         _readers.pop(key, None)
     _let_go()

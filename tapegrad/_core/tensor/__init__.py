@@ -1,1 +1,1 @@
-"""The recorded value: tensors, what they hold, operators, views and in-place writes."""
+"""The recorded value: tensors, their contents, operators, views and in-place writes."""

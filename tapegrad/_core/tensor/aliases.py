@@ -1,7 +1,7 @@
-"""Tensors without derivative on memory that somebody relies on: who is told before it is written.
+"""Tensors without derivative on shared memory: listeners that are notified before it is written.
 
-A detached tensor shows the buffer of a row, and a `Function` keeps what it has saved. Compiled code
-leaves writes to such a tensor to Python (`recorder.rows.is_apart`), which tells them first.
+A detached tensor shares the buffer of a row, and a `Function` keeps saved tensors. Compiled code
+leaves writes to such a tensor to Python (`recorder.rows.is_apart`), which notifies them first.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WRITE = ARRAY + TABLE["write"].code
 
 
 class Told:
-    """Those who rely on the memory of a tensor that is not recorded; in the place of its row.
+    """The listeners of the memory of a tensor that is not recorded; in the place of its row.
 
-    Each has a method `before_write(array)`, which says whether to be told of the next write too.
-    Those in `others` live as long as somebody else keeps them.
+    Each has a method `before_write(array)`, which returns whether to be notified of the next write,
+    too. Listeners in `others` live as long as another object refers to them.
     """
 
     __slots__ = ("others", "own")
@@ -38,14 +38,14 @@ class Told:
         self.others: Any = ()  # or a WeakSet
 
     def tell(self, array) -> bool:
-        """Tell all of a write; returns whether somebody is left."""
+        """Notify all listeners of a write; returns whether one is left."""
         self.own = [one for one in self.own if one.before_write(array)]
         self.others = weakref.WeakSet(one for one in self.others if one.before_write(array))
         return bool(self.own or self.others)
 
 
 def told_of(tensor) -> Told:
-    """Those who are told of writes to a tensor that is not recorded."""
+    """The listeners of writes to a tensor that is not recorded."""
     storage = storage_of(tensor)
     if type(storage.tensor) is not Told:
         storage.tensor = Told()
@@ -53,14 +53,14 @@ def told_of(tensor) -> Told:
 
 
 def is_relied_on(tensor) -> bool:
-    """Whether somebody is told of writes to a tensor."""
+    """Whether there is a listener of writes to a tensor."""
     meta = meta_of(tensor)
     storage = meta.alias if type(meta) is Leaf else meta
     return type(storage) is Storage and type(storage.tensor) is Told
 
 
 def before_write(tensor) -> None:
-    """Tell those who rely on the memory of a tensor that it is about to be written."""
+    """Notify the listeners of the memory of a tensor that it is about to be written."""
     if is_relied_on(tensor):
         meta = meta_of(tensor)
         storage = meta.alias if type(meta) is Leaf else meta
@@ -101,9 +101,10 @@ class Origin:
         return False
 
     def _change(self, array) -> bool:
-        """Let sweeps find the old values, but refuse those that come from reads after the write.
+        """Let sweeps find the old values, but refuse sweeps from reads after the write.
 
-        Once is enough, but for inputs of functions: what such a sweep has reached is not known.
+        Once is enough, except for inputs of functions, for which the rows that a sweep reaches are
+        not known.
         """
         if self.number >> layout.ROWS_BITS in store.input_slots:
             store.change_input(self.number)
@@ -117,7 +118,7 @@ class Origin:
 
 
 def renew(leaf) -> None:
-    """Give an input that is about to be written another row: what has read it is stale."""
+    """Give an input that is about to be written another row: rows that have read it are stale."""
     number, chunk = store.renew_input(leaf)
     rt.attach(leaf, number, chunk)
     store.watch(leaf, number)
@@ -126,7 +127,7 @@ def renew(leaf) -> None:
 
 
 def tell_each_other(leaf, storage: Storage) -> None:
-    """Tell an input of writes to others in its memory, and those who rely on them of its own."""
+    """Notify an input of writes to others in its memory, and their listeners of its own."""
     told = storage.tensor if type(storage.tensor) is Told else Told()
     told.own = [one for one in told.own if one.leaf is None or one.leaf() is not leaf]
     if told.own or told.others:
@@ -139,12 +140,12 @@ def tell_each_other(leaf, storage: Storage) -> None:
 
 
 def tell_rows(made, tensor) -> None:
-    """Tell the rows of a recorded tensor of writes to another tensor on its memory."""
+    """Notify the rows of a recorded tensor of writes to another tensor on its memory."""
     told_of(made).own.append(Origin(tensor))
 
 
 def rely(tensor, one) -> None:
-    """Tell `one`, as long as it is alive, of writes to a tensor that is not recorded."""
+    """Register `one`, while it is alive, as a listener of writes to an unrecorded tensor."""
     told = told_of(tensor)
     if not told.others:
         told.others = weakref.WeakSet()

@@ -93,7 +93,7 @@ def compute(name: str, values):
 
 
 def _fast(name: str, values):
-    """What computes an operation faster than NumPy's function alone, in C order; or None."""
+    """The function that computes an operation faster than NumPy, in C order; or None."""
     if len(values) == 1 and name in COMPILED:
         (x,) = values
         if type(x) is np.ndarray and x.size >= 4 * BLOCK and x.dtype == np.float64:
@@ -104,7 +104,7 @@ def _fast(name: str, values):
 
 
 def _in_memory_kept(name: str, *values) -> np.ndarray:
-    """What NumPy's function gives, in memory that is used again."""
+    """The result of NumPy's function, in memory that is used again."""
     shape = np.broadcast_shapes(*[np.shape(value) for value in values])
     with np.errstate(all="ignore"):
         return ufunc_of(name)(*values, out=buffer_pool.empty(shape))
@@ -170,7 +170,7 @@ def apply(name: str, *operands):
     return scalar_of(record_array(op, np.asarray(out), items))
 
 
-#: What an element-wise operation does with complex operands, by its name.
+#: The treatment of complex operands by an element-wise operation, by its name.
 ELEMENTWISE_OF_COMPLEX: dict[str, Callable] = {}
 
 
@@ -217,7 +217,8 @@ def record_array(op: Pointwise, out: np.ndarray, operands):
 def operand_for(operand, dtype, read):
     """An operand of an element-wise row: scalars stay, arrays are brought to the dtype.
 
-    A constant array whose values the slopes `read` is copied, since the caller may write to it.
+    A constant array whose values the partial derivatives `read` is copied, since the caller may
+    write to it.
     """
     if type(operand) is rt.Scalar:
         return operand

@@ -1,6 +1,6 @@
 """Memory for large results, used again once nothing refers to it.
 
-A recorded program keeps its intermediate arrays alive and lets them all go after the sweep; fresh
+A recorded program keeps its intermediate arrays alive and frees all of them after the sweep; fresh
 pages from the system for each of them would cost more than the arithmetic.
 """
 
@@ -15,10 +15,10 @@ from ..codegen import forks
 from ..codegen.layout import LARGE
 from ..tape.memory_order import copy_axes, inverse
 
-#: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that what a
-#: loop writes is never mistaken for what it reads next: processors compare twelve bits first.
+#: Large results begin with a page. NumPy's large arrays begin 16 bytes after one, so that stores of
+#: a loop never alias its next loads: processors compare twelve bits first.
 PAGE = 4096
-#: Most bytes that are kept without being in use.
+#: The most bytes that are kept idle.
 KEPT = 512 << 20
 
 _lock = forks.lock()

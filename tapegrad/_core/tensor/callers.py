@@ -1,7 +1,7 @@
 """Which code takes a number out of a tensor: read from the frame that does.
 
-Python asks a tensor for `float()` and says nothing else; the frame's own instructions tell
-`float(t)` from `y[i] = t`, `"%f" % t` and `math.sin(t)`.
+Python only asks a tensor for `float()`; the frame's instructions distinguish `float(t)` from `y[i]
+= t`, `"%f" % t` and `math.sin(t)`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from .. import PACKAGE
 from .values import CONTAINERS
 
-#: Code between a tensor and the user's line: this package, NumPy, SciPy, what holds arrays, and
+#: Code between a tensor and the user's line: this package, NumPy, SciPy, containers of arrays, and
 #: Python's own library.
 _PACKAGE = str(PACKAGE) + os.sep
 _STAND_INS = str(PACKAGE / "numpy") + os.sep
@@ -36,7 +36,7 @@ _INSTALLED = tuple(_STANDARD + name for name in ("site-packages", "dist-packages
 _STORE_ITEM = dis.opmap["STORE_SUBSCR"]
 _REMAINDERS = [dis.opmap.get(name) for name in ("BINARY_MODULO", "INPLACE_MODULO")]  # Python 3.10
 _BINARY = dis.opmap.get("BINARY_OP")
-_REMAINDER_NUMBERS = (6, 19)  # of `%` and `%=`, among binary operators
+_REMAINDER_NUMBERS = (6, 19)  # the codes of `%` and `%=` among binary operators
 
 
 def writes_item(frame: types.FrameType) -> bool:
@@ -57,7 +57,7 @@ def _is_library(frame: types.FrameType) -> bool:
 
 
 def is_stand_in(frame: types.FrameType | None, through: tuple[str, ...] = ()) -> bool:
-    """Whether a function of `tapegrad.numpy` asks, perhaps through NumPy's Python code."""
+    """Whether a function of `tapegrad.numpy` is the caller, perhaps through NumPy's Python code."""
     while frame is not None and not frame.f_code.co_filename.startswith(_STAND_INS):
         if not frame.f_code.co_filename.startswith((*_NUMERIC, *through)):
             return False
@@ -66,7 +66,7 @@ def is_stand_in(frame: types.FrameType | None, through: tuple[str, ...] = ()) ->
 
 
 def asks_for_stand_in(frame: types.FrameType | None) -> bool:
-    """As `is_stand_in`, perhaps through this package."""
+    """As `is_stand_in`, also through this package."""
     return is_stand_in(frame, (_PACKAGE,))
 
 
@@ -102,7 +102,7 @@ def frame_globals(frame: types.FrameType | None) -> list:
 
 
 def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
-    """The submodule and name of SciPy's function that the user has called, None for others."""
+    """The submodule and name of the SciPy function that the user has called, None for others."""
     found = None
     while frame is not None and _is_library(frame):
         parts = frame.f_globals.get("__name__", "").split(".")
@@ -112,7 +112,7 @@ def function_of_scipy(frame: types.FrameType | None) -> tuple[str, str] | None:
     return found
 
 
-#: Modules of containers, which make plain arrays of what they get, and what to use.
+#: Modules of containers, which convert values to plain arrays, and alternatives.
 _HOLDERS = {
     "pandas": "pandas takes plain values: compute with the array, x.to_numpy()",
     "xarray": "xarray takes plain values: compute with the array, x.values",
@@ -122,7 +122,7 @@ _HOLDERS = {
 
 
 def container_advice(frame: types.FrameType | None) -> str | None:
-    """What to do in place of giving a recorded value to a container, if a frame does that."""
+    """The alternative to storing a recorded value in a container, if a frame does that."""
     while frame is not None and _is_library(frame):
         name = frame.f_globals.get("__name__", "")
         for module, advice in _HOLDERS.items():
@@ -138,7 +138,7 @@ def library_function(frame: types.FrameType) -> str | None:
 
 
 def compares(frame: types.FrameType | None) -> bool:
-    """Whether NumPy asks whether arrays are equal: an error would be taken for a no."""
+    """Whether NumPy is comparing arrays: an error would count as unequal."""
     while frame is not None and _is_numpy(frame):
         if frame.f_code.co_name in ("array_equal", "array_equiv"):
             return True
@@ -147,7 +147,7 @@ def compares(frame: types.FrameType | None) -> bool:
 
 
 def shows(frame: types.FrameType, is_differentiated: Callable[[], bool]) -> bool:
-    """Whether values that a frame asks for are compared by `np.testing`, written out, or drawn.
+    """Whether values that a frame reads are compared by `np.testing`, printed, or drawn.
 
     Matplotlib also computes: in a function that is differentiated it gets none.
     """

@@ -1,4 +1,4 @@
-"""How public functions take complex operands, by name; a function that is not here refuses them."""
+"""The treatment of complex operands by public functions, by name; others refuse them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .complex_tensors import (
     real_part,
 )
 
-#: What a public function does with complex operands, by its public name: called with the function
-#: and with its arguments.
+#: The treatment of complex operands by a public function, by its public name: called with the
+#: function and with its arguments.
 OF_COMPLEX: dict[str, Callable] = {}
 
 
@@ -33,7 +33,7 @@ def seems_complex(args) -> bool:
 
 
 def taking_complex(name: str, ours):
-    """A public function that does what `OF_COMPLEX` says where an argument is complex."""
+    """A public function with the treatment of `OF_COMPLEX` if an argument is complex."""
 
     @functools.wraps(ours)
     def function(*args, **kwargs):
@@ -61,7 +61,7 @@ def called_with_complex(name: str, ours, args, kwargs):
 
 
 def refused(name: str) -> TypeError:
-    """What a function that takes no complex operands raises."""
+    """The error of a function that takes no complex operands."""
     return TypeError(
         f"tapegrad.{name}: an operand is complex, which {name} does not take; use it on the real "
         "and the imaginary part, z.real and z.imag"
@@ -94,7 +94,7 @@ def _repeated_from(ours) -> int | None:
 def split(ours, args, kwargs, data: tuple[str, ...]) -> list[tuple]:
     """The arguments with real parts, and with imaginary parts, of those that `data` names.
 
-    Without names that is the first one. What is complex is split in any case.
+    Without names that is the first one. A complex argument is split in any case.
     """
     names, repeated = _names_of(ours), _repeated_from(ours)
     data = data or tuple(names[:1])
@@ -130,7 +130,7 @@ def by_parts(*data: str):
 
 
 def writing_parts(*data: str):
-    """As `by_parts`, of a function that writes to its first argument."""
+    """As `by_parts`, for a function that writes to its first argument."""
 
     def how(ours, target, *args, **kwargs):
         if type(target) is not ComplexTensor:
@@ -145,7 +145,7 @@ def writing_parts(*data: str):
 
 
 def real_dtype(name: str, dtype):
-    """The dtype of the parts where a complex one is asked for."""
+    """The dtype of the parts of a requested complex dtype."""
     dtype = np.dtype(dtype)
     if dtype not in PARTS_OF:
         raise TypeError(

@@ -24,7 +24,7 @@ def is_complex_number(value) -> bool:
     return isinstance(value, complex)
 
 
-#: Types of values that are not complex and hold nothing that is; with those of real tensors.
+#: Types of values that are not complex and hold no complex value; with those of real tensors.
 REAL: set[type] = {float, int, bool, str, type(None), slice, np.float64, np.int64, type(Ellipsis)}
 rt.on_start.append(lambda: REAL.update((rt.Array, rt.Scalar)))
 
@@ -143,7 +143,7 @@ def steered_complex(function, /, *operands, **keywords):
 
 
 class Pair(tuple):
-    """What stands for a complex value whose parts are not numbers, such as what is to be done."""
+    """A complex value whose parts are not numbers, such as a description of an operation."""
 
     __slots__ = ()
 

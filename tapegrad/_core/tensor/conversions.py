@@ -1,7 +1,7 @@
-"""What leaves tensors as plain values: detach, arrays, Python's numbers, text.
+"""Conversions of tensors to plain values: detach, arrays, Python's numbers, text.
 
-A number that Python takes by itself, as in `math.sin(t)`, leaves its derivative behind. Inside a
-transform that would be a wrong gradient, and is refused; of a tensor of the user's own it warns.
+A number that Python converts, as in `math.sin(t)`, loses its derivative. Inside a transform that
+would be a wrong gradient, and is refused; for a tensor of the user it warns.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ def tolist(self):
 
 
 def is_differentiated(tensor) -> bool:
-    """Whether a transform under way differentiates with respect to something a tensor depends on.
+    """Whether an active transform differentiates with respect to an ancestor of a tensor.
 
-    What a tensor of the user's own, made with `requires_grad=True`, gives is not: as in PyTorch.
+    As in PyTorch, results of a tensor of the user, made with `requires_grad=True`, are not refused.
     """
     inputs = rt.differentiated()
     if not inputs or not is_recorded(tensor) or not rt.is_recording() or is_steering(tensor):
@@ -166,18 +166,18 @@ def is_differentiated(tensor) -> bool:
         return False
     if rt.trace() is None:
         return True
-    stops = inputs | rt.trace().steering  # past masks and detached values no derivative goes
+    stops = inputs | rt.trace().steering  # no derivative passes masks and detached values
     return not inputs.isdisjoint(needed(Reader(), [tensor._id], stops))
 
 
-#: What Python learns of a number that it makes whole.
+#: The guard of a number that Python converts to an integer.
 _ROUNDING = {int: np.trunc, math.trunc: np.trunc, math.floor: np.floor, math.ceil: np.ceil}
 
 
 def has_outlived(tensor) -> bool:
     """Whether the transforms are over whose inputs a tensor depends on, and it on nothing else.
 
-    Then it stands for its value. Where a transform is under way, in any thread, it is not asked.
+    If so, it is treated as its value. This is not tested while a transform is active in any thread.
     """
     if rt.transforming:
         return False

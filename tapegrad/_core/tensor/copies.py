@@ -1,4 +1,4 @@
-"""Rows of linked views: the one road of sums, copies, joins and pads; lists as arrays."""
+"""Rows of linked views, which sums, copies, joins and pads share; lists as arrays."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def pack(*scalars, shape=()):
 def view_like(tensor, array: np.ndarray):
     """A tensor on `array`, which is a view of the value of `tensor`.
 
-    Of a number, which has no views in NumPy, it is a copy that can be written.
+    For a number, which has no views in NumPy, it is a copy that can be written.
     """
     if type(tensor) is rt.Scalar and tensor._id >= 0:
         raise AssertionError("a view of a recorded number, which has no buffer")
@@ -248,7 +248,7 @@ def share(tensor, made) -> None:
 
 
 def copy_tensor(tensor, order="C"):
-    """A new tensor with the same value, in C order or another of NumPy's."""
+    """A new tensor with the same value, in C order or another order of NumPy."""
     if not records(tensor):
         return rt.wrap(np.array(array_of(tensor), order=order))
     if type(tensor) is rt.Scalar:
@@ -258,7 +258,7 @@ def copy_tensor(tensor, order="C"):
 
 
 def copied_number(tensor):
-    """An element as a number: what is written to its array afterwards does not change it."""
+    """An element as a number: later writes to its array do not change it."""
     made = copy_tensor(tensor)
     made._array.flags.writeable = False
     return made

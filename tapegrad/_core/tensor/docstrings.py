@@ -1,7 +1,7 @@
-"""Docstrings of public functions: what is common to many of them is written here, once.
+"""Docstrings of public functions: entries common to many of them are written here, once.
 
-A docstring in the source has a summary, what is special, and examples. Entries of parameters that
-mean the same wherever they occur are added, unless the docstring has its own.
+A docstring in the source has a summary, particulars, and examples. Entries of parameters that mean
+the same wherever they occur are added, unless the docstring has its own.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ _HEADING = {title: f"\n\n{title}\n{'-' * len(title)}\n" for title in _ORDER}
 _ENTRY = re.compile(r"\n(?=\S)")
 
 
-#: Of a docstring of NumPy's or SciPy's: its signature if it has one, its summary, what follows.
+#: A docstring of NumPy or SciPy: its signature if it has one, its summary, the rest.
 _THEIRS = re.compile(r"(\s*)((?:\w+\([^\n]*(?:\n +[^\n]+)*\n\s*\n)?.+?)(\n\s*\n.*|\s*)", re.DOTALL)
 
 
 def with_note(text: str | None, note: str) -> str | None:
-    """A docstring of NumPy's or SciPy's with a note after its summary."""
+    """A docstring of NumPy or SciPy with a note after its summary."""
     found = _THEIRS.fullmatch(text or "")
     if found is None or not note:
         return text
@@ -84,7 +84,7 @@ def with_note(text: str | None, note: str) -> str | None:
 
 
 def completed(function: Callable, numpy_name: str = "") -> str:
-    """The docstring of a function in numpydoc form; `numpy_name` is that which it stands for."""
+    """The docstring of a function in numpydoc form; `numpy_name` is NumPy's function."""
     head, sections = _parts(function.__doc__ or "")
     sections["Parameters"] = _parameters(function, sections.get("Parameters", ""))
     sections.setdefault("Returns", _RETURNS)
@@ -94,7 +94,7 @@ def completed(function: Callable, numpy_name: str = "") -> str:
 
 
 def _parts(text: str) -> tuple[str, dict[str, str]]:
-    """What comes before the sections of a docstring, and the sections by title."""
+    """The text before the sections of a docstring, and the sections by title."""
     if "\n---" not in text:  # not yet without the indentation of the source
         text = text.replace("\n    ", "\n")
     text, sections = text.rstrip(), {}
@@ -127,7 +127,7 @@ def _parameters(function: Callable, given: str) -> str:
 
 
 def _axis(defaults: dict) -> tuple[str, str]:
-    """What the parameter `axis` is: of reductions, of functions that flatten, of others."""
+    """The entry of the parameter `axis`: of reductions, of functions that flatten, of others."""
     if "keepdims" in defaults:
         return _AXES
     return _FLAT if defaults["axis"] is None else PARAMETERS["axis"]

@@ -42,7 +42,7 @@ def _deposit_each(np, x, picked, size: int, lead: tuple):
 
 @named("tangent_rules.repeated")
 def _repeated(positions, directions, size):
-    """Positions in arrays of a size that lie one after the other, in each of them."""
+    """Positions in contiguous arrays of a size, in each of them."""
     return np.asarray(positions, np.int64).ravel() + size * np.arange(directions)[:, None]
 
 
@@ -68,7 +68,7 @@ def gather_jvp(np, t, _out, _x, picked):
 
 @named("gathering.in_each")
 def _in_each(positions, size):
-    """Positions in arrays of a size that lie one after the other: a first axis for each of them."""
+    """Positions in contiguous arrays of a size: a first axis for each of them."""
     flat = np.asarray(positions, np.int64).reshape(len(positions), -1)
     return flat + size * np.arange(len(flat))[:, None]
 

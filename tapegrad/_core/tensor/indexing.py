@@ -69,7 +69,7 @@ def _plain_slice(key):
 
 
 def steered_positions(shape, key):
-    """As `positions`; in a trace, where the key holds recorded tensors, a recorded tensor."""
+    """As `positions`; in a trace, if the key holds recorded tensors, a recorded tensor."""
     parts = [unlisted(part) if isinstance(part, list) and part else part for part in as_tuple(key)]
     for part in parts:
         if rt.trace() is not None and is_recorded(part) and dtype_of(part).kind == "b":
@@ -88,7 +88,7 @@ def _positions_of(*parts, shape, is_tuple):
 
 @of_each(_positions_of, "indexing.positions_of_each")
 def _positions_of_each(*parts, shape, is_tuple, mapped):
-    """One index more, of the element, comes first; with it NumPy puts the axes of indices first."""
+    """A further index, of the element, comes first; with it NumPy puts index axes first."""
     count = next(len(part) for part, is_mapped in zip(parts, mapped, strict=True) if is_mapped)
     picks = [k for k, part in enumerate(parts) if isinstance(part, (np.ndarray, int, np.integer))]
     if any(np.asarray(parts[k]).dtype == bool for k in picks):
@@ -109,7 +109,7 @@ def _positions_of_each(*parts, shape, is_tuple, mapped):
 
 
 def _axes_before(parts, stop: int, ndim: int) -> int:
-    """How many axes parts of a key before one of them give."""
+    """The number of axes of the result before one of the parts of a key."""
     rest = ndim - sum(part is not None and part is not Ellipsis for part in parts)
     return sum(rest if part is Ellipsis else 1 for part in parts[:stop])
 
@@ -141,7 +141,7 @@ def positions(shape, key) -> np.ndarray:
 
 
 def get_item(tensor, key):
-    """`tensor[key]` for every key of NumPy's."""
+    """`tensor[key]` for every key that NumPy accepts."""
     given, key = key, _plain_key(key)
     if type(tensor) is rt.Scalar:
         return get_item(pack(tensor), given)
@@ -175,7 +175,7 @@ def gather(x, out, picked):
 
 
 def _contiguous(picked):
-    """Positions as rows take them: whole numbers side by side."""
+    """Positions as rows take them: contiguous integers."""
     if not is_tensor(picked):
         return np.ascontiguousarray(picked, np.int64)
     if picked._array.flags.c_contiguous:
@@ -323,7 +323,7 @@ def become_row(tensor) -> None:
 
 
 def _source(value, dtype):
-    """What is written, in the dtype of the buffer."""
+    """The value to be written, in the dtype of the buffer."""
     return float(value) if isinstance(value, (bool, int, float)) else in_dtype(value, dtype)
 
 

@@ -1,7 +1,7 @@
 """Errors where a recorded tensor would become a plain array or number, and its derivative be lost.
 
-Each names the user's line and what to change: most often the import of NumPy, whose stand-in
-`tapegrad.numpy` keeps the derivative where NumPy's protocols ask nobody.
+Each names the user's line and what to change: most often the import of NumPy. The stand-in
+`tapegrad.numpy` keeps the derivative where NumPy does not dispatch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .registry import PUBLIC
 
 
 class DerivativeLost(TypeError):
-    """A function of `tapegrad.numpy` has NumPy ask for a plain value; it catches this.
+    """The error that functions of `tapegrad.numpy` catch, where NumPy asks for a plain value.
 
     Others get a TypeError.
     """
@@ -50,7 +50,7 @@ _RENAMED = dict(
 
 
 def as_array(frame: types.FrameType) -> TypeError:
-    """The error where a frame asks for the array of a recorded tensor."""
+    """The error if a frame requests the array of a recorded tensor."""
     if callers.asks_for_stand_in(frame):
         return DerivativeLost(_TAKEN)
     if callers.writes_item(frame) and callers.container_advice(frame) is None:
@@ -115,7 +115,7 @@ def as_float(frame: types.FrameType, kind: str = "float") -> TypeError:
 
 
 def _advice(frame: types.FrameType) -> tuple[str, str]:
-    """What takes the number at a frame, as far as can be seen, and what to use in its place."""
+    """The function that takes the number at a frame, as far as known, and its replacement."""
     name = callers.function_of_math(frame)
     if name is not None:
         known = _RENAMED.get(name) or (f"np.{name}" if hasattr(np, name) else None)

@@ -1,8 +1,7 @@
-"""Results that lie in memory as NumPy's do, on rows in C order.
+"""Results with NumPy's memory order, on rows in C order.
 
-A row has its result in C order. Where NumPy lays a result out in another order, the row is of the
-operands and the result with their axes in the order of memory; what the user gets is a view of it,
-transposed back.
+A row has its result in C order. If NumPy's result has another order, the row is of the operands and
+the result with their axes in the order of memory; the user gets a view of it, transposed back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators of tensors that compiled slots do not cover, and the way back from compiled code."""
+"""Operators of tensors that compiled slots do not cover, and calls from compiled code to Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .indexing import WRITE, get_item, set_item
 from .trace import steering_tensor
 from .values import check_casting, dtype_of, is_container, is_number
 
-#: Exponents for which NumPy's `**` takes a shorter way.
+#: Exponents for which NumPy's `**` has special cases.
 _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
@@ -52,12 +52,12 @@ def _understands(operand) -> bool:
 
 
 def _float_of(operand):
-    """A fraction as the float that it is beside one; else the operand."""
+    """A fraction converted to a float, as beside a float; else the operand."""
     return float(operand) if _is_fraction(operand) else operand
 
 
 def _is_fraction(operand) -> bool:
-    """Asked by name: importing `fractions` takes longer than any module of tapegrad."""
+    """Tested by name: importing `fractions` takes longer than any module of tapegrad."""
     kind = type(operand)
     return kind.__name__ == "Fraction" and kind.__module__ == "fractions"
 
@@ -181,7 +181,7 @@ def _in_place(name, function):
         if type(changed) is ComplexTensor:
             check_casting(name, changed.dtype, self)
         if type(changed) is not rt.Array or not native_types.write_whole()(WRITE, self, changed):
-            if function is not operator.floordiv:  # of whole numbers in any dtype
+            if function is not operator.floordiv:  # for whole numbers in any dtype
                 check_casting(name, dtype_of(changed), self)
             self[...] = changed
         return self

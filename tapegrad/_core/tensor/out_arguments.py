@@ -1,4 +1,4 @@
-"""Results written where NumPy's `out=` and `where=` say."""
+"""Results written to NumPy's `out=` and `where=`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def mask_of(name: str, where):
 
 
 def begun(name: str, made, initial):
-    """What a reduction gives that begins with `initial`, by the operation that it repeats."""
+    """The result of a reduction that begins with `initial`, by the operation that it repeats."""
     dtype = dtype_of(made)
     initial = unlisted(initial)
     if shape_of(initial):

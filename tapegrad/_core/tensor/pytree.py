@@ -8,9 +8,9 @@ import numpy as np
 
 from .complex_tensors import ComplexTensor, imag_part, joined_parts, real_part
 
-#: Types that are asked for first, since most values have them.
+#: Types that are tested first, since most values have them.
 LEAVES = frozenset((float, int, bool, np.ndarray, np.float64, str, type(None)))
-#: Fields of instances with such values, or functions, are no leaves: they stay what they are.
+#: Fields of instances with such values, or functions, are no leaves: they are unchanged.
 _FIXED = (str, bytes, bool, type(None))
 
 
@@ -99,15 +99,15 @@ def holds_complex(tree) -> bool:
 
 
 def _owned(part: np.ndarray) -> np.ndarray:
-    """A part of a complex array side by side in memory."""
+    """A contiguous copy of a part of a complex array."""
     return np.array(part, order="K")
 
 
 def tree_build(tree, values):
     """A tree of the same structure with values taken from an iterator.
 
-    Instances are made without their `__init__`: what is not a field, such as something cached, is
-    not there.
+    Instances are made without their `__init__`: attributes that are not fields, such as caches, are
+    missing.
     """
     if type(tree) in LEAVES:
         is_complex = type(tree) is np.ndarray and tree.dtype.kind == "c"

@@ -1,4 +1,4 @@
-"""How a function becomes known: as NumPy's function on a tensor, as a method, as `tg.name`."""
+"""Registration of functions: as NumPy's function on a tensor, as a method, as `tg.name`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .docstrings import completed
 OF_NUMPY: dict = {}
 #: Names at top level.
 PUBLIC: dict = {}
-#: Functions of `tapegrad.numpy` → NumPy's functions that they stand for.
+#: Functions of `tapegrad.numpy` → the functions of NumPy that they replace.
 STAND_INS: dict = {}
 #: Public functions by name, those at top level first; modules of others add theirs.
 SPACES: list[dict] = [PUBLIC]
@@ -21,9 +21,9 @@ SPACES: list[dict] = [PUBLIC]
 def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):
     """Register a function of tensors.
 
-    `numpy_functions` are those it stands for (names in `numpy`, or function objects); with
-    `method` it is a method of that name; its public name is its own unless given. `complex` says
-    what it does with complex operands (see `complex_functions`); without it, they are refused.
+    `numpy_functions` are those that it implements (names in `numpy`, or function objects); with
+    `method` it is a method of that name; its public name is its own unless given. `complex` is its
+    treatment of complex operands (see `complex_functions`); without it, they are refused.
     """
 
     def register(ours):

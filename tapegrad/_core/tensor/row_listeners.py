@@ -1,7 +1,7 @@
-"""Who records a row: the user's own lines, known only while somebody listens.
+"""Listeners to rows, with the user's lines that record them.
 
-The recorder's fast roads look at one word. While it is not zero every operator goes through Python,
-which appends rows by `rt.row` and `rt.load` only; these two are replaced while somebody listens.
+The recorder's fast paths test one word. While it is not zero every operator goes through Python,
+which appends rows by `rt.row` and `rt.load` only; these two are replaced while there is a listener.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _reporting(function, read):
     """`function`, which appends a row, telling the listeners; `read` finds its op and operands."""
 
     def reporting(*arguments):
-        with _lock:  # of two threads each finds its own row
+        with _lock:  # with two threads each finds its own row
             before = native_types.get_word(layout.STATE_ID)
             made = function(*arguments)
             after = native_types.get_word(layout.STATE_ID)
@@ -108,7 +108,7 @@ def stop_listening(listener: Callable) -> None:
 
 
 def places(most: int | None = None) -> tuple[Place, ...]:
-    """The user's frames around this call, innermost first, at most so many."""
+    """The user's frames around this call, innermost first, up to a number."""
     found: list[Place] = []
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and len(found) != most:
@@ -156,7 +156,7 @@ class Places:
         rows[number] = op, self._same.setdefault(frames, frames)
 
     def find(self, number: int) -> tuple[int | None, tuple[Place, ...]]:
-        """Op and frames of row `number`; None and no frames if nobody listened then."""
+        """Op and frames of row `number`; None and no frames if there was no listener then."""
         slot = number >> layout.ROWS_BITS
         begun, rows = self._chunks.get(slot, (-1, {}))
         return rows.get(number, (None, ())) if begun == store.begun[slot] else (None, ())

@@ -72,11 +72,11 @@ on_start: list = []
 
 class _Mode(threading.local):
     recording = True
-    depth = 0  # of transforms inside one another
+    depth = 0  # of nested transforms
     trace = None  # of the program that is being traced
 
     def __init__(self):
-        self.inputs = []  # ids of the rows that are inputs of the transforms under way
+        self.inputs = []  # ids of the rows that are inputs of the active transforms
 
 
 _mode = _Mode()
@@ -93,9 +93,9 @@ def is_recording() -> bool:
 
 
 def set_recording(on: bool) -> bool:
-    """Switch recording in this thread; returns what it was.
+    """Switch recording in this thread; returns the old state.
 
-    An interrupt on the way leaves it as it was.
+    An interrupt meanwhile leaves it unchanged.
     """
     before = _mode.recording
     if not on and _mode.trace is not None:
@@ -110,10 +110,10 @@ def set_recording(on: bool) -> bool:
 
 
 def _switch(on: bool) -> None:
-    """Tell Python and compiled code; to do it twice changes nothing.
+    """Set it in Python and in compiled code; idempotent.
 
-    Compiled operators look at a word: how many threads do not record. While it is not zero they ask
-    whether theirs is one.
+    Compiled operators test a word: the number of threads that do not record. While it is not zero
+    they ask whether theirs is one.
     """
     _mode.recording = on
     native_types.set_silent(not on)
@@ -131,14 +131,14 @@ def _alone() -> None:
 
 
 def add_special(step: int) -> None:
-    """Count those who listen to what is recorded; for them compiled operators go to Python."""
+    """Count the listeners to rows; while there are any, compiled operators call Python."""
     with _count_lock:
         word = layout.STATE_SPECIAL
         native_types.set_word(word, native_types.get_word(word) + step)
 
 
 def trace() -> Any:
-    """The trace under way in this thread (see `tensor.trace`), or None."""
+    """The active trace of this thread (see `tensor.trace`), or None."""
     return _mode.trace
 
 
@@ -186,19 +186,19 @@ def _go_back(mode: _Mode, recording: bool, depth: int, inputs: int) -> None:
 
 
 def note_input(number: int, differentiated: bool = True) -> None:
-    """Remember that a row is an input of the innermost transform under way."""
+    """Register a row as an input of the innermost active transform."""
     _mode.inputs.append(number)
     if differentiated:
         _differentiated.add(number)
 
 
 def noted_inputs() -> list[int]:
-    """Rows that are inputs of the transforms under way, outermost first."""
+    """Rows that are inputs of the active transforms, outermost first."""
     return list(_mode.inputs)
 
 
 def differentiated() -> set[int]:
-    """Rows with respect to which transforms under way differentiate, of any thread."""
+    """Rows with respect to which active transforms differentiate, of any thread."""
     return set(_differentiated)
 
 

@@ -1,6 +1,6 @@
 """The classes of tensors; `operators` and `operations` add their methods, the recorder its fields.
 
-The stub beside this file declares all of them for type checkers.
+The stub of this module declares all of them for type checkers.
 """
 
 from __future__ import annotations

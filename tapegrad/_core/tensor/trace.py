@@ -52,7 +52,7 @@ def of_each(one: Callable, name: str):
 
 @dataclasses.dataclass
 class Call:
-    """A call of NumPy's function: `arguments` are numbers of operands in the row, or constants."""
+    """A call of a NumPy function: `arguments` are numbers of operands in the row, or constants."""
 
     function: Callable
     arguments: list[tuple[bool, Any]]
@@ -65,7 +65,7 @@ class Call:
 
 @dataclasses.dataclass
 class Guard:
-    """What Python has learned: the element of a tensor at a flat position had a value.
+    """A value that Python has read: the element of a tensor at a flat position.
 
     `at` is the number of a row recorded then, `place` the user's line, `how` what read it there.
     """
@@ -84,15 +84,15 @@ class Guard:
 
 
 class Trace:
-    """What a traced computation has beside its rows; `refusal` says why it cannot be a program."""
+    """The state of a trace in addition to its rows; `refusal` says why it cannot be a program."""
 
     def __init__(self, place: Callable):
         self.guards: list[Guard] = []
         self.held: list = []  # tensors whose rows must stay
-        self.required: list = []  # those that a program computes in any case, since that may raise
+        self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
-        self.detached: set[int] = set()  # those of them that share memory where nothing is traced
-        #: Buffers, by row, and what was in them before a recorded write made them rows.
+        self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
+        #: Buffers, by row, and their contents before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
         #: While derivatives are recorded: whether products of 0 and infinity are looked for.
@@ -100,11 +100,11 @@ class Trace:
         self._place = place
 
     def refuse(self, reason: str) -> None:
-        """Say that the computation cannot be repeated; the first reason counts."""
+        """Note that the computation cannot be repeated; the first reason counts."""
         self.refusal = self.refusal or reason
 
     def by_rule(self, rule: Callable, *arguments, **static):
-        """What a rule gives: a program computes nothing of it that is not read."""
+        """The result of a rule: a program computes only the parts of it that are read."""
         count = len(self.required)
         found = rule(*arguments, **static)
         del self.required[count:]
@@ -130,7 +130,7 @@ class Trace:
 
 
 def learned(tensor, what: str) -> bool:
-    """Note that Python reads a tensor's value; whether a trace is under way."""
+    """Note that Python reads a tensor's value; returns whether a trace is active."""
     trace = rt.trace()
     if trace is None:
         return False
@@ -140,7 +140,7 @@ def learned(tensor, what: str) -> bool:
 
 
 def refuse(reason: str) -> None:
-    """Say in a trace that the computation cannot be repeated."""
+    """Note in a trace that the computation cannot be repeated."""
     trace = rt.trace()
     if trace is not None:
         trace.refuse(reason)
@@ -194,7 +194,7 @@ _OF_OWN_SHAPE = {np.nonzero, np.flatnonzero, np.argwhere, np.unique, np.extract}
 
 
 def of_own_shape(function):
-    """Say that the results of a function have shapes that depend on values."""
+    """Note that the results of a function have shapes that depend on values."""
     _OF_OWN_SHAPE.add(function)
     return function
 
@@ -234,7 +234,7 @@ def _row(call: Call, value: np.ndarray, operands):
 
 
 def steering_tensor(function, *operands, **keywords):
-    """As `steered`, but a tensor in any case."""
+    """As `steered`, but always a tensor."""
     value = steered(function, *operands, **keywords)
     if isinstance(value, tuple):
         return tuple([tensor_of(part) for part in value])

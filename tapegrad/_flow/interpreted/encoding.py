@@ -52,7 +52,7 @@ class Encoding:
             for edge in block.end.edges:  # type: ignore[union-attr]
                 target = numbers[id(edge.target)]
                 edges.append([starts[target], *self._edge(edge, read), back_starts[k]])
-        #: How many registers there are, and how many of them the tape keeps for each edge.
+        #: The number of registers, and the number of them that the tape saves for each edge.
         self.registers, self.kept = len(self._registers), [edge[4] for edge in edges]
         returns = [k for k, block in enumerate(graph.blocks) if isinstance(block.end, Return)]
         tables = [sum(rows, []), sum(back, []), sum(edges, []), self._lists]
@@ -126,7 +126,7 @@ class Encoding:
     # --- reverse ------------------------------------------------------------------------------
 
     def _adjoint(self, value: Value) -> int:
-        """Where a value has its adjoint; one place for all that nobody reads."""
+        """The place of the adjoint of a value; those that are never read share one place."""
         return self._registers[value] if value in self._values else len(self._registers)
 
     def _is_reversed(self, step: Step) -> bool:

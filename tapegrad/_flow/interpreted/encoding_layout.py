@@ -1,7 +1,7 @@
 """The words of the tables that the interpreter reads: of a graph, of a row, of an edge.
 
 All values of a call lie in one file of registers, words of 8 bytes by number. The adjoints lie in
-another one, whose last word takes what nobody reads.
+another one, whose last word takes those that are never read.
 """
 
 from ..ir.flow_graph import OPERATIONS

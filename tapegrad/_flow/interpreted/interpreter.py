@@ -1,8 +1,8 @@
 """Graphs interpreted: the loops over rows, generated from the declarations of operations.
 
-What reverse reads is kept as an undo log: before a block is entered, `ahead` puts on the tape what
-is in the registers that the block sets and reverse reads, then the number of the edge. So reverse
-goes back with registers as they were after each block.
+An undo log keeps what reverse reads: before a block is entered, `ahead` saves on the tape the
+registers that the block sets and reverse reads, then the number of the edge. So reverse proceeds
+with registers as they were after each block.
 """
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def source() -> str:
 
 
 def _hot() -> dict[str, Pointwise]:
-    """The operations that the loops have among their own cases."""
+    """The operations with their own cases in the loops."""
     return {name: TABLE[name] for name in ("add", "subtract", "multiply")}
 
 

@@ -1,4 +1,4 @@
-"""Steps put into blocks, with constants folded as they come."""
+"""Steps appended to blocks, with constants folded immediately."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Builder:
         return result  # type: ignore[return-value]
 
     def constant(self, number: float | int | bool) -> Value:
-        """A float, int or bool of Python's as a value of its kind."""
+        """A Python float, int or bool as a value of its kind."""
         return self.step(_KINDS[type(number)], payload=number)
 
     def load(self, region: int, address: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Expressions of the table put together from operations, by whoever makes them: steps, code.
+"""Expressions of the table composed of operations, by any maker: steps, code.
 
 A maker has two functions, those of `Builder`: `step(op, *operands)` gives the result of an
 operation of a graph, `constant(number)` a float as a value. The elementary operations of an
@@ -16,7 +16,7 @@ from ..._core.ops.table import Pointwise
 
 
 class Maker(Protocol):
-    """What expressions are made by; `Builder` is one."""
+    """The interface for making expressions; `Builder` is one."""
 
     def step(self, op: str, *operands: Any) -> Any: ...
 
@@ -51,12 +51,12 @@ def parsed(expression: str) -> Any:
 
 @functools.lru_cache(4096)
 def is_elementary(op: Pointwise) -> bool:
-    """Whether an expression calls the operation by its name: it is not put together of others."""
+    """Whether an expression calls the operation by its name: it is not composed of others."""
     return op.name in ELEMENTARY or op.value == f"np.{op.name}({', '.join(op.inputs)})"
 
 
 def value(op: Pointwise, operands: Sequence[Any], maker: Maker) -> Any:
-    """The value of an operation, put together."""
+    """The value of an operation, composed of others."""
     reading = _Reading(maker, dict(zip(op.inputs, operands, strict=True)))
     return reading.last(op, op.value)[0]
 

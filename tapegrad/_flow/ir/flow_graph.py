@@ -1,11 +1,11 @@
 """A graph of blocks: what a function with loops and branches becomes.
 
-A block has parameters, steps and an end that says where to go on and with which arguments. A value
-is set once in each round of its block, by a step or as a parameter, and is read in blocks that
-it dominates. Arrays and lists of numbers lie in one memory of words of 8 bytes, the arena; an
-address is the number of a word. What is allocated stays until the call is over.
+A block has parameters, steps and an end, which names the next block and its arguments. A value is
+set once in each round of its block, by a step or as a parameter, and is read in blocks that it
+dominates. Arrays and lists of numbers lie in one memory of words of 8 bytes, the arena; an address
+is the number of a word. Allocated memory stays until the call is over.
 
-A call that meets what the graph does not know leaves it (`check`, `Leave`, integers beyond 63 bits,
+A call leaves the graph where this does not describe it (`check`, `Leave`, integers beyond 63 bits,
 division by the integer 0): then the function runs eagerly.
 """
 
@@ -28,9 +28,9 @@ class Operation:
     result: str
 
 
-#: Steps by name, beside the element-wise operations of the table, whose operands are floats.
-#: `const` has its number as payload, loads and stores a `Place`, a check the number of its reason,
-#: a select that was a branch a number of its own.
+#: Steps by name, in addition to the element-wise operations of the table, whose operands are
+#: floats. `const` has its number as payload, loads and stores a `Place`, a check the number of its
+#: reason, a select that was a branch a number of its own.
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("float_const",), Operation("", FLOAT)),
     **dict.fromkeys(("int_const",), Operation("", INT)),
@@ -54,7 +54,7 @@ OPERATIONS: dict[str, Operation] = {
     "int_select": Operation("bii", INT),
     "bool_select": Operation("bbb", BOOL),
     # memory
-    "allocate": Operation(INT, INT),  # so many words, 0 in all spaces; gives the address
+    "allocate": Operation(INT, INT),  # words, 0 in all spaces; returns the address
     "load_float": Operation(INT, FLOAT),
     "load_int": Operation(INT, INT),
     "store_float": Operation("if", ""),
@@ -83,9 +83,8 @@ class Value:
 class Place:
     """Which memory a load or a store touches.
 
-    What is reached through one region is reached through no other: an alias class. A space is a
-    layer of the arena with addresses of its own, the same in all: 0 holds values, the others
-    tangents.
+    A region is an alias class: its memory is reached through no other region. A space is a layer of
+    the arena with addresses of its own, the same in all: 0 holds values, the others tangents.
     """
 
     region: int
@@ -105,7 +104,7 @@ class Step:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Edge:
-    """The way to a block, with an argument for each of its parameters."""
+    """An edge to a block, with an argument for each of its parameters."""
 
     target: Block
     arguments: list[Value]
@@ -248,8 +247,8 @@ class Graph:
     lines: list[Line | None] = dataclasses.field(default_factory=lambda: [None])
     reasons: list[Reason] = dataclasses.field(default_factory=list)
     spaces: int = 1
-    selects: int = 0  # how many branches have become selects
-    values: int = 0  # how many there have been
+    selects: int = 0  # the number of branches that became selects
+    values: int = 0  # the number so far
 
     @property
     def entry(self) -> Block:
@@ -279,12 +278,12 @@ class Graph:
 
     @property
     def edges(self) -> int:
-        """How many edges there are."""
+        """The number of edges."""
         return sum(len(block.end.edges) for block in self.blocks if block.end is not None)
 
     @property
     def flags(self) -> int:
-        """How many ways to go there are: the edges, then two for each branch made a select."""
+        """The number of edges: the edges, then two for each branch that became a select."""
         return self.edges + 2 * self.selects
 
     def steps(self) -> Iterator[Step]:

@@ -1,4 +1,4 @@
-"""The words that a call of a graph shares with compiled code, and what it answers."""
+"""The words that a call of a graph shares with compiled code, and its status."""
 
 #: A call's outcome: finished; left (word REASON has why); more words of tape, of the arena needed.
 FINISHED, LEFT, TAPE_FULL, ARENA_FULL = range(4)
@@ -28,8 +28,8 @@ OUTPUT_ADJOINTS = 80
 #: A double for each parameter of the first block, written by reverse.
 INPUT_ADJOINTS = 88
 #: A byte for each edge, in the order of blocks and of edges in their ends, then two for each branch
-#: made a select, by its number: set to 1 where a call went along; 0 if nobody asks.
+#: that became a select, by its number: set to 1 where a call took it; 0 if edges are not requested.
 COVERED = 96
-#: So many jumps may a call take before it leaves, which protects from loops without an end.
+#: The largest number of jumps of a call before it leaves, which protects from infinite loops.
 JUMPS = 104
 FRAME_BYTES = 112

@@ -37,7 +37,7 @@ def _check(holds: bool, what: str) -> None:
 
 
 def _check_order(graph: Graph) -> None:
-    """Every way to a block sets what is read there."""
+    """Every path to a block sets the values that it reads."""
     known: dict[int, set[Value]] = {id(graph.entry): set()}
     waiting: list[Block] = [graph.entry]
     while waiting:

@@ -1,4 +1,4 @@
-"""The way back through a graph for LLVM: adjoints, from what the way forward has kept."""
+"""The reverse pass of a graph for LLVM: adjoints, from what the forward pass has saved."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Adjoints:
         self.code = Assembly(module, None)
         self.local: dict[Value, str | None] = {}  # adjoints that one block has for itself
         self.taken: dict[int, list[str | None]] = {}  # adjoints of parameters, by block
-        self.known: dict[Value, str] = {}  # values in the block that is gone back through
+        self.known: dict[Value, str] = {}  # values in the block that is traversed backwards
         self.apart = dict.fromkeys(self._set_apart())
         self._begin()
         for block in reversed(self.ways.blocks):
@@ -126,14 +126,14 @@ class Adjoints:
         self._go_back(block)
 
     def _go_back(self, block: Block) -> None:
-        """From behind the frame of a block to its begin."""
+        """Move from after the frame of a block to its beginning."""
         at = self.code.let("load i64, ptr %position")
         before = self.code.let(f"sub i64 {at}, {self.plan.end[id(block)]}")
         self.code.put(f"store i64 {before}, ptr %position")
         self.code.put(f"br label %r{block.number}")
 
     def _onwards(self, block: Block, taken: list[str | None]) -> None:
-        """To the edge that the call came along, with the adjoints of the parameters."""
+        """Jump to the edge that the call took, with the adjoints of the parameters."""
         incoming = self.ways.incoming[id(block)]
         self.taken[block.number] = taken
         if len(incoming) == 1:
@@ -177,7 +177,7 @@ class Adjoints:
         return adjoint
 
     def _value(self, value: Value) -> str:
-        """A value of the way forward: an input, from the tape, or computed again."""
+        """A value of the forward pass: an input, from the tape, or recomputed."""
         if value not in self.known:
             self.known[value] = self._found(value)
         return self.known[value]

@@ -29,7 +29,7 @@ _PLAIN = {
 _CONVERSIONS = {"int_to_float": "sitofp i64 {} to double", "bool_to_int": "zext i1 {} to i64"}
 _SELECTS = {"float_select": "double", "int_select": "i64", "bool_select": "i1"}
 _CHECKED = {"int_add": "add", "int_subtract": "sub", "int_multiply": "mul"}
-#: What LLVM has as instructions of its own.
+#: Operations that are instructions of LLVM.
 _INTRINSICS = {
     **{"sqrt": "sqrt", "absolute": "fabs", "floor": "floor", "ceil": "ceil", "rint": "rint"},
     **{"trunc": "trunc", "copysign": "copysign"},
@@ -52,7 +52,7 @@ def constant_text(step: Step) -> str:
 
 
 class Module:
-    """What the functions of a text share: what they call, which memory overlaps which."""
+    """Declarations shared by the functions of a text: calls, and which memory overlaps."""
 
     def __init__(self, places: set[Place]):
         self.declared: dict[str, str] = {}
@@ -68,7 +68,7 @@ class Module:
         return f"call double @{name}"
 
     def alias(self, place: Place) -> str:
-        """That what is reached through a place is reached through no other."""
+        """Metadata: memory reached through a place is reached through no other."""
         k, count = self.scopes[place], len(self.scopes)
         return f", !alias.scope !{10 + k}, !noalias !{10 + count + k}"
 
@@ -110,7 +110,7 @@ class Assembly:
         self.here = name
 
     def fork(self, condition: str, rare: str) -> None:
-        """Go to a label in the rare case that a condition holds."""
+        """Jump to a label if a condition holds, which is rare."""
         self.names += 1
         after = f"g{self.names}"
         self.put(f"br i1 {condition}, label %{rare}, label %{after}, !prof !1")
@@ -175,7 +175,7 @@ class Assembly:
         return result
 
     def check(self, condition: str, reason: int) -> None:
-        """Leave where a condition holds, unless that has been found out before."""
+        """Leave if a condition holds, unless it has been tested before."""
         if self.leave is not None:
             self.leave(condition, reason)
 

@@ -50,7 +50,7 @@ def assembly(graph: Graph) -> tuple[str, set[str]]:
 
 
 def _entry(name: str, flags: int) -> list[str]:
-    """The function that is called with a frame. Who asks for no edges gets them nowhere."""
+    """The function that is called with a frame. A caller that requests no edges gets none."""
     lines = [f"define i64 @{name}(i64 %at, i64 %data) {{", "  %frame = inttoptr i64 %at to ptr"]
     for word, offset in {**WORDS, "asked": frame.COVERED}.items():
         lines.append(f"  %{word}_at = getelementptr i8, ptr %frame, i64 {offset}")

@@ -35,7 +35,7 @@ class Variation:
 
 
 def _read_by_results(graph: Graph) -> set[Value]:
-    """Values that a result depends on; what is written to memory always counts."""
+    """Values on which a result depends; writes to memory always count."""
     found: set[Value] = set()
     count = -1
     while count < len(found):

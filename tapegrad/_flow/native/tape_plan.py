@@ -1,8 +1,8 @@
-"""What a call keeps for its way back: words of the tape for each block that runs.
+"""The tape of a call for its reverse pass: words for each block that runs.
 
-Blocks with one way in lie with the block before in one frame: a tree, entered at its root. A frame
-has the number of the edge to its root, then what is saved in each of the blocks, in order. What is
-cheap is computed again instead, from what is saved.
+Blocks with one predecessor share a frame with it: a tree, entered at its root. A frame has the
+number of the edge to its root, then what is saved in each of the blocks, in order. What is cheap is
+recomputed from what is saved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..._core.ops.table import find
 from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
 from .live_adjoints import Variation, names_read
 
-#: So many cheap operations are rather done again than a number saved.
+#: The number of cheap operations that are recomputed to avoid saving a number.
 _CHEAP = 3
 _AGAIN = frozenset(
     "int_add int_subtract int_multiply int_negative int_min int_max int_and int_or int_xor "
@@ -130,27 +130,27 @@ class TapePlan:
         return cost if self.again(step) else _CHEAP + 1
 
     def again(self, step: Step) -> bool:
-        """Whether a step can be done again on the way back."""
+        """Whether a step can be recomputed in the reverse pass."""
         if isinstance(step.payload, Place):
             return step.op[:4] == "load" and not self.graph.regions[step.payload.region].written
         return step.op in _AGAIN
 
     def position(self, block: Block, value: Value) -> tuple[bool, int] | None:
-        """The word that holds a value on the way back: of the first block's frame, or the own."""
+        """The word of a value in the reverse pass: of the first block's frame or of its own."""
         if (own := self.known[id(block)].get(value)) is not None:
             return False, own
         first = self.saved[id(self.graph.entry)].get(value)
         return None if first is None else (True, first)
 
     def _needed(self, block: Block) -> list[Value]:
-        """What the way back through a block reads, each once, in the order of definition."""
+        """Values that the reverse pass of a block reads, each once, in the order of definition."""
         found: dict[Value, None] = {}
         for step in block.steps:
             found.update(dict.fromkeys(self.read(step)))
         return list(found)
 
     def read(self, step: Step) -> list[Value]:
-        """What the way back through a step reads."""
+        """The values that the reverse pass of a step reads."""
         if step.op == "store_float":
             return [step.operands[0]] if step.payload in self.variation.places else []
         if step.result is None or step.result not in self.variation:
@@ -162,7 +162,7 @@ class TapePlan:
         return [value for _, value in self.named(step)]
 
     def named(self, step: Step) -> list[tuple[str, Value]]:
-        """What the partial derivatives of an element-wise operation read, by name."""
+        """The values that the partial derivatives of an element-wise operation read, by name."""
         names = (*find(step.op).inputs, "out")
         read = names_read(step.op, self.variation.wanted(step))
         values = (*step.operands, step.result)

@@ -1,5 +1,4 @@
-"""The way forward through a graph for LLVM; with a plan of the tape what the way back reads is
-written there."""
+"""The forward pass of a graph for LLVM; with a tape plan it writes what the reverse pass reads."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from ..ir.flow_graph import (
 from .assembly_text import TYPES, Assembly, Module, constant_text
 from .tape_plan import TapePlan, Ways
 
-#: What functions get from the frame, by name: pointers to memory that does not overlap.
+#: Arguments of functions from the frame, by name: pointers to memory that does not overlap.
 WORDS = {
     **{"arena": frame.ARENA, "shadow": frame.SHADOW, "tape": frame.TAPE, "inputs": frame.INPUTS},
     **{"outputs": frame.OUTPUTS, "seeds": frame.OUTPUT_ADJOINTS, "given": frame.INPUT_ADJOINTS},
@@ -49,7 +48,7 @@ class Values:
         self.graph, self.ways, self.plan = graph, ways, plan
         self.code = Assembly(module, self._leave)
         self.names: dict[Value, str] = {}
-        self.labels: dict[int, str] = {}  # of edges by number: where the way along it ends
+        self.labels: dict[int, str] = {}  # by number of edge: the target of the edge
         self.reasons: set[int] = set()
         self.later: list[tuple[int, Block]] = []  # lines of phis, which read what follows
         self._begin()
@@ -139,7 +138,7 @@ class Values:
         self.names[step.result] = name  # type: ignore[index]
 
     def _note_choice(self, condition: str, flag: int) -> None:
-        """Which of its values a select has taken: flags at fixed places, which loops may keep."""
+        """The value that a select has taken: flags at fixed places, which loops may keep."""
         code = self.code
         for k, holds in enumerate((condition, code.let(f"xor i1 {condition}, true"))):
             at = code.let(f"getelementptr i8, ptr %covered, i64 {flag + k}")

@@ -7,7 +7,7 @@ from collections import Counter
 from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Step, Value
 from .graph_edits import replace
 
-#: So many steps of two arms are rather computed than jumped over; so many selects may they need.
+#: The most steps of two arms that are computed instead of a jump, and the most selects for them.
 _MOST_STEPS, _MOST_SELECTS = 8, 4
 #: Steps of arms. An adjoint of 0, as the arm that is not taken has it, stays 0 through these: their
 #: partial derivatives are finite, also of NaN, or operands, by which adjoints of 0 are not
@@ -21,7 +21,7 @@ _CHEAP = frozenset(
 
 
 def join_blocks(graph: Graph) -> bool:
-    """Join blocks where there is no other way; whether branches became selects.
+    """Join blocks that have a single predecessor; returns whether branches became selects.
 
     The blocks are in order.
     """

@@ -37,7 +37,7 @@ def constant_key(step: Step) -> tuple[str, str]:
 
 
 def drop_parameters(graph: Graph, gone) -> None:
-    """Drop the parameters that are in `gone`, with their arguments."""
+    """Drop the parameters in `gone`, with their arguments."""
     kept: dict[Block, list[int]] = {}
     for block in graph.blocks[1:]:
         stay = [k for k, one in enumerate(block.parameters) if one not in gone]
@@ -51,7 +51,7 @@ def drop_parameters(graph: Graph, gone) -> None:
 
 
 def _gather_constants(graph: Graph) -> dict[Value, Value]:
-    """Move constants to the beginning; what is read for those that were there already."""
+    """Move constants to the beginning; returns replacements for those that were there already."""
     found: dict[tuple[str, str], Step] = {}
     replaced: dict[Value, Value] = {}
     for block in graph.blocks:
@@ -69,7 +69,7 @@ def _gather_constants(graph: Graph) -> dict[Value, Value]:
 
 
 def _arguments(graph: Graph) -> dict[Value, list[Value]]:
-    """What each parameter may be given."""
+    """The possible values of each parameter."""
     found: dict[Value, list[Value]] = {
         parameter: [] for block in graph.blocks[1:] for parameter in block.parameters
     }

@@ -26,7 +26,7 @@ def _whole(compute: Callable) -> Callable:
 
 
 def _finite(compute: Callable) -> Callable:
-    """None where a result is no number."""
+    """None if a result is no number."""
 
     def folded(*operands: float) -> float | None:
         try:
@@ -90,7 +90,7 @@ _TWICE: dict[str, Number] = {
     **{"int_equal": True, "int_less": False, "int_less_equal": True},
 }
 _SAME_TWICE = frozenset(("int_min", "int_max", "int_and", "int_or", "bool_and", "bool_or"))
-#: What is asked for a step of two operands.
+#: The conditions on a step of two operands.
 PAIRS = frozenset((*_NEUTRAL_RIGHT, *_TWICE, *_SAME_TWICE))
 
 

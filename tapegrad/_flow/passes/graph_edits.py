@@ -1,4 +1,4 @@
-"""What passes share: blocks in order, dominators, values replaced by others."""
+"""Functions shared by passes: blocks in order, dominators, values replaced by others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..ir.flow_graph import Block, Branch, Edge, Graph, Value
 
 
 def ordered(graph: Graph) -> list[Block]:
-    """The blocks that may be reached; a block comes after those that dominate it."""
+    """The blocks that can be reached; a block comes after those that dominate it."""
     done: list[Block] = []
     seen = {graph.entry}
     waiting = [(graph.entry, iter(graph.entry.end.edges))]  # type: ignore[union-attr]
@@ -62,7 +62,7 @@ def _common(found: list[int], a: int, b: int) -> int:
 
 
 def replace(graph: Graph, replaced: dict[Value, Value]) -> None:
-    """Read other values in all steps, edges and ends; a value read instead may be replaced too."""
+    """Replace values in all steps, edges and ends; a replacement may be replaced, too."""
     if not replaced:
         return
     for value in replaced:
@@ -88,7 +88,7 @@ def renamed(replaced: Mapping[Value, Value], values: tuple[Value, ...]) -> tuple
 
 
 def last(replaced: Mapping[Value, Value], value: Value) -> Value:
-    """What is read for a value in the end."""
+    """The final replacement of a value."""
     while (after := replaced.get(value)) is not None:
         value = after
     return value

@@ -8,15 +8,14 @@ from .block_parameters import settle
 from .step_numbering import number_steps
 from .unread import drop_unread
 
-#: Each round decides branches; what the last one leaves is right, if not as simple.
+#: Each round decides branches; the graph after the last one is right, if not the simplest.
 _ROUNDS = 4
 
 
 def simplified(graph: Graph) -> Graph:
     """The graph itself, simplified.
 
-    A call that the graph was left by may now run to its end, where what it was left for is an
-    integer that nobody reads.
+    A call that left the graph may now run to its end, if it left for an integer that is never read.
     """
     for _ in range(_ROUNDS):
         settle(graph)

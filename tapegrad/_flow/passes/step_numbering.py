@@ -1,4 +1,4 @@
-"""Steps that are constants, or equal steps before them; branches that always go one way."""
+"""Steps that are constants, or equal to earlier steps; branches that always take one edge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF = {FLOAT: float, INT: int, BOOL: bool}
 
 
 def number_steps(graph: Graph) -> bool:
-    """Drop steps with a known result, decide branches; whether an edge has gone.
+    """Drop steps with a known result, decide branches; returns whether an edge was dropped.
 
     The graph is settled: blocks in order, constants in the first block.
     """
@@ -36,16 +36,16 @@ def number_steps(graph: Graph) -> bool:
 
 
 class Numbering:
-    """What is known of values.
+    """Facts about values.
 
-    Beside it, a dictionary goes down the tree of dominators: the results of steps by what they
+    In addition, a dictionary is passed down the dominator tree: the results of steps by what they
     compute, and under conditions themselves whether they hold.
     """
 
     def __init__(self, graph: Graph):
         self.graph, self.decided = graph, False
         self.replaced: dict[Value, Value] = {}
-        self.negated: dict[Value, Value] = {}  # what a result of bool_not negates
+        self.negated: dict[Value, Value] = {}  # the operand of a result of bool_not
         constants = [step for step in graph.entry.steps if step.op in CONSTANTS]
         self.known: dict[Value, Number] = {one.result: one.payload for one in constants}  # type: ignore[misc]
         self.constants = {constant_key(one): one.result for one in constants}
@@ -53,7 +53,7 @@ class Numbering:
         self.stored = {step.payload for step in graph.steps() if step.op.startswith("store")}
 
     def learn(self, block: Block, edge: Edge, before: dict) -> None:
-        """What holds behind the only edge to a block."""
+        """The conditions that hold after the only edge to a block."""
         end = block.end
         if isinstance(end, Branch) and end.then.target is not end.other.target:
             self.assume(end.condition, edge is end.then, before)
@@ -90,7 +90,7 @@ class Numbering:
             self.branch(block, block.end, before)
 
     def branch(self, block: Block, end: Branch, before: dict) -> None:
-        """Go where a known condition leads; branch on what a condition negates instead of it."""
+        """Jump where a condition is known; branch on the operand of a negation."""
         end.condition = self.replaced.get(end.condition, end.condition)
         holds = self.truth(end.condition, before)
         if holds is not None:
@@ -100,7 +100,7 @@ class Numbering:
             end.then, end.other = end.other, end.then
 
     def drops(self, step: Step, before: dict) -> bool:
-        """Whether a step is not needed: what is read for its result is noted."""
+        """Whether a step is redundant: the replacement of its result is noted."""
         op, result = step.op, step.result
         if op in CONSTANTS or op in _STORES or result is None:
             return False

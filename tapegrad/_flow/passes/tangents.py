@@ -99,7 +99,7 @@ class _Tangents:
                 self.blocks[id(block)].parameters.append(self.tangents[parameter])
 
     def _in_order(self) -> list[Block]:
-        """Blocks such that what sets a value comes before what reads it; others are left out."""
+        """Blocks such that definitions come before uses; others are left out."""
         order: list[Block] = []
         seen, waiting = {id(self.graph.entry)}, [(self.graph.entry, False)]
         while waiting:

@@ -1,11 +1,11 @@
-"""Steps and parameters that nobody reads."""
+"""Steps and parameters that are never read."""
 
 from __future__ import annotations
 
 from ..ir.flow_graph import Graph, Step, Value
 from .block_parameters import drop_parameters
 
-#: Steps that stay: a length below 0, a number that is no integer leave the graph.
+#: Steps that stay: a length below 0, or a number that is no integer, leaves the graph.
 _EFFECTS = frozenset(("check", "store_float", "store_int", "allocate", "float_to_int"))
 _DIVISIONS = frozenset(("int_floor_divide", "int_remainder"))
 

@@ -1,1 +1,1 @@
-"""A function's bytecode followed with what is known of its values: a graph comes out."""
+"""Bytecode of a function converted to a graph, with facts about its values."""

@@ -1,4 +1,4 @@
-"""Items and attributes of what has parts: tuples, lists, dicts, arrays, instances."""
+"""Items and attributes of composite values: tuples, lists, dicts, arrays, instances."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .numbers import (
 )
 from .positions import is_slice, position, sliced
 
-#: What a dict's methods give: its present keys and items.
+#: The results of a dict's methods: its present keys and items.
 VIEWS = {"items()", "values()", "keys()"}
 _FIXED = (bool, int, float, complex, str, bytes, range, slice, type(None), type(Ellipsis))
 
@@ -74,7 +74,7 @@ def _viewed(contents, name: str) -> list[Form]:
 
 
 def unpacked(reader, form: Form, count: int) -> list[Form]:
-    """So many items; another number raises."""
+    """The expected number of items; another number raises."""
     if isinstance(form, (Array, Row)):
         given = length(reader, form)
         same = compared(reader.builder, operator.eq, given, Known(count))
@@ -90,7 +90,7 @@ def unpacked(reader, form: Form, count: int) -> list[Form]:
 
 
 def length(reader, form: Form) -> Form:
-    """What `len` gives."""
+    """The result of `len`."""
     if isinstance(form, Array):
         if not form.lengths:
             raise Raises("TypeError: len() of unsized object")
@@ -122,7 +122,7 @@ def _range_length(reader, form: Range) -> Form:
 
 
 def element(reader, form: Form, index: Form) -> Form:
-    """An item by a position that is known to be there."""
+    """An item by a position that is known to exist."""
     if isinstance(form, Array):
         return views.item(reader, form, index)
     if isinstance(form, Row):
@@ -226,7 +226,7 @@ def delete_item(reader, owner: Form, index: Form) -> None:
 
 
 def new_list(reader, site, items: tuple[Form, ...]) -> Form:
-    """A list: in the heap, or in the arena if an earlier reading asked for that."""
+    """A list: in the heap, or in the arena if an earlier reading required that."""
     if site in reader.choices:
         return arena_lists.new(reader, site, items)
     return reader.make(site, "list", (), items)

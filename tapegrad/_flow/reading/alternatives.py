@@ -1,4 +1,4 @@
-"""Statements that read a choice: followed for each of its options where they must know it."""
+"""Statements that read a choice: followed for each of its options if they need one."""
 
 from __future__ import annotations
 

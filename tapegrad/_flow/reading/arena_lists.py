@@ -1,4 +1,4 @@
-"""Lists of Python's in the arena: their length, room and data lie at their handle."""
+"""Python lists in the arena: their length, capacity and data are found by their handle."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def new(reader, site, items: tuple[Form, ...]) -> Row:
 
 
 def _check_fits(reader, sites, element: Form | None, own: Form | None) -> None:
-    """Begin again where an item has another form than those seen so far."""
+    """Restart if an item has another form than those seen so far."""
     widest = element_joined(element, own, reader.unite)
     if element is None or shape_of(widest) != shape_of(element):  # type: ignore[arg-type]
         raise Again(set(sites), widest)
@@ -229,7 +229,7 @@ def _set(reader, row: Row, position: Form, form: Form) -> None:
 
 
 def append(reader, row: Row, form: Form) -> None:
-    """Add an item at the end; where there is no room the items move."""
+    """Add an item at the end; if there is no room the items move."""
     _check_changeable(row)
     own = _lifted(reader, form)
     _check_fits(reader, row.sites, row.element, own)
@@ -301,7 +301,7 @@ def emptied(reader, row: Row) -> None:
 
 
 def popped(reader, row: Row, index: Form) -> Form:
-    """The item at an index, which goes; those after it move."""
+    """The item at an index, which is removed; those after it move."""
     _check_changeable(row)
     build = reader.builder
     count = length(reader, row)

@@ -59,7 +59,7 @@ def mapped(reader, function: Callable[..., Form], *forms: Form) -> Array:
 
 
 def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
-    """The kind of the elements that a function gives; what it puts into the graph is dropped."""
+    """The kind of the elements of a function's result; the steps that it makes are dropped."""
 
     block, reader.builder.block = reader.builder.block, Block(-1)
     try:
@@ -98,7 +98,7 @@ def operator_of(reader, op, a: Form, b: Form) -> Form:
 
 
 def quiet(form: Form) -> Form:
-    """An operand of an operation of NumPy's: it raises nothing."""
+    """An operand of a NumPy operation: it raises no error."""
     if isinstance(form, Number) and form.kind == FLOAT:
         return dataclasses.replace(form, tensor=True)
     return form
@@ -130,7 +130,7 @@ def assigned(reader, array: Array, index: Form, value: Form) -> None:
     """`array[index] = value`."""
     target = view(reader, array, index)
     if isinstance(value, Array):
-        # a copy, as what is read may be what is written
+        # a copy, since source and target may overlap
         value = dataclasses.replace(mapped(reader, lambda x: x, value), plain=value.plain)
         value = broadcast(reader, value, target.lengths)
     fill(reader, target.lengths, target, value)

@@ -80,7 +80,7 @@ def _truths(op: str):
 def _found(reader, a: Array, better: Callable) -> tuple[Array, Value, Value]:
     """The first extreme element, its index in C order, and how many elements are equal to it.
 
-    It is looked for by its address: the way back meets one element. A NaN leaves the graph.
+    It is found by its address: the reverse pass reads one element. A NaN leaves the graph.
     """
     build = reader.builder
     filled = compared(build, operator.gt, product(reader, a.lengths), Known(0))
@@ -129,7 +129,7 @@ def _extreme(better: Callable):
 def _shared(reader, a: Array, best: Number, equal: Value) -> Number:
     """The extreme; elements that are equal to it share its derivative evenly.
 
-    With m the mean of those met before, m + (x - m) / n is that of n: the number itself.
+    With m the mean of the first n − 1, m + (x - m) / n is that of n: the number itself for n = 1.
     """
     build = reader.builder
     several, after = build.begin(), build.begin(FLOAT)
@@ -201,7 +201,7 @@ def _with_axes(a: Array, axes: list[int]) -> Array:
 
 
 def _kind(reader, a: Array, reduction: Callable) -> str:
-    """The kind of what a reduction gives; the blocks that it makes are reached from nowhere."""
+    """The kind of a reduction's result; the blocks that it makes are unreachable."""
     block, reader.builder.block = reader.builder.block, Block(-1)
     try:
         return reduction(reader, a).kind

@@ -1,4 +1,4 @@
-"""What stands for Python's built-in functions."""
+"""Replacements of Python's built-in functions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _zip(s, *args, strict=None):
 
 
 def _only_fresh(s, given, inner) -> None:
-    """Refuse iterators that something else goes on with, and generators."""
+    """Refuse iterators that other code advances, and generators."""
     if any(s.reader.contents(one).what == "generator" for one in inner):
         raise Refused("zip or enumerate of a generator")
     old = [form.site for form, one in zip(given, inner, strict=True) if form is one]

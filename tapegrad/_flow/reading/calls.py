@@ -1,4 +1,4 @@
-"""Calls: functions that are followed, and those that something stands for."""
+"""Calls: functions that are followed, and those that are replaced."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _inside(compiled) -> Any:
 
 
 def _own(form: Form) -> Form:
-    """An argument of a compiled function, which keeps to itself what it writes."""
+    """An argument of a compiled function, whose writes are not visible to the caller."""
     if isinstance(form, Array):
         return dataclasses.replace(form, writable=False)
     if isinstance(form, (Number, Known)):
@@ -113,7 +113,7 @@ def _by_table(s, target, args, kwargs):
 
 
 def handled(s, name, handler: Callable, args: list, kwargs: dict):
-    """What a handler makes of a call; refused where it does not take the arguments."""
+    """The result of a handler for a call; refused if it does not take the arguments."""
     try:
         _signature(handler).bind(s, *args, **kwargs)
     except TypeError as error:

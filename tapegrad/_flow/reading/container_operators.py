@@ -105,7 +105,7 @@ def _is_chosen(reader, op, choice, other: Form) -> Form:
 
 
 def _of_known(op, a, b) -> Form:
-    """An operator of objects that are known, where what it gives cannot change."""
+    """An operator of known objects, if its result cannot change."""
     if op in (operator.is_, operator.is_not) or (is_fixed(a) and is_fixed(b)):
         return folded(op, a, b)
     if op in (operator.eq, operator.ne) and all(
@@ -116,7 +116,7 @@ def _of_known(op, a, b) -> Form:
 
 
 def _has_no_truth(value) -> bool:
-    """Whether an object is true because its class says nothing about it."""
+    """Whether an object is true since its class defines no truth."""
     return not hasattr(type(value), "__bool__") and not hasattr(type(value), "__len__")
 
 
@@ -188,7 +188,7 @@ def unary_of(s, op, form: Form) -> Form:
 
 
 def in_place(s, op, a: Form, b: Form) -> Form | None:
-    """`a op= b` of what is changed in place; None for numbers and the like."""
+    """`a op= b` for values that change in place; None for numbers and the like."""
     if isinstance(a, Array):
         return array_arithmetic.in_place(s.reader, op, a, b)
     if op is operator.iadd and is_list(s.reader, a):
@@ -257,7 +257,7 @@ def inserted(reader, owner: Form, index: Form, item: Form) -> None:
 
 
 def _known_index(owner: Form, index: Form) -> int:
-    """An index that is known; by one that is computed the list lies in the arena."""
+    """A known index; for a computed one the list lies in the arena."""
     if isinstance(index, Known) and type(index.value) is int:
         return index.value
     if kind_of(index) != INT:

@@ -1,4 +1,4 @@
-"""Dicts whose keys are known, though some may be missing on some ways."""
+"""Dicts whose keys are known, though some may be missing after some branches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .forms import ABSENT, Contents, Form, Known, Number, Possible, Ref, Tuple, 
 from .numbers import converted
 from .selections import selected
 
-#: What dicts are in the heap: those whose order is known, and those of which keys may be missing.
+#: Dicts in the heap: those whose order is known, and those whose keys may be missing.
 DICT, UNORDERED = "dict", "unordered dict"
 
 
@@ -37,7 +37,7 @@ def _key(form: Form):
 
 
 def _found(contents: Contents, key: Form) -> Form:
-    """What there is under a key, ABSENT or `Possible` where that is so."""
+    """The value of a key, ABSENT or `Possible` where that is so."""
     name = _key(key)
     return contents.items[contents.keys.index(name)] if name in contents.keys else ABSENT
 
@@ -86,7 +86,7 @@ def _updated(reader, owner: Form, changes: dict) -> None:
 
 
 def taken(reader, owner: Form, key: Form) -> Form:
-    """The item of a key, which goes."""
+    """The item of a key, which is removed."""
     form = item(reader, owner, key)
     _updated(reader, owner, {_key(key): ABSENT})
     return form
@@ -115,7 +115,7 @@ def updated(reader, owner: Form, other: Form) -> None:
 
 
 def length(reader, contents: Contents) -> Form:
-    """How many keys there are."""
+    """The number of keys."""
     build, possible = reader.builder, []
     for form in contents.items:
         if isinstance(form, Possible):

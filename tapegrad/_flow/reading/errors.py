@@ -1,4 +1,4 @@
-"""What ends the reading of a function, or begins it again."""
+"""Exceptions that end the reading of a function, or restart it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..ir.flow_graph import Line
 
 
 class Refused(Exception):
-    """A function has no graph, for this reason, which reading met at a line if it is known."""
+    """A function has no graph, for this reason, found at a line if it is known."""
 
     line: Line | None = None
 
@@ -19,10 +19,10 @@ class Raises(Exception):
 
 
 class Again(Exception):
-    """Reading has to begin again: lists made at these sites lie in the arena.
+    """Reading must restart: lists made at these sites lie in the arena.
 
-    `element` is the form of their elements, None where that is not known yet; `why` is the reason
-    to refuse where they lie there already, or are no lists.
+    `element` is the form of their elements, None if that is not known yet; `why` is the reason to
+    refuse if they lie there already, or are no lists.
     """
 
     def __init__(self, sites, element, why="its lists hold items of kinds that do not fit"):

@@ -1,8 +1,8 @@
-"""Forms: what is known of a value of the user's function while its bytecode is read.
+"""Forms: facts about values of the user's function while its bytecode is read.
 
 A form has a `head`, which two forms share if they differ in numbers alone, and `parts`, forms in
-turn. At the leaves are objects that are known (`Known`) and numbers that a call computes
-(`Number`). Where ways join, forms are merged part by part.
+turn. The leaves are objects that are known (`Known`) and numbers that a call computes (`Number`).
+Where branches join, forms are merged part by part.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KIND = {bool: BOOL, int: INT, float: FLOAT}
 
 
 class Form:
-    """What is known of a value."""
+    """The knowledge of a value."""
 
     @property
     def head(self) -> tuple:
@@ -56,9 +56,9 @@ class Known(Form):
 class Number(Form):
     """A number that a call computes. `value` is None in what blocks take.
 
-    `tensor` says of a float that it is a tensor or one of NumPy's numbers when the function
-    runs eagerly: then dividing it by 0 raises nothing. `natural` says of an int that it is not
-    negative. `mixed` says that Python's number is of a smaller kind on some way.
+    `tensor` says of a float that it is a tensor or a NumPy number when the function runs eagerly:
+    then dividing it by 0 raises no error. `natural` says of an int that it is not negative. `mixed`
+    says that Python's number has a smaller kind after some branch.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class Maybe(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Possible(Form):
-    """What may not be there, a variable that is not set or a key that is missing.
+    """A value that may be missing: a variable that is not set or a key that is absent.
 
     `there` is a truth.
     """
@@ -105,7 +105,7 @@ class Possible(Form):
 class Choice(Form):
     """One of a few things without numbers: `index` is its place in `options`.
 
-    What is not known for all of them at once is followed for each: see `alternatives`.
+    Statements that need one option are followed for each of them: see `alternatives`.
     """
 
     index: Form
@@ -144,7 +144,7 @@ class Tuple(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range(Form):
-    """A range: unlike an iterator it may be gone through again."""
+    """A range: unlike an iterator it can be iterated again."""
 
     start: Form
     stop: Form
@@ -212,7 +212,7 @@ class Array(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Row(Form):
-    """A list of Python's in the arena: `handle` is the address of its length, room and data.
+    """A Python list in the arena: `handle` is the address of its length, capacity and data.
 
     Elements have the form `element`, with a word for each of its numbers. One of `sites` made it.
     """
@@ -281,7 +281,7 @@ class Method(Form):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pair(Form):
-    """What an iterator gives next, and whether there was something."""
+    """The next item of an iterator, and whether there was one."""
 
     item: Form
     there: bool
@@ -302,8 +302,7 @@ class Pair(Form):
 class Contents(Form):
     """Contents of an object with an identity: a list, a dict, an instance, an iterator.
 
-    `what` tells these apart; `keys` are those of a dict, names of attributes, or whatever else is
-    fixed.
+    `what` distinguishes these; `keys` are those of a dict, names of attributes, or other constants.
     """
 
     what: Any
@@ -326,10 +325,10 @@ NONE = Known(None)
 
 
 class _Nothing:
-    """Stands for what is not there."""
+    """Represents a missing value."""
 
 
-#: The form of the items of a list that never has any, and of what is not there on a way.
+#: The form of the items of a list that is always empty, and of what is missing after a branch.
 NOTHING, ABSENT = Known(_Nothing()), Known(_Nothing())
 
 

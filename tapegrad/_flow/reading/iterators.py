@@ -92,7 +92,7 @@ def _all(reader, found: list[Form]) -> Form:
 
 
 def advanced(reader, iterator: Ref) -> Form:
-    """The next item, which there is; the iterator goes on."""
+    """The next item, which is known to exist; the iterator advances."""
     contents = reader.contents(iterator)
     if contents.what == "range":
         position, stop = contents.items

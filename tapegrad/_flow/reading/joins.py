@@ -1,4 +1,4 @@
-"""What either of two forms may be, where ways of the code join."""
+"""The join of two forms, where branches join."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
 
 
 def joined(a: Form, b: Form, unite) -> Form:
-    """What either of two forms may be, without values; Refused where that is nothing known.
+    """The join of two forms, without values; Refused if nothing is known of it.
 
     `unite(region, region)` is called for memory that may be the one or the other.
     """
@@ -83,7 +83,7 @@ def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:
 
 
 def _possible(a: Form, b: Form, unite) -> Form:
-    """Where one of two may not be there."""
+    """The join if one of the two may be missing."""
     if a is ABSENT and b is ABSENT:
         return a
     p, q = _if_there(a), _if_there(b)
@@ -98,7 +98,7 @@ def _if_there(form: Form) -> Form:
 
 
 def aligned(wanted: Form, given: Form) -> tuple[Form, Form]:
-    """Contents of a dict or an instance as such with the keys of both, in the order of `wanted`."""
+    """Contents of a dict or an instance with the keys of both, in the order of `wanted`."""
     if not (isinstance(wanted, Contents) and isinstance(given, Contents)):
         return wanted, given
     is_instance = wanted.what == given.what == "instance" and wanted.keys[0] is given.keys[0]
@@ -125,7 +125,7 @@ def _is_list(form: Form) -> bool:
 
 
 def _options(form: Form) -> tuple[Form, ...]:
-    """What a form may be, () for forms that are no options of a choice."""
+    """The options of a form, () for forms that are no options of a choice."""
     if isinstance(form, Choice):
         return form.options
     return (form,) if is_option(form) else ()
@@ -145,7 +145,7 @@ def _unite(a: Form, b: Form, unite) -> None:
 
 
 def _with_none(a: Form, b: Form, unite) -> Form:
-    """Where one of two is None."""
+    """The join if one of the two is None."""
     if _is_none(a) or _is_none(b):
         form = b if _is_none(a) else a
         if isinstance(form, Maybe):
@@ -177,13 +177,13 @@ def _in_arena(lists: tuple, unite) -> tuple[set, Form | None]:
 
 
 def _lifted(form: Form) -> Form:
-    """A known number as one that calls compute."""
+    """A known number as a computed one."""
     kind = _kind(form)
     return form if kind is None else Number(kind, None)
 
 
 def lifted(form: Form) -> Form:
-    """The form with numbers that calls compute in place of known ones."""
+    """The form with computed numbers in place of known ones."""
     if not form.parts:
         return _lifted(form)
     return form.with_parts(tuple([lifted(part) for part in form.parts]))

@@ -10,7 +10,7 @@ from ..ir.flow_graph import INT, Edge, Value
 def counted(
     builder, count: Value, body: Callable[[Value, list[Value]], list[Value]], carried: list[Value]
 ) -> list[Value]:
-    """`carried = body(k, carried)` for k from 0 to `count`; returns what is carried at the end."""
+    """`carried = body(k, carried)` for k from 0 to `count`; returns the last carried values."""
     kinds = [one.kind for one in carried]
     head = builder.begin(INT, *kinds)
     zero = builder.constant(0)

@@ -1,4 +1,4 @@
-"""Values for the numbers of a form, from a form that it holds, too."""
+"""Values for the numbers of a form, from a form that is an instance of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ZERO = {FLOAT: 0.0, INT: 0, BOOL: False}
 
 
 def matched(builder, wanted: Form, given: Form) -> list[Value]:
-    """A value for each number of `wanted`, in order; 0 where `given` is not there."""
+    """A value for each number of `wanted`, in order; 0 where `given` lacks it."""
     if given is ABSENT and not isinstance(wanted, Possible):
         return [builder.constant(_ZERO[one.kind]) for one in numbers(wanted)]
     if isinstance(wanted, Number):

@@ -1,4 +1,4 @@
-"""What stands for methods of arrays, lists and dicts."""
+"""Replacements of methods of arrays, lists and dicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .numbers import kind_of
 
 
 def method_of(reader, owner: Form, name: str) -> Callable:
-    """What stands for a method; its first argument is the owner."""
+    """The replacement of a method; its first argument is the owner."""
     found = None
     if isinstance(owner, Number) and owner.tensor:
         found = _OF_TENSORS.get(name)

@@ -64,7 +64,7 @@ def bound_arguments(
     code, args: list, kwargs: dict, defaults: list, keywords: dict
 ) -> dict[str, Form]:
     count, only = code.co_argcount, code.co_kwonlyargcount
-    names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba calls them
+    names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba names them
     if code.co_flags & inspect.CO_VARKEYWORDS:
         raise Refused(f"{code.co_name} takes **{names[-1]}")
     given = dict(zip(names[:count], args, strict=False))

@@ -1,4 +1,4 @@
-"""Arithmetic on forms that are numbers, as Python does it."""
+"""operators of tensors, in the order of the table of Python functions for the other cases"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _INTS = {
     operator.xor: "int_xor",
 }
 _TRUTHS = {operator.and_: "bool_and", operator.or_: "bool_or", operator.xor: "bool_xor"}
-#: What changes nothing.
+#: Operations that change nothing.
 _NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1}
 #: Comparisons: a step, whether the operands are exchanged, whether the result is turned.
 _COMPARISONS: dict[Callable, tuple[str, bool, bool]] = {
@@ -46,7 +46,7 @@ _COMPARISONS: dict[Callable, tuple[str, bool, bool]] = {
 COMPARISONS = frozenset(_COMPARISONS)
 ARITHMETIC = frozenset((*_FLOATS, *_INTS))
 
-#: What an operator in place does with numbers.
+#: The result of an in-place operator for numbers.
 IN_PLACE = {
     operator.iadd: operator.add,
     operator.isub: operator.sub,
@@ -75,7 +75,7 @@ def is_tensor(form: Form) -> bool:
 
 
 def converted(builder: Builder, form: Form, kind: str) -> Value:
-    """The value of a number as one of a kind that holds it."""
+    """The value of a number, converted to a kind that holds it."""
     if isinstance(form, Known):
         if form.kind is None:
             raise Refused(f"{described(form)} where a number is needed")
@@ -121,7 +121,7 @@ def applied(builder: Builder, op: str, *forms: Form) -> Number:
 
 
 def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
-    """An arithmetic operator of Python's between two numbers."""
+    """A Python arithmetic operator between two numbers."""
     kinds = kind_of(a), kind_of(b)
     if None in kinds:
         raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
@@ -165,7 +165,7 @@ def _of_floats(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
 
 
 def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
-    """x ** y. For floats of Python's, which may raise or be complex, the result must be finite."""
+    """x ** y. For Python floats, which may raise or be complex, the result must be finite."""
     if isinstance(b, Known) and b.value == 1:
         return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
     if isinstance(b, Known) and b.value in (2, 3):
@@ -203,7 +203,7 @@ def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
 
 
 def truth(builder: Builder, form: Form) -> Form:
-    """The truth of a number, as `if` asks for it."""
+    """The truth of a number, as in `if`."""
     if isinstance(form, Known):
         return folded(bool, form.value)
     kind = kind_of(form)

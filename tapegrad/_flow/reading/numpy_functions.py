@@ -1,4 +1,4 @@
-"""What stands for functions of `math` and NumPy."""
+"""Replacements of functions of `math` and NumPy."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ _MATH = {
 
 @functools.cache
 def numpy_functions() -> dict[Any, Callable]:
-    """What stands for functions of `math` and NumPy, and of ours in their place."""
+    """Replacements of functions of `math` and NumPy, and of ours for these."""
     # a function that calls ours has imported them
     ours = sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
     found: dict[Any, Callable] = {}

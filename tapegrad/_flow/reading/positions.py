@@ -67,7 +67,7 @@ def is_slice(form: Form) -> bool:
 
 
 def sliced(reader, form: Form, length: Form) -> tuple[Form, Form, Form]:
-    """Start, number and step of what a slice names."""
+    """Start, number and step of a slice."""
     if isinstance(form, Known):
         given = [Known(x) for x in (form.value.start, form.value.stop, form.value.step)]
     else:

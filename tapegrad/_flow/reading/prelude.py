@@ -1,6 +1,6 @@
-"""Functions of Python's that go through what they are given, as Python: they are followed.
+"""Python functions that iterate over their arguments, written in Python: they are followed.
 
-They do what the built-in ones do, in the same order, so that ties and NaNs are theirs.
+They do the same as the built-in ones, in the same order, so that ties and NaNs agree.
 """
 
 # ruff: noqa: A001

@@ -24,7 +24,7 @@ from .state import Frame, Stack
 from .statements import follow
 from .views import strides_of
 
-#: How often reading begins again.
+#: The number of times that reading restarts.
 _TIMES = 40
 
 
@@ -32,7 +32,7 @@ _TIMES = 40
 class Given:
     """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
 
-    kind: str  # of the dtype, as NumPy names it
+    kind: str  # the name of the dtype in NumPy
     lengths: tuple[int | None, ...]
     differentiated: bool
 
@@ -47,7 +47,7 @@ class Instance:
 
 @dataclasses.dataclass
 class Reading:
-    """What was read: the graph, the form of its result, and what it read outside of its arguments.
+    """The result of reading: the graph, its result's form, and what it read outside.
 
     `dependencies` are (globals, name, value), or (cell, None, value): a call is like this one where
     they are the same objects. `hidden` are arrays from outside: further inputs.
@@ -62,8 +62,8 @@ class Reading:
 def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = ()) -> Reading:
     """Read `f` for arguments: trees of `Given`, `Known` and containers; the last ones are named.
 
-    The inputs of the graph are in the order in which they stand there, if `inputs` does not have
-    them in another. Raises Refused where there is no graph.
+    The inputs of the graph are in the order of the arguments, if `inputs` does not give another.
+    Raises Refused if there is no graph.
     """
     if not isinstance(f, types.FunctionType):
         raise Refused(f"it is of type {type(f).__name__}")
@@ -85,7 +85,7 @@ def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = (
 
 
 def _choose(choices: dict, again: Again) -> None:
-    """Let lists lie in the arena, with elements that fit all that has been seen of them."""
+    """Put lists into the arena, with elements that fit all forms seen of them."""
     before = len(choices), [_shape(choices.get(site)) for site in again.sites]
     for site in again.sites:
         choices[site] = element_joined(choices.get(site), again.element, _same)
@@ -109,7 +109,7 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
 
 
 class Opened(Reader):
-    """A reader with what a function reads outside of its arguments."""
+    """A reader, and the values that a function reads outside of its arguments."""
 
     def __init__(self, graph: Graph, choices: dict[Any, Form | None], followed: int):
         super().__init__(graph, choices, follow, followed)
@@ -155,7 +155,7 @@ class Opened(Reader):
 
 
 def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Given]):
-    """The inputs as forms, and the way to the function's first statement."""
+    """The inputs as forms, and the edge to the function's first statement."""
     given = {id(one): entered(reader, one) for one in inputs}
     forms = [_form(reader, tree, ("argument", k), given) for k, tree in enumerate(trees)]
 
@@ -205,7 +205,7 @@ def _form(reader: Opened, tree, place: tuple, given: dict[int, Form]) -> Form:
 
 
 def _has_plain_attributes(kind: type) -> bool:
-    """Whether an attribute of an instance is what was set there, or one of its class."""
+    """Whether an attribute of an instance is its own, or one of its class."""
     return kind.__getattribute__ is object.__getattribute__ and not hasattr(kind, "__getattr__")
 
 

@@ -1,8 +1,8 @@
 """A function followed through its bytecode: points of the code become blocks of a graph.
 
-A point is a statement, with the calls under way. What is known there is the join of what comes from
-all ways to it, found by following the code again until nothing changes. A number that differs from
-way to way becomes a parameter of the block; a form that differs otherwise is a reason to refuse.
+A point is a statement, with the active calls. What is known there is the join over all paths to it,
+found by following the code again until nothing changes. A number that differs between paths becomes
+a parameter of the block; a form that differs otherwise is a reason to refuse.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from .matching import matched
 from .numbers import converted, settled
 from .state import Frame, Stack, State
 
-#: How often points are followed in all, which takes seconds, and one; how deeply calls nest.
+#: How often points are followed in all, which takes seconds, and each; how deeply calls nest.
 FOLLOWED, TIMES, DEPTH = 6000, 40, 40
 
 
 class Point:
-    """A point of the code: its block, what is known there, and the ways on."""
+    """A point of the code: its block, what is known there, and the edges from it."""
 
     def __init__(self, stack: Stack | None, label: int, at: int, state: State, note: tuple = ()):
         self.stack, self.label, self.at, self.state = stack, label, at, state
-        self.note = note  # what tells it from other points of that statement
+        self.note = note  # distinguishes it from other points of that statement
         self.block = Block(-1)
         self.ways: list[tuple[Edge, Block, Point, State]] = []
         self.times, self.waits = 0, False
 
     @property
     def place(self) -> tuple:
-        """Where it is in the code: by the calls under way, the outermost first."""
+        """Its position in the code: by the active calls, the outermost first."""
         if self.stack is None:
             return ((math.inf, 0),)
         outer, stack = [], self.stack
@@ -70,7 +70,7 @@ class Point:
 class Inline:
     """A call that is followed: a function's frame with its arguments by name.
 
-    `result` stands in place of what the function gives.
+    `result` replaces the result of the function.
     """
 
     frame: Frame
@@ -82,8 +82,8 @@ class Reader:
     """Reads one function into `graph`.
 
     `choices` are sites of lists that lie in the arena, with the form of their elements; `followed`
-    counts points, those of earlier readings too.
-    `follow(reader, point)` reads the statements of a point, from outside of this module.
+    counts points, those of earlier readings too. `follow(reader, point)` reads the statements of a
+    point, from outside of this module.
     """
 
     def __init__(self, graph: Graph, choices: dict, follow: Callable, followed: int = 0):
@@ -164,7 +164,7 @@ class Reader:
         self._follow(self, point)
 
     def goto(self, stack: Stack, label: int, at: int, state: State, note: tuple = ()) -> Edge:
-        """The way to a point from the block that is being made."""
+        """The edge to a point from the block that is being made."""
         kept = state.kept(self._roots(stack, label, at), self.cells)
         fixed = [
             (site, contents.keys)
@@ -175,7 +175,7 @@ class Reader:
         return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound(), note))
 
     def give(self, form: Form) -> Edge:
-        """The way to the end, with the result."""
+        """The edge to the end, with the result."""
         form = settled(self.builder, form)
         kept = self.state.kept([], self.cells)
         kept.variables["result", ""] = self.copied(form)
@@ -207,7 +207,7 @@ class Reader:
             heapq.heappush(self._waiting, (point.place, self._count, point))
 
     def _join(self, known: State, kept: State) -> bool:
-        """Widen what is known at a point; lists that go to the arena come with their elements."""
+        """Widen the knowledge at a point; lists that move to the arena come with their elements."""
         try:
             return known.join(kept, self.unite)
         except Again as again:
@@ -247,7 +247,7 @@ class Reader:
         return frame.name, name
 
     def without_derivative(self, form: Number) -> Number:
-        """A tensor as a number of Python's: refused in the end if it has a derivative to lose."""
+        """A tensor as a Python number: refused in the end if a derivative would be lost."""
         value = converted(self.builder, form, FLOAT)
         self._plain.append(value)
         return Number(FLOAT, value, False)
@@ -255,7 +255,7 @@ class Reader:
     # --- the end ------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Fill in the arguments of all ways, and put the blocks that are reached in order."""
+        """Fill in the arguments of all edges, and order the blocks that are reached."""
         if "end" not in self.points:
             raise Refused("it never returns")
         self._check_results()
@@ -279,7 +279,7 @@ class Reader:
             raise Refused("float() or item() of a number that has a derivative")
 
     def _check_results(self) -> None:
-        """All ways to the end give results of the same kinds, as their ints and floats differ."""
+        """All edges to the end give results of the same kinds; int and float are two kinds."""
         ways = [way for point in self.points.values() for way in point.ways if way[2] is self.end]
         results = [state.variables["result", ""] for _, _, _, state in ways]
         for other in results[1:]:
@@ -373,14 +373,14 @@ class Reader:
             return Tuple(tuple(map(self.copied, form.items)))
         if isinstance(form, Number) and form.mixed:
             return self._of_one_kind(form)
-        if isinstance(form, Array):  # in C order, and no view of what is written later
+        if isinstance(form, Array):  # in C order, and no view of memory that is written later
             return mapped(self, lambda x: x, form)
         if not isinstance(form, (Known, Number, Row, Maybe)):
             raise Refused(f"the result is {described(form)}")
         return form
 
     def _of_one_kind(self, form: Number) -> Form:
-        """A float that may be an int on some way: a call leaves where it is whole."""
+        """A float that may be an int after some branch: a call leaves the graph if it is whole."""
         if form.kind != FLOAT or form.value is None:
             raise Refused("the result is an int on one way and a truth on another")
         build = self.builder

@@ -1,4 +1,4 @@
-"""What stands on the right of assignments: variables, constants, operators, calls."""
+"""The right sides of assignments: variables, constants, operators, calls."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class RightSides:
 
     @property
     def site(self) -> tuple:
-        """What is made by this statement has it as its name."""
+        """Objects made by this statement have it as their name."""
         return self.frame.name, self.point.label, self.at
 
     def inline(self, function: Form, args: list[Form], kwargs: dict[str, Form]) -> Form | Inline:
-        """A call of a function of Python's: followed, or a generator."""
+        """A call of a Python function: followed, or a generator."""
         frame, bound = names_outside.framed(self.reader, function, args, kwargs, self._frame_name())
         if frame.code.code.co_flags & 0x20:
             self.check_cells(frame)
@@ -232,7 +232,7 @@ def _pair(form: Form) -> Pair:
 
 
 def _settled_unless_none(values: RightSides, op, form: Form) -> Form:
-    """What may be None, settled where the operator does not ask about that."""
+    """An operand that may be None, decided unless the operator tests for that."""
     if isinstance(form, Maybe) and op not in (
         operator.is_,
         operator.is_not,

@@ -1,4 +1,4 @@
-"""What is known at a point of the code: variables of the frames under way, and the heap."""
+"""Knowledge at a point of the code: variables of the active frames, and the heap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .joins import aligned, joined
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Frame:
-    """A call under way. `name` is its own: that of its caller, and where it was called.
+    """An active call. `name` is its own: that of its caller, and where it was called.
 
     `outside` is the frame of the variables that it has from outside, or a dict of these.
     """
@@ -28,9 +28,10 @@ class Frame:
 
 @dataclasses.dataclass(frozen=True)
 class Stack:
-    """The frames under way: the innermost, and where its caller goes on.
+    """The active frames: the innermost, and where its caller continues.
 
-    The result goes to the caller's variable `target`; what a generator yields is a `Pair`.
+    The result is assigned to the caller's variable `target`; a value that a generator yields is a
+    `Pair`.
     """
 
     frame: Any
@@ -55,7 +56,7 @@ class State:
         return State(dict(self.variables), dict(self.heap))
 
     def kept(self, roots: list[tuple[Any, str]], cells) -> State:
-        """What can be reached from variables; `cells(frame)` names those that functions share."""
+        """Objects reachable from variables; `cells(frame)` names those that functions share."""
         state, waiting, seen = State(), list(roots), set()
         while waiting:
             key = waiting.pop()
@@ -65,7 +66,7 @@ class State:
             seen.add(key)
             state.variables[key] = form
             self._follow(form, state, waiting, cells)
-        # in the order of this state: numbers of merged states go with one another
+        # in the order of this state: numbers of merged states correspond
         state.variables = {k: v for k, v in self.variables.items() if k in state.variables}
         state.heap = {k: v for k, v in self.heap.items() if k in state.heap}
         return state
@@ -107,7 +108,7 @@ class State:
         ]
 
     def join(self, other: State, unite) -> bool:
-        """Widen this state to hold another one, too; whether it changed."""
+        """Widen this state to include another one; returns whether it changed."""
         changed = False
         for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
             for key in dict.fromkeys((*mine, *its)):
@@ -115,7 +116,7 @@ class State:
                 if _differ(a, b):
                     raise Again({key}, None)
                 if ABSENT in (a, b) and mine is self.heap:
-                    made = b if a is ABSENT else a  # no variable of the other way leads to it
+                    made = b if a is ABSENT else a  # no variable of the other branch leads to it
                 else:
                     made = joined(a, b, unite)
                 if made is not mine.get(key):

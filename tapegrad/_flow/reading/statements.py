@@ -1,4 +1,4 @@
-"""The statements of a point followed: assignments, calls, and the ways on at its end."""
+"""The statements of a point followed: assignments, calls, and the edges at its end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Statements(RightSides):
                 return
 
     def _is_end(self, statement, line: Line) -> bool:
-        """Follow a statement, if need be for each option of a choice; whether it ends the point."""
+        """Follow a statement, perhaps for each option of a choice; whether it ends the point."""
         block = self.builder.block
         alternatives = alternatives_of(statement, self, block)
         try:
@@ -59,7 +59,7 @@ class Statements(RightSides):
     # --- statements ---------------------------------------------------------------------------
 
     def _statement(self, statement) -> bool:
-        """Follow one; whether it ends the point."""
+        """Follow one; returns whether it ends the point."""
         if isinstance(statement, ir.Assign):
             return self._assign(statement)
         if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
@@ -173,7 +173,7 @@ class Statements(RightSides):
     # --- iterators ----------------------------------------------------------------------------
 
     def _next(self, value, name: str) -> None:
-        """The next item of an iterator: two ways on, with and without one."""
+        """The next item of an iterator: two edges, with and without one."""
         iterator = self.get(value.value)
         if not isinstance(iterator, Ref):
             raise Refused(f"iteration over {described(iterator)}")

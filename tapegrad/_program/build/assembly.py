@@ -1,4 +1,4 @@
-"""The parts of a program: interpreted, or compiled to code of their own."""
+"""The parts of a program: interpreted, or compiled to native code."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Parts:
         return [scalar_interpreter.interpreted(step)]
 
     def _planned(self) -> dict[int, list[Piece]]:
-        """By step: the pieces of operations on numbers, those compiled that the budget allows."""
+        """By step: pieces of operations on numbers; those within the budget are compiled."""
         self._known, self._initial = constants_of(self.code)
         found = {
             k: scalar_code.pieces_of(step, self._known)
@@ -109,7 +109,7 @@ class Parts:
         parts = scalar_code.native(
             step, pieces, known, initial, wanted, outside, self._new_slots, self.cut
         )
-        self.used[slots] = outside  # what lives in registers only is not there
+        self.used[slots] = outside  # values that live in registers only are missing
         return parts
 
     def _new_slots(self, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Compiled walks that find long sums among operations on numbers, and regular places."""
+"""Compiled traversals that find long sums among operations on numbers, and regular places."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..._core.codegen.factory import functions
 from ..._core.ops.table import TABLE
 from ..ir import scalar_scans
 
-#: In these walks: how many additions end with an operation, int32; marks of operations, bytes.
+#: In these traversals: how many additions end with an operation, int32; marks of operations, bytes.
 LENGTHS, GOES_ON = scalar_scans.HEADS, scalar_scans.WISHED
-#: What is written, int32: terms, which are subtracted, sums. Bytes by slot: 1 where it is read,
+#: Results, int32: terms, which of them are subtracted, sums. Bytes by slot: 1 where it is read,
 #: more for constants.
 TERMS, MINUS, SUMS, USED = (
     scalar_scans.OUT,
@@ -160,16 +160,16 @@ _EXPORTS = {"count": 1, "chain": 3, "unchain": 2, "runs": 5}
 
 @functools.cache
 def compiled(name: str) -> Callable[..., int]:
-    """A compiled walk, callable; what finds that there is nothing to do is compiled by itself."""
+    """A compiled traversal, callable; the search for something to do is compiled separately."""
     group = [one for one in ("count", "chain") if name in ("count", "chain")]
     return functions(_SOURCE, {one: _EXPORTS[one] for one in group or [name]}, False)[name]
 
 
 def runs(distant: list[np.ndarray], equal: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Where neighbours are at one distance in all of the first and equal in all of the others.
+    """Where neighbours have one distance in all of the first and are equal in all of the others.
 
-    Gives the first of each run and how many are in it. The first of a pair is alone if it is the
-    first of all: what a sum starts with is no term.
+    Gives the first of each run and the number in it. The first of a pair is alone if it is the
+    first of all: the initial value of a sum is no term.
     """
     table = np.stack([*distant, *equal]).astype(np.int32, copy=False)
     starts = np.empty(table.shape[1], np.int32)

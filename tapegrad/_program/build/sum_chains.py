@@ -1,8 +1,8 @@
 """Long sums that a program adds up number by number are one step, in the same order.
 
-What is in between is not stored then, and in reverse all terms get their adjoint at once. Values
-and adjoints are the same to the bit. This is for interpreted programs: native code carries a sum in
-a register, along with what it adds up.
+The partial sums are not stored then, and in reverse all terms get their adjoint at once. Values and
+adjoints are the same to the bit. This is for interpreted programs: native code carries a sum in a
+register, along with what it adds up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.substitution import merged
 from ..ir.uses import Wanted, slots_read, views_read
 from . import sum_chain_scans as walks
 
-#: Fewer additions are not worth a step of their own.
+#: Fewer additions do not justify a step of their own.
 LEAST = 256
 #: More sums are left alone: they are in a loop, and native code would find many pieces of it.
 MOST = 4
@@ -28,12 +28,13 @@ MOST = 4
 PIECES = 16
 _ADDING = [TABLE[name].code for name in ("add", "subtract")]
 _SUM = PASSED["sum_in_order"].code
-#: How often a slot is read, where that is not counted: often; by views, which may see others too.
+#: The number of reads of a slot, where that is not counted: often; by views, which may see others
+#: too.
 _OFTEN, _SEEN = 2, 3
 
 
 class Chain(NamedTuple):
-    """Additions of a step, one after the other: what they add or subtract, who reads the last."""
+    """Consecutive additions of a step: what they add or subtract, and the reader of the last."""
 
     step: int
     terms: np.ndarray
@@ -87,7 +88,7 @@ def _chains(code: Code) -> list[Chain]:
 
 
 def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Chain]:
-    """The sum that ends with an operation, if it can be taken out."""
+    """The sum that ends with an operation, if it can be extracted."""
     terms, minus, sums = (np.zeros(lengths[end] + more, np.int32) for more in (1, 1, 0))
     arrays = {walks.TERMS: terms, walks.MINUS: minus, walks.SUMS: sums}
     marks = {walks.LENGTHS: lengths, walks.USED: constant.copy()}
@@ -96,7 +97,7 @@ def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Cha
 
 
 def _read_elsewhere(code: Code) -> np.ndarray:
-    """How slots are read by what is no operation on numbers."""
+    """The kinds of reads of slots by steps that are no operations on numbers."""
     reads = np.zeros(code.slots, np.uint8)
     others = [step for step in code.steps if not isinstance(step, Scalars)]
     views = [view for step in others for view in views_read(step)]
@@ -110,9 +111,9 @@ def _read_elsewhere(code: Code) -> np.ndarray:
 
 
 def _pieces(chain: Chain, places: np.ndarray) -> list:
-    """The terms in order as views that are views still when the sums are gone; none if too many.
+    """The terms in order as views that remain views without the sums; none if too many.
 
-    Before them a number, whose bits say which are subtracted.
+    A number comes before them, whose bits say which are subtracted.
     """
     terms = chain.terms
     starts, counts = walks.runs([terms, places[terms]], [chain.minus])

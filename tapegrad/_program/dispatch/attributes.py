@@ -1,8 +1,8 @@
 """Attributes that a method reads, as arguments of a function.
 
-The method is called with a stand-in for its instance, which notes what is read. Floats and arrays
-there are inputs of the program; what else is read must be equal, or the same object. A method that
-writes to its instance, or reads what cannot be compared, has no program.
+The method is called with a stand-in for its instance, which notes reads. Floats and arrays there
+are inputs of the program; other attributes must be equal, or the same object. A method that writes
+to its instance, or reads attributes that cannot be compared, has no program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _state = threading.local()
 
 
 class MoreRead(BaseException):
-    """A method has read attributes that are no inputs yet; no handler of the method's is meant."""
+    """A method has read attributes that are no inputs yet; its own handlers do not catch this."""
 
 
 class Attributes:
@@ -83,9 +83,10 @@ def check_attribute(name: str, leaf) -> None:
 
 
 def call_noting(f, instance, attributes: Attributes, values, args, kwargs):
-    """What a method gives with other values of its attributes; nothing of the instance changes.
+    """The result of a method with other values of its attributes; the instance does not change.
 
-    Raises `MoreRead` with names that it has read beside these, NotRecorded where it writes.
+    Raises `MoreRead` with the names that it has read in addition to these, NotRecorded where it
+    writes.
     """
     for value in values:
         if type(value) is rt.Array:  # a write would be lost: it is refused
@@ -109,7 +110,7 @@ def _stand_in(instance, given: dict):
     kind: Any = type(instance)
     try:
         made = object.__new__(_noting(kind))
-    except Exception as error:  # classes may refuse to be derived from in any way
+    except Exception as error:  # classes may refuse any subclass
         raise NotRecorded(f"its instance cannot be copied: {error}") from None
     for name, value in {**_state_of(instance), **given}.items():
         object.__setattr__(made, name, value)
@@ -117,7 +118,7 @@ def _stand_in(instance, given: dict):
 
 
 def _state_of(instance) -> dict[str, Any]:
-    """What an instance holds, by name."""
+    """The attributes of an instance, by name."""
     found = dict(_dict_of(instance))
     for kind in type(instance).__mro__:
         for name, one in vars(kind).items():
@@ -171,7 +172,7 @@ def _is_state(kind: type, instance, name: str) -> bool:
 
 
 def _check_unwritten(stand_in, instance, given: dict, attributes: Attributes) -> None:
-    """See that the method has left its instance as it was."""
+    """Check that the method has not changed its instance."""
     before, after = {**_state_of(instance), **given}, _state_of(stand_in)
     for name in sorted(before.keys() | after.keys()):
         if before.get(name, _MISSING) is not after.get(name, _MISSING):

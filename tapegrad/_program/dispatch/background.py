@@ -23,12 +23,12 @@ from .variants import Variant
 #: A rough estimate: functions of numbers, of 20 to 3000 operations of text, are off by less than a
 #: factor of 2 on one machine.
 COMPILATION, OF_STEP, OF_OPERATION = 0.06e9, 0.02e9, 1e6
-#: No fewer evaluations than that, for arguments of a shape that may come only once.
+#: At least this number of evaluations, for arguments of a shape that may occur only once.
 FEWEST = 10
 _lock = forks.lock()
 _pool: list[ThreadPoolExecutor] = []
-_under_way: dict[Future, Callable] = {}  # what has been submitted and is not over
-_left: dict[Future, Callable] = {}  # of it, what the thread of a parent process was about
+_under_way: dict[Future, Callable] = {}  # submitted work that has not ended
+_left: dict[Future, Callable] = {}  # the work of a thread of a parent process
 _at_work: list[int] = []  # the thread that is compiling
 
 
@@ -46,11 +46,11 @@ def patience(program: Program) -> int:
 
 
 def compile_later(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Future:
-    """Compile the code of a variant in a thread of its own; the variant has it when it is done.
+    """Compile the code of a variant in a background thread; the variant gets it at the end.
 
-    A `trial` compares it with the interpreted program first. Where any of this fails a warning says
-    so, the future raises, and the variant goes on interpreted, with the `failure`. `name` is that
-    of the function. With `cut` long loops in it keep what they carry at intervals only.
+    A `trial` compares it with the interpreted program first. If any of this fails a warning is
+    given, the future raises, and the variant stays interpreted, with the `failure`. `name` is that
+    of the function. With `cut` long loops in it save what they carry at intervals only.
     """
     return later(functools.partial(_compile, variant, cut, name, trial))
 
@@ -74,7 +74,7 @@ def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Non
             raise RuntimeError(reason) from error
         if trial is not None:
             trial.begin(program)
-        variant.trial = trial  # before calls can see the program
+        variant.trial = trial  # before calls can use the program
         variant.program, variant.fast = program, None
     except Exception as error:
         raise failed(variant, name, error) from error
@@ -83,16 +83,16 @@ def _compile(variant: Variant, cut: bool, name: str, trial: Trial | None) -> Non
 
 
 def failed(variant: Variant, name: str, error: Exception, level: int = 2) -> Exception:
-    """Warn that a variant goes on interpreted; returns the error that `wait` raises."""
+    """Warn that a variant stays interpreted; returns the error that `wait` raises."""
     variant.failure = RuntimeError(f"tapegrad.compile: {name} stays interpreted: {error}")
     warnings.warn(str(variant.failure), RuntimeWarning, stacklevel=level)
     return variant.failure
 
 
 def _stop() -> None:
-    """Give up what is being compiled and what waits for that: the process is ending.
+    """Cancel compilations and those that wait: the process is ending.
 
-    Nobody needs it any more, and the end of the process waits for the thread.
+    It is not needed any more, and the end of the process waits for the thread.
     """
     for pool in _pool:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -111,7 +111,7 @@ def _submitted(job: Callable) -> Future:
 
 @forks.in_child
 def _alone() -> None:
-    """The thread that compiles is the parent's; here what it was about is done when waited for."""
+    """The compiling thread is the parent's; here its work is done on `wait`."""
     _left.update(_under_way)
     _under_way.clear()
     _at_work.clear()
@@ -119,7 +119,7 @@ def _alone() -> None:
 
 
 def finish(future: Future) -> None:
-    """Wait for a compilation; raises what it raised."""
+    """Wait for a compilation; raises its exception."""
     job = _left.pop(future, None)
     if job is None:
         future.result()

@@ -16,13 +16,13 @@ from ..._derivatives.inputs import plain
 from ..build.executable import Program
 from .flow_tiers import TieredGraph
 
-#: Rows that a thread takes at once, and most pieces whose sums are kept: results do not depend on
-#: how many threads there are.
+#: The number of rows that a thread takes at once, and of pieces whose sums are kept: results do not
+#: depend on the number of threads.
 ROWS, SUMS = 64, 64
 
 
 class Batch:
-    """Inputs of many evaluations, and memory for what is computed from them.
+    """Inputs of many evaluations, and memory for their results.
 
     An input has a row for each evaluation, or is shared by all. The gradients `wanted` have a row
     for each evaluation; if `summed`, those of shared inputs are summed over the evaluations.
@@ -47,7 +47,7 @@ class Batch:
         self.gradients = {k: self._gradient(k, pieces) for k in self.wanted}
 
     def _gradient(self, k: int, pieces: int) -> np.ndarray:
-        """A row for each evaluation; of sums one for each piece, and one for what is left."""
+        """A row for each evaluation; of sums one for each piece, and one for the remainder."""
         shape = self.inputs[k].shape if self.shared[k] else self.inputs[k].shape[1:]
         if k in self.summed:
             return np.zeros((pieces + 1, *shape))
@@ -58,7 +58,7 @@ class Batch:
         return float(self.values.sum())
 
     def found(self, single: bool):
-        """The gradients, in the order in which they are asked for."""
+        """The gradients, in the requested order."""
         sums = {k: plain(self.gradients[k].sum(axis=0)) for k in self.summed}
         made = [sums.get(k, self.gradients[k]) for k in self.asked]
         return made[0] if single else tuple(made)
@@ -91,12 +91,12 @@ class Batch:
         return self._on_threads(piece, threads)
 
     def _on_threads(self, work: Callable, threads: int | None) -> list:
-        """What work gives for each piece, by the number of its first row."""
+        """The result of work for each piece, by the number of its first row."""
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             return list(pool.map(work, range(0, self.count, self.rows)))
 
     def clear(self) -> None:
-        """Begin anew with what is summed up."""
+        """Reset the sums."""
         for k in self.summed:
             self.gradients[k][...] = 0.0
 
@@ -129,7 +129,7 @@ class Batch:
         return {k: np.empty_like(self.inputs[k]) for k in self.summed}
 
     def _words(self, start: int, piece: int, given: dict[int, np.ndarray]) -> np.ndarray:
-        """Where rows lie and how far apart, see `driver.rows`."""
+        """The addresses of rows and their distances, see `driver.rows`."""
         words = [self.values.ctypes.data + 8 * start, int(bool(self.wanted))]
         for k, array in enumerate(self.inputs):
             words += _place(array[None] if self.shared[k] else array, start, self.shared[k])
@@ -162,6 +162,6 @@ def _shared(in_axes, inputs: list[np.ndarray]) -> list[bool]:
 
 
 def _place(rows: np.ndarray, start: int, shared: bool) -> tuple[int, int]:
-    """Where row `start` lies and how far the next one is; there is one row if it is shared."""
+    """The address of row `start` and the distance to the next; there is one row if it is shared."""
     step = 0 if shared else rows.strides[0]
     return rows.ctypes.data + start * step, step

@@ -1,7 +1,6 @@
 """Python's garbage collector, which pauses while a program is made.
 
-All that is made lives on and refers to nothing in a circle: to look through it again and again
-would take a quarter of the time.
+All objects made live on and form no cycles: collections would take a quarter of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from ..._core.codegen import forks
 
 _lock = forks.lock()
-_paused = [0, False]  # how many threads are making programs, and whether it ran before
+_paused = [0, False]  # the number of threads that are making programs, and whether it ran before
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A function recorded at its first call and replayed afterwards: how one evaluation goes."""
+"""A function recorded at its first call and replayed afterwards: one evaluation."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from .signature import Arguments, own_copy
 from .takeover import Trial
 from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_others
 
-#: Programs kept for one signature, and signatures.
+#: The largest numbers of programs kept for one signature, and of signatures.
 VARIANTS, SIGNATURES = 32, 64
-#: Of so many recordings at least one in FEW_HITS evaluations must have found a program.
+#: Per this number of recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
 
 
@@ -47,7 +47,7 @@ class Replayed:
         self._on_branch, self._verify = on_branch, verify
         self._native, self._memory = native, memory
         self._families = Families(SIGNATURES, VARIANTS)
-        self._reason: str | None = None  # why there is no program
+        self._reason: str | None = None  # the reason for having no program
         # the program used last, if calls of it can be short: for values and gradients, for values
         self._fast: FastCall | None = None
         self._fast_value: FastCall | None = None
@@ -72,7 +72,7 @@ class Replayed:
                 if (found := self._by_flow(arguments, args, kwargs, gradient)) is not None:
                     return found
             return self._on_another_way(family, arguments, stopped, args, kwargs, gradient)
-        if variant.trial is not None and variant.trial.is_new:  # it came just now
+        if variant.trial is not None and variant.trial.is_new:  # it has just been set
             memory.program.end(memory)
             return self._evaluate(args, kwargs, gradient)
         self._count_hit(family, variant, arguments.values)
@@ -166,7 +166,7 @@ class Replayed:
         return recorded_call(other, Arguments(args, kwargs, numbers))
 
     def _as_short_row(self, args, kwargs) -> tuple | None:
-        """The same by the short way of a call."""
+        """The same by the fast path of a call."""
         return None if kwargs else short_recorded_call(self, args)
 
     def _with_argnums(self, argnums) -> Replayed:
@@ -176,7 +176,7 @@ class Replayed:
     def _shorten(self, variant: Variant, arguments: Arguments, gradient: bool) -> None:
         """Let the next call be a short one, if it is like this; not while code is on trial."""
         fast = fast_call(variant, arguments)
-        if variant.trial is not None:  # looked at after `fast` has its program
+        if variant.trial is not None:  # checked after `fast` has its program
             fast = None
         if not gradient:
             self._fast_value = fast
@@ -224,7 +224,7 @@ class Replayed:
         return found[0] if self._single else tuple(found)
 
     def _record(self, family: Variants, arguments: Arguments, args, kwargs, gradient: bool):
-        """Call the function, and keep its program for the next time."""
+        """Call the function, and keep its program."""
         try:
             return self._recorded(family, arguments, gradient)
         except NotRecorded as error:
@@ -245,7 +245,7 @@ class Replayed:
         return value, arguments.gradients(found, self._argnums, self._single)
 
     def _convert(self, family: Variants) -> None:
-        """Make a program of what has been recorded last, if that is still to be done."""
+        """Make a program of the last recording, if that is still due."""
         traced, family.pending = family.pending, None
         if traced is None:
             return
@@ -259,7 +259,7 @@ class Replayed:
             self._make_native(variant, traced.values)
 
     def _eagerly(self, args, kwargs, gradient: bool):
-        """Call the function as it is; as in a program, what it writes to arguments stays there."""
+        """Call the function eagerly; as in a program, its writes to arguments are local."""
         own = {k % len(args) for k in self._argnums} if gradient and args else set()
         args = [arg if k in own else own_copy(arg) for k, arg in enumerate(args)]
         kwargs = {name: own_copy(arg) for name, arg in kwargs.items()}
@@ -270,7 +270,7 @@ class Replayed:
         return self._f(*args, **kwargs), None
 
     def _check(self, found, expected, variant: Variant, arguments: Arguments) -> None:
-        """Compare with what the function gave when it was called as it is."""
+        """Compare with the result of the function when it was called eagerly."""
 
         gradient = found[1] is not None
 
@@ -291,7 +291,7 @@ class Replayed:
             )
 
     def _branch(self, family: Variants, stopped: str | Exception) -> None:
-        """The programs so far do not know how to go on."""
+        """None of the programs so far covers the branch."""
         if self._on_branch == "error":
             if isinstance(stopped, Exception):
                 raise stopped

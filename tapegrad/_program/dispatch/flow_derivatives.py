@@ -1,8 +1,8 @@
 """Derivatives of a compiled function by its graph: Jacobians, second derivatives, products.
 
-A rule gives what the eager transform of its name gives, or None where it is to be computed as
-without a graph: where the call leaves the graph, where a derivative is not finite, which may depend
-on the order of products, or where the graph is found to be wrong.
+A rule gives the result of the eager transform of its name, or None if it must be computed without a
+graph: if the call leaves the graph, if a derivative is not finite, which may depend on the order of
+products, or if the graph is found to be wrong.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def jacobian_of(call: FlowCall) -> Any:
         return _tree(form, iter([call.built(row) for row in rows]))
     if not all(isinstance(one, (Number, Known)) for one in form.items):
         raise _Elsewhere
-    return call.built([np.stack(column) for column in zip(*rows, strict=True)])  # as of an array
+    return call.built([np.stack(column) for column in zip(*rows, strict=True)])  # as for an array
 
 
 def hessian_of(call: FlowCall) -> Any:
@@ -81,12 +81,12 @@ def vjp_of(call: FlowCall, adjoint) -> Any:
     leaves = [leaf for _, leaf in tree_leaves(adjoint)]
     places = [k for k, one in enumerate(_leaves(call.flow.reading.result)) if _is_float(one)]
     if len(leaves) != len(_leaves(call.flow.reading.result)) or any(map(np.ndim, leaves)):
-        raise _Elsewhere  # which says what does not fit
+        raise _Elsewhere  # which gives the error
     return call.built(call.pulled([_number(leaves[k]) for k in places]))
 
 
 def by_graph(owner, arguments: Arguments, rule: Callable, *given) -> tuple | None:
-    """What a rule gives of a call of a function, in a tuple; None where it is not for graphs."""
+    """A rule applied to a call of a function, as a tuple; None if it does not apply to graphs."""
     flow = owner._flows.graph(owner, arguments)
     if flow is None or not arguments.values or not _has_derivatives(flow, rule):
         return None
@@ -110,13 +110,13 @@ class _Elsewhere(Exception):
 
 
 class FlowCall:
-    """A call whose derivatives a graph gives; what is to be compared is noted until `is_wrong`."""
+    """A call whose derivatives a graph computes; due comparisons are noted until `is_wrong`."""
 
     def __init__(self, owner, flow: Flow, arguments: Arguments):
         self.owner, self.flow, self.arguments = owner, flow, arguments
         self.values = arguments.values
         self.wanted = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
-        #: Of the results of the graph those that are floats; others have no derivatives.
+        #: The results of the graph that are floats; others have no derivatives.
         self.floats = [k for k, kind in enumerate(flow.primal.program.kinds) if kind == "f"]
         self.results = len(self.floats)
         self._due: list[tuple[TieredGraph, int, bool]] = []
@@ -175,9 +175,9 @@ class FlowCall:
     # --- comparisons --------------------------------------------------------------------------
 
     def is_wrong(self) -> bool:
-        """Compare what is due with the function along random directions; a wrong graph is dropped.
+        """Make due comparisons with the function along random directions; a wrong graph is dropped.
 
-        Derivatives are linear in directions, so one that is in no special place tells for all.
+        Derivatives are linear in directions, so that a random one is representative of all.
         """
         done = set()
         for graph, taken, gradient in self._due:
@@ -288,7 +288,7 @@ def _is_float(form: Form | None) -> bool:
 
 
 def _by_leaf(form: Form, numbers: Sequence, other, every: bool = False) -> list:
-    """What there is for each float of a result, or each number; `other` for other leaves."""
+    """A value for each float of a result, or each number; `other` for other leaves."""
     given, found = iter(numbers), []
     for leaf in _leaves(form):
         if isinstance(leaf, Number) and (every or leaf.kind == "f"):

@@ -19,12 +19,12 @@ from .rounding import first_difference
 
 #: Seconds of interpreting after which a graph gets native code.
 PATIENCE = 0.05
-#: A call in so many is compared with the function; of so many calls half may be left.
+#: One call in this number is compared with the function; of this number of calls half may leave.
 SAMPLED, MANY = 1000, 32
 
 
 class TieredGraph:
-    """A graph, who computes it, and counts of its calls.
+    """A graph, its evaluator, and counts of its calls.
 
     `calls` counts its calls, `reasons` why some of them had to leave it.
     """
@@ -36,7 +36,7 @@ class TieredGraph:
         self.seconds = 0.0
         self.state = "interpreted"
         self._taken = 0  # the edges that calls took
-        self._compared = [0, 0]  # those along which values, and adjoints, were compared
+        self._compared = [0, 0]  # edges along which values, and adjoints, were compared
 
     def run(
         self, inputs: Sequence, gradient: bool = False, adjoints: Sequence[float] = (1.0,)
@@ -53,29 +53,29 @@ class TieredGraph:
         return None
 
     def again(self, inputs: Sequence, gradient=False, adjoints: Sequence[float] = (1.0,)):
-        """What `run` gives, at inputs that are no call's: nothing is counted."""
+        """The result of `run`, at inputs that are no call's: nothing is counted."""
         outcome = self.program.run(inputs, gradient, adjoints)
         if outcome.status != FINISHED:
             raise ValueError(outcome.reason)
         return outcome
 
     def run_rows(self, values: Sequence, words, count: int, gradient: bool) -> tuple[list, int]:
-        """The rows that left, and the edges that were taken, see `evaluate_rows`."""
+        """The rows that left, and the edges taken, see `evaluate_rows`."""
         start = time.perf_counter()
         left, taken = evaluate_rows(self.program, values, words, count, gradient)
         self.seconds += time.perf_counter() - start
-        self.calls += count - len(left)  # which are called again, and tell why they leave
+        self.calls += count - len(left)  # which are called again, and report why they leave
         self._taken |= taken
         return left, taken
 
     @property
     def left(self) -> int:
-        """How many calls had to leave it."""
+        """The number of calls that left it."""
         return self.reasons.total()
 
     @property
     def seen(self) -> np.ndarray:
-        """Of each edge whether a call took it."""
+        """For each edge whether a call took it."""
         edges = self.program.graph.flags
         return np.frombuffer((self._taken >> 1).to_bytes(edges, "little"), np.uint8)
 
@@ -92,7 +92,7 @@ class TieredGraph:
         return self.seconds > PATIENCE and self.state == "interpreted"
 
     def is_sample(self) -> bool:
-        """Whether the next call is one of those that are compared now and then."""
+        """Whether the next call is due for a regular comparison."""
         return (self.calls + 1) % SAMPLED == 0
 
     def is_due(self, taken: int, gradient: bool) -> bool:
@@ -109,7 +109,7 @@ class TieredGraph:
             self._compared[what] |= taken
 
     def take_over(self, inputs: list, gradient: bool) -> None:
-        """Compute with native code, if it gives the same; RuntimeError says where it does not."""
+        """Switch to native code if its results agree; RuntimeError says where they do not."""
         graph = self.program.graph
         functions = Functions(**compiled(graph), data=0)
         adjoints = [float(kind == FLOAT) for kind in self.program.kinds]

@@ -1,4 +1,4 @@
-"""Calls of a compiled function whose way changes: by a graph with its loops and branches."""
+"""Calls of a compiled function whose branches change: by a graph with its loops and branches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
 
 
 def key_of(arguments: Arguments, exact: bool) -> tuple:
-    """Equal for calls that one graph serves; lengths of what is not differentiated may differ."""
+    """Equal for calls that one graph serves; lengths of data may differ."""
     inputs = [
         (dtype.str, shape if differentiated or exact else len(shape), differentiated)
         for dtype, shape, differentiated in arguments.kinds
@@ -68,7 +68,7 @@ def stand_for(f: Callable, arranged: Callable[[list, list[str]], tuple]) -> None
 
 
 def is_readable(f) -> bool:
-    """Whether a function is the user's, or one that stands for it, and no transform of it."""
+    """Whether a function is the user's, or a wrapper of it, and no transform of it."""
     is_ours = str(getattr(f, "__globals__", {}).get("__name__")).startswith("tapegrad.")
     return isinstance(f, types.FunctionType) and (not is_ours or f in _stands_for)
 
@@ -82,7 +82,7 @@ class Evaluated(NamedTuple):
 
 
 class Flow:
-    """A graph of a function and that of its tangents, and how calls of the function come to it."""
+    """A graph of a function and that of its tangents, and the access of calls to them."""
 
     def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
         self.reading = reading
@@ -96,7 +96,7 @@ class Flow:
         in_order = not any(arguments.orders)
         of_floats = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
         plain = [structure(tree) is None for tree in arguments.trees]
-        #: Of each argument its number of dimensions and, if they are fixed, its lengths.
+        #: For each argument its number of dimensions and, if they are fixed, its lengths.
         self.shapes: list[tuple[int, tuple | None]] | None = None
         if bare and in_order and of_floats and all(plain):
             self.shapes = [
@@ -107,7 +107,7 @@ class Flow:
 
     @property
     def tangents(self) -> TieredGraph:
-        """The graph of results and their derivatives along tangents of what is differentiated."""
+        """The graph of results and their derivatives along tangents of arguments."""
         if self._tangents is None:
             graph = self.primal.program.graph
             which = [k for k, one in enumerate(graph.inputs) if one.differentiated]
@@ -121,7 +121,7 @@ class Flow:
 
     @property
     def is_like(self) -> bool:
-        """Whether what was read outside of the arguments is as it was."""
+        """Whether values read outside of the arguments are unchanged."""
         try:
             for owner, name, value in self.reading.dependencies:
                 found = owner.cell_contents if name is None else owner.get(name)
@@ -133,7 +133,7 @@ class Flow:
         return all(array.shape == shape and _is_plain(array) for array, shape in pairs)
 
     def values(self, args: tuple) -> list | None:
-        """Arguments as inputs, if they come as floats and arrays that fit."""
+        """Arguments as inputs, if they are floats and arrays that fit."""
         if self.shapes is None or len(args) != len(self.shapes):
             return None
         for arg, (ndim, shape) in zip(args, self.shapes, strict=True):
@@ -155,7 +155,7 @@ class Flow:
         return [*values, *self.hidden, *tangents]
 
     def run(self, values: list, gradient: bool) -> Evaluated | None:
-        """What a call gives; None where it left the graph."""
+        """The result of a call; None if it left the graph."""
         if gradient and not self.is_number:
             return None
         outcome = self.primal.run(self.inputs(values), gradient)
@@ -164,7 +164,7 @@ class Flow:
         return Evaluated(self._result(outcome), outcome.gradients, outcome.taken)
 
     def again(self, values: list, gradient: bool) -> tuple[Any, list]:
-        """What `run` gives, at inputs that are no call's: nothing is counted."""
+        """The result of `run`, at inputs that are no call's: nothing is counted."""
         outcome = self.primal.again(self.inputs(values), gradient)
         return self._result(outcome), outcome.gradients
 
@@ -181,7 +181,7 @@ class Flow:
 
 
 def _is_plain(array: np.ndarray) -> bool:
-    """Whether the words of an array lie as graphs read them."""
+    """Whether the words of an array have the layout that graphs read."""
     return array.dtype == _FLOAT64 and array.flags.c_contiguous
 
 

@@ -1,9 +1,9 @@
 """Whether a function draws random numbers: states of generators before and after a call.
 
-A program would repeat the draws of its recording. Looked at are Python's and NumPy's common
-generators, and those that the function can reach: in its closure, its defaults, the globals that it
-names, attributes of objects there, and functions that it names. What it makes itself with a seed
-draws the same at every call.
+A program would repeat the draws of its recording. The generators checked are the common ones of
+Python and NumPy, and those that the function can reach: in its closure, its defaults, the globals
+that it names, attributes of objects there, and functions that it names. A generator that it makes
+itself with a seed draws the same at every call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 _KINDS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
-#: So many objects are looked at, and containers of so many items.
+#: The number of objects that are checked, and of items of containers.
 _MOST, _MOST_ITEMS = 2000, 100
 
 
@@ -83,7 +83,7 @@ def _generators(f: Callable) -> list:
 
 
 def _reached(one) -> list:
-    """What an object leads to."""
+    """The objects that an object refers to."""
     if isinstance(one, types.FunctionType):
         return _of_function(one)
     if isinstance(one, types.MethodType):
@@ -112,7 +112,7 @@ def _is_of_library(module: str) -> bool:
 
 
 def _of_function(f: types.FunctionType) -> list:
-    """Cells and defaults of a function; with it what it names, unless it is a library's."""
+    """Cells and defaults of a function, and the globals it names, unless it is a library's."""
     found = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
     found += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
     wrapped = getattr(f, "__wrapped__", None)
@@ -135,6 +135,6 @@ def _names(code: types.CodeType) -> set[str]:
 def _is_filled(cell) -> bool:
     try:
         cell.cell_contents  # noqa: B018
-    except ValueError:  # of a name that has no value yet
+    except ValueError:  # for a name without a value
         return False
     return True

@@ -1,7 +1,7 @@
 """A compiled function called inside a recording: one row, whose adjoint its program computes.
 
 The row keeps the run of the program for the reverse sweep. Where derivatives are recorded, or
-carried forwards, the function is called as it is: so they are right to any order.
+carried forwards, the function is called eagerly: so they are right to any order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .variants import Variant, Variants
 
 assert _declaration
 _ROW = ARRAY + TABLE["function"].code
-#: Runs that a program keeps for later calls: a tape of many rows gives as many back.
+#: Runs that a program keeps for later calls: a tape of many rows returns as many.
 _RUNS = 8
 
 
@@ -54,7 +54,7 @@ def recorded_call(owner, arguments: Arguments) -> tuple | None:
 
 
 def short_recorded_call(owner, args: tuple) -> tuple | None:
-    """The same by the short way of a call for one number, where that can be."""
+    """The same by the fast path of a call for one number, where possible."""
     fast = owner._fast  # another thread may set it
     if fast is None and not owner._flows.found:
         return None
@@ -90,7 +90,7 @@ def _short_gradients(owner, fast: FastCall | None, args: tuple, wanted: list) ->
 
 
 def _fits(arguments: Arguments) -> bool:
-    """Whether all that is recorded is differentiated, and what is differentiated is float64."""
+    """Whether only differentiated arguments are recorded, and those are float64."""
     if arguments.reason is not None:
         return False
     for k, tree in enumerate(arguments.trees):
@@ -103,7 +103,7 @@ def _fits(arguments: Arguments) -> bool:
 
 
 def _is_known(family: Variants) -> bool:
-    """Whether such arguments have come before: once would not be worth a program."""
+    """Whether such arguments have occurred before: a single call would not justify a program."""
     known = bool(family.found) or family.nested
     family.nested = True
     return known
@@ -117,12 +117,12 @@ def _gives_number(family: Variants) -> bool:
 def _as_number(call: RecordedCall, operands: list) -> tuple | None:
     """The result of a function that gives a number, with its gradient.
 
-    The sweep is going to ask for that, and both together take the least time.
+    The sweep will request that, and both together take the least time.
     """
     arguments = call.arguments
     try:
         value, gradient = arguments.call(call.owner.value_and_grad, arguments.values)
-    except ValueError:  # as for another kind of result; the function says it itself
+    except ValueError:  # as for another kind of result; the function gives the reason
         return None
     if call.owner._reason is not None:
         return None
@@ -165,8 +165,8 @@ def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | Non
 
 
 def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | None, Run | None]:
-    """The program whose guards hold, which has been compared as in any call, and its run."""
-    for _ in range(3):  # recorded, compared, compared as native code that came meanwhile
+    """The program whose guards hold, compared as in any call, and its run."""
+    for _ in range(3):  # recorded, compared, compared with native code that has replaced it
         owner._go_on_with_trials(family, arguments.values)
         variant, run, _ = family.run(arguments.values, True)
         if variant is not None and run is not None:
@@ -183,16 +183,16 @@ def _begun(owner, family: Variants, arguments: Arguments) -> tuple[Variant | Non
 
 
 class RecordedCall:
-    """One call of a compiled function, as its row holds it; the sweep calls it (`Sweep.run`).
+    """A call of a compiled function, held by its row; the sweep calls it (`Sweep.run`).
 
-    It keeps no recorded tensor: what it was called with is found by the operands of the row.
+    It keeps no recorded tensor: its arguments are found by the operands of the row.
     """
 
     run: Run | None = None  # until its reverse has used it
     program: Program | None = None
-    leaves = 0  # of the result, where a graph gives it
-    gradients: list | None = None  # of the operands, where the result is one number
-    #: Of each recorded result its place among the leaves, its output, its shape.
+    leaves = 0  # of the result, if a graph computes it
+    gradients: list | None = None  # of the operands, if the result is one number
+    #: For each recorded result its place among the leaves, its output, its shape.
     results: list[tuple[int, int, tuple]]
 
     def __init__(self, owner, arguments: Arguments | tuple, places: list[int]):

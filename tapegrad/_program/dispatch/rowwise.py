@@ -1,4 +1,4 @@
-"""Rows of a batch evaluated one by one: what comes of it where their results are recorded."""
+"""Rows of a batch evaluated one by one, with recorded results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .batch import Batch
 
 
 class RecordedRows:
-    """Values and gradients of all rows as tensors, asked for as those of a `Batch`."""
+    """Values and gradients of all rows as tensors, with the interface of a `Batch`."""
 
     def __init__(self, batch: Batch, rows: list):
         self._batch = batch
@@ -23,7 +23,7 @@ class RecordedRows:
         return PUBLIC["sum"](self.values)
 
     def found(self, single: bool):
-        """The gradients, in the order in which they are asked for."""
+        """The gradients, in the requested order."""
         sums = {k: PUBLIC["sum"](self._gradients[k], axis=0) for k in self._batch.summed}
         made = [sums.get(k, self._gradients[k]) for k in self._batch.asked]
         return made[0] if single else tuple(made)

@@ -1,7 +1,7 @@
 """Programs of rules: the rule of an operation traced as a function is, once for the process.
 
 A rule is a function of the adjoint of the output, the output and the operands. Its program computes
-values alone. The steps in it may have rules themselves, which nobody asks for.
+values alone. The steps in it may have rules themselves, which are not used.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ..replay.rule_parts import RuleProgram, Use, calls_python
 from .signature import Arguments
 from .variants import NotRecorded, Traced, Variant
 
-#: Those that somebody keeps, by use: parts of programs.
+#: Rules that are kept, by use: parts of programs.
 _known: weakref.WeakValueDictionary[Hashable, RuleProgram] = weakref.WeakValueDictionary()
-#: The last ones of so many slots at most stay when the programs that asked for them are gone.
+#: The most slots of programs that stay after the programs that requested them are freed.
 LAST, SMALL = 64, 1 << 14
 _last: collections.deque[RuleProgram] = collections.deque(maxlen=LAST)
 _lock = forks.lock()
@@ -33,7 +33,7 @@ _WITHOUT = ("leave inputs",)
 def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
     """The program of the rule of a use, made with these values unless there is one.
 
-    None where there is none: the rule asks about values, calls Python, or raises.
+    None if there is none: the rule has guards, calls Python, or raises.
     """
     key = use, repr(use.static)  # 1 and True are equal
     try:
@@ -45,7 +45,7 @@ def rule_program(use: Use, g, out, operands: list) -> RuleProgram | None:
         return found
     try:
         made = _made(use, g, out, operands)
-    except NotRecorded:  # Python then says what is wrong, if that is not the tracing itself
+    except NotRecorded:  # Python then raises the error, unless it is due to tracing
         return None
     if made is None:
         return None
@@ -61,7 +61,7 @@ def _made(use: Use, g, out, operands: list) -> RuleProgram | None:
     plain = [out, *operands]
 
     def rule(g, *given):
-        """The adjoints of the operands that are wanted."""
+        """The adjoints of the operands that need them."""
         read = dict(zip(numbers, map(_as_array, given), strict=True))
         unread = [np.broadcast_to(0.0, np.shape(x)) for x in plain]
         out, *operands = [read.get(k, x) for k, x in enumerate(unread, -1)]
@@ -79,7 +79,7 @@ def _as_array(x):
 
 
 def _placed(use: Use, variant: Variant, numbers: list[int]) -> RuleProgram | None:
-    """Where inputs and results are; None if the program asks about values or calls Python."""
+    """The places of inputs and results; None if the program has guards or calls Python."""
     code, results = variant.program.code, {}
     if variant.guards or any(map(calls_python, code.steps)):
         return None

@@ -1,4 +1,4 @@
-"""The short way of a call: arrays and floats as they come, and no program looked up."""
+"""The fast path of a call: arrays and floats unchanged, and no program looked up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _word = ctypes.c_int64
 class _Memory:
     """A run with its table of objects (see `driver.fast`) and its results; `value` is the first.
 
-    `inputs` that came in structures are kept alive in a call; the caller's frame keeps others.
+    `inputs` from structures are kept alive in a call; the caller's frame keeps others.
     """
 
     __slots__ = ("at", "inputs", "results", "run", "table", "value")
@@ -40,9 +40,9 @@ class _Memory:
 class FastCall:
     """Evaluations of a program whose inputs are the positional arguments.
 
-    A call returns None where that does not hold, or a guard fails. Compiled code looks at floats
-    and arrays. Derivatives are given in some `order`. `is_number` says that there is one result of
-    one element, which can be differentiated; `is_plain` that the function returns it as it is, a
+    A call returns None where that does not hold, or a guard fails. Compiled code reads floats and
+    arrays. Derivatives are given in some `order`. `is_number` says that there is one result of one
+    element, which can be differentiated; `is_plain` that the function returns it unchanged, a
     float.
     """
 
@@ -54,7 +54,8 @@ class FastCall:
         self.calls = 0
         code = self.program.code
         self.count = len(code.inputs)
-        #: Of each differentiated input its place in the table, what makes its gradient, its shape.
+        #: For each differentiated input its place in the table, the function that makes its
+        #: gradient, its shape.
         self.gradients = [
             (2 + self.count + k, buffer_pool.maker(one.view.shape), one.view.shape)
             for k, one in enumerate(code.inputs)
@@ -145,7 +146,7 @@ class StructuredCall(FastCall):
 
 
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
-    """The short way of a variant, if there is one."""
+    """The fast path of a variant, if there is one."""
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
     exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
     in_order = not any(arguments.orders)  # compiled code takes arrays in C order alone
@@ -160,7 +161,7 @@ def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
 
 
 def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict:
-    """The caller's arrays by the number of their argument, once they are known to be fit."""
+    """The caller's arrays by the number of their argument, once they have been checked."""
     arrays = (out,) if single else out
     if not all(-len(args) <= number < len(args) for number in argnums):
         raise ValueError(

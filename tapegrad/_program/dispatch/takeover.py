@@ -1,7 +1,7 @@
-"""Native code held against the interpreted program when it takes over.
+"""Native code compared with the interpreted program before it replaces it.
 
-It is compared twice: at the inputs of the call that asked for it, and at those of the next call
-that differ. That is done outside of the short way of a call, which there is none of meanwhile.
+It is compared twice: at the inputs of the call that requested it, and at those of the next call
+that differ. That is done outside of the fast path, which does not exist meanwhile.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 from .rounding import Rounding, agree, first_difference
 
-#: So many calls with the inputs of the first comparison, or on another way through the branches,
-#: are looked at; then no other inputs are waited for, or only those of calls on this way again.
+#: The number of calls with the inputs of the first comparison, or on another branch, that are
+#: checked; then no other inputs are awaited, or only those of calls on this branch again.
 PATIENCE = 16
-#: How often inputs are moved by rounding, where native code differs: a result may jump there.
+#: The number of times that inputs are moved by rounding, if native code differs: a result may jump
+#: there.
 _TRIES = 8
 _PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -33,7 +34,7 @@ class Trial:
     """Native code that is still to be compared with the program `plain`.
 
     `values` are the inputs of the first comparison; None if they are not known yet. `is_new` says
-    that no call has seen it: one that has begun before has not been compared.
+    that no call has used it: a call that has begun before has not been compared.
     """
 
     def __init__(self, plain: Program, values: list | None):
@@ -41,12 +42,12 @@ class Trial:
         self.values = None if values is None else _copied(values)
 
     def begin(self, native: Program) -> None:
-        """Compare at the first inputs; RuntimeError says what differs."""
+        """Compare at the first inputs; RuntimeError describes a difference."""
         if self.values is not None and not compared(self.plain, native, self.values):
             self.values = None
 
     def is_over(self, native: Program, values: list) -> bool:
-        """Compare at the inputs of a call, if they are others; RuntimeError says what differs."""
+        """Compare at a call's inputs, if they are others; RuntimeError describes a difference."""
         self.is_new = False
         if self.values is not None and _same(self.values, values):
             self.left -= 1
@@ -75,7 +76,7 @@ def _bits(value) -> np.ndarray:
 def compared(plain: Program, native: Program, objects: list) -> bool:
     """Whether programs could be compared at some inputs, since no guard stops the plain one.
 
-    RuntimeError says what differs by more than rounding.
+    RuntimeError describes a difference of more than rounding.
     """
     reverse = _is_differentiable(plain)
     expected = _evaluated(plain, objects, reverse)
@@ -98,7 +99,7 @@ def compared(plain: Program, native: Program, objects: list) -> bool:
 
 
 def _is_differentiable(program: Program) -> bool:
-    """Whether the program is asked for a gradient."""
+    """Whether the program computes a gradient."""
     code = program.code
     one = len(code.outputs) == 1 and code.outputs[0].view.size == 1
     return one and any(given.differentiated for given in code.inputs)
@@ -122,7 +123,7 @@ def _evaluated(program: Program, objects: list, reverse: bool) -> list | None:
 
 
 def _fast(program: Program, objects: list, reverse: bool) -> list[list]:
-    """The same as the short way of a call gives it, with derivatives."""
+    """The same as the fast path of a call returns it, with derivatives."""
     if not reverse:
         return []
     run, made = program.begin(), program.gradients()
@@ -131,7 +132,7 @@ def _fast(program: Program, objects: list, reverse: bool) -> list[list]:
         words = (ctypes.c_int64 * (2 + len(given)))(run.address, program.address, *given)
         status = program.compiled["fast"](ctypes.addressof(words))
         error_of(run.address, status)
-        if status != FINISHED:  # a guard: the evaluation by other ways tells
+        if status != FINISHED:  # a guard: the other variants decide
             return []
         return [[*map(np.array, program.results(run)), *_adjoints(made)]]
     finally:

@@ -1,4 +1,4 @@
-"""Programs of one function for one signature: one for each way through its branches."""
+"""Programs of one function for one signature: one for each combination of branches."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Variant:
     guards: list[Guard]
     tree: Any
     leaves: list[tuple[int, Any]]
-    account: Account | None = None  # how it was made, if it was not loaded from a file
+    account: Account | None = None  # its origin, unless it was loaded from a file
     checked: int = 0  # compared with the function: 1 its value, 2 its gradient too
-    fast: Any = None  # its short way of a call
+    fast: Any = None  # the fast path of its calls
     asked: bool = False  # for native code
-    calls: int = 0  # evaluations but for those by its short way
-    patience: int | None = None  # evaluations before it asks; None if that is not known yet
-    trial: Any = None  # of native code (see `takeover`), while it is not over
-    failure: Exception | None = None  # why there is no native code
+    calls: int = 0  # evaluations except for those by its fast path
+    patience: int | None = None  # evaluations before it compiles; None if that is not known yet
+    trial: Any = None  # of native code (see `takeover`), until it has ended
+    failure: Exception | None = None  # the reason for having no native code
 
     def outcome(self, k: int) -> float:
         return self.guards[k].value
@@ -64,7 +64,7 @@ class Variant:
         return type(self.tree) is float and outputs == [((), np.float64)]
 
     def differs(self, objects: list, out, again: Callable) -> str | None:
-        """Why it does not give what was computed when it was recorded; None if it does.
+        """The difference from the recorded results; None if there is none.
 
         `again` calls the function as it is with other values of the inputs.
         """
@@ -94,10 +94,10 @@ class Variant:
     def noises(
         self, objects: list, again: Callable, adjoints: Callable | None = None
     ) -> tuple[Callable[[], list[float]], ...]:
-        """How far rounding may move each leaf of the result, and of the gradient after it.
+        """The effect of rounding on each leaf of the result, and on the gradient after it.
 
-        In the program, then in the function: `again` calls it as it is with other values of the
-        inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
+        First of the program, then of the function: `again` calls it eagerly with other values of
+        the inputs. `adjoints` puts numbers for the inputs in the order of the gradient's leaves;
         without it there is no gradient.
         """
         rounding = Rounding(self.program, objects, adjoints is not None)
@@ -187,13 +187,13 @@ class Traced:
         self._leave.close()
 
     def _check_outside(self) -> None:
-        """See that the result has derivatives to the arguments alone."""
+        """Check that the result has derivatives with respect to the arguments alone."""
         if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
             raise NotRecorded(self.trace.refusal or READS_OTHERS)
 
     @property
     def values(self) -> list:
-        """Those of the inputs."""
+        """The effects on the inputs."""
         return self._call[1].values
 
     def program(self) -> tuple[Variant | None, str | None]:
@@ -260,16 +260,16 @@ class Variants:
         self.found: list[Variant] = []
         self.pending: Traced | None = None  # a recording that is no program yet
         self.nested = False  # it was called with recorded arguments
-        self.recorded = 0  # how many there have been
-        self.hits = 0  # evaluations without a new recording, but for those by a short way
+        self.recorded = 0  # the number so far
+        self.hits = 0  # evaluations without a new recording, except for those by a fast path
 
     @property
     def evaluations(self) -> int:
-        """How many there have been without a new recording."""
+        """The number so far without a new recording."""
         return self.hits + sum([v.fast.calls for v in self.found if v.fast is not None])
 
     def add(self, variant: Variant, recent: Variant | None) -> None:
-        """Enter a new one; the oldest goes, but for one that was used by its short way."""
+        """Add a new variant; drop the oldest, except for one that was used by its fast path."""
         self.recorded += 1
         first = [variant, *[v for v in self.found if v is recent]]
         rest = [v for v in self.found if v is not recent]
@@ -280,9 +280,9 @@ class Variants:
     ) -> tuple[Variant | None, Run | None, str | Exception | None]:
         """Run the program whose guards hold.
 
-        `ahead` says that adjoints are to follow. Gives the variant with its run, which its
-        program's `end` takes back; without one, where the programs known so far have stopped, or
-        with what an operation has refused its operands.
+        `ahead` says that adjoints will follow. Returns the variant with its run, which its
+        program's `end` takes back; without one, where the known programs have stopped, or the error
+        with which an operation has refused its operands.
         """
         candidates = self.found
         stopped: str | Exception | None = None
@@ -311,7 +311,7 @@ class Variants:
 
 
 def _goes_on(variant: Variant, other: Variant, k: int, seen: float) -> bool:
-    """Whether a variant went the same way as another to guard k, and there saw a value."""
+    """Whether a variant took the same branches as another up to guard k, and saw a value there."""
     if len(variant.guards) <= k or not same(variant.outcome(k), seen):
         return False
     return all(same(variant.outcome(j), other.outcome(j)) for j in range(k))
@@ -337,10 +337,10 @@ class Families:
 
 @dataclasses.dataclass
 class Compilation:
-    """A compiled function: its name, what it gives, which arguments are differentiated, programs.
+    """A compiled function: name, kind of result, differentiated arguments, programs.
 
-    `derived` are transforms of it, such as its Hessian, by name; `reason` says why there are no
-    programs; `graphs` are those of its loops and branches, `refused` says why there are none;
+    `derived` are transforms of it, such as its Hessian, by name; `reason` is that of having no
+    programs; `graphs` are those of its loops and branches, `refused` the reason for having none;
     `native` is the setting.
     """
 

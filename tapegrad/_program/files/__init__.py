@@ -1,1 +1,1 @@
-"""Programs in files: format, encoding, and the checks of what is read."""
+"""Programs in files: format, encoding, and checks of files."""

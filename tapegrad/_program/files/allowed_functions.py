@@ -1,4 +1,4 @@
-"""The functions of Python's that files of programs can name, and no others.
+"""The Python functions that files of programs can name, and no others.
 
 They read arrays and give arrays; none of them opens files, runs code, or writes to its operands.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._core.tensor.trace import NAMED
 
-#: Beside its ufuncs.
+#: In addition to its ufuncs.
 _NUMPY = (
     "all allclose angle any argmax argmin argpartition argsort argwhere array array_equal "
     "array_equiv asarray bincount clip convolve corrcoef correlate count_nonzero cov cross diff "

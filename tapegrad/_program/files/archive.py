@@ -1,7 +1,7 @@
 """The container of files: a NumPy .npz of a header, which is JSON text, and pools of numbers.
 
-All arrays of one dtype lie one after the other in a pool, and the header says where. Nothing in a
-file is compressed or pickled: what is read is never larger than the file.
+All arrays of one dtype are contiguous in a pool, and the header has their places. Nothing in a file
+is compressed or pickled: the result is never larger than the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 HEADER = "header"
-#: What NumPy 2.0 and 2.1 take `allow_pickle` of `np.savez` for: files written with them have it.
+#: The array for which NumPy 2.0 and 2.1 take `allow_pickle` of `np.savez`: files written with them
+#: have it.
 _STRAY = "allow_pickle.npy"
 #: The pools that a file may have, by the names of their dtypes.
 DTYPES = {
@@ -78,7 +79,7 @@ def write(path, header: Any, pools: dict[str, np.ndarray]) -> None:
 def read(path) -> tuple[Any, Pools]:
     """The header of a file, or of its content, and its numbers.
 
-    Whatever is wrong with it, in whatever way, raises.
+    Any error in it raises.
     """
     content = path if isinstance(path, bytes) else Path(path).read_bytes()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -18,9 +18,9 @@ from .encode import Writer
 from .verify import check
 
 FORMAT, VERSION = "tapegrad program", 1
-#: Bytes of values and adjoints that a program of a file may need if nothing else is said.
+#: The default limit of bytes of values and adjoints of a program of a file.
 MOST_BYTES = 1 << 32
-#: What calling a function gives.
+#: Kinds of results of a function.
 _KINDS = ("value", "value_and_grad", "grad")
 _CONTAINERS = {"tuple": tuple, "list": list, "dict": dict, "complex": complex}
 #: Arguments that belong to the signature by their value.
@@ -28,7 +28,7 @@ _STATIC = (bool, int, str, bytes, type(None))
 
 
 def save(path, found: Compilation) -> None:
-    """Write a file; raises ValueError for what has no place in one."""
+    """Write a file; raises ValueError for objects that a file cannot hold."""
     writer = Writer()
     function = _function(writer, found)
     if not function["signatures"] and not function["derived"]:
@@ -133,7 +133,7 @@ def _leaves(made) -> int:
 
 
 def _signature(writer: Writer, key: tuple) -> dict:
-    """The key of a call (see `Arguments`), written."""
+    """The key of a call (see `Arguments`), encoded."""
     count, *rest = key
     names = [item for item in rest if type(item) is str]
     arguments = [

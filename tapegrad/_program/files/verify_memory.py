@@ -1,4 +1,4 @@
-"""The memory of a program while it is checked: which slots hold values, and where views lie."""
+"""The memory of a program during its check: slots that hold values, and the places of views."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class IllegalProgram(ValueError):
 
 
 def expect(holds: bool, what: str) -> None:
-    """Raise IllegalProgram where something does not hold."""
+    """Raise IllegalProgram if a condition does not hold."""
     if not holds:
         raise IllegalProgram(what)
 
 
 class Memory:
-    """Slots of a program that is gone through in order, first those of constants and inputs.
+    """Slots of a program that is traversed in order, first those of constants and inputs.
 
-    Those that are `ready` can be read, those that are `taken` not be written. What is `lasting`
-    stays to the end: constants, inputs, and what is read as positions in reverse.
+    Slots that are `ready` can be read, those that are `taken` not be written. Those that are
+    `lasting` stay to the end: constants, inputs, and what is read as positions in reverse.
     """
 
     def __init__(self, code: Code, most: int):
@@ -119,7 +119,7 @@ class Memory:
         marked(self.ready, view)[...] = True
 
     def last(self, view: View) -> None:
-        """A view is read in reverse, in a way that trusts its values."""
+        """A view is read in reverse by code that trusts its values."""
         if view.base == ARENA:
             marked(self.lasting, view)[...] = True
 

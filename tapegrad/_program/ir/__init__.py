@@ -1,1 +1,1 @@
-"""What a program is made of: steps, views of slots, and what reads and writes them."""
+"""Parts of programs: steps, views of slots, and their reads and writes."""

@@ -1,8 +1,8 @@
-"""How the shape of an element-wise step is cut into blocks, and how each view meets a block.
+"""Blocks of the shape of an element-wise step, and the part of each view in a block.
 
-Axes along which all views go on as one are one axis. A block is some elements, in C order, of the
-`inner` axes: the last ones that hold enough elements to be worth a block. It never crosses the
-`outer` axes before them.
+Axes that all views traverse as one are one axis. A block is a number of elements, in C order, of
+the `inner` axes: the last ones that have enough elements for a block. It never crosses the `outer`
+axes before them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from .steps import View
 
 #: Elements that make a block worth its calls: fewer, and it runs along one more axis.
 ENOUGH = 128
-#: How a view lies in a block: its elements side by side; one element for all; otherwise.
+#: The layout of a view in a block: contiguous; one element for all; otherwise.
 LINE, ONE, SCATTERED = range(3)
 
 
 def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements lie side by side in C order."""
+    """Whether elements are contiguous in C order."""
     return View(0, shape, strides).is_contiguous
 
 
 def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
-    """The axes that remain, and how long they are: each continues those before it that are gone."""
+    """The remaining axes, and their lengths: each includes the merged ones before it."""
     kept: list[int] = []
     sizes: list[int] = []
     for axis, n in enumerate(shape):
@@ -41,7 +41,7 @@ def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """`axes` are those of the shape that remain (see `joined`), the first of them outer ones."""
+    """`axes` are the remaining ones of the shape (see `joined`), the first of them outer ones."""
 
     outer: tuple[int, ...]
     inner: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What an element-wise step computes and which adjoints flow through it, before any code is made.
+"""The element-wise dataflow of a step: values and adjoints, before any code is made.
 
 A node is what a step can read: the number of an operation, or a view.
 """
@@ -17,9 +17,9 @@ Node = int | View
 class Flow:
     """A step read: `live` operations, those `pulled` in reverse, views that get an adjoint.
 
-    `direct` views can take it where they are, without a block on the way: two of them never
+    `direct` views can take it where they are, without a block in between: two of them never
     overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
-    `cleared` views have to be 0 before anything is added.
+    `cleared` views must be 0 before anything is added.
     """
 
     def __init__(self, step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int]):
@@ -31,7 +31,8 @@ class Flow:
         views = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
         self.wanted = [view for view in dict.fromkeys(views) if wanted(view)]
         self.pulled = self._pulled()
-        #: How often each node's adjoint is added to, its own operation's results not counted.
+        #: The number of contributions to each node's adjoint, apart from those to its own
+        #: operation's results.
         self.terms: dict[Node, int] = {}
         for k in self.pulled:
             for _, node in self.edges(k):
@@ -43,7 +44,7 @@ class Flow:
     def edges(self, k: int) -> list[tuple[int, Node]]:
         """The operands of an operation that its adjoint flows to, with their positions.
 
-        Those that take it as it is come last.
+        Those that take it unchanged come last.
         """
         slopes, operands = self.ops[k].slopes, self.operands[k]
         order = sorted(range(len(slopes)), key=lambda j: slopes[j] == "1.0")
@@ -52,7 +53,7 @@ class Flow:
         ]
 
     def slope_nodes(self, k: int, edge: int | None = None) -> list[Node]:
-        """The nodes whose values the slopes along these edges read, or one of them."""
+        """The nodes whose values the partial derivatives along these edges read, or one of them."""
         op, edges = self.ops[k], [j for j, _ in self.edges(k)]
         slopes = [op.slopes[j] for j in (edges if edge is None else [edge])]
         read = words_of(*slopes, *[text for _, text in op.needed(*slopes)])
@@ -60,7 +61,7 @@ class Flow:
         return [node for name, node in nodes if name in read]
 
     def computed(self, roots: Iterable[Node], known: set[int]) -> list[int]:
-        """The operations that compute some nodes from what is known, in order."""
+        """The operations that compute some nodes from known ones, in order."""
         wanted = {node for node in roots if isinstance(node, int)} - known
         for k in range(len(self.ops) - 1, -1, -1):
             if k in wanted:

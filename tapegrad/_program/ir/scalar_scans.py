@@ -1,7 +1,7 @@
-"""Walks of passes over operations on numbers, in compiled code: a program may have millions.
+"""Traversals of operations on numbers for passes, compiled: a program may have millions.
 
-A program has a word by slot, `stands`: 0 if the slot stays as it is, the slot that stands for it,
-or UNREAD.
+A program has a word by slot, `stands`: 0 if the slot is unchanged, the slot that replaces it, or
+UNREAD.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ import numpy as np
 from ..._core.codegen.factory import functions
 from .steps import Scalars
 
-#: In `stands`: nothing reads the slot.
+#: In `stands`: the slot is never read.
 UNREAD = -1
-#: So many different operations before are remembered, a power of two: they have to fit into the
-#: cache.
+#: The number of earlier operations remembered, a power of two: they must fit into the cache.
 WINDOW = 1 << 12
-#: Hashes of operations: so many that hardly two meet.
+#: The number of hashes of operations: enough that collisions are rare.
 HASHES = 8 * WINDOW
-#: Words of one that is remembered: operation, operands, slot of the result, the one before with the
-#: same hash.
+#: Words of an operation that is remembered: operation, operands, slot of the result, the one before
+#: with the same hash.
 ENTRY = 6
-#: Operands that are fewer slots away tell one place in a loop from another.
+#: Operands closer than this number of slots distinguish places in a loop.
 NEAR = 64
-#: Surroundings are counted by a hash of so many values.
+#: The number of hashes by which surroundings are counted.
 SURROUNDINGS = 1 << 16
-#: Words of a walk, byte offsets: a number unless said otherwise.
+#: Words of a traversal, byte offsets: a number unless said otherwise.
 (
     COUNT,
     FIRST,
@@ -37,21 +36,21 @@ SURROUNDINGS = 1 << 16
     B,
     C,
     BY_SLOT,  # int32 or bytes, by slot
-    PLACES,  # int32 by slot: where it goes
+    PLACES,  # int32 by slot: its new place
     WISHED,  # bytes by operation
     HEADS,  # int32 by hash: the last one remembered
     RING,  # int32: those remembered
-    REMEMBERED,  # how many have been
+    REMEMBERED,  # the number so far
     COMMUTATIVE,  # bytes by operation
     TOTALS,  # int32 by hash of surroundings
     WISHES,  # the same
-    SEEN,  # the same, three each: what stands for the first, how far away it is, if others differ
+    SEEN,  # the same, three each: the replacement of the first, its distance, whether others differ
     OUT,  # columns that are written, int32, as many as are read
 ) = range(0, 8 * 17, 8)
 _WORDS = 17 + 3
 
 _NAMES = [f"{name} = {value}\n" for name, value in list(globals().items()) if name.isupper()]
-#: What texts of walks begin with.
+#: The beginning of the text of all traversals.
 HEAD = (
     "".join(_NAMES)
     + '''
@@ -242,23 +241,24 @@ def keep(w):
     return left
 '''
 )
-#: What is compiled together, since it is needed together, and how many arguments it has.
+#: Functions that are compiled together, since they are needed together, and their numbers of
+#: arguments.
 _GROUPS = {"read": 1, "number": 1}, {"know": 1}, {"survey": 1, "select": 2}, {"place": 3, "keep": 1}
 
 
-#: Operations in the same surroundings are judged one by one where there are no more of them.
+#: Up to this number operations in the same surroundings are judged one by one.
 FEW = 8
 
 
 @functools.cache
 def _compiled(name: str) -> Callable[..., int]:
-    """A compiled walk, callable."""
+    """A compiled traversal, callable."""
     group = next(group for group in _GROUPS if name in group)
     return functions(_SOURCE, group, keep_lock=False)[name]
 
 
 class Walk:
-    """Walks over the steps of a program that share what `arrays`, by word, hold."""
+    """Traversals of the steps of a program that share what `arrays`, by word, hold."""
 
     def __init__(self, arrays: dict[int, np.ndarray], compiled=_compiled):
         self._compiled = compiled
@@ -268,7 +268,7 @@ class Walk:
             self._words[word // 8] = array.ctypes.data
 
     def __call__(self, name: str, step: Scalars, arrays: dict[int, np.ndarray], *numbers) -> int:
-        """What the walk `name` over a step returns."""
+        """The result of the traversal `name` of a step."""
         columns = [np.ascontiguousarray(x, np.int32) for x in (step.op, step.a, step.b, step.c)]
         self._words[: A // 8] = len(step.op), step.first, columns[0].ctypes.data
         self._words[A // 8 : BY_SLOT // 8] = [x.ctypes.data if len(x) else 0 for x in columns[1:]]
@@ -278,7 +278,7 @@ class Walk:
 
 
 def places_after(stands: np.ndarray) -> np.ndarray:
-    """Where slots are when those have gone that do not stay."""
+    """The new places of slots after others are removed."""
     places = np.empty(len(stands), np.int32)
     _compiled("place")(stands.ctypes.data, places.ctypes.data, len(stands))
     return places
@@ -287,13 +287,14 @@ def places_after(stands: np.ndarray) -> np.ndarray:
 def settle_wishes(
     steps: list[Scalars], wishes: list[np.ndarray], stands: np.ndarray | None = None
 ) -> bool:
-    """Leave wishes only where they keep loops regular; whether any are left.
+    """Keep marks in `WISHED` only if loops stay regular; returns whether any are left.
 
-    A wish says that an operation is to go. Native code finds loops by iterations that are alike. If
-    an operation went in some of them only (because a constant happens to be 1 there, or two are
-    equal), what was a loop would be none. So it goes only if all after the same operations
-    do, but for one: what does not change in a loop is computed in the first iteration. And if other
-    results stand for them, it has to be the same for all, or one that is as far away.
+    `WISHED` marks operations to be removed. Native code finds loops by iterations that are alike.
+    If an operation were removed in some of them only (because a constant happens to be 1 there, or
+    two are equal), the loop would not be found. So it is removed only if all after the same
+    operations are, with one exception: a value that is constant in a loop is computed in the first
+    iteration. And if other results replace them, it must be the same for all, or one at the same
+    distance.
     """
     if not any(wished.any() for wished in wishes):
         return False

@@ -1,4 +1,4 @@
-"""Views as the slots that they see, and slots as views."""
+"""Views as slots, and slots as views."""
 
 from __future__ import annotations
 

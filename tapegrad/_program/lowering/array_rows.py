@@ -1,6 +1,6 @@
 """Rows of arrays written as steps, by operation.
 
-What only moves values known by place (joins, picks, writes) writes no step: it changes maps.
+Rows that only move values to known places (joins, picks, writes) make no step: they change maps.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _link(writer: Writer, row: Row) -> None:
 def _constants(writer: Writer, target: Target, number: int) -> np.ndarray:
     """Slots for the output of a link; elements that nothing reaches are constants.
 
-    They are what the row of this number put there, newer rows may have written to them.
+    They are the elements that the row of this number wrote; newer rows may have written to them.
     """
     slots = np.zeros(target.out.shape, np.int64)
     left = np.flatnonzero(target.counts == 0)
@@ -171,7 +171,7 @@ def _scatter_computed(writer: Writer, row: Row) -> None:
 
 
 def _computed(writer: Writer, row: Row) -> None:
-    """A call of NumPy's: as operations and steps if it is known, else as a step that calls it."""
+    """A call of NumPy: as operations and steps if it is known, else as a step that calls it."""
     call = object_at(row.references[0].what)
     operands = [
         _given(writer, row.references[1 + what]) if recorded else what
@@ -219,7 +219,7 @@ def _given(writer: Writer, reference) -> Given:
 
 
 def dtype_of(reference) -> np.dtype:
-    """The dtype of what a reference of a row names."""
+    """The dtype of the operand that a reference of a row names."""
     is_array = reference.is_array
     return reference.array.dtype if is_array else _FLOAT64
 
@@ -239,7 +239,7 @@ def _refused(writer: Writer, row: Row) -> None:
 
 
 def _deposit(writer: Writer, row: Row) -> None:
-    """Elements added to zeros; where none is named twice they are what is there."""
+    """Elements added to zeros; if no position is repeated they are assigned."""
     source, picked = row.references[:2]
     if picked.id < 0:
         positions = picked.array.ravel()

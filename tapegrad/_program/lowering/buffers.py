@@ -1,8 +1,8 @@
-"""Where the elements of recorded arrays are in a program's arena.
+"""The places of the elements of recorded arrays in a program's arena.
 
-A buffer lies in slots side by side, or has a map: the slot of each of its elements. Copies, joins
-and in-place writes only change maps; a view whose slots are no regular pattern is put together
-when an operation reads it.
+A buffer is contiguous slots, or has a map: the slot of each of its elements. Copies, joins and
+in-place writes only change maps; a view whose slots have no regular pattern is copied when an
+operation reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..ir.slots import pattern, slots_of
 from ..ir.steps import Link, Pack, View, contiguous
 from .tape_rows import Rows, Unsupported
 
-#: A whole buffer is put together for a view of at least this part of it.
+#: A whole buffer is copied for a view of at least this part of it.
 WHOLE = 4
-#: Fewer pieces of slots side by side are linked, more are packed slot by slot.
+#: Up to this number pieces of contiguous slots are linked; more are packed slot by slot.
 PIECES = 16
 
 
@@ -47,7 +47,7 @@ class Buffer:
         return tuple([stride // size for stride in view.strides])
 
     def mapped(self, view: np.ndarray) -> np.ndarray:
-        """The part of the map that a view sees."""
+        """The part of the map for a view."""
         assert self.map is not None
         return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
 
@@ -69,9 +69,9 @@ class Buffers:
         return made
 
     def add(self, place: int, array: np.ndarray, slots: View | np.ndarray) -> None:
-        """Say where a new buffer is: a view in C order, or the slots of its elements.
+        """Set the place of a new buffer: a view in C order, or the slots of its elements.
 
-        One that lies in memory in another order has a map, which goes by memory.
+        A buffer in another memory order has a map, which is in the order of memory.
         """
         axes = memory_axes(array)
         if axes is not None:
@@ -124,10 +124,9 @@ class Buffers:
         return found
 
     def together(self, slots: np.ndarray) -> View:
-        """Elements from anywhere put side by side."""
+        """Elements from anywhere as a contiguous array."""
         out, flat = self.allocate(slots.shape), slots.ravel()
-        # Constants are negative here, in the order of their entry: which places they get is not
-        # known yet.
+        # Constants are negative here, in the order of their entry: their places are not known yet.
         cuts = np.flatnonzero((np.diff(flat) != 1) | (flat[:-1] < 0)) + 1
         if len(cuts) >= PIECES:
             self.steps.append(Pack(out, flat.astype(np.int32)))

@@ -18,7 +18,7 @@ _BOOL = np.dtype(bool)
 
 
 class Lowering:
-    """A call, written as steps; `out` is what it gave when it was recorded."""
+    """A call, written as steps; `out` is its recorded result."""
 
     def __init__(self, writer: Writer, out: np.ndarray):
         self.writer, self.out = writer, out
@@ -47,7 +47,7 @@ class Lowering:
         return made if keepdims else contiguous(made.offset, shape)
 
     def reduction(self, name: str, view: View, axes: tuple[int, ...], keepdims: bool) -> View:
-        """What a kernel finds along axes."""
+        """The result of a kernel along axes."""
         kept = [k for k in range(len(view.shape)) if k not in axes]
         moved = _transposed(view, [*kept, *axes])
         shape = [n if k in kept else 1 for k, n in enumerate(view.shape) if keepdims or k in kept]
@@ -58,7 +58,7 @@ class Lowering:
         return made
 
     def along(self, name: str, view: View, axis: int) -> View:
-        """What a kernel makes of each line along an axis, in the shape of the view."""
+        """The result of a kernel for each line along an axis, in the shape of the view."""
         order = [*[k for k in range(len(view.shape)) if k != axis], axis]
         made = self.writer.buffers.allocate(view.shape)
         op = STEERING.get(name) or TABLE[name]

@@ -1,4 +1,4 @@
-"""Where integers of a program lie: as far as that is known, arithmetic on them is that of doubles.
+"""Intervals of integers of a program: within them arithmetic in doubles is exact.
 
 A program keeps integers in doubles, which hold them up to 2^53 and do not wrap around as integers
 do. An interval is (least, greatest).
@@ -51,7 +51,7 @@ def _floor_divide(x: Interval, y: Interval) -> Interval | None:
     return _corners(lambda a, b: a // b, x, y) if y[0] > 0 or y[1] < 0 else None
 
 
-#: By the name of an operation, where its results lie; None where it may divide by 0.
+#: The interval of the results of an operation, by name; None if it may divide by 0.
 _RESULTS: dict[str, Callable[..., Interval | None]] = {
     "add": lambda x, y: (x[0] + y[0], x[1] + y[1]),
     "subtract": lambda x, y: (x[0] - y[1], x[1] - y[0]),
@@ -63,12 +63,12 @@ _RESULTS: dict[str, Callable[..., Interval | None]] = {
     "remainder": _remainder,
     "floor_divide": _floor_divide,
 }
-#: Those whose result in doubles is −0 for some negative numbers, where integers have one 0.
+#: Operations whose result in doubles is −0 for some negative numbers, where integers have one 0.
 _SIGNED_ZERO = ("multiply", "negative", "remainder", "floor_divide")
 
 
 def of_result(name: str, *operands: Interval | None) -> Interval | None:
-    """Where the results of an operation on integers lie; None if that is not known."""
+    """The interval of the results of an operation on integers; None if that is not known."""
     if name not in _RESULTS or None in operands:
         return None
     return _RESULTS[name](*operands)
@@ -86,5 +86,5 @@ def union(*intervals: Interval | None) -> Interval | None:
 
 
 def of_sum(interval: Interval, count: int) -> Interval:
-    """Where sums of so many integers lie, and those of the first of them."""
+    """The interval of sums of a number of integers, and of sums of the first of them."""
     return min(0, count * interval[0]), max(0, count * interval[1])

@@ -30,7 +30,7 @@ class Converter:
         self.trace = trace
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
-        needed += [tensor._id for tensor, _ in inputs]  # for writes to them to be seen
+        needed += [tensor._id for tensor, _ in inputs]  # so that writes to them are seen
         needed += [tensor._id for tensor in trace.required]
         self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
@@ -38,10 +38,10 @@ class Converter:
         self.inputs = [self._input(*one) for one in inputs]
 
     def counts(self) -> tuple[int, int]:
-        """How many rows the computation has recorded, and how many of them are needed."""
+        """The number of rows that the computation has recorded, and the number needed."""
         recorded, needed = self.rows.how_many()
         moments = {guard.at for guard in self.trace.guards}
-        return recorded - len(moments) - 1, needed  # without those that say when something was
+        return recorded - len(moments) - 1, needed  # without those that only mark a time
 
     def convert(self, outputs: list) -> Code:
         """The program; `outputs` are the recorded results."""

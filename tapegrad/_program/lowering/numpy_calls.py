@@ -38,7 +38,7 @@ _LOGICAL = {
     np.bitwise_xor: "logical_xor",
     np.invert: "logical_not",
 }
-#: What NumPy's arithmetic of masks is.
+#: NumPy's arithmetic of masks.
 _OF_MASKS = {
     "add": "logical_or",
     "maximum": "logical_or",
@@ -80,7 +80,7 @@ def of_constant(value) -> Given:
 
 @dataclasses.dataclass
 class Result:
-    """What a call gives: its slots, as a view or one by one, and where its integers lie.
+    """The result of a call: its slots, as a view or one by one, and the interval of its integers.
 
     Without slots it stays a call.
     """
@@ -92,7 +92,7 @@ class Result:
 def element_wise(
     writer: Writer, function, keywords: dict, operands: list[Given], out: np.ndarray
 ) -> Result | None:
-    """A call as an operation of the table, None if it is none; `out` is what it gave."""
+    """A call as an operation of the table, None if it is none; `out` is its recorded result."""
     if function in _SAME and len(operands) == 1:
         return _converted(writer, operands[0], np.dtype(keywords.get("dtype", out.dtype)))
     if keywords or not all(are_doubles(np.asarray(x.value)) for x in operands if x.view is None):
@@ -146,7 +146,7 @@ def detached(writer: Writer, given: Given) -> View:
 
 
 def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Result | None:
-    """Arithmetic of integers where no result is beyond what their dtype, and doubles, hold."""
+    """Arithmetic of integers if all results fit into their dtype, and into doubles."""
     found = [x.interval for x in operands]
     interval = intervals.of_result(name, *found)
     if interval is None or not intervals.is_within(interval, intervals.of_dtype(out.dtype)):

@@ -1,4 +1,4 @@
-"""Views of arrays as views of slots: outputs that are put together from parts, broadcasting."""
+"""Views of arrays as views of slots: outputs assembled from parts, broadcasting."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Target:
         self.repeats = False
 
     def part(self, flat: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """The part of an array like the output that a view of the output sees."""
+        """The part of an array like the output for a view of the output."""
         return self.view(View(0, (), ()), shown).of(flat.reshape(-1))
 
     def _offset(self, shown: np.ndarray) -> int:
         return (memory_of(shown) - memory_of(self.out)) // self.out.itemsize
 
     def view(self, made: View, shown: np.ndarray) -> View:
-        """What a view of the output sees of the slots that the output got."""
+        """The slots that a view of the output sees."""
         size = self.out.itemsize
         steps = tuple([stride // size for stride in shown.strides])
         return View(made.offset + self._offset(shown), shown.shape, steps)
 
     def count(self, shown: np.ndarray) -> None:
-        """Enter that a part is added to what a view of the output sees."""
+        """Note that a part is added to a view of the output."""
         if not shown.size:
             return
         if not is_injective(self.view(View(0, (), ()), shown)):
@@ -46,7 +46,7 @@ class Target:
 
 
 class Originals:
-    """What was in buffers before recorded writes: pairs of a buffer and its old content."""
+    """The contents of buffers before recorded writes: pairs of a buffer and its old content."""
 
     def __init__(self, pairs: list[tuple[np.ndarray, np.ndarray]]):
         self.pairs = sorted(pairs, key=lambda pair: memory_of(pair[0]))

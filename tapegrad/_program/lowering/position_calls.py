@@ -20,7 +20,7 @@ _BOOL = np.dtype(bool)
 
 
 def _wrapped(lower: Lowering, index: Given, n: int) -> View | None:
-    """Indices along an axis of n elements, counted from its begin; None if they may be outside."""
+    """Indices along an axis of n elements, counted from its start; None if they may be outside."""
     if index.interval is None or not intervals.is_within(index.interval, (-n, n - 1)):
         return None
     view = index.slots(lower.writer)
@@ -31,9 +31,9 @@ def _wrapped(lower: Lowering, index: Given, n: int) -> View | None:
 
 
 def _positions(lower: Lowering, shape: tuple[int, ...], key: tuple) -> Result | None:
-    """Positions in C order of what a key picks whose integers a program computes.
+    """Positions in C order for a key whose integers a program computes.
 
-    Where the parts of a key go is found by indexing: of arrays that vary along one axis only.
+    The targets of the parts of a key, found by indexing arrays that vary along one axis only.
     """
     axes = _axes_of_key(key, len(shape))
     if axes is None or 0 in shape:
@@ -89,7 +89,7 @@ def key_positions(lower: Lowering, *parts, shape, is_tuple) -> Result | None:
 
 
 def _mask_positions(lower: Lowering, mask: Given, shape) -> Result | None:
-    """Positions of what a mask picks, as many as when it was recorded: that is checked before."""
+    """Positions of a mask, as many as when it was recorded: that is checked before."""
     view = mask.slots(lower.writer)
     if view.shape != shape:
         return None
@@ -134,7 +134,7 @@ def _placed(lower: Lowering, positions: Given, places) -> Result | None:
 
 
 def _repeated(lower: Lowering, positions: Given, directions, size) -> Result | None:
-    """Positions in arrays that lie one after the other, in each of them."""
+    """Positions in contiguous arrays, in each of them."""
     if positions.interval is None:
         return None
     view = positions.slots(lower.writer)
@@ -145,7 +145,7 @@ def _repeated(lower: Lowering, positions: Given, directions, size) -> Result | N
     return Result(made, (low, high + size * (directions - 1)))
 
 
-#: By the names that functions of ours have in files.
+#: Functions by their names in files.
 HANDLERS: dict[str, Callable[..., Result | None]] = {
     "extremes.taken": _taken,
     "extremes.taken_along": _taken_along,

@@ -28,9 +28,9 @@ READS_OTHERS = (
 
 
 class Reference(NamedTuple):
-    """What a row of arrays refers to: an address or bits, the row that it is of, what it is.
+    """The reference of a row of arrays: an address or bits, the row that it belongs to, its kind.
 
-    `array` is the array at the address, None for what is none.
+    `array` is the array at the address, None for other operands.
     """
 
     what: int
@@ -67,7 +67,7 @@ def is_long(first: int, end: int) -> bool:
 class Rows:
     """Rows from `first` to before `end`: marked from results, then read in order by `next_array`.
 
-    What other threads record meanwhile lies between them and is never marked.
+    Rows that other threads record meanwhile lie between them and are never marked.
     """
 
     def __init__(self, first: int, end: int, results: list[int]):
@@ -137,7 +137,7 @@ class Rows:
         self._hold_constants(2 * count)
 
     def _hold_constants(self, least: int) -> None:
-        """Memory for so many constants at least, and those so far in it."""
+        """Memory for at least a number of constants, and those so far in it."""
         so_far = self.constant_values() if self[tape_scan.CONSTANTS_COUNT] else ()
         size = 64
         while size < 2 * least + 64:
@@ -150,7 +150,7 @@ class Rows:
             self.constant(value)
 
     def place(self, number: int) -> int:
-        """Where a row is in the order of time; −1 before the first."""
+        """The position of a row in the order of time; −1 before the first."""
         found = self._numbers[number >> ROWS_BITS]
         place = (found << ROWS_BITS) + (number & (ROWS - 1))
         return -1 if found < 0 or place < self[tape_scan.FIRST] else place
@@ -160,7 +160,7 @@ class Rows:
         return (self._order[place >> ROWS_BITS] << ROWS_BITS) + (place & (ROWS - 1))
 
     def read(self, place: int) -> tuple[int, list[Reference]]:
-        """The operation of a row of arrays, as a word, and what the row refers to."""
+        """The operation of a row of arrays, as a word, and the references of the row."""
         chunk = place >> ROWS_BITS
         if chunk != self._chunk:
             self._chunk, slot = chunk, self._order[chunk]
@@ -185,7 +185,7 @@ class Rows:
         self.words[tape_scan.NEXT_SLOT // 8] = slot
 
     def counts(self) -> list[int]:
-        """How many operations on numbers there are so far, and the next slot."""
+        """The number of operations on numbers so far, and the next slot."""
         return self.words[tape_scan.COUNT // 8 : tape_scan.NEXT_SLOT // 8 + 1].tolist()
 
     def constant_values(self) -> np.ndarray:
@@ -193,7 +193,7 @@ class Rows:
         return self.constants[: self[tape_scan.CONSTANTS_COUNT]].copy()
 
     def how_many(self) -> tuple[int, int]:
-        """How many rows there are, and how many of them are needed."""
+        """The number of rows, and the number of them that are needed."""
         used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
         return sum(used) - self[tape_scan.FIRST], int(
             np.count_nonzero(self.marks & tape_scan.NEEDED)
@@ -218,7 +218,7 @@ class Rows:
     def constant(self, value: float) -> int:
         """The slot of a constant, while the program is read."""
         free = len(self.constants) - self[tape_scan.CONSTANTS_COUNT]
-        if free <= self[tape_scan.SCALARS]:  # those that compiled code adds have their room
+        if free <= self[tape_scan.SCALARS]:  # the room for those that compiled code adds
             self._hold_constants(2 * len(self.constants))
         cell = ctypes.c_double(value)
         return self.compiled["constant"](self.address, ctypes.addressof(cell))

@@ -1,12 +1,12 @@
-"""What the reverse pass of a stretch reads: recomputed, kept by iteration, or read in its slot.
+"""Checkpoints of the reverse pass of a region: recomputed, saved by iteration, or read in the slot.
 
-Inside loops the body of an iteration is computed again from what was carried into it: a trajectory
-keeps that, and the results of functions that take longer than a load; of short loops all results.
+Inside loops the body of an iteration is recomputed from the values carried into it: a trajectory
+keeps these, and the results of functions that take longer than a load; of short loops all results.
 Outside of loops results are read where they are stored, and so are results of a loop that the code
 after it reads.
 
-A loop may be cut into blocks of about the square root of its iterations: then what is carried is
-kept where a block begins, and reverse goes through each block forwards before it goes back.
+A loop may be cut into blocks of about the square root of its iterations: then carried values are
+saved where a block begins, and reverse runs each block forwards before it goes back.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..ir.steps import GUARD
 from .loop_finding import Loop
 from .loop_operands import CARRIED, FIXED, LOCAL, Chain, Operand, Operands, Register
 
-#: So many slots stay near. Then all results of loops that carry something are kept: forward waits
-#: for what it carries and has time to write them.
+#: The number of slots that stay in the cache. Up to it all results of loops that carry something
+#: are saved: forward waits for what it carries and has time to write them.
 IN_CACHE = 1 << 16
 #: Loops of fewer iterations are not cut into blocks.
 LONG = 64
@@ -43,7 +43,7 @@ class Blocks:
 
 
 class Kept:
-    """What reverse needs of a stretch. `recomputed` are results, those of bodies of loops.
+    """What the reverse pass of a region needs. `recomputed` are results, those of bodies of loops.
 
     `cut` says that long loops are cut into blocks.
     """
@@ -52,8 +52,8 @@ class Kept:
         self.operands, self.stretch = operands, operands.stretch
         self.wanted = wanted
         self._wanted: dict[int, bool] = {}  # by operation
-        self.blocks: dict[Loop, Blocks] = {}  # of loops that are cut
-        #: By loop whose entries lie side by side over iterations: the slots of one entry.
+        self.blocks: dict[Loop, Blocks] = {}  # of loops with checkpoints at intervals
+        #: By loop whose entries are contiguous over iterations: the slots of one entry.
         self.columns: dict[Loop, int] = {}
         self.slots: dict[Loop, int] = {}
         self._find(set())
@@ -76,7 +76,7 @@ class Kept:
                 self.slots[loop] = place
 
     def registers(self, loop: Loop) -> list[Register]:
-        """What a loop carries and reverse needs."""
+        """The carried values of a loop that reverse needs."""
         return [entry for entry in self.entries[loop] if isinstance(entry, Register)]
 
     def _cut(self, loop: Loop, new_slots: Callable[[int], int]) -> None:
@@ -95,10 +95,10 @@ class Kept:
         self.blocks[loop] = Blocks(length, math.ceil(loop.count / length), slots)
 
     def _find(self, whole: set[Loop]) -> None:
-        """Find what is recomputed and what is kept; of the loops in `whole` all results are."""
+        """Find recomputed and saved values; of the loops in `whole` all results are saved."""
         self.whole = whole
         self.recomputed: set[int] = set()
-        #: By loop: what is kept of each iteration, registers and results.
+        #: By loop: what is saved of each iteration, registers and results.
         self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.stretch.numbers}
         #: By loop (None: outside of loops): results of loops inside that are read after them.
         self.last: dict[Loop | None, set[int]] = {x: set() for x in (None, *self.stretch.numbers)}
@@ -108,7 +108,7 @@ class Kept:
         self._visit()
 
     def size(self, loop: Loop, width: int) -> int:
-        """The slots of so many numbers of each iteration, for one run of a loop."""
+        """The slots of a number of values of each iteration, for one run of a loop."""
         times = self.blocks[loop].count if loop in self.blocks else loop.count
         return self.columns.get(loop, times) * width
 
@@ -130,7 +130,7 @@ class Kept:
         return BY_CODE[int(self.stretch.step.op[k])]
 
     def slopes(self, k: int) -> list[tuple[Operand, str]]:
-        """Operands whose adjoint operation k adds to, with the slopes."""
+        """Operands whose adjoint operation k adds to, with the partial derivatives."""
         if self.stretch.step.op[k] == GUARD or not self.is_wanted(k):
             return []
         pairs = zip(self.operands.of[k], self.op(k).slopes, strict=True)
@@ -156,7 +156,7 @@ class Kept:
         return self.operands.of[k][self.op(k).inputs.index(name)]
 
     def _need(self, operand: Operand, chain: Chain, k: int) -> None:
-        """Note how reverse gets the value of an operand, and what it needs for that."""
+        """Note how reverse gets the value of an operand, and what that requires."""
         todo = [(operand, chain)]
         while todo:
             operand, chain = todo.pop()
@@ -201,15 +201,15 @@ class Kept:
 
 
 def _apart(count: int) -> int:
-    """Slots of so many iterations, an odd number of cache lines: columns meet in no cache set."""
+    """Slots of `count` iterations: an odd number of cache lines, to spread columns over sets."""
     return _LINE * (-(-count // _LINE) | 1)
 
 
 def in_lines(new_slots: Callable[[int], int], count: int) -> int:
-    """So many new slots that begin with a cache line."""
+    """The given number of new slots, which begin with a cache line."""
     return -(-new_slots(count + _LINE - 1) // _LINE) * _LINE
 
 
 def functions_of(*texts: str) -> set[str]:
-    """The functions of NumPy's names that expressions call."""
+    """The functions under NumPy's names that expressions call."""
     return set(re.findall(r"\bnp\.(\w+)", " ".join(texts)))

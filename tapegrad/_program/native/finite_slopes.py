@@ -1,9 +1,10 @@
-"""Where the reverse pass of a loop need not ask whether an adjoint is exactly 0.
+"""The places where the reverse pass of a loop need not test whether an adjoint is exactly 0.
 
-An adjoint of 0 gives 0 even where the slope is infinite or NaN. Sums and products of what is not
-finite are not finite either. So if what a loop carries is finite when it ends, all is finite that
-has gone into it by sums and products only, and the slopes of those products are: a plain product
-will do for them. What a loop carries is looked at once, after it.
+An adjoint of 0 gives 0 even where the partial derivative is infinite or NaN. Sums and products with
+operands that are not finite are not finite either. So if the values that a loop carries are finite
+when it ends, everything that entered them by sums and products only is finite, and so are the
+partial derivatives of those products: a plain product is sufficient for them. The carried values
+are tested once, after the loop.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from .checkpoints import Kept
 from .loop_finding import Loop
 from .loop_operands import CARRIED, LOCAL, Register
 
-#: Operations whose result is not finite where an operand is not; their slopes are operands or 1.
+#: Operations whose result is not finite if an operand is not; their partial derivatives are
+#: operands or 1.
 _PASS_ON = {"add", "subtract", "multiply", "negative", "square"}
 
 
 class Finite:
-    """`carried` by loop: what is looked at. `operations`: whose slopes are finite if that is."""
+    """`carried`, by loop, is tested; the partials of `operations` are finite if it is."""
 
     def __init__(self, kept: Kept):
         self.kept, self.operands = kept, kept.operands

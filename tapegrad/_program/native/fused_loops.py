@@ -1,8 +1,9 @@
 """The text of a fused kernel: what its loop computes of an element, values and adjoints.
 
-An adjoint of exactly 0 gives 0 whatever the slope. To ask for that in every product takes half as
-long again, and matters only where a slope is infinite or NaN, which makes the result so. Hence two
-loops: a plain one that does not ask, and says whether what it made is finite, and a careful one.
+An adjoint of exactly 0 gives 0 whatever the partial derivative is. A test in every product takes
+half as long again, and matters only where a partial derivative is infinite or NaN, which makes the
+result so. Hence two loops: a plain one without tests, which reports whether its results are finite,
+and a careful one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..ir.elementwise_flow import Flow, Node
 from ..ir.steps import View
 from ..replay.block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word
 
-#: An adjoint, as the name of a variable and what it is multiplied with.
+#: An adjoint, as the name of a variable and a factor.
 Term = tuple[str, str]
 _ONES = ("1.0", "-1.0")
 #: The most arguments of a call that Numba compiles are 30; beyond that words come in tuples.
@@ -24,20 +25,20 @@ _SINGLE, _TOGETHER = 29, 24
 
 
 class Words:
-    """What a kernel is given, by name; its loops share it."""
+    """The arguments of a kernel, by name; its loops share them."""
 
     def __init__(self, code: Pass):
         self.code = code
         self.names: dict[Word, str] = {}
         self._blocks: dict[tuple[str, View, int], Buffer | Number] = {}
         self.later: list[tuple] = []
-        self.repeated = False  # whether what the plain loop has written may be written again
+        self.repeated = False  # whether results of the plain loop may be written again
 
     def pointer(self, word: Word) -> str:
         return self.names.setdefault(word, f"p{len(self.names)}")
 
     def taken(self) -> tuple[str, list[str]]:
-        """The parameters of a function that takes all words, and the lines that it begins with."""
+        """The parameters of a function that takes all words, and its first lines."""
         groups = self._groups([*self.names.values()])
         lines = [f"{', '.join(group)} = t{k}" for k, group in enumerate(groups)]
         return ", ".join([f"t{k}" for k in range(len(groups))] or self.names.values()), lines
@@ -49,7 +50,7 @@ class Words:
         return ", ".join(groups or words)
 
     def _groups(self, words: list[str]) -> list[list[str]]:
-        """Words for tuples of at least two; none where each is an argument of its own."""
+        """Words for tuples of at least two; none if each is an argument of its own."""
         count = -(-len(words) // _TOGETHER) if len(words) > _SINGLE else 0
         return [words[k::count] for k in range(count)]
 
@@ -133,7 +134,7 @@ class Loop:
         return f"{pointer}[i]"
 
     def _add(self, value: str, view: View, side: int) -> str:
-        """Add a value to a view, by way of a block that is delivered later, or of a sum."""
+        """Add a value to a view, through a block that is written later, or a sum."""
         one = self.code.cut.way(view) == ONE
         pointer = self.words.block(value, view, side, one)
         if one:
@@ -165,7 +166,7 @@ class Loop:
                 self.made.append(self._add(f"a{number}", view, ADJOINTS))
 
     def _term(self, k: int, j: int, adjoint: Term) -> Term:
-        """What operand j gets."""
+        """The contribution to operand j."""
         (name, factor), slope = adjoint, self.flow.ops[k].slopes[j]
         if slope == "1.0":
             return adjoint
@@ -174,14 +175,14 @@ class Loop:
         return name, f"({self._slope(k, j, self.expression(k, slope))})"
 
     def is_one(self, k: int, j: int) -> bool:
-        """Whether the slope to operand j reads numbers only, which were stored before the step."""
+        """Whether the partial of operand j reads only numbers that were stored before the step."""
         if self.flow.ops[k].needed(self.flow.ops[k].slopes[j]):
             return False
         nodes = self.flow.slope_nodes(k, j)
         return all(isinstance(x, View) and self.code.cut.way(x) == ONE for x in nodes)
 
     def _slope(self, k: int, j: int, text: str) -> str:
-        """A slope, as a factor; whether it is finite is looked at once or in its products."""
+        """A partial, as a factor; it is tested for being finite once or in its products."""
         if not self.is_one(k, j):
             self.words.repeated = True
             return text
@@ -193,8 +194,8 @@ class Loop:
     def _adjoint(self, k: int, terms: list[Term]) -> Term:
         """The adjoint of operation k.
 
-        It stays a product where one operand takes it as it is: slopes that meet there are added
-        before they are multiplied.
+        It stays a product where one operand takes it unchanged: partial derivatives that meet there
+        are added before they are multiplied.
         """
         edges, by_name = self.flow.edges(k), _by_name(terms)
         passes_on = len(edges) == 1 and self.flow.ops[k].slopes[edges[0][0]] in _ONES
@@ -241,7 +242,7 @@ class Loop:
 
 
 class CarefulLoop(Loop):
-    """The loop that asks of every adjoint whether it is 0."""
+    """The loop that tests every adjoint for 0."""
 
     def _slope(self, k: int, j: int, text: str) -> str:
         return text

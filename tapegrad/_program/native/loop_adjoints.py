@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\(?-?\d+(\.\d*)?(e[+-]?\d+)?\)?")
 
 
 class Reverse(Writer):
-    """Adjoints, last operation to first; the slopes of operations in `finite` are."""
+    """Adjoints, last operation to first; the partials of operations in `finite` are finite."""
 
     def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: set[int]):
         super().__init__(operands, kept, stores)
@@ -56,7 +56,7 @@ class Reverse(Writer):
             self.line(f"v{k} = V[{self.place(k, self.stretch.chain(k), 0)}]")
 
     def arrived(self, k: int, chain: Chain) -> bool:
-        """Whether anything has come to the adjoint of a result; what others read is added."""
+        """Whether the adjoint of a result has a contribution; those of others are added."""
         depth, mask = self.stores.of.get(k, (-1, -1))
         if depth == len(chain) and k in self.stores.read:
             at = f"A[{self.place(k, chain, depth)}]"
@@ -87,11 +87,11 @@ class Reverse(Writer):
                 self.add(name, part if len(several) == 1 else f"({part})")
 
     def target(self, operand: Operand) -> str | None:
-        """What an operation adds to for an operand."""
+        """The target of an operation's contribution to an operand."""
         return operand.adjoint
 
     def add_product(self, name: str, adjoint: str, slope: str) -> None:
-        """Add an adjoint times a finite slope."""
+        """Add an adjoint times a finite partial derivative."""
         if name in self.begun and slope not in ("1.0", "-1.0"):
             self.line(f"{name} = multiply_add({adjoint}, {slope}, {name})")
         elif slope in ("1.0", "-1.0"):
@@ -126,7 +126,7 @@ class Reverse(Writer):
                 self.iteration(loop, (*chain, loop), arriving)
 
     def blocks(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
-        """The blocks of a loop, last one first: forwards to keep what is needed, then back."""
+        """The blocks of a loop, last one first: forwards to save the needed values, then back."""
         number, cut = self.stretch.numbers[loop], self.kept.blocks[loop]
         with self.block(f"for k{number} in range({cut.count}):"):
             self.line(f"b{number} = {cut.count - 1} - k{number}")
@@ -145,7 +145,7 @@ class Reverse(Writer):
                 self.iteration(loop, (*chain, loop), arriving)
 
     def before(self, loop: Loop, chain: Chain, fixed: list[Operand]) -> None:
-        """Before the loop begins: fixed values, what others add to results, sums begun."""
+        """Before the loop begins: fixed values, contributions of others to results, sums begun."""
         for operand in fixed:
             if (loop, operand.slot) in self.kept.fixed:
                 self.line(f"{operand.value} = V[{operand.slot}]")
@@ -170,7 +170,7 @@ class Reverse(Writer):
                 self.begin(name)
 
     def values(self, loop: Loop, chain: Chain) -> None:
-        """The values of an iteration that its reverse reads: as they were kept, or again."""
+        """The values of an iteration that its reverse reads: saved, or recomputed."""
         entries = self.entries(loop)
         for name, at in entries:
             self.line(f"{name} = {at}")
@@ -179,11 +179,11 @@ class Reverse(Writer):
         self.compute_again(loop, [name for name, _ in entries])
 
     def arriving(self, loop: Loop) -> dict[int, list[str]]:
-        """By result of a loop: variables with what comes to its adjoint from behind an iteration.
+        """By result of a loop: variables with the adjoint that comes from later iterations.
 
-        That is what was added to a carried value in the next iteration, and in the last iteration
-        what was added after the loop. A result whose own adjoint is not wanted may carry on from an
-        initial value whose adjoint is.
+        It is the contribution to a carried value in the next iteration, and in the last iteration
+        that after the loop. A result whose own adjoint is not needed may continue an initial value
+        whose adjoint is.
         """
         number = self.stretch.numbers[loop]
         return {
@@ -219,14 +219,14 @@ class Reverse(Writer):
                 self.line(f"v{k} = V[{self.place(k, self.stretch.chain(k), len(chain))}]")
 
     def compute_again(self, loop: Loop, known: Collection[str]) -> None:
-        """The values of an iteration that its reverse reads, but for those that are known."""
+        """The values of an iteration that its reverse reads, except for known ones."""
         for item in walk(loop.start, loop.start + loop.length, loop.loops):
             if item in self.kept.recomputed and f"v{item}" not in known:
                 self.value_of(item)
 
 
 def product(adjoint: str, slope: str) -> str:
-    """An adjoint times a slope; one of exactly 0 gives 0 whatever the slope."""
+    """An adjoint times a partial derivative; an adjoint of exactly 0 gives 0."""
     if slope in ("1.0", "(1.0)"):
         return adjoint
     if slope in ("-1.0", "(-1.0)"):

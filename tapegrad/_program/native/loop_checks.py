@@ -1,9 +1,9 @@
-"""What the text of native code says of loops, checked against the operations that it stands for.
+"""The statements of native code about loops, checked against the operations that it stands for.
 
-The search for loops and `loop_operands` say of every operand inside of loops what it is: the
-result of an iteration before, a slot that moves on, an entry of a table. Here each is worked out
-again from the words of the text alone, for all counters, and must be the slot that the operation
-reads. And what is read in memory must have been stored there.
+The search for loops and `loop_operands` determine the kind of every operand inside of loops: the
+result of an iteration before, a slot that moves, an entry of a table. Here each is derived again
+from the words of the text alone, for all counters, and must be the slot that the operation reads.
+Values read from memory must have been stored there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .loop_values import Stores
 
 
 class _Slots:
-    """V in an expression: what is read is the slot itself."""
+    """V in an expression: the operand is the slot itself."""
 
     def __getitem__(self, slot):
         return slot
 
 
 class Claims:
-    """What the operands of a stretch are said to be. `read` and `at_once` are what must be stored.
+    """The kinds of the operands of a region. `read` and `at_once` are what must be stored.
 
     These are by operation of the step: results that are read in memory, and those of them that are
     read there before the loops around them have ended.
@@ -55,7 +55,7 @@ class Claims:
             raise RuntimeError(_fault("a result that is read in memory is not stored there"))
 
     def _holds(self, operand: Operand, slots: np.ndarray, chain: Chain, k: int) -> bool:
-        """Whether an operand that operation k reads, in loops, is what lies in these slots."""
+        """Whether an operand that operation k reads, in loops, is the value of these slots."""
         if operand.kind == NUMBER:
             return _equal(self._evaluated(operand.value, chain), self.operands.initial[slots])
         if operand.kind == LOCAL:
@@ -73,8 +73,8 @@ class Claims:
     ) -> bool:
         """Whether slots are a result as it was computed last before an operation of the text.
 
-        At most so many loops of the chain are in the same iteration, in others the result is left
-        from their last one.
+        At most this number of loops of the chain are in the same iteration, in others the result is
+        that of their last one.
         """
         home, common = self.stretch.chain(result), 0
         while common < min(len(home), most) and home[common] is chain[common]:
@@ -120,7 +120,7 @@ class Claims:
             self.at_once[results[inside]] = True
 
     def check_stores(self, stores: Stores) -> None:
-        """RuntimeError unless what is read in memory, by whomever, is stored in time."""
+        """RuntimeError unless values read from memory are stored in time."""
         stretch, made = self.stretch, np.zeros(len(self.read), bool)
         flags = self.operands.data.array().view(np.uint8)
         for k, (depth, mask) in stores.of.items():

@@ -1,7 +1,7 @@
-"""Periodic stretches of a `Scalars` step as a tree of loops.
+"""Periodic regions of a `Scalars` step as a tree of loops.
 
 Short periods are found first (see `period_search`). A loop found becomes one element of a shorter
-sequence, in which loops around loops are found the same way, and so on until nothing repeats.
+sequence, in which outer loops are found in the same manner, until nothing repeats.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Loop:
 
     @property
     def body(self) -> int:
-        """How many operations its text has."""
+        """The number of operations in its text."""
         return self.length - sum(x.count * x.length - x.body for x in self.loops)
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class _Elements:
 
 
 def find_loops(step: Scalars, known: np.ndarray) -> list[Loop]:
-    """The outermost loops of a step, in order. `known` says of slots whether they are constants."""
+    """The outermost loops of a step, in order. `known` says which slots are constants."""
     n = len(step.op)
     elements = _Elements(np.arange(n + 1, dtype=np.int64), step.op.astype(np.int64), {})
     finder = _Finder(step, known)

@@ -1,4 +1,4 @@
-"""What the operands of a stretch of operations with loops are, seen from inside the loops.
+"""The operands of a region of operations with loops, as seen from inside the loops.
 
 An operation inside of loops has one operand for every combination of the loops' counters: an array
 of slots. Here it becomes one expression; nothing but what equals the whole array is taken.
@@ -19,14 +19,14 @@ from ..ir.steps import GUARD, Scalars
 from .loop_finding import Loop
 
 Chain = tuple[Loop, ...]
-#: What an operand may be: a number in the text or a table of numbers; a result in a variable; a
+#: The kinds of operands: a number in the text or a table of numbers; a result in a variable; a
 #: result of the iteration before; a slot that is the same in all iterations of all loops; a slot.
 NUMBER, LOCAL, CARRIED, FIXED, MEMORY = range(5)
 
 
 @dataclasses.dataclass(eq=False)
 class Operand:
-    """How an operand is written in the text: its value, and where its adjoint is added.
+    """The text of an operand: its value, and where its adjoint is added.
 
     `result` is the operation (in iteration 0) that a LOCAL or CARRIED operand is the result of.
     `inside` of one in MEMORY: whether it is written while the loops around it run.
@@ -54,7 +54,7 @@ class Register:
 
 
 class Data:
-    """Tables of a part, side by side in one array."""
+    """Tables of a part, contiguous in one array."""
 
     def __init__(self):
         self._offsets: dict[bytes, int] = {}
@@ -76,8 +76,8 @@ class Data:
 class Stretch:
     """Operations start to stop of a step, with loops among them.
 
-    Of the results of the whole step, `read` says which others read in their slots: those have an
-    adjoint there. `held` are stored there for the reverse pass.
+    `read` says which results of the whole step others read in their slots: those have an adjoint
+    there. `held` are stored there for the reverse pass.
     """
 
     def __init__(self, step: Scalars, start: int, stop: int, loops: list[Loop], read: np.ndarray):
@@ -95,7 +95,7 @@ class Stretch:
             self._enclose(loop.loops, (*chain, loop))
 
     def place(self, position: int) -> tuple[list[tuple[Loop, int]], int]:
-        """The loops around an operation with their counters, and what it is in iteration 0."""
+        """The loops around an operation with their counters, and its number in iteration 0."""
         around: list[tuple[Loop, int]] = []
         loops = self.loops
         while True:
@@ -129,7 +129,7 @@ class Stretch:
     def is_before(self, slots: np.ndarray, chain: Chain) -> bool:
         """Whether no slot, by the counters of loops around, is a result of the last of the chain.
 
-        Of one run of it, that is: what a run begins with is there before.
+        This holds within one run: the initial values exist before it.
         """
         loop = chain[-1]
         after = slots.astype(np.int64) - self.step.first - self.positions(loop.start, chain[:-1])
@@ -176,7 +176,7 @@ def number(value: float) -> str:
 
 
 class Operands:
-    """Finds what each operand of a stretch is; fills in what must be stored for that."""
+    """Finds the kind of each operand of a region; fills in what must be stored for that."""
 
     def __init__(
         self, stretch: Stretch, known: np.ndarray, initial: np.ndarray, wanted: np.ndarray
@@ -194,7 +194,7 @@ class Operands:
         self._visit(stretch.start, stretch.stop, stretch.loops, ())
 
     def carried(self, loop: Loop) -> list[Register]:
-        """What a loop carries from iteration to iteration."""
+        """The values that a loop carries from iteration to iteration."""
         return [register for group in self.registers[loop].values() for register in group]
 
     def _visit(self, start: int, stop: int, loops: list[Loop], chain: Chain) -> None:
@@ -236,8 +236,8 @@ class Operands:
     def _same_iteration(self, slots: np.ndarray, chain: Chain, least: int, most: int) -> int | None:
         """The result in a variable that `slots` are.
 
-        At least so many loops of the chain, and at most, are around both and in the same iteration.
-        Of all others around the result it is that of the last iteration.
+        At least this number of loops of the chain, and at most that one, are around both and in the
+        same iteration. For all others around the result it is that of the last iteration.
         """
         first, stretch = self.stretch.step.first, self.stretch
         base = int(slots.flat[0]) - first

@@ -1,4 +1,4 @@
-"""Text of native code for a stretch of operations with loops: values.
+"""Text of native code for a region of operations with loops: values.
 
 Names in the text: v5 is the result of operation 5 (as it is in iteration 0), g5 its adjoint; c0 is
 a carried value, o0 its adjoint; p7 the value in slot 7 and s7 a sum for its adjoint; i0 a counter.
@@ -75,7 +75,7 @@ class Writer:
         raise NotImplementedError
 
     def names(self, k: int) -> dict[str, str]:
-        """What inputs, output and steps of an operation are called in the text."""
+        """The names of inputs, output and steps of an operation in the text."""
         op = self.kept.op(k)
         values = [x.value for x in self.operands.of[k]]
         steps = {name: f"{name}_{k}" for name, _ in op.steps}
@@ -89,9 +89,9 @@ class Writer:
         self.line(f"v{k} = {substituted(op.value, names)}")
 
     def entries(self, loop: Loop) -> list[tuple[str, str]]:
-        """Name and place of each value that is kept of an iteration.
+        """Name and place of each value that is saved of an iteration.
 
-        Of a loop in blocks the places are those of this block (f1 is the first iteration of it).
+        For a loop in blocks the places are those of this block (f1 is the first iteration of it).
         """
         kept, number = self.kept.entries[loop], self.stretch.numbers[loop]
         chain = (*self.stretch.around[loop], loop)
@@ -111,7 +111,7 @@ class Writer:
         return pairs
 
     def column(self, loop: Loop, slot: int, which: int, width: int) -> str:
-        """The place of one of so many numbers of each iteration, side by side over iterations."""
+        """The place of a value of each iteration, contiguous over iterations."""
         chain, strides = (*self.stretch.around[loop], loop), [1]
         run = self.kept.size(loop, width)
         for around in reversed(chain[:-1]):
@@ -120,7 +120,7 @@ class Writer:
         return self.stretch.index(slot + which * self.kept.columns[loop], strides, chain)
 
     def beginnings(self, loop: Loop) -> list[tuple[str, str]]:
-        """Name and place of what is carried into block b of a loop."""
+        """Name and place of the values carried into block b of a loop."""
         blocks, around = self.kept.blocks[loop], self.stretch.around[loop]
         number, size = self.stretch.numbers[loop], len(self.kept.entries[loop])
         strides = [blocks.count * size]
@@ -160,9 +160,8 @@ class Writer:
 class Stores:
     """Which results are stored in their slots, and where in the text.
 
-    `of` a result: at which depth of loops (less than its own: after the last iteration), and the
-    offset of a table of bytes that says at which counters, −1 for all. `read` are those with an
-    adjoint.
+    `of` a result: the depth of loops (less than its own: after the last iteration), and the offset
+    of a table of bytes with the counters concerned, −1 for all. `read` are those with an adjoint.
     """
 
     def __init__(self, operands: Operands):
@@ -201,12 +200,12 @@ class Stores:
 
 
 class Forward(Writer):
-    """Values, first operation to last; and in slot `flag`, if any, 0 if slopes are `finite`."""
+    """Values, first operation to last; and in slot `flag`, if any, 0 if partials are `finite`."""
 
     def __init__(self, operands: Operands, kept: Kept, stores: Stores, finite: Finite, flag: int):
         super().__init__(operands, kept, stores)
         self.finite, self.flag = finite, flag
-        self.computed: set[int] = set()  # what is known before the iterations of its loop
+        self.computed: set[int] = set()  # known before the iterations of its loop
 
     def write(self) -> None:
         stretch = self.stretch

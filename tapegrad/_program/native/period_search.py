@@ -1,9 +1,9 @@
-"""Where a sequence repeats, for `loop_finding`: compiled.
+"""The search for repetitions in a sequence, for `loop_finding`: compiled.
 
-The sequence is of elements: operations, or stretches of them that are loops already. Element e has
-a token (equal tokens: equal operations) and covers operations starts[e] to starts[e + 1]. A loop
-at element e of period p has as many iterations as go on alike: the same tokens, and operands that
-move by the same number of slots from each iteration to the next. In iteration 0 an operand that is
+The elements of the sequence are operations, or regions that are loops already. Element e has a
+token (equal tokens: equal operations) and covers operations starts[e] to starts[e + 1]. A loop at
+element e of period p has as many iterations as are alike: the same tokens, and operands that move
+by the same number of slots from each iteration to the next. In iteration 0 an operand that is
 otherwise the result of the iteration before may be anything: the initial value. An `irregular`
 search lets slots that are no results of the step move in any order.
 """
@@ -20,15 +20,15 @@ _FEWEST, _FEWEST_IRREGULAR = 3, 8
 LEAST = 64
 #: Loops inside of loops that run through fewer operations are unrolled.
 UNROLLED = 256
-#: What a carried value costs, in operations left outside the loop, where its start is chosen.
+#: The cost of a carried value, in operations left outside the loop, where its start is chosen.
 _CARRIED = 8
-#: How an operand goes on: as those of a loop do, not so; not so, but it might with a longer body.
+#: The continuation of an operand: as in a loop; not so; not so, but it might be with a longer body.
 _REGULAR, _IRREGULAR, _LONGER = range(3)
 
 
 @helper
 def going_on(x0, x1, x2, iteration, start, q, first, n, known, irregular):
-    """How an operand of `iteration` (≥ 2) goes on: it was x0 and x1 in the two before, is x2."""
+    """The continuation of an operand at `iteration` (≥ 2): after x0 and x1 it is x2."""
     position = x2 - first
     if x2 - x1 == x1 - x0:
         two_ago = x2 - x1 == q and start <= position and position < start + (iteration - 1) * q
@@ -58,14 +58,14 @@ def operation_goes_on(k, iteration, start, q, first, n, slots, known, irregular)
 
 @helper
 def iterations(at, p, m, starts, tokens, first, n, slots, known, irregular, bad):
-    """How many iterations a loop at element `at` of period p has; 0 if it is none.
+    """The number of iterations of a loop at element `at` of period p; 0 if it is none.
 
-    Where tokens differ is noted in bad[p]: loops that would contain the place need not be tried.
+    Differences of tokens are noted in bad[p]: loops that would contain the place need not be tried.
     """
     start, q = starts[at], starts[at + p] - starts[at]
     if at + 3 * p > m or starts[at + 2 * p] != start + 2 * q:
         return 0
-    iteration = 2  # what goes on from the first two to the third says most
+    iteration = 2  # the continuation from the first two to the third says most
     while at + (iteration + 1) * p <= m:
         for e in range(at + iteration * p, at + (iteration + 1) * p):
             if tokens[e] != tokens[e - p] or tokens[e] != tokens[e - 2 * p]:
@@ -110,7 +110,7 @@ def live_values(start, q, first, slots, reach, live):
 
 @helper
 def best_cut(at, p, starts, first, slots, reach, live):
-    """By how many elements a loop had better start later, so that little is carried."""
+    """The number of elements by which a loop should start later, so that little is carried."""
     start, q = starts[at], starts[at + p] - starts[at]
     live_values(start, q, first, slots, reach, live)
     best, shift = live[0] * _CARRIED, 0

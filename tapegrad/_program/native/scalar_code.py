@@ -28,9 +28,9 @@ from .simd_planning import Lanes
 _TEXT = 1000
 #: The most operations in the body of a loop that is compiled.
 _BODY = 2000
-#: What a part costs to compile beside its text, in operations.
+#: The cost of compiling a part in addition to its text, in operations.
 _PART = 50
-#: What may be compiled of one program, in operations of text: some seconds.
+#: The budget of compilation for one program, in operations of text: some seconds.
 BUDGET = 8000
 _EITHER = """
 def reverse(run, data):
@@ -48,7 +48,7 @@ def reverse(run, data):
 
 @dataclasses.dataclass
 class Piece:
-    """Operations start to stop: loops and what is between them, or none; compiled or not."""
+    """Operations start to stop: loops and the operations between them, or none; compiled or not."""
 
     start: int
     stop: int
@@ -57,29 +57,29 @@ class Piece:
 
     @property
     def text(self) -> int:
-        """How many operations its text has."""
+        """The number of operations in its text."""
         return self.stop - self.start - sum(x.count * x.length - x.body for x in self.loops)
 
     @property
     def cost(self) -> int:
-        """What it takes to compile, in operations of text."""
+        """The cost of compilation, in operations of text."""
         return self.text + _PART
 
 
 def rolled(step: Scalars, known: np.ndarray) -> int:
-    """How many operations of a step are in loops that are compiled. See `native` for `known`."""
+    """The number of operations of a step in loops that are compiled. See `native` for `known`."""
     return sum(x.count * x.length for x in find_loops(step, known) if x.body <= _BODY)
 
 
 def pieces_of(step: Scalars, known: np.ndarray) -> list[Piece]:
-    """What a step is compiled in, and what is not. See `native` for `known`."""
+    """The compiled and the other pieces of a step. See `native` for `known`."""
     return _grouped(_pieces(len(step.op), find_loops(step, known)))
 
 
 def within(budget: int, pieces: Iterable[Piece]) -> int:
-    """Leave pieces interpreted that a budget does not allow for; returns what the others cost.
+    """Leave pieces beyond a budget interpreted; returns the cost of the others.
 
-    Those come first that compute most for their text.
+    Pieces that compute most for their text come first.
     """
     total = 0
     native = [piece for piece in pieces if piece.native]
@@ -104,14 +104,14 @@ def native(
     """Parts for a step.
 
     By slot of the program: `known` says whether it is a constant, `initial` which, `wanted` whether
-    its adjoint is asked for. `outside` says of results whether anything outside of the step reads
+    its adjoint is needed. `outside` says of results whether anything outside of the step reads
     them; afterwards it marks all that lie in their slots, those of interpreted pieces included.
-    `new_slots(count)` gives the first of so many slots of the arena that nobody else has. `cut`
-    says that long loops keep what they carry at intervals only (see `checkpoints`).
+    `new_slots(count)` gives the first of that many unused slots of the arena. `cut` says that long
+    loops save what they carry at intervals only (see `checkpoints`).
     """
     outside |= _read_by_interpreted(step, pieces)
     made: list[Callable[[], Part]] = []
-    for piece in pieces:  # all find out what they read in memory before code is made for any
+    for piece in pieces:  # all determine their reads from memory before code is made for any
         if piece.native:
             stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
             claims = Claims(Operands(stretch, known, initial, wanted))
@@ -196,7 +196,7 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
 
 
 def _summary(stretch: Stretch, lanes: Lanes) -> str:
-    """What a part does, in one line."""
+    """The purpose of a part, in one line."""
     words = [str(loop) for loop in stretch.loops]
     for what, done in ("values", lanes.independent), ("adjoints", {*lanes.sums, *lanes.apart}):
         if done:

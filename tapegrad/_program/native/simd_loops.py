@@ -1,7 +1,7 @@
-"""Text of native code for what is done in lanes of loops. Names as in `loop_values`.
+"""Text of native code for lanes of loops. Names as in `loop_values`.
 
-Besides: J are the Jacobians of a loop, K what it keeps, S numbers of the iterations of a block; to7
-is what an iteration adds to o7.
+In addition: J are the Jacobians of a loop, K its saved values, S numbers of the iterations of a
+block; to7 is the contribution of an iteration to o7.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .loop_operands import LOCAL, Chain, Operand
 from .loop_values import Forward, Writer, substituted
 from .simd_planning import BLOCK, GROUP, Lanes
 
-#: Values, fixed slots, what is carried and counters, as they are called in the text.
+#: Names of values, fixed slots, carried values and counters in the text.
 _NAMES = re.compile(r"\b[vpci]\d+\b")
 #: The most values from outside of a loop that a function of it takes.
 _OUTER = 20
@@ -72,7 +72,7 @@ def {name}(run, data):
 
 
 def _outer(lines: list[str], number: int) -> list[str]:
-    """What lines read that they have not computed themselves."""
+    """The names that lines read and do not compute themselves."""
     assigned = {line.split(" = ")[0].strip() for line in lines}
     return sorted({*_NAMES.findall("\n".join(lines))} - assigned - {f"i{number}"})
 
@@ -80,8 +80,8 @@ def _outer(lines: list[str], number: int) -> list[str]:
 class Independent(Writer):
     """A function that computes independent operations of a loop for some iterations.
 
-    `places` are those of the results that others read, as they are called in a block that begins
-    with iteration h.
+    `places` are those of the results that others read, as named in a block that begins with
+    iteration h.
     """
 
     def __init__(self, lanes: Lanes, loop: Loop):
@@ -136,9 +136,9 @@ class Iteration(Reverse):
     def adjoints(self, seeds: dict[int, str], to_carried: bool, read: bool) -> None:
         """Go back from `seeds` (text by result).
 
-        What is added to adjoints of what is carried is left in names of their own, and so is what
-        is added to sums; only one of both, as `to_carried` says. Where results are `read` by others
-        that adds to their adjoints, but for those of what is carried.
+        Contributions to adjoints of carried values are left in names of their own, and so are those
+        to sums; only one of both, as `to_carried` says. Where results are `read` by others that
+        adds to their adjoints, except for those of carried values.
         """
         self.to_carried, self.read, self.begun = to_carried, read, set()
         for k, text in seeds.items():
@@ -161,7 +161,7 @@ class Iteration(Reverse):
         return operand.adjoint if operand.adjoint.startswith("A") else f"t{operand.adjoint}"
 
     def watched(self, finite: set[int]) -> list[str]:
-        """The slopes of operations that are not among the `finite`; write what they need."""
+        """The partials of operations that are not among the `finite`; write what they need."""
         found, loop = [], self.around[-1]
         for k in range(loop.start, loop.start + loop.length):
             slopes = [slope for _, slope in self.kept.slopes(k) if not is_number(slope)]
@@ -182,7 +182,7 @@ class Jacobian:
     """A function that computes the Jacobians of some iterations of a loop: its text, and a call.
 
     `numbers` are those that are not 0, in the order of their columns: from which result of the
-    iteration to which adjoint of what is carried.
+    iteration to which adjoint of a carried value.
     """
 
     def __init__(self, lanes: Lanes, loop: Loop):
@@ -298,12 +298,12 @@ class ReverseInLanes(Reverse):
                 self.all_else(loop, carried)
 
     def at(self, loop: Loop, which: int) -> str:
-        """The place of an adjoint of what is carried, in S."""
+        """The place of the adjoint of a carried value, in S."""
         number = self.stretch.numbers[loop]
         return f"S[{which * BLOCK} + i{number} - f{number}]"
 
     def chain(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
-        """The adjoints of what is carried, from iteration to iteration."""
+        """The adjoints of carried values, from iteration to iteration."""
         number = self.stretch.numbers[loop]
         self.line(f"J{number} = f64s(memory + {8 * self.lanes.jacobians[loop]})")
         with self.block(f"for j{number} in range(l{number} - f{number}):"):
@@ -334,7 +334,7 @@ class ReverseInLanes(Reverse):
             self.line(f"{adjoint} = {total or '0.0'}")
 
     def all_else(self, loop: Loop, seeds: dict[int, str]) -> None:
-        """All other adjoints of an iteration, from those of what is carried."""
+        """All other adjoints of an iteration, from those of carried values."""
         iteration = Iteration(self.lanes, loop, self.indent)
         iteration.values(loop, iteration.around)
         iteration.adjoints(seeds, to_carried=False, read=True)
@@ -344,7 +344,7 @@ class ReverseInLanes(Reverse):
 
 
 class Functions:
-    """The functions that the code of a stretch calls for some iterations of a loop, by loop."""
+    """The functions that the code of a region calls for some iterations of a loop, by loop."""
 
     def __init__(self, lanes: Lanes):
         made = [Independent(lanes, loop) for loop in lanes.independent]

@@ -3,10 +3,10 @@
 Values. Operations that depend on nothing that a loop carries are independent from iteration to
 iteration. They are computed first, block by block, if there are many of them, or functions.
 
-Adjoints. Where a loop only adds up, all iterations are independent in reverse. Otherwise the
-adjoints of what it carries depend on each other, so that their computation waits for itself. But an
-iteration only multiplies them with a small matrix, its Jacobian, and adds what comes from outside.
-Hence, in the place of one loop that carries little:
+Adjoints. If a loop only sums, all iterations are independent in reverse. Otherwise the adjoints of
+carried values depend on each other, so that their computation is sequential. But an iteration only
+multiplies them with a small matrix, its Jacobian, and adds contributions from outside. Hence one
+loop that carries little is replaced by these:
 
 1. The Jacobian of each iteration: its operations in reverse, with a seed of 1 at one carried result
    after the other. Iterations do not depend on each other.
@@ -17,8 +17,9 @@ Hence, in the place of one loop that carries little:
 are computed ahead, along with the values: those depend on each other as well, and the processor
 has time while it waits for them.
 
-An adjoint of 0 gives 0 whatever the slope, but a seed of 1 meets all slopes. So slopes are looked
-at as well: unless all are finite, the loop is gone through as others are, with care.
+An adjoint of 0 gives 0 whatever the partial derivative is, but a seed of 1 multiplies all of them.
+So partial derivatives are tested as well: unless all are finite, the loop runs with tests, as
+others do.
 """
 
 from __future__ import annotations
@@ -34,23 +35,23 @@ from .loop_finding import Loop
 from .loop_operands import LOCAL, Chain, Operand
 from .loop_values import Stores
 
-#: Iterations of a block: what is kept of them stays in the first cache.
+#: Iterations of a block: their saved values stay in the first cache.
 BLOCK = 256
 #: Iterations whose Jacobians are computed at once, ahead: as many as vectors have lanes.
 GROUP = WIDEST
 #: The fewest iterations of a loop that is done in lanes.
 FEWEST = 32
-#: The fewest slopes in the body of one with Jacobians, the most that it carries, and the most
-#: slopes in its text: that takes long to compile.
+#: The fewest partial derivatives in the body of one with Jacobians, the most that it carries, and
+#: the most partial derivatives in its text, which takes long to compile.
 BODY, CARRIED, TEXT = 16, 4, 2000
-#: So many independent operations are computed first even if there is no function among them.
+#: The number of independent operations that are computed first even without a function among them.
 MANY = 12
 #: Functions that are computed in lanes.
 _WIDE = {*VECTOR, *QUICK, "power"}
 
 
 class Lanes:
-    """What is done in lanes of a stretch, and the memory for that.
+    """The computations in SIMD lanes of a region, and the memory for that.
 
     `independent` by loop: operations whose values are computed first. `sums`: loops that only add
     up. `apart`: those with Jacobians, and `jacobians` by loop: the first slot of them. `block`: the
@@ -79,12 +80,12 @@ class Lanes:
 
     @property
     def columns(self) -> set[Loop]:
-        """Loops whose numbers are kept side by side over iterations."""
+        """Loops whose numbers are saved contiguously over iterations."""
         return {*self.independent, *self.sums, *self.apart}
 
     @property
     def operations(self) -> set[int]:
-        """Those whose slopes are finite where the code in lanes is used."""
+        """Operations whose partial derivatives are finite where the code in lanes is used."""
         return self.finite.operations.union(*map(self.body, self.apart))
 
     def carried(self, loop: Loop) -> list[int]:
@@ -117,7 +118,7 @@ class Lanes:
         return functions_of(op.value, *[text for _, text in op.needed(op.value)]) <= _WIDE
 
     def _is_known(self, operand: Operand, loop: Loop, found: set[int]) -> bool:
-        """Whether an operand is known before the loop begins, or is computed first as well."""
+        """Whether an operand is known before the loop begins, or is also computed first."""
         if operand.register is not None and operand.register.loop is loop:
             return False
         if operand.kind == LOCAL and operand.result in self.body(loop):
@@ -155,7 +156,7 @@ class Lanes:
     def _is_sum(self, k: int, loop: Loop) -> bool:
         """Whether a result is that of the iteration before and other summands.
 
-        The one before is read for nothing else, and so are the sums between both; others read the
+        The one before has no other reader, and neither have the sums between both; others read the
         result after the loop only.
         """
         registers = self.operands.registers[loop][k]

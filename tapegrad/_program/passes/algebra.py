@@ -1,8 +1,8 @@
 """Algebra that is exact in IEEE arithmetic: for all operands, signed zeros, NaN and infinities too.
 
-Slopes are exact as well: what an operand gets is the same number. Two rules that look as if they
-belonged here do not. x + 0 is not x, since −0 + 0 is 0. maximum(x, x) has the value x, but at NaN
-the slopes 0 and 0, not 1.
+Partial derivatives are exact as well: an operand gets the same number. Two rules that may seem to
+belong here do not. x + 0 is not x, since −0 + 0 is 0. maximum(x, x) has the value x, but at NaN the
+partial derivatives 0 and 0, not 1.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ..ir.uses import constants_of, views_read
 
 #: Kinds of constants, as bits.
 ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))
-#: In what a rule gives: 1 / the constant.
+#: In the result of a rule: 1 / the constant.
 RECIPROCAL = "reciprocal"
 
 
 class Rule(NamedTuple):
-    """An operation on operands of some kinds, and what it is equal to.
+    """An operation on operands of some kinds, and an equal expression.
 
-    An operand is a kind of constants, a name, or (name, operation, name of its operand). What it is
-    equal to is a name, or (operation, name, …).
+    An operand is a kind of constants, a name, or (name, operation, name of its operand). The equal
+    expression is a name, or (operation, name, …).
     """
 
     op: str
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     equal: str | tuple[str, ...]
 
 
-#: Why each is exact: its value; then the slope that x gets.
+#: Why each is exact: its value; then the partial derivative of x.
 RULES = (
     Rule("multiply", ("x", ONE), "x"),  # nothing is rounded; 1
     Rule("multiply", (ONE, "x"), "x"),  # the same
@@ -52,7 +52,7 @@ RULES = (
     Rule("absolute", (("y", "absolute", "x"),), "y"),  # |x| has no sign; 1, or at 0 and NaN 0 · 0
     Rule("where", (TRUE, "x", "y"), "x"),  # a choice; 1, and what y gets is 0
     Rule("where", (FALSE, "y", "x"), "x"),  # the same
-    Rule("where", ("c", "x", "x"), "x"),  # either way; 1 + 0 or 0 + 1
+    Rule("where", ("c", "x", "x"), "x"),  # in either order; 1 + 0 or 0 + 1
     Rule("multiply", ("x", MINUS_ONE), ("negative", "x")),  # the sign is changed; −1
     Rule("multiply", (MINUS_ONE, "x"), ("negative", "x")),  # the same
     Rule("divide", ("x", MINUS_ONE), ("negative", "x")),  # the same; 1 / −1
@@ -60,7 +60,7 @@ RULES = (
 )
 _OPERANDS = 3
 _CODES = {rule.op: TABLE[rule.op].code for rule in RULES}
-#: What is matched without a constant, and kinds of constants that tell of the others.
+#: Patterns without a constant, and kinds of constants that imply others.
 _OTHERS = {"negative", "absolute", "where"}
 _TELLING = ONE | MINUS_ONE | ZERO | MINUS_ZERO | POWER
 
@@ -98,7 +98,7 @@ class Change(NamedTuple):
 
 
 class Table:
-    """Operations as columns; operands are numbers, `kinds` of which says what they hold.
+    """Operations as columns; operands are numbers, whose contents `kinds` gives.
 
     `results` are the numbers of the results, in ascending order.
     """
@@ -112,7 +112,7 @@ class Table:
         return np.where(self.results[at] == operands, at, -1)
 
     def candidates(self) -> dict[str, np.ndarray]:
-        """Operations that rules may change, by name: for most rules a constant tells."""
+        """Operations that rules may change, by name: most rules are for constants."""
         kinds = self.kinds & _TELLING
         found = {name: np.flatnonzero(self.op == _CODES[name]) for name in _OTHERS}
         rows = np.zeros(0, np.int64)
@@ -170,7 +170,7 @@ class _Simplifier:
         self.stands = np.zeros(code.slots, np.int32)
         self.any_goes = False
         self.added: list[np.ndarray] = []
-        self.new: dict[int, Step] = {}  # by the id of what they replace
+        self.new: dict[int, Step] = {}  # by the id of the replaced step
 
     def simplified(self) -> Code | None:
         """The simpler program, None if there is none."""
@@ -187,7 +187,7 @@ class _Simplifier:
         return made if self.new or made.slots < slots else None
 
     def _reciprocals(self, slots: np.ndarray) -> np.ndarray:
-        """Slots of 1 / what is in slots of constants."""
+        """Slots of 1 / the constants in slots."""
         values, numbers = np.unique(self.values[slots], return_inverse=True)
         first = self.code.slots + sum(map(len, self.added))
         self.added.append(1.0 / values)
@@ -265,7 +265,7 @@ class _Simplifier:
             self.new[id(step)] = dataclasses.replace(step, ops=[(code, tuple(operands))])
 
     def _kind(self, view: View) -> int:
-        """What is in all slots of a view."""
+        """The constant in all slots of a view."""
         if not view.size or view.base != ARENA or not self.kinds[view.offset]:
             return 0
         single = not any(view.strides)

@@ -1,4 +1,4 @@
-"""What depends on constants only is computed when the program is made."""
+"""Constant folding: what depends on constants only is computed when the program is made."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fold(code: Code) -> Code:
     """Operations on numbers and steps of arrays whose operands are all constants become constants.
 
     The program's own parts compute them, so that values are the same to the bit. Guards stay: the
-    programs of a function tell them by their order.
+    programs of a function identify them by their order.
     """
     finder = _Finder(code)
     if not finder.steps:
@@ -89,7 +89,7 @@ class _Finder:
             self.steps.append(Scalars(step.first, op, a, b, step.c))
 
     def _has_known(self, step: Scalars) -> bool:
-        """Whether there is one at all: one whose operands were known before the step."""
+        """Whether there is one: one whose operands were known before the step."""
         left = np.flatnonzero(self.known[step.a])
         left = left[(self.known[step.b[left]] != 0) | (step.b[left] < 0)]
         return bool((step.op[left] != GUARD).any())

@@ -1,4 +1,4 @@
-"""What nothing reads is not computed."""
+"""Dead code: values that are never read are not computed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Element-wise steps over one shape made one, sums of their results included.
 
-Steps are taken in order. Groups that are open read nothing of each other, so a step may join any of
-its shape after those that it reads have been closed. What does not read an open group goes before.
+Steps are taken in order. Open groups do not read each other, so that a step may join any of its
+shape after those that it reads have been closed. A step that does not read an open group goes
+before it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ..ir.uses import any_in, mark_outputs, mark_reads, slots_read, views_read
 
 #: More operations in a group would have no room in cache.
 MOST = 64
-#: Slots that are looked at one by one.
+#: Slots that are checked one by one.
 FEW = 128
-#: Operations that on one array and numbers cost no more than reading their result.
+#: Operations that cost no more than reading their result if applied to one array and numbers.
 CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "square"))
 
 
@@ -36,7 +37,7 @@ class Group:
         self.at: dict[View, int] = {}
 
     def add(self, step: Elementwise) -> None:
-        """Take a step in; what it reads of this group it finds inside."""
+        """Add a step; operands from this group are found inside."""
         start, at = len(self.ops), self.at
         for code, operands in step.ops:
             found = [at.get(x, x) if isinstance(x, View) else start + x for x in operands]
@@ -66,10 +67,10 @@ class Fuser:
 
     def __init__(self, slots: int) -> None:
         self.open: dict[int, Group] = {}
-        self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # those that are open
+        self.of_shape: dict[tuple[int, ...], dict[int, Group]] = {}  # open groups
         self.owner = np.zeros(slots + 1, np.int32)  # the last one is of no slot, which is −1
         self.groups = 0
-        self.lowest = slots  # of the slots that groups write
+        self.lowest = slots  # for the slots that groups write
         self.home: dict[View, int] = {}  # the group of a stored result
         self.cheap: dict[Any, tuple] = {}  # stored results by view: operation and operands
         self.steps: list[Step] = []

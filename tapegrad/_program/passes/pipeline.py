@@ -33,7 +33,7 @@ PASSES: dict[str, Callable[[Code], Code]] = {
 
 @dataclasses.dataclass
 class Account:
-    """What became of a recording: its rows, those needed, and the program after each pass."""
+    """The history of a recording: its rows, those needed, and the program after each pass."""
 
     rows: int
     needed: int
@@ -43,9 +43,9 @@ class Account:
 def optimised(
     code: Code, rows: int, needed: int, without: tuple[str, ...] = ()
 ) -> tuple[Code, Account]:
-    """The program after all passes but some, and what they did.
+    """The program after all passes except some, and a record of their effects.
 
-    It was converted from so many rows.
+    The number of rows from which it was converted.
     """
     sizes = [("as recorded", size_of(code))]
     for name, one in PASSES.items():

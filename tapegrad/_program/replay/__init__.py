@@ -1,1 +1,1 @@
-"""Programs, which compute again what was recorded, and its adjoints, in compiled code."""
+"""Programs: recordings replayed in compiled code, values and adjoints."""

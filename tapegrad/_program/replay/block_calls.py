@@ -2,9 +2,9 @@
 
 A pass over a step is a list of words, most of them addresses, and three lists of calls: some are
 made once, some for each group (one position of the outer axes), some for each block. A call is
-`function(n, words)` over the n elements of the block, and its words lie side by side. A word moves
-by a fixed amount from block to block and along each outer axis, so that nothing is looked up on
-the way: views, block buffers in scratch memory and positions are all words.
+`function(n, words)` over the n elements of the block, with contiguous words. A word moves by a
+fixed amount from block to block and along each outer axis, so that nothing is looked up meanwhile:
+views, block buffers in scratch memory and positions are all words.
 """
 
 from numba import types
@@ -28,20 +28,20 @@ from .run_layout import RUN_SCRATCH
 
 # a pass: words of its head, byte offsets; those named AT_… are byte offsets from the head
 (
-    ORIGINS,  # how many memories it uses, after the three below
+    ORIGINS,  # the number of memories that it uses, after the three below
     AT_ORIGINS,  # for each: word of the run with a table of addresses, byte offset in the table
     WORDS,
-    AT_KINDS,  # of each word: number of the origin that is added to it
+    AT_KINDS,  # of each word: the number of the origin that is added to it
     AT_OFFSETS,
-    AT_STEPS,  # how far it moves from block to block
+    AT_STEPS,  # the distance from block to block
     AT_MOVES,  # for each outer axis: how far it moves when that axis counts on
-    AXES,  # how many outer axes
-    AT_SHAPE,  # of the outer axes
+    AXES,  # the number of outer axes
+    AT_SHAPE,  # the sizes of the outer axes
     GROUPS,
     SIZE,  # elements of a group
     LENGTH,  # elements of a block
     AT_CALLS,  # address of the function, byte offset of its first word
-    FIRST,  # how many calls are made once,
+    FIRST,  # the number of calls that are made once,
     ONCE,  # for each group,
     EACH,  # and for each block
 ) = range(0, 8 * 16, 8)
@@ -49,8 +49,8 @@ HEAD_BYTES = 8 * 16
 #: Origins that every pass has: nothing, its part's data, scratch memory.
 NOTHING, DATA, SCRATCH = range(3)
 FIXED = 3
-#: Scratch memory begins with what `strided` takes for a frame and its index, then the counters of
-#: the outer axes, the origins, the words of the group and of the block.
+#: Scratch memory begins with the frame of `strided` and its index, then the counters of the outer
+#: axes, the origins, the words of the group and of the block.
 AT_INDEX = FRAME_BYTES
 AT_COUNTERS = AT_INDEX + 8 * DIMENSIONS
 AT_TABLES = AT_COUNTERS + 8 * DIMENSIONS
@@ -66,7 +66,7 @@ def run_calls(calls, count, n, words):
 
 @helper
 def prepare(run, data, head, scratch):
-    """Compute the words for the first block; returns where they are."""
+    """Compute the words for the first block; returns their address."""
     count, origins = load_i64(head, ORIGINS), i64s(scratch + AT_TABLES)
     origins[NOTHING], origins[DATA], origins[SCRATCH] = 0, data, scratch
     tables = head + load_i64(head, AT_ORIGINS)
@@ -94,7 +94,7 @@ def add_words(words, moves, count):
 
 @helper
 def next_group(head, scratch, words):
-    """Count on along the outer axes, and move the words."""
+    """Advance along the outer axes, and move the words."""
     apart()
     counters, shape = scratch + AT_COUNTERS, head + load_i64(head, AT_SHAPE)
     axis = load_i64(head, AXES) - 1
@@ -108,7 +108,7 @@ def next_group(head, scratch, words):
 
 @helper
 def execute(run, data, number):
-    """Make the calls of one of a part's passes; its data begin with where each of them is."""
+    """Make the calls of one of a part's passes; its data begin with the place of each of them."""
     apart()
     head, scratch = data + load_i64(data, 8 * number), load_i64(run, RUN_SCRATCH)
     words = prepare(run, data, head, scratch)
@@ -178,14 +178,14 @@ def add_total(n, source, target):
 
 @helper
 def take(n, frame, axes, start, source, block):
-    """A block of elements that do not lie side by side."""
+    """A block of elements that are not contiguous."""
     ndim = load_i64(axes, 0)
     block_of(frame, source, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
 
 
 @helper
 def give(n, frame, axes, start, block, target):
-    """Add a block to elements that do not lie side by side."""
+    """Add a block to elements that are not contiguous."""
     ndim = load_i64(axes, 0)
     add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
 
@@ -212,7 +212,7 @@ def clear(n, frame, axes, target):
         target += next_line(index, strides, shape, ndim - 1)
 
 
-#: The functions that are called, and how many words each takes.
+#: The functions that are called, and their numbers of words.
 CALLED = {
     "fill": 2,
     "zero": 1,

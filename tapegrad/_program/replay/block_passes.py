@@ -1,6 +1,6 @@
-"""A pass over an element-wise step put together: words and calls, then the data of a part.
+"""A pass over an element-wise step: words and calls, then the data of a part.
 
-What a word is can be said before it is known where it lies: a place in an arena, a block buffer,
+The kind of a word can be given before its address is known: a place in an arena, a block buffer,
 the axes of a view. `part` gives buffers that are never alive together the same memory, and writes
 everything down as `block_calls` reads it.
 """
@@ -20,8 +20,8 @@ from . import block_calls, run_layout
 from .parts import Part
 
 VALUES, ADJOINTS = run_layout.RUN_VALUE_BASES, run_layout.RUN_ADJOINT_BASES
-#: Bytes of block buffers that are in use together: with more, blocks are shorter, so that what a
-#: block needs stays in the processor's second cache.
+#: The limit of bytes of block buffers in use at once: beyond it blocks are shorter, so that the
+#: data of a block stay in the processor's second cache.
 NEAR = 1 << 17
 #: The least that blocks are shortened to for that.
 SHORT = 128
@@ -31,7 +31,7 @@ LONG = 1 << 14
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a view begins in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
+    """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
 
     view: View
     side: int
@@ -89,7 +89,7 @@ class Pass:
         return Place(view, side, self.cut.way(view) == LINE)
 
     def read(self, view: View, side: int, whole: bool) -> Word:
-        """The elements of a view side by side; one of them for all only if not `whole`."""
+        """The elements of a view as a contiguous block; one of them for all only if not `whole`."""
         key = (view, side, whole)
         if key not in self._read:
             self._read[key] = self._fetch(view, side, whole)
@@ -232,7 +232,7 @@ class _Writer:
         return word.origin, 0, word.step * self.length
 
     def _moves(self) -> list[int]:
-        """How far the words move when an outer axis counts on, those after it back to 0."""
+        """Distances by which words move when an outer axis advances, those after it back to 0."""
         cut, moves = self.code.cut, []
         for axis in range(len(cut.outer)):
             for word in self.words:

@@ -1,9 +1,9 @@
-"""Compiled parts of steps that move values: links, gathers, packs. What their data hold, as words.
+"""Compiled parts of steps that move values: links, gathers, packs; the layout of their data.
 
-A link: `L_OUT`, how many bytes there to set to zero, how many moves, the moves. A move is one walk
-over two views: along a line of LINE elements, and over LINES lines by an odometer of AXES axes. For
-each of them it has its size, and the change of place of each view when it counts (and those inside
-it go back). What is picked: lists of places, or of runs of neighbours. See `moves`.
+A link: `L_OUT`, how many bytes there to set to zero, how many moves, the moves. A move is one
+traversal of two views: along a line of LINE elements, and over LINES lines by an odometer of AXES
+axes. For each of them it has its size, and the change of place of each view when it counts (and
+those inside it go back). What is picked: lists of places, or of runs of neighbours. See `moves`.
 """
 
 from ..._core.codegen.intrinsics import (
@@ -43,7 +43,7 @@ PICK_BASE, PICK_OUT, PICK_REVERSE, PICK_LISTS = range(0, 32, 8)
 GATHER_OUT, GATHER_COUNT, GATHER_SIZE, GATHER_POSITIONS, GATHER_SOURCE = range(0, 40, 8)
 GATHER_WORDS = 40
 #: A write at computed places: the output, whether the source has an adjoint, two views, and the
-#: move of what was there before.
+#: move of the old values.
 (
     SCATTER_OUT,
     SCATTER_COUNT,
@@ -249,7 +249,7 @@ def scatter_forward(run, data):
 
 @helper
 def scatter_reverse(run, data):
-    """What was written takes the adjoints, last to first; the rest goes to what was before."""
+    """The written elements take the adjoints, last to first; the rest goes to the array before."""
     table, index = load_i64(run, RUN_ADJOINT_BASES), i64s(load_i64(run, RUN_SCRATCH))
     picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
     positions, of = first_of(load_i64(run, RUN_VALUE_BASES), picked), first_of(table, source)

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from ..._core.codegen.intrinsics import call_address
 from .run_layout import REFUSED
 
-#: Calls `driver.call`: program, inputs, gradients, where the value goes.
+#: Calls `driver.call`: program, inputs, gradients, the address of the value.
 entry = call_address(types.int64(types.int64, types.int64, types.int64, types.int64))
 
 

@@ -1,8 +1,8 @@
 """The reverse of an operation by its rule, in compiled code: the rule is a program that is run.
 
 A step's data name the words of its rule (`K_REVERSE`). While there is no table yet, Python is
-called, which makes the program of the rule and the table, or does itself what the rule says. The
-table is written once, and never changes.
+called, which makes the program of the rule and the table, or evaluates the rule itself. The table
+is written once, and never changes.
 """
 
 from numba import types
@@ -31,14 +31,14 @@ from .run_layout import (
 from .run_pool import follow, return_run, take_run
 from .structural_kernels import K_REVERSE
 
-#: The words of a rule: the address of its table or 0, what Python does, where the adjoint of the
-#: output is, and how many numbers it has.
+#: The words of a rule: the address of its table or 0, the Python function, the address of the
+#: adjoint of the output, and its number of elements.
 RULE_TABLE, RULE_PYTHON, RULE_SEED, RULE_SIZE = range(0, 32, 8)
 RULE_WORDS = 4
-#: What Python returns where there is a table now, and it has done nothing else.
+#: Python's result if there is a table now, and nothing else was done.
 MADE = -1
-#: A table: the program; how many moves there are into a run of it of adjoints (0 or 1), of values,
-#: and out of it; then the moves (see `move_kernels`).
+#: A table: the program; the numbers of moves into a run of it of adjoints (0 or 1), of values, and
+#: out of it; then the moves (see `move_kernels`).
 TABLE_PROGRAM, TABLE_SEEDS, TABLE_VALUES, TABLE_RESULTS, TABLE_MOVES = range(0, 40, 8)
 
 python = call_address(types.int64(types.int64, types.int64))
@@ -69,7 +69,7 @@ def move_all(item, count, to, of, index):
 
 @helper
 def run_rule(run, table):
-    """Run a rule, and add what it gives to adjoints; returns why it stopped."""
+    """Run a rule, and add its results to adjoints; returns why it stopped."""
     program, index = load_i64(table, TABLE_PROGRAM), i64s(load_i64(run, RUN_SCRATCH))
     values, adjoints = load_i64(run, RUN_VALUE_BASES), load_i64(run, RUN_ADJOINT_BASES)
     own = take_run(program)

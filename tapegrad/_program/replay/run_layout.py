@@ -1,4 +1,4 @@
-"""Where compiled code finds the memory of a program's run; words, byte offsets.
+"""The layout of the memory of a program's run, for compiled code; words, byte offsets.
 
 Every step of a program becomes one or more parts. A part is two C functions, `forward(run, data)`
 and `reverse(run, data)`, int64(int64, int64), and the address of data that never changes. `run` is
@@ -14,7 +14,7 @@ why the program must stop.
     RUN_SCRATCH,  # SCRATCH_BYTES of this run's own, aligned to a cache line
     RUN_FRAME,  # a sweep's frame, for kernels of structural operations
     RUN_FAILED,  # the guard that failed: the slot that its operation would have written
-    RUN_SEEN,  # the number that it saw, where it looks at a number
+    RUN_SEEN,  # the number that it saw, where it tests a number
     RUN_POINTERS,  # two tables, of the addresses of inputs and of gradients
     RUN_REFUSED,  # the code of the operation whose kernel has refused its operands
     RUN_ANSWER,  # why, as the operation's `refusal` reads it
@@ -22,5 +22,5 @@ why the program must stop.
 RUN_BYTES = 8 * 16
 SCRATCH_BYTES = 1 << 20
 
-# what a part returns
+# the results of a part
 FINISHED, GUARD_FAILED, WANTED_PYTHON, RAISED, REFUSED = range(5)

@@ -1,4 +1,4 @@
-"""Runs that compiled code takes from a program and gives back, and what it does with one."""
+"""Runs that compiled code takes from a program, uses, and returns."""
 
 from numba import types
 
@@ -22,7 +22,7 @@ def follow(run, at, count):
 
 @helper
 def take_run(program):
-    """A run that nobody uses."""
+    """An unused run."""
     while exchange(program + POOL_LOCK, 1) != 0:
         pass
     count = load_i64(program, POOL_COUNT)

@@ -1,9 +1,10 @@
-"""How a kernel of a structural operation is called from a program: it finds a sweep of one row.
+"""The call of a kernel of a structural operation from a program, in a sweep of one row.
 
 The part's data hold all that such a sweep has in memory as it would lie at address 0: a frame, one
-cell per operand and for the output, mirrors, references, the arrays' descriptions. A call copies
-them to scratch memory and adds addresses: that of the copy, and those where this run has values
-and adjoints. A mirror of no memory of its own says where adjoints are relative to values.
+cell per operand and for the output, adjoint buffers, references, the arrays' descriptions. A call
+copies them to scratch memory and adds addresses: that of the copy, and those where this run has
+values and adjoints. An adjoint buffer without memory of its own says where adjoints are relative to
+values.
 """
 
 from numba import types
@@ -37,9 +38,10 @@ from .run_layout import (
 )
 
 #: The data: addresses of the kernels, the output's row, where its references are, how many bytes
-#: are copied, how many words are addresses in the copy, and in bases; how many mirrors there are;
-#: the sweep's memory, and for each of those words where it is (and of which base). An operation by
-#: rule has the address of its rule's words in place of a kernel in reverse (see `rule_kernels`).
+#: are copied, how many words are addresses in the copy, and in bases; how many adjoint buffers
+#: there are; the sweep's memory, and for each of those words where it is (and of which base). An
+#: operation by rule has the address of its rule's words in place of a kernel in reverse (see
+#: `rule_kernels`).
 (
     K_FORWARD,
     K_REVERSE,
@@ -58,7 +60,7 @@ kernel_call = call_address(types.none(types.int64, types.int64, types.int64, typ
 
 @helper
 def lay_out(run, data):
-    """Copy the sweep's memory and add addresses; returns where it is, and the words after it."""
+    """Copy the sweep's memory and add addresses; returns its address, and the words after it."""
     to, size = load_i64(run, RUN_SCRATCH), load_i64(data, K_BYTES)
     memcpy(to, data + K_COPY, size)
     store_i64(to, FRAME_SCRATCH, to + size)

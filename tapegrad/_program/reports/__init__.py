@@ -1,1 +1,1 @@
-"""What a program says of itself: `explain` and `draw`."""
+"""Reports on programs: `explain` and `draw`."""

@@ -1,4 +1,4 @@
-"""Pictures of graphs: loops and branches as boxes in one another, with the user's lines."""
+"""Pictures of graphs: loops and branches as nested boxes, with the user's lines."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _cut(text: str) -> str:
 
 
 def counted_kinds(ops: list[str]) -> str:
-    """Names of operations with how often they come, the most frequent first."""
+    """Names of operations with their counts, the most frequent first."""
     counts = collections.Counter(ops).most_common()
     shown = [f"{op} × {count}" if count > 1 else op for op, count in counts[:_KINDS]]
     return ", ".join(shown) + ", …" * (len(counts) > _KINDS)

@@ -1,4 +1,4 @@
-"""A graph of a compiled function in words: its loops and branches by line, and what left it."""
+"""A graph of a compiled function in words: loops and branches by line, calls that left it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOP = re.compile(r"\b(for|while)\b")
 
 
 def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
-    """What became of a graph, in lines; `native` is the setting of the function."""
+    """The report on a graph, in lines; `native` is the setting of the function."""
     yield _state(flow.primal, "blocks read from bytecode", native)
     yield from (_state(one, "blocks of its tangents", native) for one in flow.tiers[1:])
     lines = list(_entries(flow.primal.program.graph, flow.primal.seen))
@@ -36,7 +36,7 @@ def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
 
 
 def _state(one: TieredGraph, what: str, native: bool | None) -> str:
-    """How large a graph is, who computes it, and how often that was asked for."""
+    """The size of a graph, its evaluator, and how often it was called."""
     state = one.state
     if state == "interpreted" and native is None:
         state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
@@ -45,7 +45,7 @@ def _state(one: TieredGraph, what: str, native: bool | None) -> str:
 
 
 def refusal_text(reason: str) -> str:
-    """Why there is no graph, and what would avoid that."""
+    """The reason for having no graph, and how to avoid it."""
     why = _with(reason, advice_on_refusal(reason))
     return f"branches and loops: recorded once for each path, without a graph: {why}"
 
@@ -64,7 +64,7 @@ def counted(count: int, word: str) -> str:
 
 @dataclasses.dataclass
 class _Entry:
-    """Loops or branches of one line, how deep they lie, and their edges."""
+    """Loops or branches of one line, their depth, and their edges."""
 
     kind: str
     line: int
@@ -111,12 +111,12 @@ def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
 
 
 def source_of(line: Line | None) -> str:
-    """The text of a line of the user's, "" where there is no file."""
+    """The text of a line of the user's code, "" if there is no file."""
     return linecache.getline(line.file, line.number).strip() if line else ""
 
 
 def edges_text(edges: list[int], seen: np.ndarray) -> str:
-    """How many of some edges were seen."""
+    """The number of edges taken."""
     if not edges:
         return "no test"
     return f"{int(np.count_nonzero(seen[edges]))} of {len(edges)} edges seen"

@@ -1,4 +1,4 @@
-"""What would avoid that a function has no graph, or that a call leaves its graph."""
+"""Advice for functions without a graph, and for calls that leave their graph."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ _ADVICE = {
     r"where a call gives": "please report this, if the function depends on its arguments alone",
     r"please report": "",
 }
-#: Of functions that have no graph for another reason.
+#: Advice for functions that have no graph for another reason.
 _OTHERS = "np.where, np.maximum or np.clip compute both branches in one program"
 
 
 def advice_on_leaving(reason: str) -> str:
-    """What would avoid that a call leaves a graph; "" where nothing is known."""
+    """Advice for a call that leaves a graph; "" if there is none."""
     return _found(reason, "")
 
 
 def advice_on_refusal(reason: str) -> str:
-    """What would avoid that a function has no graph."""
+    """Advice for a function without a graph."""
     return _found(reason, _OTHERS)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ..._flow.ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Leave, Return
 from ..._flow.passes.graph_edits import dominators, ordered, ways_in
 
-#: Deeper branches stand one after the other.
+#: Deeper branches are put in sequence.
 _DEEPEST = 40
 
 
@@ -58,7 +58,7 @@ class _Nesting:
         self.loops = self._find_loops(blocks)
 
     def dominates(self, a: Block, b: Block) -> bool:
-        """Whether each call comes through a before b."""
+        """Whether each call reaches b through a."""
         first, last = self.spans[a]
         return first <= self.spans[b][0] <= last
 
@@ -78,7 +78,7 @@ class _Nesting:
         return found
 
     def sequence(self, blocks: list[Block], loop: Block | None, depth: int) -> list[Node]:
-        """Nodes of blocks that stand in a loop, which its first block names."""
+        """Nodes of the blocks of a loop, which its first block identifies."""
         found: list[Node] = []
         done: set[Block] = set()
         for block in blocks:
@@ -112,7 +112,7 @@ class _Nesting:
         ]
 
     def _line_of_loop(self, first: Block, body: list[Block]) -> int:
-        """Where a loop decides whether it goes on: before a round, after it, or nowhere."""
+        """The place where a loop is decided: before a round, after it, or nowhere."""
         ends = [before for before, _ in self.ways[first] if before in self.loops[first]]
         lines = [
             block.end.line
@@ -134,7 +134,7 @@ class _Nesting:
         )
 
     def _branch(self, block: Block, rest: list[Block], loop: Block | None, depth: int) -> list:
-        """The branch at the end of a block, with those arms of the rest that come back to it."""
+        """The branch at the end of a block, with those arms that return to the rest."""
         if not isinstance(block.end, Branch):
             return []
         is_flat = depth >= _DEEPEST or self._leaves(block, loop)
@@ -147,7 +147,7 @@ class _Nesting:
     def _arms(self, block: Block, rest: list[Block], loop: Block | None) -> list[list[Block]]:
         """The blocks that are reached through one edge of a branch only.
 
-        Where an arm ends the call, what follows the other one is no arm: no code is indented there.
+        If an arm ends the call, the code after the other one is no arm: it is not indented.
         """
         arms = [self._reached(block, edge.target, rest) for edge in _edges(block)]
         others = [set(rest).difference(arm) for arm in arms]

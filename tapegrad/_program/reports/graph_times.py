@@ -1,4 +1,4 @@
-"""Where the time of a graph goes: by block and by the user's line, forward and reverse."""
+"""The time of a graph by block and by the user's line, forward and reverse."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
 
 
 def _rounds(graph: Graph, counts: np.ndarray) -> list[int]:
-    """How often each block runs."""
+    """The number of runs of each block."""
     found = {id(block): 0 for block in graph.blocks} | {id(graph.entry): 1}
     edges = [edge for block in graph.blocks for edge in block.end.edges]  # type: ignore[union-attr]
     for edge, count in zip(edges, counts.tolist(), strict=True):
@@ -51,7 +51,7 @@ def _rounds(graph: Graph, counts: np.ndarray) -> list[int]:
 
 
 def _steps(graph: Graph, rounds: list[int], tier: str) -> tuple[list[StepTime], np.ndarray]:
-    """What blocks do at each line, without times yet, and about what it costs in all rounds."""
+    """The operations of blocks at each line, without times, and their estimated cost."""
     active, _ = varying(graph)
     steps, costs = [], []
     for block, count in zip(graph.blocks, rounds, strict=True):

@@ -1,4 +1,4 @@
-"""What a compiled function says of its programs: text, a picture, times."""
+"""Reports of a compiled function on its programs: text, a picture, times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .step_times import ProgramProfile, profile
 
 
 class Reported(Replayed):
-    """A function with its programs, and what there is to say of them."""
+    """A function with its programs, and reports on them."""
 
     def _compilation(self) -> Compilation:
         raise NotImplementedError
@@ -41,7 +41,7 @@ class Reported(Replayed):
         return explain(self._compilation())
 
     def profile(self, *args, repeats=10) -> ProgramProfile:
-        """Measure where the time of the program for such arguments goes, by step and source line.
+        """Measure the time of the program for such arguments, by step and source line.
 
         Each step is timed, forward and reverse. The function is called once more to find the lines
         of its operations; the time of a step is divided evenly among its operations. Of a graph the

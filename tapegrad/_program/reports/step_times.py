@@ -1,4 +1,4 @@
-"""Where the time of a program goes: by step and by the user's line, forward and reverse."""
+"""The time of a program by step and by the user's line, forward and reverse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..replay.parts import Run
 from ..replay.rule_parts import calls_python, ruled_of
 
 Place = row_listeners.Place
-#: By operation and value, or by operation alone: how many rows each line has recorded.
+#: By operation and value, or by operation alone: the number of rows that each line has recorded.
 _Recorded = dict[tuple[int, float | None], collections.Counter]
 _PART = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 #: More rows of a table are counted and not shown.
@@ -36,10 +36,9 @@ MOST = 20
 class StepTime:
     """One step of a program, and the seconds that it takes.
 
-    `tier` is "native", "interpreted", "mixed" (of both), "kernel" (compiled ahead, for any program)
-    or "Python".
-    `operations` counts those in it, by the user's place (file, line, function); None where no line
-    is known.
+    `tier` is "native", "interpreted", "mixed" (of both), "kernel" (precompiled, for any program) or
+    "Python". `operations` counts those in it, by the user's place (file, line, function); None if
+    no line is known.
     """
 
     number: int
@@ -62,7 +61,7 @@ class LineTime:
 
 @dataclasses.dataclass
 class ProgramProfile:
-    """Where the time of a program goes; `print` shows it as tables.
+    """The time of a program; `print` shows it as tables.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Where time and memory go, forward and reverse, and where the tape grew for nothing."""
+"""Time and memory, forward and reverse, and lines where the tape grew without need."""
 
 from ._advice import Advice
 from ._events import EventList, FunctionEvent, FunctionEventAvg

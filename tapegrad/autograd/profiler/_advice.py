@@ -1,4 +1,4 @@
-"""Where the tape grew for nothing. Each finder looks at notes of rows, oldest first."""
+"""Lines at which the tape grew without need. Each finder reads notes of rows, oldest first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dataclasses
 from ..._core.tensor.row_listeners import Place
 from ._row_log import Note
 
-#: What costs less is not worth a word; and fewer elements than these are no loop.
+#: Smaller costs are not reported; and fewer elements than these are no loop.
 LEAST_BYTES, LEAST_ELEMENTS = 1024, 32
 
 

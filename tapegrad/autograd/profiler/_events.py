@@ -1,4 +1,4 @@
-"""What a profile found, under PyTorch's names: events, averages, the table, the trace."""
+"""The results of a profile, under PyTorch's names: events, averages, the table, the trace."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class FunctionEventAvg:
         self.is_reverse = event.is_reverse
 
 
-#: What a table can be sorted by.
+#: The columns by which a table can be sorted.
 SORTS = (
     "cpu_time",
     "cpu_time_total",

@@ -31,7 +31,7 @@ def now() -> int:
 
 @dataclasses.dataclass(slots=True)
 class Span:
-    """One call: when, how long without the profiler's own work, and what it recorded."""
+    """One call: its start, its duration without the profiler's own work, and its rows."""
 
     name: str
     place: Place
@@ -40,7 +40,7 @@ class Span:
     label: bool  # whether it is the user's own, of `record_function`
     start: int = 0
     end: int = 0
-    aside: int = 0  # what the profiler had taken when it began
+    aside: int = 0  # the profiler's own time when it began
     spent: int = 0
     inner: int = 0  # nanoseconds in spans inside this one
     own: int = 0  # bytes that it recorded itself
@@ -48,7 +48,7 @@ class Span:
 
 
 class Timer(threading.local):
-    """The spans under way in each thread; those that are over go to `finished`."""
+    """The active spans of each thread; those that have ended are moved to `finished`."""
 
     def __init__(self, finished: list[Span], with_shapes: bool):
         self.finished, self.with_shapes = finished, with_shapes
@@ -56,7 +56,7 @@ class Timer(threading.local):
         self.aside = 0  # nanoseconds that the profiler itself has taken
 
     def begin(self, name: str, args=(), label: bool = False) -> Span:
-        """A span of this thread from now on, inside the one that is under way."""
+        """A span of this thread from now on, inside the active one."""
         began = now()
         if self.under_way and not self.under_way[-1].label:
             place = self.under_way[-1].place
@@ -82,7 +82,7 @@ class Timer(threading.local):
         self.aside += now() - span.end
 
     def call(self, name: str, function: Callable, args, kwargs):
-        """Call a function in a span, of its own unless the one around it has the same name."""
+        """Call a function in a span, of its own unless the outer one has the same name."""
         if self.under_way and self.under_way[-1].name == name:
             return function(*args, **kwargs)
         span = self.begin(name, args)
@@ -92,7 +92,7 @@ class Timer(threading.local):
             self.end(span)
 
     def record(self, nbytes: int, took: int) -> None:
-        """A row of so many bytes was recorded; noting it took so many nanoseconds."""
+        """Note the bytes of a recorded row, and the nanoseconds that noting it took."""
         self.aside += took
         if self.under_way:
             self.under_way[-1].own += nbytes
@@ -161,7 +161,7 @@ def _put(space, name, function) -> None:
 
 
 def _swap(stands: dict[Callable, Callable]) -> None:
-    """Put one function for another where the package names it, in modules that came since too."""
+    """Replace a function wherever the package names it, in modules imported since, too."""
     found = [
         (space, name, stands[function])
         for space, names in _spaces()

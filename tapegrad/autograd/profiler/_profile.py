@@ -198,7 +198,7 @@ class profile:
 
 
 class record_function(contextlib.ContextDecorator):
-    """Give a block of code, or a function, a name of its own in profiles.
+    """Name a block of code, or a function, in profiles.
 
     Parameters
     ----------

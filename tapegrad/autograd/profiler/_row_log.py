@@ -1,4 +1,4 @@
-"""What is kept of a row for advice: no array, only where it was, how large, and what it held."""
+"""Notes of a row for advice: no array, only its line, its size, and its operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._core.tape.tape import name_of_op
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.row_listeners import Place
 
-#: What leaves its other operand as it is, by operation.
+#: The value that leaves the other operand unchanged, by operation.
 _NEUTRAL = {"multiply": 1.0, "divide": 1.0, "add": 0.0, "subtract": 0.0}
 
 
@@ -21,8 +21,8 @@ _NEUTRAL = {"multiply": 1.0, "divide": 1.0, "add": 0.0, "subtract": 0.0}
 class Note:
     """One row that was recorded.
 
-    `operands` are equal for two rows that compute the same; `function` is what the user called.
-    `copied` holds two shapes if the row repeats elements that a view would have shown repeated.
+    `operands` are equal for two rows with the same computation; `function` is the function that the
+    user called. `copied` holds two shapes if the row repeats elements that a view could repeat.
     """
 
     number: int
@@ -34,7 +34,7 @@ class Note:
     operands: tuple
     written: int  # the row whose buffer this one writes, −1 if none
     copied: tuple | None
-    sweeps: int  # how many reverse sweeps there had been
+    sweeps: int  # the number of reverse sweeps before
 
     @property
     def reads(self) -> list[int]:
@@ -95,7 +95,7 @@ def _place(array: np.ndarray) -> tuple:
 
 
 def _bytes(op: int, out, operands) -> int:
-    """What the row takes on the tape: itself, its references, its result or what it overwrites."""
+    """Memory of the row on the tape: itself, its references, its result or what it overwrites."""
     if op <= layout.ARRAY:
         return layout.ROW_BYTES
     own = out if out is not None else operands[1]
@@ -121,5 +121,5 @@ def _copied(name: str, out, operands) -> tuple | None:
 
 
 def _unrepeated(array: np.ndarray) -> np.ndarray:
-    """The elements of a view that are apart from each other."""
+    """The distinct elements of a view."""
     return array[tuple(slice(None) if step else slice(0, 1) for step in array.strides)]

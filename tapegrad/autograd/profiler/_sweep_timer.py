@@ -39,7 +39,7 @@ def _read(table: np.ndarray, sequence: np.ndarray) -> Times:
 def timed_run(run: Callable, timer: Timer, finish: Callable[[Span, Times], None]) -> Callable:
     """`Sweep.run` as a span of `timer`, with the compiled sweep that reads the clock.
 
-    `finish(span, times)` is told what the rows took.
+    `finish(span, times)` receives the times of the rows.
     """
 
     @functools.wraps(run)

@@ -209,7 +209,7 @@ def _of_classes(name: str, logs, target, weight, ignore_index):
 
 
 def _bad(target, ignored, classes):
-    """Where the target has a class that does not exist."""
+    """The places where the target has a class that does not exist."""
     return (target != ignored) & ((target < 0) | (target >= classes))
 
 

@@ -76,7 +76,7 @@ def _place(x, size: int, border: bool, align_corners: bool):
     """Index of the pixel before each place, and how far the place is behind it."""
     x = (x + 1.0) * (0.5 * (size - 1)) if align_corners else (x + 1.0) * (0.5 * size) - 0.5
     low, high = (0, size - 1) if border else (-1, size)
-    # outside, the place is held fast and has no derivative; at a border pixel too, as in PyTorch
+    # outside, the place is clamped and has no derivative; at a border pixel too, as in PyTorch
     inside = steered(_inside, x, low=low, high=high, border=border)
     x = PUBLIC["where"](inside, x, steered(np.clip, x, low, high))
     before = steered(np.floor, x)

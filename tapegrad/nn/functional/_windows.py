@@ -1,7 +1,7 @@
 """Convolution and pooling, on windows that are views of the padded image.
 
-A view costs nothing in reverse: an element that lies in many windows collects its adjoint from all
-of them in its one place.
+A view costs nothing in reverse: an element of many windows collects its adjoint from all of them in
+one place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def pair(name: str, argument: str, value, least: int = 1) -> Pair:
 
 
 def padded(input, ends, mode="constant", **options):
-    """An image with cells added at its ends, ((top, bottom), (left, right))."""
+    """An image with elements added at its ends, ((top, bottom), (left, right))."""
     if not any(map(any, ends)):
         return input
     before = [(0, 0)] * (len(np.shape(input)) - 2)
@@ -75,7 +75,7 @@ def check_image(name: str, input) -> tuple[int, ...]:
 
 
 def ends_of(name: str, padding, kernel, stride, dilation) -> tuple[Pair, ...]:
-    """How many cells are added at the ends of the two axes, from a padding of PyTorch's."""
+    """The numbers of elements added at the ends of the two axes, from a padding of PyTorch."""
     if padding == "valid":
         return ((0, 0), (0, 0))
     if padding != "same":
@@ -164,7 +164,7 @@ def _check_channels(shape, kernel, bias, groups) -> None:
 
 
 class _Pool:
-    """Where the windows of a pooling lie."""
+    """The positions of the windows of a pooling."""
 
     def __init__(self, name, input, kernel, stride, padding, dilation, ceil_mode):
         self.size = check_image(name, input)[-2:]
@@ -183,7 +183,7 @@ class _Pool:
         check_fits(name, size, self.kernel, self.dilation)
 
     def first_of(self, values, wanted) -> np.ndarray:
-        """Position in its image of each window's first cell whose value is the one wanted."""
+        """Position in its image of each window's first element with a given value."""
         places = np.arange(self.size[0] * self.size[1]).reshape(self.size)
         places = padded(places, self.ends, constant_values=-1)
         places = np.stack(cells(places, self.kernel, self.stride, self.dilation))
@@ -204,7 +204,7 @@ class _Pool:
         return picked + images * (self.size[0] * self.size[1])
 
     def counts(self, include_pad: bool) -> np.ndarray:
-        """How many cells of each window count: those added by ceil_mode never do."""
+        """The number of elements of each window that count: those added by ceil_mode never do."""
         along = []
         lines = zip(self.size, self.kernel, self.stride, self.padding, self.ends, strict=True)
         for n, k, s, p, (before, after) in lines:

@@ -1,9 +1,9 @@
 """NumPy's own code of series on tensors: its functions with other names in their globals.
 
-NumPy's functions of polynomials turn their arguments into plain arrays, which no protocol reaches,
-and go on in Python. Here the same code runs with an `np` whose arrays are tensors, where an
-argument holds one; otherwise NumPy's function is called. So values, trimming of zeros, errors and
-further functions of NumPy's are the same.
+NumPy's functions of polynomials convert their arguments to plain arrays, without dispatch, and
+continue in Python. Here the same code runs with an `np` whose arrays are tensors, if an argument
+holds one; otherwise NumPy's function is called. So values, trimming of zeros, errors and further
+functions are those of NumPy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .._notes import SERIES
 
 
 class _Arrays:
-    """What `np` is in rebuilt functions: the stand-in, but arrays that are made are tensors."""
+    """The `np` of rebuilt functions: the stand-in, except that new arrays are tensors."""
 
     def __getattr__(self, name: str):
         return getattr(stand_in, name)
@@ -40,7 +40,7 @@ class _Arrays:
         return _Arrays.array(a, dtype, copy=None)
 
     asanyarray = asarray
-    hstack = staticmethod(numpy.hstack)  # of constants, which stay plain
+    hstack = staticmethod(numpy.hstack)  # for constants, which stay plain
 
 
 def _tensor(made: numpy.ndarray):
@@ -58,7 +58,7 @@ ARRAYS = _Arrays()
 
 
 def rebuilt(found, space: dict):
-    """A function of NumPy's with other globals."""
+    """A NumPy function with other globals."""
     found = inspect.unwrap(getattr(found, "_implementation", found))
     code, closure = found.__code__, found.__closure__
     made = types.FunctionType(code, space, found.__name__, found.__defaults__, closure)
@@ -67,7 +67,7 @@ def rebuilt(found, space: dict):
 
 
 def of_tensors(found, made, module: str):
-    """A function of NumPy's, or another where an argument holds a tensor."""
+    """A NumPy function, or another where an argument holds a tensor."""
 
     def function(*args, **kwargs):
         if holds_tensor((*args, *kwargs.values())):
@@ -78,7 +78,7 @@ def of_tensors(found, made, module: str):
 
 
 def space_of(theirs: types.ModuleType, name: str, **others) -> dict:
-    """The globals of a module of NumPy's with its functions rebuilt; `others` are there instead."""
+    """The globals of a NumPy module with its functions rebuilt; `others` replace names."""
     space = {**vars(theirs), "__name__": name, "__package__": name.rpartition(".")[0]}
     space |= {"np": ARRAYS, **others}
     for key, found in vars(theirs).items():
@@ -91,7 +91,7 @@ def space_of(theirs: types.ModuleType, name: str, **others) -> dict:
 
 
 def rebuilt_class(theirs: type, space: dict, base: type, base_space: dict, **others) -> type:
-    """A class of NumPy's whose methods take tensors, those of its base included."""
+    """A NumPy class whose methods take tensors, those of its base included."""
     fields = {"__module__": space["__name__"], "__doc__": theirs.__doc__}
     for one, names in ((base, base_space), (theirs, space)):
         for key, found in vars(one).items():

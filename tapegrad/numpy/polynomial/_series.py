@@ -15,7 +15,7 @@ _BASE = {**vars(_polybase), "np": stand_in, "pu": FUNCTIONS}
 
 
 def _as_numpys(series):
-    """The series of NumPy's class that has the values."""
+    """The series of NumPy's class with the same values."""
     theirs = type(series).__mro__[1]
     parts = plain(series.coef), plain(series.domain), plain(series.window)
     return theirs(*parts, symbol=series.symbol)
@@ -31,7 +31,7 @@ _TEXT = {
 
 
 def _mixed(kind: type, theirs: type, name: str) -> None:
-    """Let an operation of a series take one of NumPy's own class, which becomes one of ours."""
+    """Let an operation of a series take one of NumPy's own class, which is converted."""
     own, reflected = getattr(kind, f"__{name}__"), getattr(kind, f"__r{name}__")
 
     def converted(other):
