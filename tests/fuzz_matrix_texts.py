@@ -1,19 +1,26 @@
 """Texts of matrices and complex numbers that random programs are put together from.
 
 `{0}` and `{1}` are operands. SPD is a positive definite matrix made of `{0}`, NON one without
-symmetry; both are well conditioned. What depends on a choice of eigenvectors or of signs appears
-only in forms that do not: projectors, functions of matrices, factors with a positive diagonal.
+symmetry; both are well conditioned. APART is `{0}` with other lengths of its columns. Also of an
+orthogonal `{0}` their eigenvalues and singular values differ. What depends on a choice of
+eigenvectors or of signs appears only in forms that do not: projectors, functions of matrices,
+factors with a positive diagonal.
 """
 
-GRAM = "({0} @ {0}.T + 2.0 * np.eye(len({0})))"
-COMPLEX_GRAM = "({0} @ np.conj({0}).T + 2.0 * np.eye(len({0})))"
+_DIAGONAL = "np.diag(2.0 + 0.3 * np.arange(len({0})))"
+GRAM = f"({{0}} @ {{0}}.T + {_DIAGONAL})"
+COMPLEX_GRAM = f"({{0}} @ np.conj({{0}}).T + {_DIAGONAL})"
+APART = "({0} * (1.0 + 0.4 * np.arange({0}.shape[1])))"
 UNSYMMETRIC = "({0} + 0.3 * np.triu({0}, 1) - 0.3 * np.tril({0}, -1))"
 
 
 def written_out(templates, gram=GRAM):
     """Templates with the matrices that they name."""
     general = UNSYMMETRIC.replace("{0}", gram)
-    return [one.replace("SPD", gram).replace("NON", general) for one in templates]
+    return [
+        one.replace("SPD", gram).replace("NON", general).replace("APART", APART)
+        for one in templates
+    ]
 
 
 #: Of a matrix, real or complex, to a matrix.
@@ -35,8 +42,8 @@ _MATRICES = [
     "(lambda w, u: (u * np.tanh(w)) @ np.conj(u).T)(*np.linalg.eigh(SPD))",
     "(lambda w, u: (u / w) @ np.conj(u).T)(*np.linalg.eigh(SPD))",
     "(lambda w, u: u[:, -1:] @ np.conj(u[:, -1:]).T)(*np.linalg.eigh(SPD))",
-    "(lambda u, s, v: (u * np.tanh(s)) @ v)(*np.linalg.svd({0}, full_matrices=False))",
-    "(lambda u, s, v: (u * np.sin(s)) @ v)(*np.linalg.svd({0} * 0.7, False))",
+    "(lambda u, s, v: (u * np.tanh(s)) @ v)(*np.linalg.svd(APART, full_matrices=False))",
+    "(lambda u, s, v: (u * np.sin(s)) @ v)(*np.linalg.svd(APART * 0.7, False))",
     "(lambda u, s, v: u[:, :1] @ v[:1])(*np.linalg.svd({0} + 2.0, full_matrices=False))",
     "np.linalg.inv({0}[:, None, :] * {0}[:, :, None] * 0.3 + np.eye({0}.shape[1]))[0]",
     "np.linalg.solve(np.stack([SPD, NON]), np.stack([{0}, 0.5 * {0}]))[1]",
@@ -58,7 +65,7 @@ VECTORS = written_out(_VECTORS)
 _NUMBERS = [
     "np.abs(np.linalg.det(NON)) * 0.01", "np.linalg.slogdet(NON)[1]", "np.linalg.slogdet(SPD)[1]",
     "np.linalg.norm({0} + 0.1)", "np.linalg.norm({0}, 1)", "np.linalg.norm({0}, np.inf)",
-    "np.linalg.norm({0}, 2)", "np.linalg.norm({0} + np.eye(*{0}.shape), 'nuc')",
+    "np.linalg.norm(APART, 2)", "np.linalg.norm({0} + np.eye(*{0}.shape), 'nuc')",
     "np.linalg.norm(NON, -2)", "np.linalg.cond(NON) * 0.1", "np.trace(np.linalg.inv(SPD)).real",
     "np.linalg.eigvalsh(SPD)[-1]", "np.sum(np.log(np.linalg.eigvalsh(SPD)))",
     "np.sum(np.linalg.svd({0}, compute_uv=False) ** 2) * 0.2", "np.linalg.norm({0}, 'fro')",
