@@ -75,6 +75,19 @@ def test_values_are_scipys(name):
     np.testing.assert_allclose(found.detach(), wanted, rtol=1e-13, atol=atol)
 
 
+@pytest.mark.parametrize("number", [0.5, 2, True, np.float64(0.5)])
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py", "rel_entr", "kl_div"])
+def test_numbers_beside_float32(name, number):
+    """Python's numbers take the dtype of the array, NumPy's do not."""
+    x, f = np.array([0.3, 0.7], np.float32), getattr(special, name)
+    for k in range(2):
+        args, plain = [number, number], [number, number]
+        args[k], plain[k] = tg.tensor(x, requires_grad=True), x
+        wanted = getattr(scipy.special, name)(*plain)
+        assert f(*args).dtype == wanted.dtype
+        np.testing.assert_allclose(f(*args).detach(), wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "name,at,slopes",
     [

@@ -113,6 +113,7 @@ def kl_div(x, y):
 
 def _relative(x, y, of_numbers):
     """What is made of x log(x / y) and both; infinity where one is negative, or y alone 0."""
+    x, y = _of_one_dtype(x, y)
     is_zero = (x == 0.0) & (y >= 0.0)
     is_outside = ((x < 0.0) & (y == y)) | ((y < 0.0) & (x == x)) | ((y == 0.0) & (x > 0.0))
     apart = is_zero | is_outside
@@ -120,6 +121,14 @@ def _relative(x, y, of_numbers):
     logarithm = _log_of_ratio(_where(apart, 1.0, x), _where(apart, 1.0, y))
     inside = _where(is_zero, -_sqrt(_where(is_zero, x, 1.0)), x * logarithm)
     return _where(is_outside, np.inf, of_numbers(inside, x, y))
+
+
+def _of_one_dtype(*operands):
+    """Operands, Python's numbers among them in the dtype of the others, as NumPy's ufuncs read them."""
+    is_number = [type(one) in (bool, int, float) for one in operands]
+    known = [dtype_of(one) for one, number in zip(operands, is_number, strict=True) if not number]
+    kind = np.result_type(*known).type if known else float
+    return [kind(one) if number else one for one, number in zip(operands, is_number, strict=True)]
 
 
 def _log_of_ratio(x, y):

@@ -16,18 +16,20 @@ def _triangle(name: str, keeps: str):
         if not is_tensor(x):
             return getattr(np, name)(x, k)
         shape = shape_of(x)
-        if len(shape) < 2:
-            raise ValueError(
-                f"tapegrad.{name}: the tensor has shape {shape}; it must have at least 2 axes"
-            )
+        if not shape:
+            raise ValueError(f"tapegrad.{name}: the tensor has no axes; pass a vector or matrices")
         if not records(x):
             return wrap(getattr(np, name)(value_of(x), k))
         mask = np.tri(*shape[-2:], k=k if name == "tril" else k - 1, dtype=bool)
-        keep = np.broadcast_to(mask if name == "tril" else ~mask, shape)
+        mask = mask if name == "tril" else ~mask
+        keep = np.broadcast_to(mask, np.broadcast_shapes(mask.shape, shape))
         return apply("where", keep, x, 0.0)
 
     triangle.__name__ = name
-    triangle.__doc__ = f"Keep the elements {keeps} a diagonal of matrices; the others are 0."
+    triangle.__doc__ = (
+        f"Keep the elements {keeps} a diagonal of matrices; the others are 0.\n\n"
+        "    A vector of n elements stands for n equal rows, as in NumPy.\n    "
+    )
     return function(name)(triangle)
 
 
