@@ -164,3 +164,20 @@ def test_calls_that_are_never_differentiated_go():
         store.look()
     gc.collect()
     assert alive() is None
+
+
+def test_more_operands_than_a_row_has_room_for():
+    """Refused by name; a compiled function is called as it is."""
+    numbers = [tg.tensor(1.0, requires_grad=True) for _ in range(13_000)]
+
+    class First(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, *numbers):
+            return numbers[0] * 1.0
+
+    with pytest.raises(ValueError, match=r"operands .* at most 12288\. Join the operands"):
+        First.apply(*numbers)
+    total = tg.compile(lambda numbers: sum(numbers))
+    for _ in range(3):  # from the second on as one row, where there is room
+        gradient = tg.grad(lambda numbers: total([2.0 * one for one in numbers]))([1.0] * 13_000)
+    assert gradient == [2.0] * 13_000

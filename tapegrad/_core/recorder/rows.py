@@ -1,7 +1,6 @@
 """Rows and tensors made by compiled code: room on the tape, references, two kinds of objects."""
 
 from ..codegen.cpython import (
-    call_none,
     call_two,
     decref,
     error_clear,
@@ -14,6 +13,7 @@ from ..codegen.cpython import (
     object_free,
     object_malloc,
     thread_value,
+    word_from,
 )
 from ..codegen.intrinsics import (
     bits_of,
@@ -114,7 +114,9 @@ def next_row(references, size):
     store_i64(S, STATE_BYTES, held)
     full = held > load_i64(S, STATE_BYTES_LIMIT)
     while full or no_room(references):  # another thread may fill the new chunk first
-        made = call_none(load_i64(S, STATE_NEW_CHUNK))
+        count = word_from(references)
+        made = call_two(load_i64(S, STATE_NEW_CHUNK), count, 0, 0)
+        decref(count)
         if made == 0:
             return 0
         decref(made)

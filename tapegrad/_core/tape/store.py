@@ -113,8 +113,16 @@ def seal() -> None:
         set_header(slot, layout.USED_REFERENCES, used)
 
 
-def new_chunk() -> None:
-    """Close the current chunk and open another; called by the recorder when there is no room."""
+def new_chunk(references: int = 0) -> None:
+    """Close the current chunk and open another; called by the recorder when there is no room.
+
+    `references` are those of the row that is to be written.
+    """
+    if references > layout.REFERENCES:
+        raise ValueError(
+            f"tapegrad: an operation has {references} operands and results; one takes at most "
+            f"{layout.REFERENCES}. Join the operands before, with np.stack or np.concatenate"
+        )
     with lock:
         _new_chunk()
 

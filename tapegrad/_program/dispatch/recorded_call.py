@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.codegen.layout import ARRAY
+from ..._core.codegen.layout import ARRAY, REFERENCES
 from ..._core.ops import python_call as _declaration
 from ..._core.ops.table import TABLE
 from ..._core.tensor import runtime as rt
@@ -30,6 +30,8 @@ assert _declaration
 _ROW = ARRAY + TABLE["function"].code
 #: Runs that a program keeps for later calls: a tape of many rows returns as many.
 _RUNS = 8
+#: A row has references to this call, its result and its operands.
+_MOST_OPERANDS = REFERENCES - 3
 
 
 def recorded_call(owner, arguments: Arguments) -> tuple | None:
@@ -44,6 +46,8 @@ def recorded_call(owner, arguments: Arguments) -> tuple | None:
         return None
     plain = arguments.plain(owner._argnums)
     operands = {k: leaf for k, leaf in enumerate(arguments.inputs()) if is_recorded(leaf)}
+    if len(operands) > _MOST_OPERANDS:
+        return None
     call, tensors = RecordedCall(owner, plain, [*operands]), [*operands.values()]
     if owner._reason is None and (flow := owner._flows.of(owner, plain)) is not None:
         return (_as_number if flow.is_number else _by_flow)(call, tensors)
