@@ -28,6 +28,7 @@ REAL = {
     "sign": lambda z: np.sign(z).real * np.sign(z * 1j).real,
     "conj": lambda z: (np.conj(z) * z.conjugate() * z.conj()).imag,
 }
+NUMERATORS = np.array([1.0 + 0j, -2.0 + 1j, 0j, 3.0 - 0.5j])
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
 
 
@@ -109,6 +110,23 @@ def test_operators(f, rng):
         h = 1e-6
         wanted = (loss(a + h * va, b + h * vb) - loss(a - h * va, b - h * vb)) / (2 * h)
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("z", [NUMERATORS, NUMERATORS.real], ids=["complex", "real"])
+def test_quotients_by_zero_are_numpys(z):
+    """Elementwise the parts divided by 0; the derivative is not finite."""
+    f = lambda z, w: z / w  # noqa: E731
+    compiled = tg.compile(f)
+    for zero in (0j, complex(-0.0, 0.0), 1j):
+        w = np.full(len(z), zero)
+        with np.errstate(all="ignore"):
+            wanted = z / w
+            for found in (f(tg.tensor(z), tg.tensor(w)).numpy(), compiled(z, w)):
+                np.testing.assert_array_equal(found, wanted)
+            numbers = [f(a, b).numpy() for a, b in zip(tg.tensor(z), tg.tensor(w), strict=True)]
+            np.testing.assert_array_equal(numbers, wanted)
+            slope = tg.grad(lambda w: np.sum((z / w).real))(w)
+        assert np.isfinite(slope).all() == (zero != 0)
 
 
 @pytest.mark.parametrize("f", REAL.values(), ids=REAL)

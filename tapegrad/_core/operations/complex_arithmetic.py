@@ -80,19 +80,18 @@ def multiply(z, w):
 
 @elementwise("divide")
 def divide(z, w):
+    """Where w is 0 the parts of z divided by 0, as NumPy has it."""
     if not is_complex(w):
         return combined(*[apply("divide", x, w) for x in parts(z)])
-    return multiply(z, reciprocal(w))
+    c, d = parts(w)
+    re = apply("complex_divisor_real", c, d)
+    im = apply("complex_divisor_imag" if is_complex(z) else "complex_inverse_imag", c, d)
+    return multiply(z, combined(re, im))
 
 
 @elementwise("reciprocal")
 def reciprocal(z):
-    """Smith's way, or of numbers by their size: no part is squared."""
-    x, y = parts(z)
-    if type(x) is rt.Scalar and type(y) is rt.Scalar:
-        size = apply("hypot", x, y)
-        return combined(x / size / size, -(y / size / size))
-    return combined(*_of("inverse", x, y))
+    return combined(*_of("inverse", *parts(z)))
 
 
 @elementwise("negative")

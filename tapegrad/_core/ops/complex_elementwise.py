@@ -92,14 +92,18 @@ _INVERSE = (
     f"select({_SWAP}, {_RATIO}, 1.0) * {_SCALE}",
     f"-select({_SWAP}, 1.0, {_RATIO}) * {_SCALE}",
 )
-_parts(
-    "inverse",
-    *_INVERSE,
+_INVERSE_SLOPES = (
     f"({_INVERSE[1]}) * ({_INVERSE[1]}) - ({_INVERSE[0]}) * ({_INVERSE[0]})",
     f"-2.0 * ({_INVERSE[0]}) * ({_INVERSE[1]})",
-    _FAR,
-    "NaN at 0",
 )
+_parts("inverse", *_INVERSE, *_INVERSE_SLOPES, _FAR, "NaN at 0")
+# What numerators are multiplied by: NumPy's quotients by 0 are those of their parts by 0.
+_IS_ZERO = "((x == 0.0) & (y == 0.0))"
+_DIVISOR = (
+    f"select({_IS_ZERO}, 1.0 / np.absolute(x), {_INVERSE[0]})",
+    f"select({_IS_ZERO}, 0.0, {_INVERSE[1]})",
+)
+_parts("divisor", *_DIVISOR, *_INVERSE_SLOPES, _FAR, "infinite at 0, its derivative NaN")
 
 _RADIUS = "select(np.hypot(x, y) == 0.0, 1.0, np.hypot(x, y))"
 pointwise(

@@ -34,6 +34,20 @@ log_real, log_imag = _part(np.log, "real"), _part(np.log, "imag")
 inverse_real, inverse_imag = _part(np.reciprocal, "real"), _part(np.reciprocal, "imag")
 
 
+def divisor_real(x, y):
+    """What a numerator is multiplied by: the real part of 1 / (x + iy), infinity at 0."""
+    return np.where(
+        (x == 0.0) & (y == 0.0), np.asarray(np.inf, np.result_type(x)), inverse_real(x, y)
+    )[()]
+
+
+def divisor_imag(x, y):
+    """The imaginary part of 1 / (x + iy), 0 at 0."""
+    return np.where(
+        (x == 0.0) & (y == 0.0), np.asarray(0.0, np.result_type(x)), inverse_imag(x, y)
+    )[()]
+
+
 def phase(x, y):
     """The angle of x + iy."""
     return np.arctan2(y, x)
