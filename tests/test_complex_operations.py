@@ -61,6 +61,13 @@ np.choose([0, 1, 0, 1], [w, x[0]])
 np.diag(w)
 np.diagonal(z)
 np.tril(z) + np.triu(z, 1)
+np.triu(w)
+np.trim_zeros(np.append(w, 0.0))
+np.polyval(w, z)
+np.polyval(x[0], w) + np.polyval([1j, 2.0, x[0, 0]], w)
+np.polymul(w, x[0]) * np.polyadd(1j, x[0])[0] - np.polysub(w, x[0])[1]
+np.polyder(w) * np.polyint(w, 1, 1j)[-1]
+np.poly(w)
 z[0] * z[1:, 2:3]
 z[[0, 2, 2], [1, 1, 3]]
 z[x > 0]

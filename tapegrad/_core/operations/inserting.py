@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import holds_tensors
 from ..tensor.copies import in_dtype, unlisted
 from ..tensor.indexing import gather
 from ..tensor.registry import function
@@ -97,7 +99,7 @@ def delete(arr, obj, axis=None):
     return gather(arr, out, np.delete(grid(arr._array.shape), obj, axis))
 
 
-@function("trim_zeros")
+@function("trim_zeros", complex=alike)
 def trim_zeros(filt, trim="fb", axis=None):
     """Return a view without leading and trailing zeros.
 
@@ -113,7 +115,7 @@ def trim_zeros(filt, trim="fb", axis=None):
         The axes; by default all.
     """
     filt = unlisted(filt)
-    if not is_tensor(filt):
+    if not holds_tensors(filt):
         return np.trim_zeros(filt, trim, axis)
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
@@ -121,7 +123,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     axes = axes_of("trim_zeros", axis, len(shape_of(filt)))
     if not axes:
         return filt
-    bounds = fixed(steered(_bounds, filt), "the zeros that trim_zeros() leaves out").tolist()
+    bounds = fixed(steered(_bounds, filt != 0.0), "the zeros that trim_zeros() leaves out").tolist()
     if bounds[0][0] >= bounds[1][0]:
         bounds = [[0] * len(shape_of(filt))] * 2
     else:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..tensor.complex_functions import alike
+from ..tensor.complex_tensors import holds_tensors, value_of_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered
@@ -33,8 +35,8 @@ def _is_plain(*operands) -> bool:
 
 def _of_values(numpy_function, *operands, **kwargs):
     """What NumPy gives for operands that are not recorded; tensors if one of them is one."""
-    made = numpy_function(*[value_of(x) for x in operands], **kwargs)
-    if not any(map(is_tensor, operands)):
+    made = numpy_function(*[value_of_complex(x) for x in operands], **kwargs)
+    if not any(map(holds_tensors, operands)):
         return made
     return tuple(map(wrap, made)) if isinstance(made, tuple) else wrap(made)
 
@@ -48,7 +50,7 @@ def _like(made, *given):
 # --- values and vectors of coefficients -------------------------------------------------------
 
 
-@function("polyval")
+@function("polyval", complex=alike)
 def polyval(p, x):
     """Evaluate a polynomial by Horner's rule.
 
@@ -70,7 +72,7 @@ def polyval(p, x):
         return _of_values(np.polyval, p, x)
     if not shape_of(p):
         raise TypeError(f"tapegrad.polyval: p is no sequence of coefficients: {p!r}")
-    made = 0 if is_poly else np.zeros_like(value_of(x))[()]
+    made = 0 if is_poly else np.zeros_like(value_of_complex(x))[()]
     for k in range(len(p)):
         made = made * x + p[k]
     return made
@@ -88,7 +90,7 @@ def _pair(a, b):
     return _padded(a, length), _padded(b, length)
 
 
-@function("polyadd")
+@function("polyadd", complex=alike)
 def polyadd(a1, a2):
     """Add two polynomials."""
     if _is_plain(_operand(a1), _operand(a2)):
@@ -97,7 +99,7 @@ def polyadd(a1, a2):
     return _like(a + b, a1, a2)
 
 
-@function("polysub")
+@function("polysub", complex=alike)
 def polysub(a1, a2):
     """Subtract two polynomials."""
     if _is_plain(_operand(a1), _operand(a2)):
@@ -114,7 +116,7 @@ def _without_leading_zeros(p):
     return wrap(zero) if is_tensor(p) else zero
 
 
-@function("polymul")
+@function("polymul", complex=alike)
 def polymul(a1, a2):
     """Multiply two polynomials.
 
@@ -163,7 +165,7 @@ def _leading_zeros(rest):
     return min(int(np.argmin(is_zero)) if not is_zero.all() else len(rest) - 1, len(rest) - 1)
 
 
-@function("polyder")
+@function("polyder", complex=alike)
 def polyder(p, m=1):
     """Differentiate a polynomial.
 
@@ -180,7 +182,7 @@ def polyder(p, m=1):
     return _like(c, p)
 
 
-@function("polyint")
+@function("polyint", complex=alike)
 def polyint(p, m=1, k=None):
     """Integrate a polynomial.
 
@@ -205,7 +207,7 @@ def polyint(p, m=1, k=None):
     return _like(c, p)
 
 
-@function("poly")
+@function("poly", complex=alike)
 def poly(seq_of_zeros):
     """Compute the coefficients of the polynomial with given zeros.
 
