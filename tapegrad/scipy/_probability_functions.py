@@ -124,7 +124,7 @@ def _relative(x, y, of_numbers):
 
 
 def _of_one_dtype(*operands):
-    """Operands, Python's numbers among them in the dtype of the others, as NumPy's ufuncs read them."""
+    """Operands, Python's numbers in the dtype of the others, as NumPy's ufuncs read them."""
     is_number = [type(one) in (bool, int, float) for one in operands]
     known = [dtype_of(one) for one, number in zip(operands, is_number, strict=True) if not number]
     kind = np.result_type(*known).type if known else float

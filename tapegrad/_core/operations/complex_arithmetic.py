@@ -11,7 +11,6 @@ import operator
 
 import numpy as np
 
-from ..tensor import runtime as rt
 from ..tensor.apply import ELEMENTWISE_OF_COMPLEX, apply
 from ..tensor.complex_tensors import combined, imag_part, is_complex, is_single, real_part
 from ..tensor.copies import unlisted
