@@ -42,8 +42,13 @@ def _row_at(sweep, number: int) -> int:
     return start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
 
 
-def references_of(sweep, number: int) -> list:
+def references_of(sweep, number: int):
     """Operands of a row, then its output, as `Walk.read` gives them."""
+    return sweep.references(number) or _references_of_all(sweep, number)
+
+
+def _references_of_all(sweep, number: int) -> list:
+    """The same of a row that refers to numbers, or is used up."""
     row = _row_at(sweep, number)
     start = row - (number & (layout.ROWS - 1)) * layout.ROW_BYTES
     first, count = _PLACE.unpack(ctypes.string_at(row + 4, 8))
@@ -95,11 +100,12 @@ def pass_back(sweep, number: int, op: Structural) -> None:
 def _add(sweep, site: Site, parts: list, seeds: slice) -> None:
     """Add adjoints of operands for some of the seeds; the parts have their axis if it is longer."""
     for (source, view), part in zip(site.operands, parts, strict=True):
-        if part is not None:
-            part = value_of(part) if seeds is _ALL else value_of(part)[None]
-            if view is None or part.shape[1:] != view.shape:
-                part = summed_to(part, np.shape(view), 1)
-            sweep.add(source, view, part, seeds)
+        if part is None or sweep.add_plain(source, view, part):
+            continue
+        part = value_of(part) if seeds is _ALL else value_of(part)[None]
+        if view is None or part.shape[1:] != view.shape:
+            part = summed_to(part, np.shape(view), 1)
+        sweep.add(source, view, part, seeds)
 
 
 reverse_sweep.by_rule.append(pass_back)

@@ -27,6 +27,9 @@ from .compiled_functions import method_of_compiled
 from .complex_derivatives import as_complex_as, holomorphic_value_and_grad, refuse_complex
 from .named_arguments import by_names
 
+#: The seed of a number.
+_ONE = np.ones(1)
+
 
 def value_and_grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
     """Return a function that computes the value of `f` and its gradient.
@@ -140,10 +143,11 @@ def with_aux(name, result, inputs):
 def first_order(out, value, inputs):
     """Gradients as plain values, by the compiled sweep."""
     traced = rt.trace() is not None  # then guards may read the rows
+    is_number = type(out) is rt.Scalar
     with Sweep(retain=traced) as sweep:
         inputs.prepare(sweep)
         if is_recorded(out):
-            plant(sweep, out, np.ones((1, *value.shape), value.dtype))
+            plant(sweep, out, _ONE if is_number else np.ones((1, *value.shape), value.dtype))
             run(sweep)
         return inputs.gradients(sweep)
 

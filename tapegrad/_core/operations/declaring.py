@@ -18,6 +18,7 @@ from ..tensor.trace import refuse, steered, tensor_like
 from ..tensor.values import current, differentiates, is_recorded, is_tensor, scalar_of, value_of
 from .complex_forms import declare_complex, recorded_complex
 from .einsum import as_tensor, common_dtype
+from .kernel_values import by_kernel
 
 
 class Own(np.ndarray):
@@ -84,13 +85,22 @@ def recorded(op, operands, static):
     if any(map(is_complex, operands)):
         return recorded_complex(recorded, op, operands, static)
     if not differentiates(*operands):
+        if rt.trace() is None and (made := by_kernel(op, operands, static)) is not None:
+            return made
         made = _computed(op, steered, op.value, *operands, **static)
         return tensor_like(_required(op, made), *operands)
     dtype = common_dtype(op.name, *operands)
     operands = [_operand(op.name, x, dtype) for x in operands]
-    out = _computed(op, op.value, *[value_of(x) for x in operands], **static)
-    made = rt.row(ARRAY + op.code, _buffer(out, operands), Keywords(static), *operands)
+    out = _buffer_of_row(op, operands, static)
+    made = rt.row(ARRAY + op.code, out, Keywords(static), *operands)
     return scalar_of(_required(op, made))
+
+
+def _buffer_of_row(op, operands, static) -> np.ndarray:
+    """The value of an operation as the buffer of a row, in C order and in memory of its own."""
+    values = [value_of(x) for x in operands]
+    made = _computed(op, by_kernel, op, values, static)
+    return _buffer(_computed(op, op.value, *values, **static), operands) if made is None else made
 
 
 def _buffer(out, operands) -> np.ndarray:
@@ -125,5 +135,9 @@ def _operand(name: str, x, dtype):
     """An operand in the dtype of the row; a constant as a copy, which the caller cannot write."""
     if type(x) is Own:
         return x.view(np.ndarray)
-    x = as_tensor(name, current(x) if type(x) is rt.Array else x)
+    if type(x) is rt.Array:
+        x = current(x)
+        if x._id >= 0 and x._array.dtype is dtype:
+            return x
+    x = as_tensor(name, x)
     return in_dtype(x, dtype) if is_recorded(x) else np.array(value_of(x), dtype, order="C")

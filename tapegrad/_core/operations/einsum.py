@@ -16,6 +16,7 @@ from ..ops import contraction_row, contraction_tangents
 from ..ops.table import structural
 from ..tensor import runtime as rt
 from ..tensor.apply import apply, check_dtype, check_operand
+from ..tensor.buffer_pool import copy_in_order
 from ..tensor.copies import copy_tensor, in_dtype, pack, unlisted, view_like
 from ..tensor.out_arguments import written_to
 from ..tensor.registry import function
@@ -23,6 +24,7 @@ from ..tensor.trace import named, steered, tensor_like
 from ..tensor.values import (
     FLOATS,
     differentiates,
+    dtype_of,
     is_recorded,
     is_tensor,
     scalar_of,
@@ -65,7 +67,7 @@ def in_c_order(made):
 
 def common_dtype(name: str, *operands) -> np.dtype:
     """The dtype of a product; raises TypeError if it cannot be recorded."""
-    dtypes = [np.asarray(value_of(operand)).dtype for operand in operands]
+    dtypes = [dtype_of(operand) for operand in operands]
     if all([dtype is _DOUBLE for dtype in dtypes]):
         return _DOUBLE
     dtype = np.result_type(*dtypes)
@@ -194,7 +196,7 @@ def record(out, left, right, whole, batch: int, inner: int):
 
 def _kept(operand):
     """A constant operand as a copy, since the caller may write to it."""
-    return operand if is_recorded(operand) else np.array(value_of(operand))
+    return operand if is_recorded(operand) else copy_in_order(value_of(operand))
 
 
 def _without_ones(a, labels, others, shape):

@@ -269,7 +269,7 @@ def prepared(name: str, numpy_function, shape, a, *others):
     a = operands[0]
     if rt.trace() is not None and (is_recorded(a) or is_recorded_complex(a)):
         return *operands, lu_factors(a)
-    factors = factored(np.asarray(array_of(a), dtype).view(np.ndarray))
+    factors = lu_factors(np.asarray(array_of(a), dtype).view(np.ndarray))
     return *operands, factors if dtype.kind == "c" else factors.view(Own)
 
 

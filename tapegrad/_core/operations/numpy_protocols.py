@@ -128,11 +128,12 @@ def array_function(self, function, types, args, kwargs):
             _refuse_class(kind, (args, tuple(kwargs.values())))
     found = OF_NUMPY.get(function)
     if found is not None:
-        kwargs = {
-            k: v
-            for k, v in kwargs.items()
-            if v is not _NO_VALUE and (v is not None or k not in ("dtype", "out"))
-        }
+        if kwargs:
+            kwargs = {
+                k: v
+                for k, v in kwargs.items()
+                if v is not _NO_VALUE and (v is not None or k not in ("dtype", "out"))
+            }
         try:
             return found(*args, **kwargs)
         except TypeError as error:

@@ -3,18 +3,31 @@
 It is the rule of the row's operation, or else that of the object which the row refers to first.
 """
 
-from tapegrad._core.codegen.intrinsics import load_i64, store_i64
-from tapegrad._core.codegen.layout import CALL_PYTHON, FRAME_ANSWERED, FRAME_STATUS
+from tapegrad._core.codegen.intrinsics import load_i32, load_i64, store_i64
+from tapegrad._core.codegen.layout import (
+    ARRAY,
+    CALL_PYTHON,
+    FRAME_ANSWERED,
+    FRAME_STATUS,
+    FRAME_WANTED,
+    FRAME_WANTED_MASK,
+)
+from tapegrad._core.codegen.sweep_frame import row_of
 
 from .table import structural
 
 
 def python_adjoint(frame, id, refs, task):
-    """The first call asks for Python, the second finds that it has answered."""
+    """The first call asks for Python, the second finds that it has answered.
+
+    What is wanted is the row, and the code of its operation.
+    """
     if load_i64(frame, FRAME_ANSWERED):
         store_i64(frame, FRAME_ANSWERED, 0)
     else:
         store_i64(frame, FRAME_STATUS, CALL_PYTHON)
+        store_i64(frame, FRAME_WANTED, id)
+        store_i64(frame, FRAME_WANTED_MASK, load_i32(row_of(frame, id), 0) - ARRAY)
 
 
 structural(

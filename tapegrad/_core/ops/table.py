@@ -197,11 +197,16 @@ class Structural:
         Raises TypeError for other arguments than those of `value`, and for numbers that are not
         whole.
         """
-        found = inspect.signature(self.value).parameters.values()
-        known = {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
-        if not set(static) <= set(known):
+        known = self.keywords
+        if not static.keys() <= known.keys():
             raise TypeError(f"{self.name} takes no keyword arguments {set(static) - set(known)}")
         return [operator.index(value) for value in {**known, **static}.values()]
+
+    @functools.cached_property
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments that `value` has, with their defaults."""
+        found = inspect.signature(self.value).parameters.values()
+        return {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
 
 
 def read_by(rule: Callable | None) -> int:

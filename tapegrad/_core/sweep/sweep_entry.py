@@ -7,7 +7,15 @@ from tapegrad._core.codegen.adjoint_memory import give_back
 from tapegrad._core.codegen.sweep_frame import *
 from tapegrad._core.codegen.layout import *
 from tapegrad._core.codegen.intrinsics import *
-from tapegrad._core.codegen.cpython import decref, float_from, incref, int_as_word, word_from
+from tapegrad._core.codegen.cpython import (
+    decref,
+    float_from,
+    incref,
+    int_as_word,
+    tuple_new,
+    tuple_set,
+    word_from,
+)
 from tapegrad._core.recorder.rows import state
 
 
@@ -160,6 +168,72 @@ def mirror_of(arguments, count):
 
 
 @helper
+def adjoint_at(arguments, count):
+    """`adjoint_at(frame, row, array)`: address of the adjoint, for the first seed, of an array's
+    first element, which lies in the buffer of a row; 0 if the buffer is gone."""
+    found = mirror(word_at(arguments, 0), word_at(arguments, 1))
+    at = mirrored(found, load_i64(load_i64(arguments, 16), ARRAY_DATA), 0) if found != 0 else 0
+    return word_from(at)
+
+
+@helper
+def are_alike(frame, x, y):
+    """Whether arrays in C order have one shape, and float64 elements where they should be."""
+    flags, count = load_i32(x, ARRAY_FLAGS) & load_i32(y, ARRAY_FLAGS), load_i32(x, ARRAY_NDIM)
+    double = load_i64(frame, FRAME_FLOAT64)
+    if flags & C_CONTIGUOUS == 0 or flags & ALIGNED == 0 or load_i32(y, ARRAY_NDIM) != count:
+        return False
+    if load_i64(x, ARRAY_DTYPE) != double or load_i64(y, ARRAY_DTYPE) != double:
+        return False
+    for axis in range(count):
+        size = load_i64(load_i64(y, ARRAY_SHAPE), axis * 8)
+        if load_i64(load_i64(x, ARRAY_SHAPE), axis * 8) != size:
+            return False
+    return True
+
+
+@helper
+def add_array(arguments, count):
+    """`add_array(frame, row, array, part)`: add to the adjoint of an array in a row's buffer;
+    returns 0 where that has to be done otherwise."""
+    frame, id = word_at(arguments, 0), word_at(arguments, 1)
+    array, part = load_i64(arguments, 16), load_i64(arguments, 24)
+    if load_i64(frame, FRAME_SEEDS) != 1 or not are_alike(frame, array, part):
+        return word_from(0)
+    found = mirror(frame, id)
+    if found == 0:
+        return word_from(0)
+    to = f64s(mirrored(found, load_i64(array, ARRAY_DATA), 0))
+    given = f64s(load_i64(part, ARRAY_DATA))
+    for k in range(count_of(array)):
+        to[k] += given[k]
+    return word_from(1)
+
+
+@helper
+def references(arguments, count):
+    """`references(frame, row)`: what a row refers to, a tuple of (row, array or object) tuples;
+    0 where it is something else, or gone."""
+    frame, id = word_at(arguments, 0), word_at(arguments, 1)
+    row = row_of(frame, id)
+    first, stop = load_i32(row, 4), load_i32(row, 4) + load_i32(row, 8)
+    for k in range(first, stop):
+        at = reference_of(frame, id, k)
+        tag = load_i32(at, 12)
+        is_object = tag == TAG_ARRAY or tag == TAG_OBJECT
+        if not is_object or load_i64(at, 0) == 0 or load_i32(at, 8) < -1:
+            return word_from(0)
+    made = tuple_new(stop - first)
+    for k in range(first, stop):
+        at, pair = reference_of(frame, id, k), tuple_new(2)
+        incref(load_i64(at, 0))
+        tuple_set(pair, 0, word_from(load_i32(at, 8)))
+        tuple_set(pair, 1, load_i64(at, 0))
+        tuple_set(made, k - first, pair)
+    return made
+
+
+@helper
 def plant_scalar(arguments, count):
     """`plant_scalar(frame, scalar, seed, value)`: add to one seed of a scalar row's adjoint."""
     frame, tensor, seed = word_at(arguments, 0), load_i64(arguments, 8), word_at(arguments, 2)
@@ -187,12 +261,12 @@ def read_scalar(arguments, count):
 
 @helper
 def adopt(arguments, count):
-    """`adopt(frame, tensor, memory)`: make zeroed memory of Python's the mirror of an input."""
+    """`adopt(frame, tensor, adjoint)`: make an array of zeros the mirror of an input; there is
+    room for a header before it."""
     frame, tensor = word_at(arguments, 0), load_i64(arguments, 8)
-    array, memory = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
-    data = load_i64(memory, ARRAY_DATA)
-    span = load_i64(load_i64(memory, ARRAY_SHAPE), 0) - MIRROR_HEADER
-    store_i64(data, 0, span // load_i64(frame, FRAME_SEEDS))
+    array, adjoint = load_i64(tensor, TENSOR_ARRAY), load_i64(arguments, 16)
+    data = load_i64(adjoint, ARRAY_DATA) - MIRROR_HEADER
+    store_i64(data, 0, count_of(array) * item_bytes(frame, array))
     store_i64(data, 8, load_i64(array, ARRAY_DATA))
     store_i64(data, 16, 1)
     store_i64(cell(frame, load_i64(tensor, TENSOR_ID)), 0, data)
@@ -232,6 +306,9 @@ BUILTINS = (
     "release",
     "cell_of",
     "mirror_of",
+    "adjoint_at",
+    "add_array",
+    "references",
     "take",
     "free_memory",
     "plant_scalar",

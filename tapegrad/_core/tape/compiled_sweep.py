@@ -34,6 +34,9 @@ class _Compiled:
     release: Any
     cell_of: Any
     mirror_of: Any
+    adjoint_at: Any
+    add_array: Any
+    references: Any
     take: Any
     free_memory: Any
     plant_scalar: Any

@@ -12,7 +12,7 @@ from ..codegen import layout
 from ..codegen.sweep_frame import MIRROR_HEADER
 from ..ops.table import BY_CODE
 from .compiled_sweep import address_of, compiled, undoing
-from .memory_order import laid_like
+from .memory_order import laid_like, memory_of
 from .overlaps import add_to_view
 from .row_marks import Marks
 from .workspace import FreedError, UnknownError, begin_reading, end_reading, give_back, work_for
@@ -75,10 +75,11 @@ class Sweep:
         array = tensor._array
         size = MIRROR_HEADER + self.seeds * array.nbytes
         memory = np.zeros(size + layout.CACHE_LINE, np.uint8)
-        address = _word(id(memory) + layout.ARRAY_DATA).value + MIRROR_HEADER
-        memory = memory[-address % layout.CACHE_LINE :][:size]
-        self.code.adopt(self.address, tensor, memory)
-        return laid_like(memory[MIRROR_HEADER:].view(array.dtype), array, self.seeds)
+        address = memory_of(memory) + MIRROR_HEADER
+        first = MIRROR_HEADER + -address % layout.CACHE_LINE
+        adjoint = np.ndarray((self.seeds * array.size,), array.dtype, memory, first)
+        self.code.adopt(self.address, tensor, adjoint)
+        return laid_like(adjoint, array, self.seeds)
 
     def scalar(self, tensor, seed: int = 0) -> float:
         """The adjoint of a scalar tensor."""
@@ -87,6 +88,15 @@ class Sweep:
     def mirror(self, number: int, array: np.ndarray) -> np.ndarray:
         """The adjoint of `array`, which lies in the buffer of row `number`: shape (seeds, …)."""
         return self.work.mirror(number, array, self.seeds)
+
+    def add_plain(self, number: int, array, part) -> bool:
+        """Add the same of one seed where both are plain arrays alike; whether that is done."""
+        plain = type(array) is type(part) is np.ndarray
+        return plain and self.code.add_array(self.address, number, array, part) != 0
+
+    def references(self, number: int) -> tuple | None:
+        """What a row refers to, as (row, array or object) each; None if that is not all."""
+        return self.code.references(self.address, number) or None
 
     def cell(self, number: int) -> np.ndarray:
         """The adjoint of a scalar row, shape (seeds,); what is written there is passed on."""
@@ -145,19 +155,21 @@ class Sweep:
 
     def _call_python(self, frame: np.ndarray) -> None:
         """Let the rule of a row's operation, or the object it refers to first, pass it back."""
-        order = _word(self.address + layout.FRAME_AT_ORDER).value
-        position = _word(self.address + layout.FRAME_AT_POSITION).value
-        slot = int(self.work.sequence[order])
-        start, number = int(self.work.table[slot]) + layout.HEADER_BYTES, slot << layout.ROWS_BITS
-        row = start + position * layout.ROW_BYTES
-        op = BY_CODE[_half(row).value - layout.ARRAY]
+        number = int(frame[layout.FRAME_WANTED // 8])
+        op = BY_CODE[int(frame[layout.FRAME_WANTED_MASK // 8])]
         if op.vjp is not None:
-            by_rule[0](self, number + position, op)
+            by_rule[0](self, number, op)
         else:
-            at = start + layout.ROWS * layout.ROW_BYTES
-            first = at + _half(row + 4).value * layout.REFERENCE_BYTES
-            ctypes.cast(_word(first).value, ctypes.py_object).value(self, number + position)
+            self._first_object(number)(self, number)
         frame[layout.FRAME_ANSWERED // 8] = 1
+
+    def _first_object(self, number: int) -> Any:
+        """What a row refers to first."""
+        start = int(self.work.table[number >> layout.ROWS_BITS]) + layout.HEADER_BYTES
+        row = start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
+        at = start + layout.ROWS * layout.ROW_BYTES
+        first = at + _half(row + 4).value * layout.REFERENCE_BYTES
+        return ctypes.cast(_word(first).value, ctypes.py_object).value
 
     def _find_writes(self) -> None:
         """Find which writes the sweep has to undo, if any."""

@@ -153,22 +153,29 @@ def tracing(made):
         _mode.trace = before
 
 
-@contextlib.contextmanager
-def recording():
+class recording:
     """Record whatever the thread's mode: inside a transform."""
-    mode = _mode
-    before = mode.recording, mode.depth, len(mode.inputs)
-    try:
-        if not before[0]:
-            set_recording(True)
-        mode.depth += 1
-        transforming.add(threading.get_ident())
-        yield
-    finally:
+
+    __slots__ = ("_before",)
+
+    def __enter__(self):
+        mode = _mode
+        self._before = mode.recording, mode.depth, len(mode.inputs)
         try:
-            _go_back(mode, *before)
+            if not mode.recording:
+                set_recording(True)
+            mode.depth += 1
+            transforming.add(threading.get_ident())
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        mode = _mode
+        try:
+            _go_back(mode, *self._before)
         except BaseException:  # an interrupt: once more
-            _go_back(mode, *before)
+            _go_back(mode, *self._before)
             raise
 
 

@@ -172,7 +172,10 @@ def _is_float(operand) -> bool:
 
 
 def dtype_of(operand) -> np.dtype:
-    if type(operand) is rt.ComplexTensor:
+    kind = type(operand)
+    if kind is rt.Array:
+        return operand._array.dtype
+    if kind is rt.ComplexTensor:
         return np.result_type(dtype_of(operand._re), np.complex64)
     return np.asarray(value_of(operand)).dtype
 
