@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..ops.table import TABLE
 from .declaring import adjoint, conjugate, declared, transposed
 from .inverses import inverse_jvp, inverse_vjp
+from .kernel_values import by_kernel
 from .lu_factors import diagonals, inverted, signs_and_logarithms
 
 #: Matrices of greater condition than this power of the precision are taken for singular: the error
@@ -19,11 +21,18 @@ OF_COFACTORS, OF_TANGENTS, OF_THIRD = -0.4, -0.2, -0.5
 
 
 def _one_norm(a):
-    return np.max(np.sum(np.abs(a), axis=-2), axis=-1, initial=0.0)
+    return np.maximum.reduce(np.add.reduce(np.abs(a), axis=-2), axis=-1, initial=0.0)
 
 
 def inverse_unless_singular(a, lu, power: float):
     """The inverses of matrices, and which of them are too close to singular for use."""
+    made = _regular_inverse(a, lu)
+    if made is not None:
+        with np.errstate(all="ignore"):
+            condition = _one_norm(a) * _one_norm(made)
+        regular = condition <= np.finfo(lu.dtype).eps ** power
+        if np.all(regular):
+            return made, ~regular
     finite = np.all(np.isfinite(a), axis=(-2, -1))
     zero = ~np.all(diagonals(lu), axis=-1)
     if np.any(zero):
@@ -34,10 +43,24 @@ def inverse_unless_singular(a, lu, power: float):
     return made, zero | (finite & ~(condition <= np.finfo(lu.dtype).eps ** power))
 
 
+def _regular_inverse(a, lu):
+    """The inverses of matrices by their kernel; None where it takes none, or one is singular."""
+    try:
+        return by_kernel(TABLE["inv"], (a, lu), {})
+    except np.linalg.LinAlgError:
+        return None
+
+
 def determinants(lu):
     """The determinants of matrices by their factors."""
     sign, logarithm = signs_and_logarithms(lu)
     return sign * np.exp(logarithm)
+
+
+def _determinants(a, lu):
+    """The same by their kernel, if it takes the matrices."""
+    found = by_kernel(TABLE["det"], (a, lu), {})
+    return determinants(lu) if found is None else found
 
 
 def _products_but_one(s):
@@ -112,7 +135,7 @@ def cofactors(a, lu):
     """The cofactors of matrices: det(a) a⁻ᵀ where they are regular."""
     inverse, singular = inverse_unless_singular(a, lu, OF_COFACTORS)
     with np.errstate(all="ignore"):
-        made = determinants(lu)[..., None, None] * transposed(np, inverse)
+        made = _determinants(a, lu)[..., None, None] * transposed(np, inverse)
     return _chosen(singular, made, _singular_cofactors, a)
 
 
@@ -164,7 +187,7 @@ def cofactor_tangent(a, h, lu):
     with np.errstate(all="ignore"):
         along = np.matmul(y, h)
         turned = _trace(np, along) * y - np.matmul(along, y)
-        made = determinants(lu)[..., None, None] * transposed(np, turned)
+        made = _determinants(a, lu)[..., None, None] * transposed(np, turned)
     return _chosen(singular, made, _singular_tangent, a, h)
 
 
