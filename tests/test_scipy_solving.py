@@ -417,3 +417,16 @@ def test_operands_are_not_written_to():
     tg.grad(lambda a: np.sum(linalg.solve(a, b, overwrite_a=True, overwrite_b=True)))(a)
     tg.grad(lambda a: np.sum(linalg.cholesky(a + a.T, overwrite_a=True)))(a)
     assert np.array_equal(a, A) and np.array_equal(b, B)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("shape", [(3,), (3, 2)])
+def test_matrices_of_half_precision(dtype, shape, rng):
+    a = (rng.normal(size=(3, 3)) + 3.0 * np.eye(3)).astype(np.float16)
+    b = rng.normal(size=shape).astype(dtype)
+    b *= 1.0 + 0.5j if dtype[0] == "c" else 1.0
+    x = linalg.solve(a, tg.tensor(b, requires_grad=True))
+    wanted = scipy.linalg.solve(a, b)
+    assert x.dtype == wanted.dtype
+    rtol = 1e-5 if dtype in ("f4", "c8") else 1e-12
+    np.testing.assert_allclose(x.detach().numpy(), wanted, rtol=rtol)

@@ -22,11 +22,15 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
-    """Operands, refused if they are not finite and that is to be checked."""
+    """Operands, refused if they are not finite and that is to be checked.
+
+    Those of half precision, which LAPACK lacks, become single, as SciPy has it.
+    """
     found = [plain_array(unlisted(x)) for x in arrays]
     for x in found:
         if dtype_of(x).kind not in "biufc":
             raise TypeError(f"tapegrad.scipy.{name}: an operand has dtype {dtype_of(x)}")
+    found = [x.astype(np.float32) if dtype_of(x) == np.float16 else x for x in found]
     return [finite(name, x) for x in found] if check_finite else found
 
 
