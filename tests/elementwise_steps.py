@@ -6,7 +6,8 @@ from program_parts import call
 from rows import expression
 
 from tapegrad._core.ops.table import BY_CODE, TABLE
-from tapegrad._program.ir.steps import Elementwise, View, contiguous
+from tapegrad._program.ir.elementwise_step import Elementwise
+from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay.parts import Run
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad._program.ir.steps import Scalars
+from tapegrad._program.ir.scalars_step import Scalars
 
 MANY = [1.25 * k + 0.1 for k in range(3000)]
 

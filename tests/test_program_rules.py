@@ -10,10 +10,12 @@ from ruled_programs import FUNCTIONS, definite, programs_of, rules_of
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._program.dispatch import rule_programs
-from tapegrad._program.ir.steps import Computed, Kernel, View, contiguous
+from tapegrad._program.ir.computed_step import Computed
+from tapegrad._program.ir.kernel_step import Kernel
+from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import rule_parts, run_layout
 from tapegrad._program.replay.opaque_calls import error_of
-from tapegrad._program.replay.rule_parts import calls_python, part_of_rule
+from tapegrad._program.replay.rule_parts import part_of_rule
 
 SLOTS, OUT = 9000, 6000
 CHOLESKY, SOLVE, LU = (TABLE[name].code for name in ("cholesky", "solve", "lu_factors"))
@@ -216,7 +218,7 @@ def test_derivatives_at_other_inputs(name, rng, no_python):
         np.testing.assert_allclose(c.jacobian(a), slope, rtol=1e-9, atol=1e-11)
     assert c._reason is None
     steps = [step for program in programs_of(c) for step in program.code.steps]
-    assert not any(map(calls_python, steps))
+    assert not any(step.calls_python for step in steps)
     assert not any(isinstance(step, Computed) for step in steps)
 
 

@@ -14,7 +14,7 @@ import tapegrad as tg
 from tapegrad._program.build import scalarization
 from tapegrad._program.build.scalarization import spread
 from tapegrad._program.files.verify import check
-from tapegrad._program.ir.steps import Scalars
+from tapegrad._program.ir.scalars_step import Scalars
 
 STEPS = 40
 SEEN = np.sin(np.arange(STEPS) * 0.7)

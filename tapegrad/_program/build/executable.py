@@ -9,11 +9,11 @@ import weakref
 import numpy as np
 
 from ..._core.codegen import forks
-from ..._core.ops.table import BY_CODE
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
+from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import GUARD, NOTHING, Code, Link, Scalars, Step, View
+from ..ir.steps import NOTHING, Code, View
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
@@ -22,8 +22,6 @@ from .assembly import Parts
 from .scalarization import spread
 from .sum_chains import sum_chains
 
-#: More operations on numbers after the last element-wise step are not looked through.
-_FEW = 64
 _word = ctypes.c_int64
 _words: list[weakref.ref] = []  # of all programs
 _C_MAKE = ctypes.CFUNCTYPE(_word)
@@ -113,7 +111,7 @@ class Program:
         """
         steps, constant = self.code.steps, self.parts.wanted.constant
         last = len(steps)
-        while last > 0 and is_linear(steps[last - 1], constant):
+        while last > 0 and steps[last - 1].is_linear(constant):
             last -= 1
         pivot = last - 1
         both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
@@ -195,13 +193,11 @@ class Program:
         """Which guard failed, in their order, and the value that it saw; None if it was none."""
         slot = int(run.words[run_layout.RUN_FAILED // 8])
         before = 0
-        for step in self.code.steps:
-            if isinstance(step, Scalars):
-                guards = np.flatnonzero(step.op == GUARD)
-                if step.first <= slot < step.first + len(step.op):
-                    number = before + int(np.searchsorted(guards, slot - step.first))
-                    return number, float(run.words.view(np.float64)[run_layout.RUN_SEEN // 8])
-                before += len(guards)
+        for step in self.code.of(Scalars).values():
+            if step.first <= slot < step.first + len(step.op):
+                number = before + int(np.searchsorted(step.guards, slot - step.first))
+                return number, float(run.words.view(np.float64)[run_layout.RUN_SEEN // 8])
+            before += len(step.guards)
         return None
 
 
@@ -222,19 +218,3 @@ def _plan(calls: list[Call]) -> np.ndarray:
 def interpreted(code: Code) -> Program:
     """The program that runs code without code of its own."""
     return Program(sum_chains(code), source=code)
-
-
-def is_linear(step: Step, constant: np.ndarray) -> bool:
-    """Whether the slopes of a step depend on constants only."""
-    if isinstance(step, Link):
-        return True
-    if not isinstance(step, Scalars) or len(step.op) > _FEW:
-        return False
-    for op, a, b in zip(step.op, step.a, step.b, strict=True):
-        name = BY_CODE[op].name if op != GUARD else ""
-        linear = name in ("add", "subtract", "negative") or (
-            name == "multiply" and (constant[a] or constant[b])
-        )
-        if not (linear or (name == "divide" and constant[b])):
-            return False
-    return True

@@ -7,32 +7,18 @@ compute. As operations on numbers they become one compiled loop, whose values st
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE
 from ..ir.compaction import compact
-from ..ir.cost import products_of
-from ..ir.rewriting import mapped
+from ..ir.kernel_step import Kernel
+from ..ir.pack_step import Pack
 from ..ir.scalar_expansion import summed
+from ..ir.scalars_step import Scalars
 from ..ir.slots import pattern, slots_of
-from ..ir.steps import (
-    ARENA,
-    Code,
-    Elementwise,
-    Gather,
-    Kernel,
-    Link,
-    Pack,
-    Scalars,
-    Step,
-    View,
-    contiguous,
-)
-from ..ir.uses import constants_of, mark_outputs, mark_reads, views_read
+from ..ir.steps import ARENA, Code, Step, View, Visitor, contiguous
+from ..ir.uses import any_in, constants_of, mark_outputs, mark_reads
 from ..native.scalar_code import rolled
 
 #: The most elements of an array that is made numbers, and products in one of matrices.
@@ -46,38 +32,25 @@ _OPERANDS = 3
 
 def spread(code: Code) -> Code:
     """The program with its small arrays as numbers, if that leaves hardly more than loops."""
-    arrays = [step for step in code.steps if not isinstance(step, Scalars)]
+    arrays = code.whole_steps
     small = sum(map(is_small, arrays))
     if code.clears or small < max(LEAST, NEARLY * len(arrays)):
         return code
     made = _Spreader(code).program()
     known = constants_of(made)[0]
-    numbers = [step for step in made.steps if isinstance(step, Scalars)]
+    numbers = made.of(Scalars).values()
     repeated = sum(rolled(step, known) for step in numbers)
     return made if repeated >= MOSTLY * sum(len(step.op) for step in numbers) else code
 
 
 def is_small(step: Step) -> bool:
     """Whether a step on arrays is made operations on numbers."""
-    views = views_read(step)
-    if any(view.base != ARENA or not view.size for view in views):
+    if any(view.base != ARENA or not view.size for view in step.views_read):
         return False
-    if isinstance(step, Elementwise):
-        few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in step.ops)
-        return few and 0 < math.prod(step.shape) <= MOST
-    if isinstance(step, Kernel):
-        op = BY_CODE[step.code]
-        if op.is_by_rule:
-            return (op.small is not None or op.constant) and products_of(step) > 0
-        return op.expanded is not None and 0 < products_of(step) <= PRODUCTS
-    if isinstance(step, Gather):
-        return isinstance(step.positions, np.ndarray) and step.out.size <= MOST
-    if isinstance(step, Link):
-        return sum(view.size for view in views) <= PRODUCTS and step.out.size <= MOST
-    return isinstance(step, Pack) and step.out.size <= MOST
+    return step.is_small(MOST, PRODUCTS)
 
 
-class _Spreader:
+class _Spreader(Visitor):
     """Goes through the steps. `place` says by slot in which one its value is now."""
 
     def __init__(self, code: Code):
@@ -92,16 +65,9 @@ class _Spreader:
         self.first = self.slots  # its first slot
 
     def program(self) -> Code:
-        read = self._read_by_arrays()
+        self.read = self._read_by_arrays()
         for step in self.code.steps:
-            if isinstance(step, Scalars):
-                self._numbers(step)
-            elif is_small(step) and not read[_own_slots(step)].any():
-                _HANDLERS[type(step)](self, step)
-            else:
-                self.flush()
-                moved = mapped(step, self.view, lambda slots: self.place[slots])
-                self.steps.append(moved)
+            self.visit(step)
         self.flush()
         self._check_refused()
         outputs = [dataclasses.replace(one, view=self.view(one.view)) for one in self.code.outputs]
@@ -112,7 +78,7 @@ class _Spreader:
         read = np.zeros(self.code.slots, bool)
         mark_outputs(self.code, read)
         for step in self.code.steps:
-            if not isinstance(step, Scalars) and not is_small(step):
+            if step.is_whole and not is_small(step):
                 mark_reads(step, read)
         return read
 
@@ -182,64 +148,23 @@ class _Spreader:
         """Let an operation of programs look at numbers, at the end, and refuse some."""
         self.refused.setdefault(op, {}).update(dict.fromkeys(slots.tolist()))
 
-    def _numbers(self, step: Scalars) -> None:
+    def scalars(self, step: Scalars) -> None:
         count = len(step.op)
         self.place[step.first : step.first + count] = np.arange(self.slots, self.slots + count)
         columns = [column for column in (step.a, step.b, step.c) if len(column)]
         self.write(step.op, *[np.where(x < 0, x, self.place[x]) for x in columns])
 
-    def elementwise(self, step: Elementwise) -> None:
-        made: list[np.ndarray] = []
-        for code, operands in step.ops:
-            slots = [made[x] if isinstance(x, int) else self.of(x) for x in operands]
-            made.append(self.apply(code, *slots))
-        for number, view in step.stores:
-            self.place[slots_of(view)] = made[number]
-        for number, view in step.sums:
-            self.sum(slots_of(view).ravel(), made[number].ravel())
+    def other(self, step: Step) -> None:
+        if is_small(step) and not (step.is_left_out and self._is_read(step)):
+            step.expand(self)
+        else:
+            self.flush()
+            self.steps.append(step.mapped(self.view, lambda slots: self.place[slots]))
+
+    def _is_read(self, step: Step) -> bool:
+        return any(any_in(self.read, view) for view in step.views_written)
 
     def sum(self, targets: np.ndarray, sources: np.ndarray) -> None:
         """Let each target be the sum of the sources at its places, in their order."""
         places, totals = summed(self.apply, targets, sources)
         self.place[places] = totals
-
-    def link(self, step: Link) -> None:
-        targets = [slots_of(target).ravel() for target, _ in step.pairs]
-        sources = [self.of(source).ravel() for _, source in step.pairs]
-        self.place[slots_of(step.out)] = self.zero
-        if targets:
-            self.sum(np.concatenate(targets), np.concatenate(sources))
-
-    def pack(self, step: Pack) -> None:
-        self.place[slots_of(step.out).ravel()] = self.place[step.slots]
-
-    def gather(self, step: Gather) -> None:
-        assert isinstance(step.positions, np.ndarray)
-        picked = self.of(step.source).ravel()[step.positions.ravel()]
-        self.place[slots_of(step.out).ravel()] = picked
-
-    def kernel(self, step: Kernel) -> None:
-        op = BY_CODE[step.code]
-        if op.constant:  # its readers are written out without it
-            return
-        number = op.references.shown
-        shown = step.out if number is None else step.operands[number]
-        operands = [self.of(x) if isinstance(x, View) else x for x in step.operands]
-        made = op.small(self, *operands) if op.small else op.expanded(self.apply, *operands)
-        self.place[slots_of(shown).reshape(made.shape)] = made
-
-
-def _own_slots(step: Step) -> slice:
-    """Where a step writes what only operations on numbers may read if it is not written at all."""
-    if isinstance(step, Kernel) and BY_CODE[step.code].constant:
-        return slice(*step.out.extent)
-    return slice(0)
-
-
-_HANDLERS: dict[type, Callable[[_Spreader, Any], None]] = {
-    Elementwise: _Spreader.elementwise,
-    Link: _Spreader.link,
-    Pack: _Spreader.pack,
-    Gather: _Spreader.gather,
-    Kernel: _Spreader.kernel,
-}

@@ -14,10 +14,12 @@ import numpy as np
 
 from ..._core.ops import ordered_sum as _declaration  # noqa: F401
 from ..._core.ops.table import PASSED, TABLE
+from ..ir.kernel_step import Kernel
 from ..ir.scalar_scans import BY_SLOT, UNREAD, Walk, places_after
-from ..ir.steps import ARENA, Code, Kernel, Scalars, Step, View, contiguous
+from ..ir.scalars_step import Scalars
+from ..ir.steps import ARENA, Code, Step, View, contiguous
 from ..ir.substitution import merged
-from ..ir.uses import Wanted, slots_read, views_read
+from ..ir.uses import Wanted
 from . import sum_chain_scans as walks
 
 #: Fewer additions do not justify a step of their own.
@@ -61,16 +63,16 @@ def sum_chains(code: Code) -> Code:
 
 def _chains(code: Code) -> list[Chain]:
     """The long sums that can be taken out, if they are few."""
-    numbers = [(k, step) for k, step in enumerate(code.steps) if isinstance(step, Scalars)]
-    if all(sum(np.count_nonzero(step.op == op) for op in _ADDING) < LEAST for _, step in numbers):
+    numbers = code.of(Scalars)
+    if all(sum(np.count_nonzero(s.op == op) for op in _ADDING) < LEAST for s in numbers.values()):
         return []
     reads = _read_elsewhere(code)
     walk = Walk({BY_SLOT: reads}, walks.compiled)
-    for _, step in numbers:
+    for step in numbers.values():
         walk("count", step, {})
     found: list[Chain] = []
     constant = 2 * Wanted(code).constant.astype(np.uint8)
-    for k, step in numbers:
+    for k, step in numbers.items():
         lengths, ends = np.zeros(len(step.op), np.int32), np.zeros(MOST, np.int32)
         goes_on = np.zeros(len(step.op), np.uint8)
         arrays: dict[int, np.ndarray] = {
@@ -99,13 +101,13 @@ def _chain(k: int, step: Scalars, end: int, lengths, constant, walk) -> list[Cha
 def _read_elsewhere(code: Code) -> np.ndarray:
     """The kinds of reads of slots by steps that are no operations on numbers."""
     reads = np.zeros(code.slots, np.uint8)
-    others = [step for step in code.steps if not isinstance(step, Scalars)]
-    views = [view for step in others for view in views_read(step)]
+    others = code.whole_steps
+    views = [view for step in others for view in step.views_read]
     for view in (*views, *[output.view for output in code.outputs]):
         if view.base == ARENA and view.size:
             seen = reads[slice(*view.extent)]
             np.maximum(seen, _SEEN if view.size > 1 else _OFTEN, out=seen)
-    for slots in [slots for step in others for slots in slots_read(step)]:
+    for slots in [slots for step in others for slots in step.slots_read]:
         reads[slots] = np.maximum(reads[slots], _OFTEN)
     return reads
 
@@ -133,24 +135,19 @@ def _pieces(chain: Chain, places: np.ndarray) -> list:
 
 def _with_sums(code: Code, found: list[Chain], pieces: list[list]) -> Code:
     """The program with a step that adds up the terms before what reads each sum."""
-    steps: list[Step] = []
-    for k, step in enumerate(code.steps):
-        if not isinstance(step, Scalars):
-            steps.append(step)
-            continue
-        at = 0
+    split: dict[int, list[Step]] = {}
+    for k, step in code.of(Scalars).items():
+        split[k], at = [], 0
         mine = [number for number, chain in enumerate(found) if chain.step == k]
         for number in sorted(mine, key=lambda number: found[number].reader):
             stop, out = found[number].reader, contiguous(code.slots + number, (1,))
-            steps += [*_part(step, at, stop), Kernel(_SUM, pieces[number], out)]
+            split[k] += [*_part(step, at, stop), Kernel(_SUM, pieces[number], out)]
             at = stop
-        steps += _part(step, at, len(step.op))
+        split[k] += _part(step, at, len(step.op))
+    steps = [made for k, step in enumerate(code.steps) for made in split.get(k, [step])]
     return dataclasses.replace(code, slots=code.slots + len(found), steps=steps)
 
 
 def _part(step: Scalars, start: int, stop: int) -> list[Step]:
     """Operations of a step, if there are any."""
-    if start == stop:
-        return []
-    columns = [column[start:stop] for column in (step.op, step.a, step.b, step.c)]
-    return [Scalars(step.first + start, *columns)]
+    return [step.cut(start, stop)] if start < stop else []

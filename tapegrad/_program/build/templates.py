@@ -11,10 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE
-from ..ir.rewriting import mapped
-from ..ir.steps import Elementwise, Kernel, Link, Step, View
-from ..ir.uses import views_of
+from ..ir.steps import Step, View
 from ..replay.parts import Part
 
 #: Steps that come so often are made from a template.
@@ -50,53 +47,17 @@ def clusters(views: list[View]) -> tuple[list[int], list[int]]:
     return groups, [lows[group] for group in numbers]
 
 
-def form_of(step: Step, wanted: Callable[[View], bool]) -> Form:
-    """A step's form; overlapping views are moved together."""
-    views = views_of(step)
+def form_of(step: Step, wanted: Callable[[View], bool]) -> Form | None:
+    """A step's form, None if it has none; overlapping views are moved together."""
+    if (pattern := step.pattern) is None:
+        return None
+    views = step.views
     groups, places = clusters(views)
     parts = [
         (v.base, v.offset - places[group], v.shape, v.strides, group, wanted(v))
         for v, group in zip(views, groups, strict=True)
     ]
-    return Form((type(step), *_SHAPES[type(step)](step), *parts), tuple(places))
-
-
-def _shape_of_elementwise(step: Elementwise) -> tuple:
-    pattern = [
-        (code, *[-1 if isinstance(x, View) else x for x in operands]) for code, operands in step.ops
-    ]
-    results = [k for k, _ in (*step.stores, *step.sums)]
-    return step.shape, *pattern, *results, len(step.stores)
-
-
-def _shape_of_kernel(step: Kernel) -> tuple:
-    return step.code, *[None if isinstance(x, View) else _plain(x) for x in step.operands]
-
-
-def _plain(operand: int | float | np.ndarray) -> tuple:
-    """An operand that is no view, as what is equal for operands that a part holds alike."""
-    if isinstance(operand, np.ndarray):
-        return operand.dtype.str, operand.shape, operand.tobytes()
-    return type(operand), operand.hex() if isinstance(operand, float) else operand
-
-
-_SHAPES: dict[type, Callable] = {
-    Elementwise: _shape_of_elementwise,
-    Link: lambda step: (len(step.pairs),),
-    Kernel: _shape_of_kernel,
-}
-
-
-def has_form(step: Step) -> bool:
-    """Whether the part of a step is told by its form.
-
-    That of an operation by rule has memory of its own.
-    """
-    if not isinstance(step, Kernel):
-        return isinstance(step, (Elementwise, Link))
-    return not BY_CODE[step.code].is_by_rule and all(
-        isinstance(x, (View, int, float, np.ndarray)) for x in step.operands
-    )
+    return Form((type(step), *pattern, *parts), tuple(places))
 
 
 class _Swapped:
@@ -126,11 +87,11 @@ class Template:
     def __init__(self, step: Step, form: Form, make: Callable[..., Part], wanted):
         self.part = make(step, wanted)
         self.places = np.array(form.places, np.int64)
-        views = views_of(step)
+        views = step.views
         groups, _ = clusters(views)
         moved = {v: v.moved(FAR + group * APART) for v, group in zip(views, groups, strict=True)}
         back = {new: old for old, new in moved.items()}
-        other = make(mapped(step, _Swapped(moved)), _Asked(wanted, back)).data
+        other = make(step.mapped(_Swapped(moved)), _Asked(wanted, back)).data
         self.fits = other.shape == self.part.data.shape
         if self.fits:
             self._find(other - self.part.data)
@@ -150,10 +111,7 @@ class Template:
         shifts = np.array(places, np.int64).reshape(len(places), -1) - self.places
         data = np.tile(self.part.data, (len(places), 1))
         data[:, self.words] += self.factors * shifts[:, self.groups]
-        part = self.part
-        return [
-            Part(part.forward, part.reverse, row, part.both, part.ahead, part.keep) for row in data
-        ]
+        return [dataclasses.replace(self.part, data=row) for row in data]
 
 
 def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]:
@@ -161,8 +119,8 @@ def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]
     alike: dict[tuple, list[int]] = {}
     places: dict[int, tuple[int, ...]] = {}
     for k, step in enumerate(steps):
-        if has_form(step):
-            form = form_of(step, wanted)
+        form = form_of(step, wanted)
+        if form is not None:
             alike.setdefault(form.key, []).append(k)
             places[k] = form.places
     parts: dict[int, Part] = {}

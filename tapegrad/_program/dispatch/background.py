@@ -13,7 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ..._core.codegen import forks
 from ..build.executable import Program
 from ..ir.cost import GRADIENT_COSTS, nanoseconds
-from ..ir.steps import Elementwise, Scalars
+from ..ir.elementwise_step import Elementwise
+from ..ir.scalars_step import Scalars
 from ..ir.uses import constants_of
 from ..native.scalar_code import BUDGET, pieces_of, within
 from .takeover import Trial
@@ -36,12 +37,10 @@ def patience(program: Program) -> int:
     """Evaluations after which interpreting has taken as long as compiling is expected to take."""
     code = program.source
     known, _ = constants_of(code)
-    numbers = [step for step in code.steps if isinstance(step, Scalars)]
-    pieces = [piece for step in numbers for piece in pieces_of(step, known)]
+    pieces = [x for step in code.of(Scalars).values() for x in pieces_of(step, known)]
     cost = COMPILATION + OF_OPERATION * within(BUDGET, pieces)
-    for step in code.steps:
-        if isinstance(step, Elementwise):
-            cost += OF_STEP + OF_OPERATION * len(step.ops)
+    for step in code.of(Elementwise).values():
+        cost += OF_STEP + OF_OPERATION * len(step.ops)
     return max(FEWEST, math.ceil(cost / nanoseconds(code, GRADIENT_COSTS)))
 
 

@@ -10,11 +10,8 @@ import ctypes
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE
 from ..build.executable import Program, table
-from ..ir.slots import slots_of
-from ..ir.steps import ARENA, GUARD, Scalars, Step
-from ..ir.uses import views_written
+from ..ir.steps import Step
 from ..replay import driver
 from ..replay.opaque_calls import error_of
 from ..replay.parts import Run
@@ -190,7 +187,7 @@ def _first_step(native: Program, objects: list) -> str | None:
             apart = ~np.isclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
             at = int(np.flatnonzero(apart)[0])
             seen = f"{float(a[at])!r}, interpreted {float(b[at])!r}"
-            return f"{where}: {_operation(step, int(slots[at]))} is {seen}"
+            return f"{where}: {step.operation_at(int(slots[at]))} is {seen}"
     return None
 
 
@@ -204,23 +201,10 @@ def entered(program: Program, objects: list, run: Run | None = None) -> Run:
 
 def _written(native: Program, step: Step) -> np.ndarray:
     """Slots in which a step leaves its results."""
-    if isinstance(step, Scalars):
-        slots = np.arange(step.first, step.first + len(step.op))
-        return slots[native.parts.used[slots] & (step.op != GUARD)]
-    views = [slots_of(view).ravel() for view in views_written(step) if view.base == ARENA]
-    return np.concatenate([np.zeros(0, np.int64), *views])
+    slots = step.slots_written
+    return slots[native.parts.used[slots]]
 
 
 def _described(native: Program, k: int) -> str:
-    step = native.code.steps[k]
-    if not isinstance(step, Scalars):
-        return type(step).__name__
-    kept = [part.keep for part in native.parts.of[k] if isinstance(part.keep, str)]
-    return f"operations on numbers ({'; '.join(kept) or 'none compiled'})"
-
-
-def _operation(step: Step, slot: int) -> str:
-    if not isinstance(step, Scalars):
-        return "a result"
-    k = slot - step.first
-    return f"operation {k}, {BY_CODE[int(step.op[k])].name},"
+    notes = [part.note for part in native.parts.of[k] if part.tier == "native" and part.note]
+    return native.code.steps[k].title + (f" ({'; '.join(notes)})" if notes else "")

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._core.ops.table import COMPLEX, STEERING, TABLE
-from ..ir.steps import (
-    GUARD,
-    Computed,
-    Elementwise,
-    Gather,
-    Kernel,
-    Link,
-    Pack,
-    Scalars,
-    Scatter,
-    Step,
-    View,
-)
+from ..ir.steps import GUARD, Step, View
 from .allowed_functions import name_of
 from .archive import Pools
 
@@ -71,68 +58,8 @@ class Writer:
         """A view, or a plain value."""
         return {"view": self.view(item)} if isinstance(item, View) else self.value(item)
 
-    def scalars(self, step: Scalars) -> dict:
-        columns = {"a": step.a, "b": step.b, "c": step.c}
-        return {
-            "first": step.first,
-            "op": self.array(self.numbers[step.op]),
-            **{name: self.array(column) for name, column in columns.items()},
-        }
-
-    def elementwise(self, step: Elementwise) -> dict:
-        def node(x):
-            return self.view(x) if isinstance(x, View) else x
-
-        return {
-            "shape": list(step.shape),
-            "ops": [[self.names[code], [node(x) for x in xs]] for code, xs in step.ops],
-            "stores": [[k, self.view(view)] for k, view in step.stores],
-            "sums": [[k, self.view(view)] for k, view in step.sums],
-        }
-
-    def link(self, step: Link) -> dict:
-        pairs = [[self.view(target), self.view(source)] for target, source in step.pairs]
-        return {"out": self.view(step.out), "pairs": pairs}
-
-    def gather(self, step: Gather) -> dict:
-        positions = self.operand(step.positions)
-        return {
-            "out": self.view(step.out),
-            "source": self.view(step.source),
-            "positions": positions,
-        }
-
-    def scatter(self, step: Scatter) -> dict:
-        views = (step.out, step.before, step.source, step.positions)
-        names = ("out", "before", "source", "positions")
-        return dict(zip(names, map(self.view, views), strict=True))
-
-    def pack(self, step: Pack) -> dict:
-        return {"out": self.view(step.out), "slots": self.array(np.asarray(step.slots, np.int32))}
-
-    def kernel(self, step: Kernel) -> dict:
-        operands = [self.operand(x) for x in step.operands]
-        return {
-            "out": self.view(step.out),
-            "operation": self.names[step.code],
-            "operands": operands,
-        }
-
-    def computed(self, step: Computed) -> dict:
-        bound = functools.partial(step.function)  # of a partial: the same once more
-        operands = [
-            [self.operand(x), None if dtype is None else dtype.name] for x, dtype in step.operands
-        ]
-        return {
-            "out": self.view(step.out),
-            "function": self.value(bound.func),
-            "keywords": self.value(bound.keywords),
-            "operands": operands,
-        }
-
     def step(self, step: Step) -> dict:
-        name = type(step).__name__.lower()
-        return {"step": name, **getattr(self, name)(step)}
+        return {"step": step.name, **step.encoded(self)}
 
 
 #: Values that are objects of one name, by type.

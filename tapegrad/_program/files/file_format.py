@@ -11,9 +11,11 @@ from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
 from ..dispatch.signature import structure
 from ..dispatch.variants import Compilation, Variant, Variants
-from ..ir.steps import GUARD, Code, Input, Output, Scalars
+from ..ir.json_values import fields, integer, integers, items, pairs, text, truth
+from ..ir.scalars_step import Scalars
+from ..ir.steps import Code, Input, Output
 from .archive import read, write
-from .decode import Reader, dtype_named, fields, integer, integers, items, pairs, text, truth
+from .decode import Reader, dtype_named
 from .encode import Writer
 from .verify import check
 
@@ -288,7 +290,7 @@ def _constant(writer: Writer, given) -> list:
 
 def _read_guards(reader: Reader, values, places, code: Code) -> list[Guard]:
     found, frames = reader.array(values, np.float64), items(places)
-    count = sum(int((s.op == GUARD).sum()) for s in code.steps if isinstance(s, Scalars))
+    count = sum(len(step.guards) for step in code.of(Scalars).values())
     if found.shape != (count,) or len(frames) != count:
         raise ValueError(f"its {count} guards have {len(frames)} places")
     return [

@@ -8,7 +8,7 @@ import numpy as np
 
 from .rewriting import renumbered
 from .steps import NOTHING, Code
-from .uses import mark_outputs, mark_reads, views_written
+from .uses import mark_outputs, mark_reads
 
 
 def compact(code: Code) -> Code:
@@ -17,7 +17,7 @@ def compact(code: Code) -> Code:
     used[NOTHING] = True
     for step in code.steps:
         mark_reads(step, used)
-        for view in views_written(step):
+        for view in step.views_written:
             used[slice(*view.extent)] = True
     mark_outputs(code, used)
     for one in code.inputs:

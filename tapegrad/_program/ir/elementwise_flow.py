@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from ..._core.ops.table import BY_CODE, Pointwise, words_of
 from .blocks import LINE, cut, is_injective
-from .steps import Elementwise, View
+from .steps import View
 
 Node = int | View
 
@@ -22,11 +22,13 @@ class Flow:
     `cleared` views must be 0 before anything is added.
     """
 
-    def __init__(self, step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int]):
-        self.ops: list[Pointwise] = [BY_CODE[code] for code, _ in step.ops]
-        self.operands: list[tuple[Node, ...]] = [operands for _, operands in step.ops]
-        self.stores = _by_number(step.stores)
-        self.sums = _by_number(step.sums)
+    def __init__(
+        self, shape, ops, stores, sums, wanted: Callable[[View], bool], fresh: frozenset[int]
+    ):
+        self.ops: list[Pointwise] = [BY_CODE[code] for code, _ in ops]
+        self.operands: list[tuple[Node, ...]] = [operands for _, operands in ops]
+        self.stores = _by_number(stores)
+        self.sums = _by_number(sums)
         self.live = self.computed({*self.stores, *self.sums}, set())
         views = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
         self.wanted = [view for view in dict.fromkeys(views) if wanted(view)]
@@ -38,7 +40,7 @@ class Flow:
             for _, node in self.edges(k):
                 self.terms[node] = self.terms.get(node, 0) + 1
         results = [view for many in (self.stores, self.sums) for v in many.values() for view in v]
-        self.cut = cut(step.shape, [*views, *results])
+        self.cut = cut(shape, [*views, *results])
         self._place(fresh)
 
     def edges(self, k: int) -> list[tuple[int, Node]]:

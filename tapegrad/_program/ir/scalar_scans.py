@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.codegen.factory import functions
-from .steps import Scalars
+from .scalars_step import Scalars
 
 #: In `stands`: the slot is never read.
 UNREAD = -1

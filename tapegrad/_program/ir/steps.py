@@ -9,11 +9,14 @@ float64 (integers up to 2^53).
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+
+from .work import Work
 
 #: The base of the arena. Bases from 1 on are large inputs, read where the caller has them.
 ARENA = 0
@@ -22,6 +25,10 @@ NOTHING = 0
 #: In `Scalars.op`: the value in slot `a` must be equal to that in slot `b` (NaN to NaN), else the
 #: program stops. A step's result slot of it is never read.
 GUARD = 0
+#: Gives other slots for an array of slots, of which −1 stays.
+Renumber = Callable[[np.ndarray], np.ndarray]
+_Found = TypeVar("_Found")
+_Kind = TypeVar("_Kind", bound="Step")
 
 
 @dataclasses.dataclass(slots=True, unsafe_hash=True)
@@ -114,102 +121,234 @@ def shown(operand: Any) -> Any:
     return operand.shape if isinstance(operand, View) else operand
 
 
-@dataclasses.dataclass
-class Scalars:
-    """Operations on numbers, one after the other: operation k writes slot first + k.
+class remembered(Generic[_Found]):  # noqa: N801
+    """A property of steps, found when it is first asked for: they never change in a program.
 
-    `op` holds codes of element-wise operations (`ops.table.BY_CODE`) or GUARD; `a`, `b`, `c` the
-    slots of the operands, −1 where there is none. All are int32 and of one length; `c` is empty if
-    no operation has three operands.
+    Passes ask again and again. Unlike `functools.cached_property` it takes no lock, which the child
+    of a fork could find taken.
     """
 
-    first: int
-    op: np.ndarray
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
+    def __init__(self, find: Callable[[Any], _Found]):
+        self.find, self.name = find, find.__name__
+
+    def __get__(self, step: Any, kind: type) -> _Found:
+        found = vars(step)[self.name] = self.find(step)
+        return found
 
 
-@dataclasses.dataclass
-class Elementwise:
-    """Element-wise operations over one shape: what lives only inside is never stored.
+class Visitor:
+    """What goes through the steps of a program and does not treat all kinds alike."""
 
-    `ops` are (code, operands); an operand is the number of an earlier operation of the step, or a
-    view that broadcasts to the shape (already broadcast: strides of 0). `stores` are (number,
-    view in C order) of results that are read outside; `sums` are (number, view of `shape` whose
-    strides along summed axes are 0) of results that are summed into slots, which start at 0.
+    def visit(self, step: Step) -> Any:
+        return step.accept(self)
+
+    def scalars(self, step: Any) -> Any:
+        """Take operations on numbers, which come and go one by one."""
+        return self.other(step)
+
+    def elementwise(self, step: Any) -> Any:
+        """Take element-wise operations, which are fused."""
+        return self.other(step)
+
+    def other(self, step: Any) -> Any:
+        """Take any other step, which stays or goes as a whole."""
+        raise NotImplementedError
+
+
+class Step:
+    """What all kinds of steps have in common. Each kind is a subclass, in a file of its own.
+
+    There a kind says what its steps read and write, how they are rewritten, checked, written to
+    files, counted and shown. What computes them is registered with `replay.parts.part_of`. The
+    answers here are right for any kind; others make programs faster.
     """
 
-    shape: tuple[int, ...]
-    ops: list[tuple[int, tuple[int | View, ...]]]
-    stores: list[tuple[int, View]]
-    sums: list[tuple[int, View]]
+    #: The kinds, by their names in files.
+    kinds: ClassVar[dict[str, type[Step]]] = {}
+    #: What a kind is called in files, and in words where steps are counted.
+    name: ClassVar[str] = "step"
+    plural: ClassVar[str] = "others"
+    #: Whether each stays or goes as a whole.
+    is_whole: ClassVar[bool] = True
+    #: Whether results are constants where all that is read is, and are computed in advance then.
+    can_fold: ClassVar[bool] = False
+    #: Whether a large input that only such a step reads gets its adjoints set, not added to.
+    sets_adjoints: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__name__.lower()
+        Step.kinds[cls.name] = cls
 
-@dataclasses.dataclass
-class Link:
-    """Views added to views: `out`, in C order, is 0; then target += source for (target, source)."""
+    def accept(self, visitor: Visitor) -> Any:
+        return visitor.other(self)
 
-    out: View
-    pairs: list[tuple[View, View]]
+    # --- what it reads and writes -------------------------------------------------------------
 
+    @remembered
+    def views_read(self) -> list[View]:
+        raise NotImplementedError
 
-@dataclasses.dataclass
-class Gather:
-    """Elements of `source`, counted in C order, at `positions`: an int64 array, or a view."""
+    @property
+    def slots_read(self) -> list[np.ndarray]:
+        """The single slots that a step reads besides; −1 stands for none."""
+        return []
 
-    out: View
-    source: View
-    positions: np.ndarray | View
+    @remembered
+    def views_written(self) -> list[View]:
+        """The slots that a step writes, in C order."""
+        raise NotImplementedError
 
+    @remembered
+    def views(self) -> list[View]:
+        """All views of a step, in a fixed order."""
+        raise NotImplementedError
 
-@dataclasses.dataclass
-class Scatter:
-    """Elements written: `out`, in C order, is `before`, but `source` at `positions` of it.
+    @property
+    def slots_written(self) -> np.ndarray:
+        """The slots of the arena in which values are that a step writes."""
+        views = [range(*view.extent) for view in self.views_written if view.base == ARENA]
+        return np.fromiter(itertools.chain(*views), np.int64)
 
-    Positions count in C order and are a view; the last element of a repeated one holds.
-    """
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Step:
+        """The step with other views; `renumber` gives other slots for those that are no views."""
+        raise NotImplementedError
 
-    out: View
-    before: View
-    source: View
-    positions: View
+    # --- what passes ask ----------------------------------------------------------------------
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether it may stop the program: then it stays even where nothing reads its results."""
+        return True
 
-@dataclasses.dataclass
-class Pack:
-    """Slots side by side: out[k] = slot[k]; `out` in C order, `slots` an int32 array."""
+    @property
+    def calls_python(self) -> bool:
+        """Whether Python computes its values."""
+        return False
 
-    out: View
-    slots: np.ndarray
+    @property
+    def movable(self) -> list[View]:
+        """Results that may as well be written elsewhere."""
+        return self.views_written
 
+    @property
+    def reusable(self) -> list[View]:
+        """Results whose slots other arrays may have once nothing reads them any more."""
+        return []
 
-@dataclasses.dataclass
-class Kernel:
-    """A structural operation of the table, by its kernels or by its rule.
+    @property
+    def pieces(self) -> list[tuple[View, View]]:
+        """(place, array) of the arrays that it puts side by side, if it does nothing else."""
+        return []
 
-    Operands are views, arrays that never change, numbers and other objects, as in its row. For an
-    operation by rule they are its keyword arguments, as pairs of name and value, then views.
-    """
+    @property
+    def summed(self) -> tuple[View, View] | None:
+        """(target, array) if it sums an array along axes and does nothing else."""
+        return None
 
-    code: int
-    operands: list[Any]
-    out: View
+    def is_linear(self, constant: np.ndarray) -> bool:
+        """Whether its partial derivatives depend on constants only, which are marked by slot."""
+        return False
 
+    def kept(self, wanted: Callable[[View], bool], known: dict) -> Collection[View]:
+        """The views whose values are read in reverse; `known` is for what steps share of that."""
+        return self.views
 
-@dataclasses.dataclass
-class Computed:
-    """A function of Python's without derivative: out = function(*operands).
+    def storing(self, read: np.ndarray) -> Step:
+        """The step without results that need not be stored if only slots marked are read."""
+        return self
 
-    `operands` are views, given as arrays of the dtype beside them, or other objects.
-    """
+    def key(self, places: Any) -> tuple | None:
+        """Equal for steps that compute the same, wherever (`passes.cse`); None if none is known."""
+        parts = [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore
+        return places.key_of(type(self), parts, self.views_written)
 
-    function: Callable
-    operands: list[tuple[Any, np.dtype | None]]
-    out: View
+    # --- how it is made a part ----------------------------------------------------------------
 
+    @property
+    def pattern(self) -> tuple | None:
+        """What the part depends on besides the views; None if on more than can be compared."""
+        return None
 
-Step = Scalars | Elementwise | Link | Gather | Scatter | Pack | Kernel | Computed
+    @property
+    def is_left_out(self) -> bool:
+        """Whether what is made numbers does not need its result."""
+        return False
+
+    def is_small(self, elements: int, products: int) -> bool:
+        """Whether `expand` writes it as operations on few numbers."""
+        return False
+
+    def expand(self, numbers: Any) -> None:
+        """Write it as operations on numbers (see `build.scalarization`)."""
+        raise NotImplementedError
+
+    # --- files --------------------------------------------------------------------------------
+
+    def check(self, memory: Any) -> None:
+        """Raise IllegalProgram unless it is legal, and take what it writes (`verify_memory`)."""
+        raise NotImplementedError
+
+    def encoded(self, writer: Any) -> dict:
+        """The step as JSON (`files.encode`)."""
+        raise NotImplementedError
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Step:
+        """What `encoded` has written (`files.decode`)."""
+        raise NotImplementedError
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @property
+    def operations(self) -> int:
+        """How many operations it has, guards not counted."""
+        return 1
+
+    @remembered
+    def stored(self) -> int:
+        """How many numbers it stores."""
+        return sum(view.size for view in self.views_written)
+
+    @property
+    def work(self) -> Work:
+        """What its time is spent on."""
+        raise NotImplementedError
+
+    @property
+    def results(self) -> Iterable[tuple[int, int | None]]:
+        """Codes of its operations; beside them the slot of the result if that is one number."""
+        return []
+
+    @property
+    def called(self) -> str | None:
+        """The name of the function that it calls."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """What it is, in a word."""
+        return self.called or self.name
+
+    @property
+    def title(self) -> str:
+        """What it is, in errors."""
+        return type(self).__name__
+
+    @property
+    def is_fused(self) -> bool:
+        return False
+
+    def caption(self, notes: Iterable[str] = ()) -> list[str]:
+        """The lines of its box in a picture."""
+        raise NotImplementedError
+
+    def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> Iterable[str]:
+        """Lines on what is in it."""
+        return []
+
+    def operation_at(self, slot: int) -> str:
+        """What has its result in a slot."""
+        return "a result"
 
 
 @dataclasses.dataclass
@@ -243,3 +382,12 @@ class Code:
     steps: list[Step]
     outputs: list[Output]
     clears: dict[int, list[View]] = dataclasses.field(default_factory=dict)
+
+    def of(self, kind: type[_Kind]) -> dict[int, _Kind]:
+        """The steps of a kind, by their numbers."""
+        return {k: step for k, step in enumerate(self.steps) if isinstance(step, kind)}
+
+    @property
+    def whole_steps(self) -> list[Step]:
+        """The steps that stay or go as a whole: all but operations on numbers."""
+        return [step for step in self.steps if step.is_whole]

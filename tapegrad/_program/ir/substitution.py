@@ -7,10 +7,9 @@ import dataclasses
 import numpy as np
 
 from . import scalar_scans
-from .rewriting import mapped
+from .scalars_step import Scalars
 from .slots import pattern, slots_of
-from .steps import ARENA, NOTHING, Code, Scalars, Step, View
-from .uses import views_read, views_written
+from .steps import ARENA, NOTHING, Code, Step, View, Visitor
 
 
 def merged(code: Code, stands: np.ndarray) -> Code:
@@ -21,7 +20,7 @@ def merged(code: Code, stands: np.ndarray) -> Code:
     """
     stands = _resolved(stands)
     while True:
-        for step in code.steps:
+        for step in code.whole_steps:
             _keep_whole(step, stands)
         moves = _Moves(stands)
         torn = [view for view in _seen(code) if moves.of(view) is None]
@@ -34,7 +33,7 @@ def merged(code: Code, stands: np.ndarray) -> Code:
         # one without elements may lie behind the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        [made for step in code.steps if (made := moves.step(step)) is not None],
+        [made for step in code.steps if (made := moves.visit(step)) is not None],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
     )
 
@@ -51,26 +50,26 @@ def _resolved(stands: np.ndarray) -> np.ndarray:
 
 
 def _keep_whole(step: Step, stands: np.ndarray) -> None:
-    """A step of arrays goes as a whole or stays."""
-    if not isinstance(step, Scalars) and not _goes(step, stands):
-        for view in views_written(step):
+    """Let a step stay as a whole if it does not go."""
+    if not _goes(step, stands):
+        for view in step.views_written:
             stands[slice(*view.extent)] = 0
 
 
 def _goes(step: Step, stands: np.ndarray) -> bool:
-    """Whether none of the slots that a step of arrays writes stays."""
-    written = [slice(*view.extent) for view in views_written(step) if view.size]
+    """Whether none of the slots that a step writes stays."""
+    written = [slice(*view.extent) for view in step.views_written if view.size]
     return bool(written) and all(stands[slots].all() for slots in written)
 
 
 def _seen(code: Code) -> list[View]:
     """The views that steps read, and those of the results, which see several slots."""
-    views = [view for step in code.steps for view in views_read(step)]
+    views = [view for step in code.steps for view in step.views_read]
     views += [one.view for one in code.outputs]
     return [view for view in dict.fromkeys(views) if view.size > 1 and view.base == ARENA]
 
 
-class _Moves:
+class _Moves(Visitor):
     """Where slots are afterwards."""
 
     def __init__(self, stands: np.ndarray):
@@ -104,14 +103,12 @@ class _Moves:
             return dataclasses.replace(view, offset=int(self.places[view.offset]))
         return pattern(self.places[slots_of(view)])
 
-    def step(self, step: Step) -> Step | None:
-        if isinstance(step, Scalars):
-            return self._scalars(step)
+    def other(self, step: Step) -> Step | None:
         if _goes(step, self.stands):
             return None
-        return mapped(step, self, lambda slots: self.places[slots])
+        return step.mapped(self, lambda slots: self.places[slots])
 
-    def _scalars(self, step: Scalars) -> Scalars | None:
+    def scalars(self, step: Scalars) -> Scalars | None:
         stays = self.stands[step.first : step.first + len(step.op)] == 0
         count = int(np.count_nonzero(stays))
         if not count:

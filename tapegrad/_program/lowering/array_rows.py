@@ -16,9 +16,14 @@ from ..._core.ops.opaque_call import COMPUTED
 from ..._core.ops.table import USERS, Pointwise, Structural
 from ..._core.tape.tape import object_at
 from ..._core.tensor.trace import Call
+from ..ir.computed_step import Computed
+from ..ir.gather_step import Gather
+from ..ir.kernel_step import Kernel
+from ..ir.link_step import Link
 from ..ir.scalar_expansion import summed
+from ..ir.scatter_step import Scatter
 from ..ir.slots import slots_of
-from ..ir.steps import Computed, Gather, Kernel, Link, Scatter, View
+from ..ir.steps import View
 from . import intervals, small_arrays
 from .buffers import is_output
 from .builder import Writer

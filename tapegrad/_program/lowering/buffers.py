@@ -13,8 +13,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._core.tape.memory_order import memory_axes, memory_of
+from ..ir.link_step import Link
+from ..ir.pack_step import Pack
 from ..ir.slots import pattern, slots_of
-from ..ir.steps import Link, Pack, View, contiguous
+from ..ir.steps import View, contiguous
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is copied for a view of at least this part of it.

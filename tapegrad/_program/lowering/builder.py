@@ -9,8 +9,10 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._derivatives.past_values import Before
+from ..ir.elementwise_step import Elementwise
+from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import Elementwise, Scalars, Step, View
+from ..ir.steps import Step, View
 from ..replay.opaque_calls import are_doubles
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..._core.ops.ordering import STEERING
 from ..._core.ops.table import TABLE
+from ..ir.kernel_step import Kernel
+from ..ir.link_step import Link
 from ..ir.slots import slots_of
-from ..ir.steps import Kernel, Link, View, contiguous
+from ..ir.steps import View, contiguous
 from .builder import Writer
 from .numpy_calls import Given
 from .outputs import broadcast

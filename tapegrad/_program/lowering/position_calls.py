@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.ordering import STEERING
+from ..ir.gather_step import Gather
+from ..ir.kernel_step import Kernel
 from ..ir.slots import slots_of
-from ..ir.steps import Gather, Kernel, View, contiguous
+from ..ir.steps import View, contiguous
 from . import intervals
 from .call_lowering import Lowering
 from .numpy_calls import Given, Result

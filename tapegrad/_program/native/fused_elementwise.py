@@ -11,13 +11,13 @@ after it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..._core.codegen.factory import compile_plain
 from ..ir.elementwise_flow import Flow
-from ..ir.steps import Elementwise, View
+from ..ir.elementwise_step import Elementwise
 from ..replay.block_passes import ADJOINTS, VALUES, Pass, part
-from ..replay.parts import Part
+from ..replay.parts import NO_BASES, Bases, Part, Wanted, native_part_of
 from .fused_loops import CarefulLoop, Loop, Words
 
 _HEAD = """
@@ -71,11 +71,10 @@ class _Kernel:
             self.code.deliver(block, view, side, summed=one)
 
 
-def native(
-    step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()
-) -> Part:
+@native_part_of.register(Elementwise)
+def native(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     """A step as one kernel. See `elementwise_flow` for what `wanted` and `fresh` say."""
-    flow = Flow(step, wanted, fresh)
+    flow = step.flow(wanted, fresh)
     kernels = {name: _Kernel(flow) for name in ("forward", "reverse", "both")}
     kernels["forward"].results()
     read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
@@ -87,4 +86,4 @@ def native(
     addresses = _compiled(text, tuple(made))
     for name, kernel in made.items():
         kernel.finish(addresses[name])
-    return part(*(kernel.code for kernel in kernels.values()))
+    return part([kernel.code for kernel in kernels.values()], "native")

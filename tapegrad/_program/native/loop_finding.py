@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from ..._core.codegen.factory import functions, once
-from ..ir.steps import Scalars
+from ..ir.scalars_step import Scalars
 from .period_search import LONGEST, SOURCE, UNROLLED
 
 #: Tokens that are hashed where candidates for periods are looked for: of operations, of loops.

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..._core.ops.table import BY_CODE
-from ..ir.steps import GUARD, Scalars
+from ..ir.scalars_step import Scalars
+from ..ir.steps import GUARD
 from .loop_finding import Loop
 
 Chain = tuple[Loop, ...]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from ..._core.codegen.factory import compile_plain
-from ..ir.steps import Scalars
+from ..ir.scalars_step import Scalars
 from ..replay.parts import SIGNATURE, Part
 from ..replay.scalar_interpreter import interpreted
 from .checkpoints import Kept
@@ -170,10 +170,7 @@ def _grouped(pieces: Iterator[Piece]) -> list[Piece]:
 
 
 def _interpreted(step: Scalars, piece: Piece) -> Part:
-    cut = slice(piece.start, piece.stop)
-    return interpreted(
-        Scalars(step.first + piece.start, step.op[cut], step.a[cut], step.b[cut], step.c[cut])
-    )
+    return interpreted(step.cut(piece.start, piece.stop))
 
 
 def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Part:
@@ -191,8 +188,8 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
     address = compile_plain(text, dict.fromkeys(exports, SIGNATURE))
-    keep = _summary(operands.stretch, lanes)
-    return Part(data=operands.data.array(), keep=keep, **address)
+    note = _summary(operands.stretch, lanes)
+    return Part(data=operands.data.array(), tier="native", note=note, **address)
 
 
 def _summary(stretch: Stretch, lanes: Lanes) -> str:

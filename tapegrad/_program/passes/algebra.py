@@ -16,10 +16,12 @@ import numpy as np
 from ..._core.ops.table import TABLE
 from ..ir import scalar_scans
 from ..ir.blocks import is_injective
+from ..ir.elementwise_step import Elementwise
+from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import ARENA, Code, Elementwise, Scalars, Step, View
+from ..ir.steps import ARENA, Code, Step, View
 from ..ir.substitution import merged
-from ..ir.uses import constants_of, views_read
+from ..ir.uses import constants_of
 
 #: Kinds of constants, as bits.
 ONE, MINUS_ONE, ZERO, MINUS_ZERO, POWER, TRUE, FALSE = (1 << k for k in range(7))
@@ -174,8 +176,8 @@ class _Simplifier:
 
     def simplified(self) -> Code | None:
         """The simpler program, None if there is none."""
-        self._numbers([step for step in self.code.steps if isinstance(step, Scalars)])
-        self._arrays([s for s in self.code.steps if isinstance(s, Elementwise) and _is_single(s)])
+        self._numbers([*self.code.of(Scalars).values()])
+        self._arrays([step for step in self.code.of(Elementwise).values() if _is_single(step)])
         if not self.new and not self.any_goes:
             return None
         added = np.concatenate([np.zeros(0), *self.added])
@@ -237,7 +239,7 @@ class _Simplifier:
             return
         numbers: dict[View, int] = {}
         rows = [
-            [numbers.setdefault(view, len(numbers)) for view in (*views_read(step), out)]
+            [numbers.setdefault(view, len(numbers)) for view in (*step.views_read, out)]
             for step in steps
             for _, out in step.stores
         ]

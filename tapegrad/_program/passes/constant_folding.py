@@ -8,24 +8,11 @@ import numpy as np
 
 from ..build.executable import Program
 from ..ir import scalar_scans
-from ..ir.steps import (
-    ARENA,
-    GUARD,
-    NOTHING,
-    Code,
-    Elementwise,
-    Gather,
-    Kernel,
-    Link,
-    Pack,
-    Scalars,
-    Step,
-)
+from ..ir.scalars_step import Scalars
+from ..ir.steps import ARENA, GUARD, NOTHING, Code, Step, Visitor
 from ..ir.substitution import merged
-from ..ir.uses import all_in, constants_of, slots_read, views_read, views_written
+from ..ir.uses import all_in, constants_of
 from ..replay.run_layout import FINISHED
-
-_FOLDED = Elementwise, Gather, Kernel, Link, Pack
 
 
 def fold(code: Code) -> Code:
@@ -49,7 +36,7 @@ def fold(code: Code) -> Code:
     return _without(rest, finder, run.values)
 
 
-class _Finder:
+class _Finder(Visitor):
     """The steps that can be folded: `whole` ones, by id, and operations that are `wished` away."""
 
     def __init__(self, code: Code):
@@ -58,27 +45,28 @@ class _Finder:
         self.steps: list[Step] = []
         self.whole: set[int] = set()
         self.written: list = []
-        self.scalars: list[Scalars] = []
+        self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
         for step in code.steps:
-            if isinstance(step, Scalars):
-                self._scalars(step)
-            elif isinstance(step, _FOLDED) and self._is_known(step):
-                self.whole.add(id(step))
-                self.steps.append(step)
-                self.written += views_written(step)
-                for view in views_written(step):
-                    self.known[slice(*view.extent)] = True
+            self.visit(step)
+
+    def other(self, step: Step) -> None:
+        if step.can_fold and self._is_known(step):
+            self.whole.add(id(step))
+            self.steps.append(step)
+            self.written += step.views_written
+            for view in step.views_written:
+                self.known[slice(*view.extent)] = True
 
     def _is_known(self, step: Step) -> bool:
-        for slots in slots_read(step):
+        for slots in step.slots_read:
             if not self.known[slots].all():
                 return False
-        return all(view.base == ARENA and all_in(self.known, view) for view in views_read(step))
+        return all(view.base == ARENA and all_in(self.known, view) for view in step.views_read)
 
-    def _scalars(self, step: Scalars) -> None:
+    def scalars(self, step: Scalars) -> None:
         """Operations whose operands are known; the others are guards that hold."""
-        self.scalars.append(step)
+        self.numbers.append(step)
         wished = np.zeros(len(step.op), np.uint8)
         self.wishes.append(wished)
         if self._has_known(step) and self.walk("know", step, {scalar_scans.WISHED: wished}):
@@ -97,9 +85,9 @@ class _Finder:
 
 def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:
     """The program with constants instead of operations."""
-    if not scalar_scans.settle_wishes(finder.scalars, finder.wishes):
+    if not scalar_scans.settle_wishes(finder.numbers, finder.wishes):
         return code
-    pairs = zip(finder.scalars, finder.wishes, strict=True)
+    pairs = zip(finder.numbers, finder.wishes, strict=True)
     slots = np.concatenate([step.first + np.flatnonzero(wished) for step, wished in pairs])
     bits, numbers = np.unique(values[slots].view(np.int64), return_inverse=True)
     stands = np.zeros(code.slots + len(bits), np.int32)

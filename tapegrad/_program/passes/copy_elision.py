@@ -6,29 +6,26 @@ import dataclasses
 
 import numpy as np
 
+from ..ir.link_step import Link
 from ..ir.rewriting import renumbered
-from ..ir.steps import ARENA, Code, Elementwise, Link, Scalars, Step, View
-from ..ir.uses import views_read, views_written
+from ..ir.steps import ARENA, Code, Step, View
 
 
 def place(code: Code) -> Code:
     """A result that is one whole piece of a join is written to its place there."""
-    homes = {view: k for k, step in enumerate(code.steps) for view in _results(step)}
+    movable = {view for step in code.steps for view in step.movable}
     apart = _taken_apart(code)
     moves: dict[int, tuple[int, int]] = {}  # first slot of a result → its size and new first slot
     steps: list[Step] = []
     for step in code.steps:
-        if not isinstance(step, Link) or not is_join(step):
-            steps.append(step)
-            continue
-        left = []
-        for target, source in step.pairs:
-            free = source in homes and not apart[slice(*source.extent)].any()
+        pieces, left = step.pieces, []
+        for target, source in pieces:
+            free = source in movable and not apart[slice(*source.extent)].any()
             if free and source.offset not in moves and source.size > 1:
                 moves[source.offset] = source.size, target.offset
             else:
                 left.append((target, source))
-        if len(left) == len(step.pairs):
+        if len(left) == len(pieces):
             steps.append(step)
         else:
             steps += _links(left)
@@ -40,11 +37,11 @@ def place(code: Code) -> Code:
 def _taken_apart(code: Code) -> np.ndarray:
     """By slot: whether a view that is read sees more than one result there, which must not part."""
     owner = np.arange(-code.slots, 0)
-    for number, view in enumerate(v for step in code.steps for v in views_written(step)):
+    for number, view in enumerate(v for step in code.steps for v in step.views_written):
         if view.size:
             owner[slice(*view.extent)] = number
     ends = np.zeros(code.slots + 1, np.int64)
-    read = [view for step in code.steps for view in views_read(step)]
+    read = [view for step in code.steps for view in step.views_read]
     for view in [*read, *[output.view for output in code.outputs]]:
         low, high = view.extent
         if view.base == ARENA and low < high and owner[low] != owner[high - 1]:
@@ -62,27 +59,6 @@ def _links(pairs: list[tuple[View, View]]) -> list[Step]:
         )
         pairs = [pair for pair in pairs if pair[0].size != 1] + [(target, source)]
     return [Link(target, [(target, source)]) for target, source in pairs]
-
-
-def _results(step: Step) -> list[View]:
-    """What a step writes, where it may as well be written elsewhere."""
-    if isinstance(step, Scalars):
-        return []
-    if isinstance(step, Elementwise):
-        return [view for _, view in step.stores]
-    return views_written(step)
-
-
-def is_join(step: Link) -> bool:
-    """Whether pieces, each in C order, lie side by side in the output."""
-    if any(not t.is_contiguous or t.base != ARENA or t.shape != s.shape for t, s in step.pairs):
-        return False
-    at = step.out.offset
-    for target in sorted((t for t, _ in step.pairs), key=lambda t: t.offset):
-        if target.offset != at:
-            return False
-        at += target.size
-    return at == step.out.offset + step.out.size
 
 
 def _moved(code: Code, moves: dict[int, tuple[int, int]]) -> Code:

@@ -7,7 +7,6 @@ are the same to the bit, derivatives but for rounding.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 from collections.abc import Hashable
 
@@ -16,9 +15,9 @@ import numpy as np
 from ..._core.ops.comparisons import STEERING
 from ..._core.ops.table import MOST_CODES, TABLE
 from ..ir import scalar_scans
-from ..ir.steps import ARENA, Code, Elementwise, Pack, Scalars, Step, View
+from ..ir.scalars_step import Scalars
+from ..ir.steps import ARENA, Code, Step, View, Visitor
 from ..ir.substitution import merged
-from ..ir.uses import views_written
 
 #: Operations whose operands may change places: the result is the same to the bit.
 _NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()
@@ -29,18 +28,18 @@ def share_results(code: Code) -> Code:
     """The program without operations that compute again what was computed before."""
     finder = _Finder(code.slots)
     for step in code.steps:
-        finder.take(step)
+        finder.visit(step)
     return merged(code, finder.stands) if finder.any_left() else code
 
 
-class _Finder:
+class _Finder(Visitor):
     """What has been computed so far, by operation and operands; `stands`: see `scalar_scans`."""
 
     def __init__(self, slots: int):
         self.stands = np.zeros(slots, np.int32)
         self.known: dict[tuple, list[View]] = {}
         self.moved: list[tuple[int, int]] = []  # arrays that others stand for, by first slot
-        self.scalars: list[Scalars] = []
+        self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
         self.any_number = False
         commutative = np.zeros(MOST_CODES, np.uint8)
@@ -54,16 +53,16 @@ class _Finder:
             }
         )
 
-    def take(self, step: Step) -> None:
-        """Find what the step computes again, and remember what it computes."""
-        if isinstance(step, Scalars):
-            wished = np.zeros(len(step.op), np.uint8)
-            self.any_number |= self.walk("number", step, {scalar_scans.WISHED: wished}) > 0
-            self.scalars.append(step)
-            self.wishes.append(wished)
-            return
-        written = views_written(step)
-        key = self._key(step, written)
+    def scalars(self, step: Scalars) -> None:
+        """Find what is computed again, and remember what is computed."""
+        wished = np.zeros(len(step.op), np.uint8)
+        self.any_number |= self.walk("number", step, {scalar_scans.WISHED: wished}) > 0
+        self.numbers.append(step)
+        self.wishes.append(wished)
+
+    def other(self, step: Step) -> None:
+        """Find what is computed again as a whole, and remember what is computed."""
+        key, written = step.key(self), step.views_written
         if key is None:
             return
         for view, first in zip(written, self.known.setdefault(key, written), strict=True):
@@ -75,36 +74,31 @@ class _Finder:
     def any_left(self) -> bool:
         """Whether there is any, after what would spoil loops has been left out."""
         if self.any_number:
-            self.any_number = scalar_scans.settle_wishes(self.scalars, self.wishes, self.stands)
-            for step, wished in zip(self.scalars, self.wishes, strict=True):
+            self.any_number = scalar_scans.settle_wishes(self.numbers, self.wishes, self.stands)
+            for step, wished in zip(self.numbers, self.wishes, strict=True):
                 self.stands[step.first : step.first + len(step.op)][wished == 0] = 0
         return self.any_number or bool(self.moved)
 
-    def _key(self, step: Step, written: list[View]) -> tuple | None:
-        """What a step of arrays computes, wherever it writes it; None if that cannot be said."""
-        if isinstance(step, Elementwise):
-            ops = [self._operation(*op) for op in step.ops]
-            results = [(k, self._place(v, written)) for k, v in (*step.stores, *step.sums)]
-            return Elementwise, step.shape, len(step.stores), *ops, *results
-        parts = [getattr(step, field.name) for field in dataclasses.fields(step)]
-        if isinstance(step, Pack):
-            parts = [step.out, self._stand_ins(step.slots)]
+    # --- what steps are told by: see `Step.key` -----------------------------------------------
+
+    def key_of(self, kind: type, parts: list, written: list[View]) -> tuple | None:
+        """What a step of such parts computes, wherever it writes; None if that cannot be said."""
         try:
-            key = type(step), *[self._hashable(what, written) for what in parts]
+            key = kind, *[self._hashable(what, written) for what in parts]
             hash(key)
         except TypeError:
             return None
         return key
 
-    def _operation(self, code: int, operands: tuple) -> tuple:
+    def operation(self, code: int, operands: tuple) -> tuple:
         """An operation of an element-wise step; operands that may change places in one order."""
-        found = [self._place(x, []) if isinstance(x, View) else (x,) for x in operands]
+        found = [self.place(x, []) if isinstance(x, View) else (x,) for x in operands]
         return code, *(sorted(found) if code in COMMUTATIVE else found)
 
     def _hashable(self, what, written: list[View]) -> Hashable:
         """Equal for equal parts of steps: numbers of one type, zeros of one sign."""
         if isinstance(what, View):
-            return self._place(what, written)
+            return self.place(what, written)
         if isinstance(what, (list, tuple)):
             return tuple([self._hashable(one, written) for one in what])
         if isinstance(what, np.ndarray):
@@ -114,7 +108,7 @@ class _Finder:
             return what.func, self._hashable(what.args, written), keywords
         return type(what), what.hex() if isinstance(what, float) else what
 
-    def _place(self, view: View, written: list[View]) -> tuple:
+    def place(self, view: View, written: list[View]) -> tuple:
         """Where the values of a view were computed first, or where in a result it is."""
         offset = view.offset
         if view.base == ARENA and view.size:
@@ -133,5 +127,6 @@ class _Finder:
         k = bisect.bisect_right(self.moved, (low, 1 << 62)) - 1
         return k >= 0 and high <= self.moved[k][1]
 
-    def _stand_ins(self, slots: np.ndarray) -> np.ndarray:
+    def stand_ins(self, slots: np.ndarray) -> np.ndarray:
+        """The slots in which the values of others were computed first."""
         return np.where((slots >= 0) & (self.stands[slots] > 0), self.stands[slots], slots)

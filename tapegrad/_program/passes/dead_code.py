@@ -4,36 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE
 from ..ir import scalar_scans
-from ..ir.steps import Code, Elementwise, Kernel, Link, Pack, Scalars, Step
+from ..ir.scalars_step import Scalars
+from ..ir.steps import Code, Step, Visitor
 from ..ir.substitution import merged
-from ..ir.uses import any_in, mark_outputs, mark_reads, views_written
-
-#: Steps that only compute. The others may stop the program, which is their business too.
-_HARMLESS = Elementwise, Kernel, Link, Pack
-
-
-def _is_harmless(step: Step) -> bool:
-    refuses = isinstance(step, Kernel) and getattr(BY_CODE[step.code], "may_refuse", False)
-    return isinstance(step, _HARMLESS) and not refuses
+from ..ir.uses import any_in, mark_outputs, mark_reads
 
 
 def drop_unread(code: Code) -> Code:
     """The program without operations on numbers, and steps of arrays, that no result needs."""
-    marks, stands = np.zeros(code.slots, np.uint8), np.zeros(code.slots, np.int32)
-    mark_outputs(code, marks)
-    walk, any_found = scalar_scans.Walk({scalar_scans.BY_SLOT: marks}), False
+    finder = _Finder(code)
     for step in reversed(code.steps):
-        if isinstance(step, Scalars):
-            wished = np.zeros(len(step.op), np.uint8)
-            if walk("read", step, {scalar_scans.WISHED: wished}):
-                stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
-                any_found = True
-        elif not _is_harmless(step) or any(any_in(marks, v) for v in views_written(step)):
-            mark_reads(step, marks)
-        else:
-            for view in views_written(step):
-                stands[slice(*view.extent)] = scalar_scans.UNREAD
-            any_found = True
-    return merged(code, stands) if any_found else code
+        finder.visit(step)
+    return merged(code, finder.stands) if finder.any_found else code
+
+
+class _Finder(Visitor):
+    """What is read, found from the last step to the first; `stands`: see `scalar_scans`."""
+
+    def __init__(self, code: Code):
+        self.marks, self.stands = np.zeros(code.slots, np.uint8), np.zeros(code.slots, np.int32)
+        mark_outputs(code, self.marks)
+        self.walk = scalar_scans.Walk({scalar_scans.BY_SLOT: self.marks})
+        self.any_found = False
+
+    def scalars(self, step: Scalars) -> None:
+        wished = np.zeros(len(step.op), np.uint8)
+        if self.walk("read", step, {scalar_scans.WISHED: wished}):
+            self.stands[step.first + np.flatnonzero(wished)] = scalar_scans.UNREAD
+            self.any_found = True
+
+    def other(self, step: Step) -> None:
+        if step.may_stop or any(any_in(self.marks, view) for view in step.views_written):
+            mark_reads(step, self.marks)
+            return
+        for view in step.views_written:
+            self.stands[slice(*view.extent)] = scalar_scans.UNREAD
+        self.any_found = True

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
-from ..ir.blocks import is_injective
-from ..ir.steps import ARENA, Code, Elementwise, Link, Step, View
-from ..ir.uses import any_in, mark_outputs, mark_reads, slots_read, views_read
+from ..ir.elementwise_step import Elementwise
+from ..ir.steps import ARENA, Code, Step, View, Visitor
+from ..ir.uses import mark_outputs, mark_reads
 
 #: More operations in a group would have no room in cache.
 MOST = 64
@@ -47,22 +47,11 @@ class Group:
             at.setdefault(view, start + k)
         self.sums += [(start + k, view) for k, view in step.sums]
 
-    def takes_sum(self, link: Link) -> bool:
-        """Whether a link is a sum of a result of this group along axes: not one into windows."""
-        if len(link.pairs) != 1:
-            return False
-        target, source = link.pairs[0]
-        if source not in self.at or target.size <= link.out.size:
-            return False
-        kept = [(n, s) for n, s in zip(target.shape, target.strides, strict=True) if s]
-        found = View(target.offset, tuple(n for n, _ in kept), tuple(s for _, s in kept))
-        return found.size == link.out.size and is_injective(found)
-
     def step(self) -> Elementwise:
         return Elementwise(self.shape, self.ops, self.stores, self.sums)
 
 
-class Fuser:
+class Fuser(Visitor):
     """Steps taken in order; `owner` has by slot the number of the group that writes it."""
 
     def __init__(self, slots: int) -> None:
@@ -106,13 +95,13 @@ class Fuser:
         torn: set[int] = set()
         if not self.open:
             return whole, torn
-        for view in views_read(step):
+        for view in step.views_read:
             number = self.home.get(view)
             if number is not None:
                 whole.add(number)
             elif view.base == ARENA and view.extent[1] > self.lowest:
                 torn |= self._owners(self.owner[slice(*view.extent)])
-        for slots in slots_read(step):
+        for slots in step.slots_read:
             torn |= self._owners(self.owner[slots])
         return whole & self.open.keys(), torn
 
@@ -151,20 +140,23 @@ class Fuser:
                 return found[number]
         return None
 
-    def take(self, step: Step) -> None:
+    def other(self, step: Step) -> None:
         whole, torn = self._read(step)
         read = whole | torn
-        if isinstance(step, Link) and len(read) == 1:
-            (group,) = [self.open[number] for number in read]
-            if group.takes_sum(step):
-                target, source = step.pairs[0]
+        summed = step.summed if len(read) == 1 else None
+        if summed is not None:
+            (group,), (target, source) = [self.open[number] for number in read], summed
+            if source in group.at:
                 group.sums.append((group.at[source], target))
                 self._wrote(group, target)
                 return
-        if not isinstance(step, Elementwise):
-            self.close(read)
-            self.steps.append(step)
-        elif (found := self._group_for(step, torn)) is not None:
+        self.close(read)
+        self.steps.append(step)
+
+    def elementwise(self, step: Elementwise) -> None:
+        whole, torn = self._read(step)
+        read = whole | torn
+        if (found := self._group_for(step, torn)) is not None:
             self.close(read - {found.number})
             self._add(found, step)
             self._note_cheap(step)
@@ -177,7 +169,7 @@ def fuse(code: Code) -> Code:
     """Element-wise steps of one shape made one where nothing between forbids it."""
     fuser = Fuser(code.slots)
     for step in code.steps:
-        fuser.take(step)
+        fuser.visit(step)
     fuser.close(fuser.open)
     return dataclasses.replace(code, steps=fuser.steps)
 
@@ -188,11 +180,4 @@ def drop_stores(code: Code) -> Code:
     mark_outputs(code, marks)
     for step in code.steps:
         mark_reads(step, marks)
-    steps: list[Step] = []
-    for step in code.steps:
-        if isinstance(step, Elementwise):
-            kept = [store for store in step.stores if any_in(marks, store[1])]
-            if len(kept) < len(step.stores):
-                step = dataclasses.replace(step, stores=kept)
-        steps.append(step)
-    return dataclasses.replace(code, steps=steps)
+    return dataclasses.replace(code, steps=[step.storing(marks) for step in code.steps])

@@ -6,9 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from ..ir.rewriting import mapped
 from ..ir.steps import Code, Step, View
-from ..ir.uses import inside, slots_read, views_read
+from ..ir.uses import inside
 
 #: Inputs of so many elements are read where they are.
 LARGE = 1 << 14
@@ -38,12 +37,12 @@ def _is_result(view: View, code: Code) -> bool:
 
 def _reads_slots(step: Step, whole: View) -> bool:
     ends = whole.offset, whole.offset + whole.size
-    return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in slots_read(step))
+    return any(np.any((slots >= ends[0]) & (slots < ends[1])) for slots in step.slots_read)
 
 
 def _reads_across(step: Step, whole: View) -> bool:
     """Whether a step reads a view that begins or ends elsewhere."""
-    return any(view.overlaps(whole) and not inside(view, whole) for view in views_read(step))
+    return any(view.overlaps(whole) and not inside(view, whole) for view in step.views_read)
 
 
 def _moved(step: Step, whole: View, base: int) -> Step:
@@ -54,4 +53,4 @@ def _moved(step: Step, whole: View, base: int) -> Step:
             return dataclasses.replace(view, offset=view.offset - whole.offset, base=base)
         return view
 
-    return mapped(step, move) if any(inside(v, whole) for v in views_read(step)) else step
+    return step.mapped(move) if any(inside(v, whole) for v in step.views_read) else step

@@ -12,11 +12,9 @@ import dataclasses
 
 import numpy as np
 
-from ..build.templates import form_of
-from ..ir.elementwise_flow import Flow
 from ..ir.rewriting import renumbered
-from ..ir.steps import ARENA, Code, Elementwise, Gather, Kernel, Link, Pack, Scalars, Step, View
-from ..ir.uses import Wanted, slots_read, views_of, views_read, views_written
+from ..ir.steps import ARENA, Code, Step, View
+from ..ir.uses import Wanted
 
 #: Smaller arrays are not worth it.
 LEAST = 32
@@ -50,12 +48,12 @@ class Lifetimes:
 
     def _find(self, code: Code) -> None:
         """The arrays; pieces that one view sees are one."""
-        arrays = [(out, k) for k, step in enumerate(code.steps) for out in _arrays(step)]
+        arrays = [(out, k) for k, step in enumerate(code.steps) for out in step.reusable]
         pieces = sorted((out.offset, out.size, k) for out, k in arrays if out.size)
         firsts = [first for first, _, _ in pieces]
         joined = np.zeros(len(pieces) + 1, bool)  # with the piece before
         for view in [
-            *[v for s in code.steps for v in views_read(s)],
+            *[v for s in code.steps for v in s.views_read],
             *[o.view for o in code.outputs],
         ]:
             if view.base == ARENA and view.size > 1:
@@ -89,55 +87,24 @@ class Lifetimes:
             value.lives_on = True
 
     def _read(self, step: Step, k: int) -> None:
-        for view in views_read(step):
+        for view in step.views_read:
             for value in self.of(view):
                 value.ends = max(value.ends, k)
-        for view in self._kept(step):
+        for view in step.kept(self.wanted, self.known):
             self._live_on(view)
 
     def _keep_single(self, code: Code) -> None:
         """Values of which single slots are read live on."""
         read = np.zeros(code.slots + 1, bool)  # the last one is of no slot, which is −1
-        for slots in [slots for step in code.steps for slots in slots_read(step)]:
+        for slots in [slots for step in code.steps for slots in step.slots_read]:
             read[slots] = True
         for value in self.values:
             value.lives_on |= bool(read[value.first : value.first + value.size].any())
 
-    def _kept(self, step: Step) -> list[View]:
-        """The views of a step whose values are read in reverse."""
-        if isinstance(step, (Link, Pack, Scalars)):
-            return []
-        if not isinstance(step, Elementwise):
-            return [*views_read(step), step.out]
-        form, views = form_of(step, self.wanted), views_of(step)
-        if form.key not in self.known:
-            kept = kept_views(step, self.wanted)
-            self.known[form.key] = [j for j, view in enumerate(views) if view in kept]
-        return [views[j] for j in self.known[form.key]]
-
-
-def kept_views(step: Elementwise, wanted: Wanted) -> set[View]:
-    """The operands and stored results that the adjoints of a step are computed from."""
-    flow = Flow(step, wanted, frozenset())
-    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
-    again = flow.computed(read, set(flow.stores))
-    nodes = read | {node for k in again for node in flow.operands[k]}
-    stored = {view for node in nodes if isinstance(node, int) for view in flow.stores.get(node, [])}
-    return {node for node in nodes if isinstance(node, View)} | stored
-
-
-def _arrays(step: Step) -> list[View]:
-    """The arrays that a step writes."""
-    if isinstance(step, Elementwise):
-        return [view for _, view in step.stores]
-    if isinstance(step, (Link, Pack, Gather, Kernel)):
-        return views_written(step)
-    return []
-
 
 def share(code: Code) -> Code:
     """The program with fewer slots."""
-    if sum(view.size >= LEAST for step in code.steps for view in views_of(step)) < 2:
+    if sum(view.size >= LEAST for step in code.steps for view in step.views) < 2:
         return code
     lifetimes = Lifetimes(code)
     sharing = [v for v in lifetimes.values if not v.lives_on and v.size >= LEAST]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -243,15 +244,13 @@ class _Writer:
         return moves
 
 
-def part(forward: Pass, reverse: Pass, both: Pass) -> Part:
+def part(passes: list[Pass], tier: str) -> Part:
     """The part of a step: its three passes, their data one after the other; 0 for an empty one."""
-    numbers = [0] * len(block_calls.PASSES)
-    addresses = dict(zip(block_calls.PASSES, numbers, strict=True))
-    for k, (name, code) in enumerate(
-        zip(block_calls.PASSES, (forward, reverse, both), strict=True)
-    ):
+    numbers = [0] * len(passes)
+    addresses: dict[str, Any] = dict.fromkeys(block_calls.PASSES, 0)
+    for k, (name, code) in enumerate(zip(block_calls.PASSES, passes, strict=True)):
         if code.first or code.each:
             numbers[k] = 8 * len(numbers)
             numbers += _Writer(code, len(numbers)).write()
             addresses[name] = block_calls.compiled()[name]
-    return Part(**addresses, data=np.array(numbers, np.int64))
+    return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)

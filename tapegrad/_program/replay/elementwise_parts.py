@@ -6,16 +6,17 @@ The kernels are those of the sweep; blocks between them live in the run's scratc
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..._core.codegen.layout import FEW_OPERANDS
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.sweep.kernels import compile_adjoint, compile_value
 from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
-from ..ir.steps import Elementwise, View
+from ..ir.elementwise_step import Elementwise
+from ..ir.steps import View
 from .block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word, part
-from .parts import Part
+from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
 
 @functools.cache
@@ -186,11 +187,10 @@ class _Adjoints:
         return [*words, self.values.word(k) if k in read else g]
 
 
-def interpreted(
-    step: Elementwise, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()
-) -> Part:
+@part_of.register(Elementwise)
+def interpreted(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
-    flow = Flow(step, wanted, fresh)
+    flow = step.flow(wanted, fresh)
     forward, reverse, both = (Pass(flow.cut) for _ in range(3))
     _Values(flow, forward).results()
     values = _Values(flow, reverse)
@@ -200,4 +200,4 @@ def interpreted(
     values = _Values(flow, both)
     values.results()
     _Adjoints(values).compute()
-    return part(forward, reverse, both)
+    return part([forward, reverse, both], "interpreted")

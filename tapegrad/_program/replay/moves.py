@@ -6,17 +6,18 @@ values that nothing else reaches are copied and not added, and neighbours are mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..._core.codegen.factory import compile_source, once
+from ..ir.gather_step import Gather
+from ..ir.link_step import Link
+from ..ir.pack_step import Pack
+from ..ir.scatter_step import Scatter
 from ..ir.slots import slots_of
-from ..ir.steps import ARENA, Gather, Link, Pack, Scatter, View
+from ..ir.steps import ARENA, View
 from . import move_kernels as kernels
-from .parts import SIGNATURE, Part
+from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
 
-Wanted = Callable[[View], bool]
 #: Runs of neighbours are moved as such if they are this long on average.
 LONG = 4
 
@@ -89,7 +90,8 @@ def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarr
     return found
 
 
-def part_of_link(step: Link, wanted: Wanted) -> Part:
+@part_of.register(Link)
+def part_of_link(step: Link, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     code = compiled()
     pairs = [pair for pair in step.pairs if pair[0].size]
     alone, whole = covered_once(Link(step.out, pairs))
@@ -130,7 +132,8 @@ def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray) -> Part:
     return Part(code["pick_forward"], code["pick_reverse"] if mask.any() else 0, data)
 
 
-def part_of_pack(step: Pack, wanted: Wanted) -> Part:
+@part_of.register(Pack)
+def part_of_pack(step: Pack, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     slots = np.asarray(step.slots)
     each = {int(slot): wanted(View(int(slot), (), ())) for slot in np.unique(slots)}
     mask = np.array([each[slot] for slot in slots.ravel().tolist()], bool)
@@ -143,7 +146,8 @@ def _view_words(view: View) -> np.ndarray:
     return words(view.base, 8 * view.offset, len(axes), [(n, 8 * stride) for n, stride in axes])
 
 
-def part_of_gather(step: Gather, wanted: Wanted) -> Part:
+@part_of.register(Gather)
+def part_of_gather(step: Gather, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     reverse = wanted(step.source)
     if not isinstance(step.positions, View):
         slots = slots_of(step.source).ravel()[step.positions.ravel()]
@@ -159,7 +163,8 @@ def part_of_gather(step: Gather, wanted: Wanted) -> Part:
 # --- writes -----------------------------------------------------------------------------------
 
 
-def part_of_scatter(step: Scatter, wanted: Wanted) -> Part:
+@part_of.register(Scatter)
+def part_of_scatter(step: Scatter, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     code = compiled()
     copy = move_words(step.out, step.before, True, wanted(step.before))
     positions, source = _view_words(step.positions), _view_words(step.source)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE
-from ..ir.steps import Computed, View
-from .parts import Part
+from ..ir.computed_step import Computed
+from ..ir.steps import View
+from .parts import NO_BASES, Bases, Part, Wanted, part_of
 from .run_layout import (
     FINISHED,
     GUARD_FAILED,
@@ -114,6 +115,7 @@ def address_of(function) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def part_of_computed(step: Computed, wanted: Callable[[View], bool]) -> Part:
+@part_of.register(Computed)
+def part_of_computed(step: Computed, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
     function = c_function(functools.partial(compute, step))
-    return Part(address_of(function), 0, np.zeros(1, np.int64), keep=function)
+    return Part(address_of(function), 0, np.zeros(1, np.int64), keep=function, tier="Python")

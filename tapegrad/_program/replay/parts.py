@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._core.codegen.layout import CACHE_LINE
+from ..ir.steps import Step, View
 from . import run_layout
 
 SIGNATURE = "int64(int64, int64)"
@@ -20,6 +23,8 @@ class Part:
     `both` computes values and adds adjoints in one pass; it is called instead of `forward` and
     `reverse` where the adjoints of the results do not depend on values. `ahead` is called instead
     of `forward` where `reverse` comes next: it computes some of that ahead. 0 if there is none.
+    `tier` says what it is: "native", "interpreted", a "kernel" compiled ahead for any program, or
+    "Python"; `note` what is in it.
     """
 
     forward: int
@@ -28,6 +33,29 @@ class Part:
     both: int = 0
     ahead: int = 0
     keep: Any = None
+    tier: str = "kernel"
+    note: str = ""
+
+
+Wanted = Callable[[View], bool]
+Bases = frozenset[int]
+NO_BASES: Bases = frozenset()
+
+
+@functools.singledispatch
+def part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+    """The part of a step without code of its own; each kind of steps registers a function.
+
+    `wanted` says which views have adjoints, and `fresh` are the bases whose adjoints no other step
+    adds to.
+    """
+    raise TypeError(f"there is nothing that computes a step of the kind {step.name}")
+
+
+@functools.singledispatch
+def native_part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+    """The part of a step with code of its own, of kinds that register a function for that."""
+    return part_of(step, wanted, fresh)
 
 
 def aligned(count: int) -> np.ndarray:

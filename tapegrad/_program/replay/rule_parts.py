@@ -16,19 +16,20 @@ import numpy as np
 
 from ..._core.codegen.factory import compile_source, once
 from ..._core.ops.references import Site
-from ..._core.ops.table import BY_CODE, Structural
+from ..._core.ops.table import Structural
 from ..._core.sweep.kernels import compile_structural
 from ..._core.tape.overlaps import add_to_view
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
-from ..ir.steps import Computed, Kernel, Step, View
+from ..ir.kernel_step import Kernel
+from ..ir.steps import View
 from . import rule_kernels
-from .moves import Wanted, move_words, words
+from .moves import move_words, words
 from .opaque_calls import address_of, array_of, c_function, fits
-from .parts import SIGNATURE, Part
+from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
 from .run_layout import FINISHED, GUARD_FAILED, RUN_ADJOINT_BASES, RUN_FAILED
 from .structural import compiled as compiled_kernels
-from .structural import forward_words
+from .structural import forward_words, part_of_kernel
 from .structural_kernels import K_COPY, K_REVERSE
 
 _word = ctypes.c_int64.from_address
@@ -81,28 +82,11 @@ def compiled() -> dict[str, int]:
     return compile_source(rule_kernels.TEXT, exports)
 
 
-def static_words(op: Structural, static: dict[str, Any]) -> np.ndarray | None:
-    """The keyword arguments of an operation as its value kernel takes them; None without it."""
-    if op.value_kernel is None:
-        return None
-    try:
-        return np.array(op.static_words(static), np.int64)
-    except (TypeError, OverflowError):
-        return None
-
-
-def calls_python(step: Step) -> bool:
-    """Whether values of a step are computed by Python."""
-    if not isinstance(step, Kernel) or not BY_CODE[step.code].is_by_rule:
-        return isinstance(step, Computed)
-    return static_words(BY_CODE[step.code], dict(step.operands[0])) is None
-
-
 class Ruled:
     """An operation in a step: what Python does of it, and its rule once that is a program."""
 
     def __init__(self, step: Kernel, wanted: Wanted):
-        self.op: Structural = BY_CODE[step.code]
+        self.op = step.op
         self.views: list[View] = step.operands[1:]
         self.static, self.out = step.operands[0], step.out
         shapes = tuple(view.shape for view in self.views)
@@ -165,6 +149,12 @@ class Kept(NamedTuple):
     static: np.ndarray | None
 
 
+@part_of.register(Kernel)
+def part_of_operation(step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+    """The part of an operation on whole arrays."""
+    return part_of_rule(step, wanted) if step.op.is_by_rule else part_of_kernel(step, wanted)
+
+
 def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
     ruled, functions, reverse = Ruled(step, wanted), [], 0
@@ -172,7 +162,7 @@ def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
         reverse = compiled()["rule_reverse"]
         functions.append(c_function(ruled.pull))
         ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])
-    static = static_words(ruled.op, dict(ruled.static))
+    static = step.static_words
     if static is None:
         functions.append(c_function(ruled.compute))
         forward, data = address_of(functions[-1]), np.zeros(K_COPY // 8, np.int64)
@@ -181,7 +171,8 @@ def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
         forward = compiled_kernels()["kernel_forward"]
         data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel)
     data[K_REVERSE // 8] = ruled.words.ctypes.data
-    return Part(forward, reverse, data, keep=Kept(ruled, functions, static))
+    tier = "Python" if static is None else "kernel"
+    return Part(forward, reverse, data, keep=Kept(ruled, functions, static), tier=tier)
 
 
 def has_adjoints(run: int, view: View) -> bool:

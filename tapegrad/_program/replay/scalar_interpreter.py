@@ -13,7 +13,9 @@ import numpy as np
 from ..._core.codegen.factory import compile_source, once
 from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, TABLE, Pointwise
-from ..ir.steps import NOTHING, Scalars
+from ..ir.operation_words import counted
+from ..ir.scalars_step import Scalars
+from ..ir.steps import NOTHING
 from .parts import SIGNATURE, Part
 
 #: Words of a part's data, byte offsets: how many operations, the first one's slot, where they are.
@@ -149,4 +151,5 @@ def interpreted(step: Scalars) -> Part:
             rows[:, j] = np.where(column < 0, NOTHING, column)
     data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
     found = compiled() if _others()[step.op].any() else compiled_elementary()
-    return Part(found["forward"], found["reverse"], data, keep=rows)
+    note = f"{counted(len(rows), 'operation')}, which would take too long to compile, or are few"
+    return Part(found["forward"], found["reverse"], data, keep=rows, tier="interpreted", note=note)

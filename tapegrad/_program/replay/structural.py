@@ -12,10 +12,11 @@ from ..._core.codegen.factory import compile_source, once
 from ..._core.codegen.sweep_frame import MIRROR_HEADER
 from ..._core.ops.table import BY_CODE
 from ..._core.sweep.kernels import compile_structural
-from ..ir.steps import ARENA, Kernel, View
+from ..ir.kernel_step import Kernel
+from ..ir.steps import ARENA, View
 from . import structural_kernels as kernels
-from .moves import Wanted, words
-from .parts import SIGNATURE, Part
+from .moves import words
+from .parts import SIGNATURE, Part, Wanted
 
 ARRAY_BYTES = 72
 #: What dtypes are in such a memory; that of integers is 0.

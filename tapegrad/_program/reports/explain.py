@@ -6,17 +6,16 @@ import collections
 import itertools
 from collections.abc import Iterator
 
-from ..._core.ops.table import BY_CODE
-from ..._core.tensor.trace import Guard, name_of
+from ..._core.tensor.trace import Guard
 from ..build.executable import Program
 from ..dispatch.variants import Compilation, Variant, Variants, same
-from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, operations, size_of
-from ..ir.elementwise_flow import Flow
-from ..ir.steps import Computed, Elementwise, Kernel, Scalars, Step
+from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, Size, nanoseconds, size_of
+from ..ir.operation_words import counted
+from ..ir.steps import Step
 from ..passes.pipeline import Account
 from ..replay.parts import Part
-from ..replay.rule_parts import Ruled, calls_python, ruled_of
-from .explain_graph import counted, graph_text, refusal_text
+from ..replay.rule_parts import Ruled, ruled_of
+from .explain_graph import graph_text, refusal_text
 
 #: More lines of one sort are counted and not shown.
 MOST = 24
@@ -159,10 +158,10 @@ def _change(before: Size | None, after: Size) -> str:
 def _steps(program: Program) -> Iterator[str]:
     """Steps by kind, and what is inside of those that hold many operations."""
     steps = program.code.steps
-    kinds = collections.Counter(type(step).__name__ for step in steps)
-    words = ", ".join(f"{count} {_WORDS[kind]}" for kind, count in kinds.most_common())
+    kinds = collections.Counter(step.plural for step in steps)
+    words = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     yield f"steps: {words or 'none'}"
-    named = collections.Counter(filter(None, map(_name, steps)))
+    named = collections.Counter(filter(None, [step.called for step in steps]))
     if named:
         yield "  calls: " + ", ".join(f"{name} × {count}" for name, count in named.most_common())
     lines = collections.Counter(
@@ -174,43 +173,13 @@ def _steps(program: Program) -> Iterator[str]:
         yield f"  … and {len(lines) - MOST} more kinds"
 
 
-_WORDS = {
-    "Scalars": "of numbers",
-    "Elementwise": "element-wise",
-    "Link": "sums and joins",
-    "Gather": "gathers",
-    "Scatter": "scatters",
-    "Pack": "packs",
-    "Kernel": "kernels",
-    "Computed": "calls of Python",
-}
-
-
-def _name(step: Step) -> str | None:
-    """The name of what a step calls."""
-    if isinstance(step, Kernel):
-        return BY_CODE[step.code].name
-    if isinstance(step, Computed):
-        return name_of(getattr(step.function, "func", step.function)).strip("_")
-    return None
-
-
 def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
-    if isinstance(step, Scalars):
-        checks = counted(len(step.op) - operations(step), "guard")
-        yield f"numbers: {counted(operations(step), 'operation')}, all stored; {checks}"
-        for part in program.parts.of[k]:
-            if isinstance(part.keep, str):
-                yield f"  native: {part.keep}"
-            elif program.native:
-                count = counted(len(part.keep), "operation")
-                yield f"  interpreted: {count}, which would take too long to compile, or are few"
-    elif isinstance(step, Elementwise):
-        yield group(program, step)
-    else:
-        ruled = ruled_of(program.parts.of[k][0])
-        if ruled is not None:
-            value = "by NumPy, in Python" if calls_python(step) else "without Python"
+    yield from step.explained(program.parts.wanted, program.parts.fresh)
+    for part in program.parts.of[k]:
+        if part.note and program.native:
+            yield f"  {part.tier}: {part.note}"
+        if (ruled := ruled_of(part)) is not None:
+            value = "by NumPy, in Python" if step.calls_python else "without Python"
             yield f"{ruled.op.name}: value {value}; its rule {_rule(ruled)}"
 
 
@@ -219,17 +188,6 @@ def _rule(ruled: Ruled) -> str:
     if ruled.made is not None:
         return f"is a program of {counted(len(ruled.made.program.code.steps), 'step')}"
     return "is called in Python" if ruled.has_called else "has not been asked for"
-
-
-def group(program: Program, step: Elementwise) -> str:
-    """What an element-wise step fuses, stores, sums and computes again in reverse."""
-    flow = Flow(step, program.parts.wanted, program.parts.fresh)
-    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
-    again = len(flow.computed(read, set(flow.stores)))
-    names = " ".join(BY_CODE[code].name for code, _ in step.ops)
-    shape = "×".join(map(str, step.shape)) or "one"
-    text = f"fused over {shape}: {counted(len(step.ops), 'operation')} ({names:.60}), "
-    return text + f"{len(step.stores)} stored, {len(step.sums)} summed, {again} recomputed"
 
 
 # --- guards, memory -----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 from ..._flow.ir.flow_graph import Graph, Line
 from ..dispatch.flow_tiers import PATIENCE, TieredGraph
 from ..dispatch.flows import Flow
+from ..ir.operation_words import counted
 from .graph_advice import advice_on_leaving, advice_on_refusal
 from .graph_nesting import Node, nested
 
@@ -52,11 +53,6 @@ def refusal_text(reason: str) -> str:
 
 def _with(reason: str, advice: str) -> str:
     return f"{reason}; {advice}" if advice else reason
-
-
-def counted(count: int, word: str) -> str:
-    """A number of things."""
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 # --- loops and branches -----------------------------------------------------------------------

@@ -11,7 +11,8 @@ from ..._flow.ir.activity import varying
 from ..._flow.ir.flow_graph import OPERATIONS, Block, Branch, Graph, Leave, Return, Step, Value
 from ..._flow.program import edge_counts
 from ..dispatch.flows import Flow
-from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS, is_function
+from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
+from ..ir.work import is_function
 from .draw_graph import CONSTANTS, counted_kinds
 from .step_times import ProgramProfile, StepTime
 

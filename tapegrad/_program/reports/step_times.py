@@ -19,10 +19,9 @@ from ..dispatch.signature import Arguments
 from ..dispatch.takeover import entered
 from ..dispatch.variants import NotRecorded, Traced
 from ..ir.slots import slots_of
-from ..ir.steps import GUARD, Computed, Elementwise, Kernel, Scalars, Step
+from ..ir.steps import Step
 from ..replay.opaque_calls import error_of
-from ..replay.parts import Run
-from ..replay.rule_parts import calls_python, ruled_of
+from ..replay.parts import Part, Run
 
 Place = row_listeners.Place
 #: By operation and value, or by operation alone: the number of rows that each line has recorded.
@@ -120,8 +119,8 @@ def profile(program: Program, name: str, f, arguments: Arguments, repeats: int) 
         best = np.maximum(np.min(times, 0) - _overhead(program), 0.0)
         steps = []
         for k, (step, (forward, reverse)) in enumerate(zip(program.code.steps, best, strict=True)):
-            words, lines = (_what(step), _tier(program, k)), _lines(program, run, k, recorded)
-            steps.append(StepTime(k, *words, float(forward), float(reverse), lines))
+            tier, lines = _tier(program.parts.of[k]), _lines(program, run, k, recorded)
+            steps.append(StepTime(k, _what(step), tier, float(forward), float(reverse), lines))
     finally:
         program.end(run)
     return ProgramProfile(name, program.native, steps)
@@ -174,33 +173,16 @@ def _overhead(program: Program) -> np.ndarray:
 # --- what steps are -------------------------------------------------------------------------------
 
 
-def _codes(step: Step) -> list[int]:
-    """The operations of a step."""
-    if isinstance(step, Scalars):
-        return [int(code) for code in step.op if code != GUARD]
-    if isinstance(step, Elementwise):
-        return [code for code, _ in step.ops]
-    return [step.code] if isinstance(step, Kernel) else []
-
-
 def _what(step: Step) -> str:
-    names = collections.Counter(BY_CODE[code].name for code in _codes(step))
+    names = collections.Counter(BY_CODE[code].name for code, _ in step.results)
     words = [name + (f" × {count}" if count > 1 else "") for name, count in names.most_common(4)]
     more = ", …" if len(names) > 4 else ""
-    return ", ".join(words) + more if words else type(step).__name__.lower()
+    return ", ".join(words) + more if words else step.name
 
 
-def _tier(program: Program, k: int) -> str:
-    step, parts = program.code.steps[k], program.parts.of[k]
-    ruled = ruled_of(parts[0]) if parts else None
-    if isinstance(step, Computed) or (ruled is not None and calls_python(step)):
-        return "Python"
-    if isinstance(step, Scalars):
-        native = [isinstance(part.keep, str) for part in parts]
-        return "native" if all(native) else "mixed" if any(native) else "interpreted"
-    if isinstance(step, Elementwise):
-        return "native" if program.native else "interpreted"
-    return "kernel"
+def _tier(parts: list[Part]) -> str:
+    tiers = {part.tier for part in parts}
+    return tiers.pop() if len(tiers) == 1 else "mixed"
 
 
 # --- the user's lines -----------------------------------------------------------------------------
@@ -244,12 +226,8 @@ def _lines(program: Program, run: Run, k: int, recorded: _Recorded) -> dict[Plac
 
 def _results(program: Program, run: Run, step: Step) -> Iterator[tuple[int, float | None]]:
     """Operations of a step with their results, None where they are not stored as numbers."""
-    if isinstance(step, Scalars) and not program.native:
-        values = run.values[step.first : step.first + len(step.op)].tolist()
-        pairs = zip(step.op.tolist(), values, strict=True)
-        yield from [(code, value) for code, value in pairs if code != GUARD]
-    else:
-        yield from [(code, None) for code in _codes(step)]
+    for code, slot in step.results:
+        yield code, None if slot is None or program.native else run.values.item(slot)
 
 
 # --- text -----------------------------------------------------------------------------------------

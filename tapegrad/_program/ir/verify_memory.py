@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from ..._core.codegen.layout import DIMENSIONS
-from ..ir.blocks import is_injective
-from ..ir.steps import ARENA, NOTHING, Code, View, contiguous
+from .blocks import is_injective
+from .steps import ARENA, NOTHING, Code, View, contiguous
 
 #: Slots of a program, and elements of a view: BLAS and columns of operands count no further.
 MOST = 2**31 - 1

@@ -1,0 +1,87 @@
+"""Calls of Python functions that have no derivative."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..._core.tensor.trace import name_of
+from .array_step import ArrayStep
+from .json_values import fields, pairs
+from .steps import Renumber, View, remembered
+from .verify_memory import KINDS, Memory, expect
+from .work import Work
+
+
+@dataclasses.dataclass
+class Computed(ArrayStep):
+    """A function of Python's without derivative: out = function(*operands).
+
+    `operands` are views, given as arrays of the dtype beside them, or other objects.
+    """
+
+    function: Callable
+    operands: list[tuple[Any, np.dtype | None]]
+    out: View
+
+    plural = "calls of Python"
+    calls_python = True
+
+    @remembered
+    def views_read(self) -> list[View]:
+        return [x for x, _ in self.operands if isinstance(x, View)]
+
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Computed:
+        operands = [(move(x) if isinstance(x, View) else x, d) for x, d in self.operands]
+        return Computed(self.function, operands, move(self.out))
+
+    # --- files --------------------------------------------------------------------------------
+
+    def check_operands(self, memory: Memory) -> None:
+        for operand, dtype in self.operands:
+            if isinstance(operand, View):
+                memory.read(operand)
+                expect(dtype is not None and dtype.kind in KINDS, f"an operand as {dtype}")
+            else:
+                expect(dtype is None, "a constant operand with a dtype")
+
+    def encoded(self, writer: Any) -> dict:
+        bound = functools.partial(self.function)  # of a partial: the same once more
+        operands = [
+            [writer.operand(x), None if dtype is None else dtype.name] for x, dtype in self.operands
+        ]
+        return {
+            "out": writer.view(self.out),
+            "function": writer.value(bound.func),
+            "keywords": writer.value(bound.keywords),
+            "operands": operands,
+        }
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Computed:
+        out, function, keywords, operands = fields(item, "out", "function", "keywords", "operands")
+        called, bound = reader.value(function), reader.value(keywords)
+        named = type(bound) is dict and all(type(name) is str for name in bound)
+        if not callable(called) or not named:
+            raise ValueError("a function is none, or its keywords are not")
+        found = [
+            (reader.operand(x), None if dtype is None else reader.dtype(dtype))
+            for x, dtype in pairs(operands)
+        ]
+        if bound:
+            called = functools.partial(called, **bound)
+        return Computed(called, found, reader.view(out))
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @property
+    def work(self) -> Work:
+        return Work(1, python=1.0)
+
+    @property
+    def called(self) -> str:
+        return name_of(getattr(self.function, "func", self.function)).strip("_")

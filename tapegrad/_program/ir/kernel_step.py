@@ -1,0 +1,263 @@
+"""Operations on whole arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..._core.ops.table import BY_CODE
+from .array_step import ArrayStep
+from .blocks import is_injective
+from .json_values import fields, items
+from .slots import slots_of
+from .steps import Renumber, View, remembered, shown
+from .uses import inside
+from .verify_memory import IllegalProgram, Memory, are_below, expect
+from .work import Work
+
+
+@dataclasses.dataclass
+class Kernel(ArrayStep):
+    """A structural operation of the table, by its kernels or by its rule.
+
+    Operands are views, arrays that never change, numbers and other objects, as in its row. For an
+    operation by rule they are its keyword arguments, as pairs of name and value, then views.
+    """
+
+    code: int
+    operands: list[Any]
+    out: View
+
+    plural = "kernels"
+    can_fold = True
+
+    @property
+    def op(self) -> Any:
+        """The declaration of the operation."""
+        return BY_CODE[self.code]
+
+    @remembered
+    def static_words(self) -> np.ndarray | None:
+        """The keyword arguments as the value kernel takes them; None if Python has to compute it.
+
+        This is of operations by rule.
+        """
+        if self.op.value_kernel is None:
+            return None
+        try:
+            return np.array(self.op.static_words(dict(self.operands[0])), np.int64)
+        except (TypeError, OverflowError):
+            return None
+
+    # --- what it reads and writes -------------------------------------------------------------
+
+    @remembered
+    def views_read(self) -> list[View]:
+        out = self.out
+        return [x for x in self.operands if isinstance(x, View) and not inside(x, out)]
+
+    @remembered
+    def views(self) -> list[View]:
+        return [*[x for x in self.operands if isinstance(x, View)], self.out]
+
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Kernel:
+        operands = [move(x) if isinstance(x, View) else x for x in self.operands]
+        return Kernel(self.code, operands, move(self.out))
+
+    # --- what passes ask ----------------------------------------------------------------------
+
+    @property
+    def may_stop(self) -> bool:
+        return getattr(self.op, "may_refuse", False)
+
+    @property
+    def calls_python(self) -> bool:
+        return self.op.is_by_rule and self.static_words is None
+
+    @property
+    def reusable(self) -> list[View]:
+        return self.views_written
+
+    # --- how it is made a part ----------------------------------------------------------------
+
+    @property
+    def pattern(self) -> tuple | None:
+        if self.op.is_by_rule:  # the part has memory of its own
+            return None
+        if not all(isinstance(x, (View, int, float, np.ndarray)) for x in self.operands):
+            return None
+        return self.code, *[None if isinstance(x, View) else _plain(x) for x in self.operands]
+
+    @property
+    def products(self) -> int:
+        """Products of numbers in an operation that multiplies and adds; 0 for others."""
+        products = self.op.products
+        return 0 if products is None else products(self.out.shape, *map(shown, self.operands))
+
+    @property
+    def is_left_out(self) -> bool:
+        return self.op.constant
+
+    def is_small(self, elements: int, products: int) -> bool:
+        op = self.op
+        if op.is_by_rule:
+            return (op.small is not None or op.constant) and self.products > 0
+        return op.expanded is not None and 0 < self.products <= products
+
+    def expand(self, numbers: Any) -> None:
+        op = self.op
+        if op.constant:  # its readers are written out without it
+            return
+        number = op.references.shown
+        whole = self.out if number is None else self.operands[number]
+        operands = [numbers.of(x) if isinstance(x, View) else x for x in self.operands]
+        small, expanded = op.small, op.expanded
+        made = small(numbers, *operands) if small else expanded(numbers.apply, *operands)
+        numbers.place[slots_of(whole).reshape(made.shape)] = made
+
+    # --- files --------------------------------------------------------------------------------
+
+    def check_operands(self, memory: Memory) -> None:
+        op: Any = BY_CODE.get(self.code)
+        computes = getattr(op, "value_kernel", None) or getattr(op, "is_by_rule", False)
+        expect(bool(computes), f"operation {self.code} has no kernel")
+        _LAYOUTS.get(op.layout, _declared)(memory, self)
+
+    def encoded(self, writer: Any) -> dict:
+        return {
+            "out": writer.view(self.out),
+            "operation": writer.names[self.code],
+            "operands": [writer.operand(x) for x in self.operands],
+        }
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Kernel:
+        out, name, operands = fields(item, "out", "operation", "operands")
+        found = [reader.operand(x) for x in items(operands)]
+        return Kernel(reader.code(name), found, reader.view(out))
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @property
+    def work(self) -> Work:
+        op = self.op
+        if op.is_by_rule:
+            return self._work_by_rule()
+        if op.products is not None:
+            return Work(1, multiplied=float(self.products))
+        return Work(1, along=float(max(x.size for x in self.operands if isinstance(x, View))))
+
+    def _work_by_rule(self) -> Work:
+        """The work of the value; what the rule costs its program tells."""
+        if self.op.value_kernel is None:
+            return Work(1, python=1.0)
+        static, *views = self.operands
+        if self.op.work is not None:
+            shapes = [view.shape for view in views]
+            return Work(1, along=float(self.op.work(dict(static), self.out.shape, *shapes)))
+        solved = max((view.size * view.shape[-1] for view in views if view.shape), default=0)
+        return Work(1, solved=float(solved))
+
+    @property
+    def results(self) -> Iterable[tuple[int, int | None]]:
+        return [(self.code, None)]
+
+    @property
+    def called(self) -> str:
+        return self.op.name
+
+
+def _plain(operand: int | float | np.ndarray) -> tuple:
+    """An operand that is no view, as what is equal for operands that a part holds alike."""
+    if isinstance(operand, np.ndarray):
+        return operand.dtype.str, operand.shape, operand.tobytes()
+    return type(operand), operand.hex() if isinstance(operand, float) else operand
+
+
+# --- operands, by layout ------------------------------------------------------------------------
+
+
+def _given(step: Kernel, *types: type) -> list:
+    """The operands of a kernel, which are of these types."""
+    fit = len(step.operands) == len(types) and all(map(isinstance, step.operands, types))
+    expect(fit, "operands of other kinds than the operation takes")
+    return step.operands
+
+
+def _declared(memory: Memory, step: Kernel) -> None:
+    """Operands of the kinds that the declaration names, which says whether they fit."""
+    references = step.op.references
+    expect(references.fits is not None, "operands that no program has")
+    operands = _given(step, *[_KINDS[kind] for kind in references.operands])
+    for kind, operand in zip(references.operands, operands, strict=True):
+        if kind == "array":
+            memory.read(operand)
+        elif kind == "output":
+            _covers(memory, operand, step.out)
+    try:
+        references.fits(step.out.shape, *map(shown, operands))
+    except ValueError as error:
+        raise IllegalProgram(str(error)) from None
+
+
+_KINDS: dict[str, type] = {"array": View, "output": View, "number": int}
+
+
+def _covers(memory: Memory, view: View, out: View) -> None:
+    """A view sees each element of a result once."""
+    memory.lies_in(view, out)
+    expect(view.size == out.size and is_injective(view), "a result that is not all written")
+
+
+def _deposit(memory: Memory, step: Kernel) -> None:
+    if any(isinstance(operand, View) for operand in step.operands[1:]):  # computed
+        array, positions = _given(step, View, View)
+        memory.read(array)
+        memory.read(positions)
+        memory.last(positions)
+        expect(positions.size == array.size, "as many positions as elements")
+        return
+    array, positions = _given(step, View, np.ndarray)
+    memory.read(array)
+    fits = positions.dtype == np.int64 and positions.flags.c_contiguous
+    expect(fits and positions.size == array.size, "positions of another kind")
+    are_below(positions, step.out.size)
+
+
+def _mask_positions(memory: Memory, step: Kernel) -> None:
+    (mask,) = _given(step, View)
+    memory.read(mask)
+
+
+def _by_rule(memory: Memory, step: Kernel) -> None:
+    """A value kernel trusts the shapes; what Python computes is compared when it is there."""
+    static, *views = _given(step, tuple, *[View] * (len(step.operands) - 1))
+    pairs = all(type(one) is tuple and len(one) == 2 and type(one[0]) is str for one in static)
+    expect(pairs, "keyword arguments of another form")
+    for view in views:
+        memory.read(view)
+    if step.static_words is not None:
+        try:
+            shape = step.op.shape(*[view.shape for view in views], **dict(static))
+        except (TypeError, ValueError) as error:
+            raise IllegalProgram(str(error)) from None
+        expect(shape == step.out.shape, "a result of another shape")
+
+
+def _sum(memory: Memory, step: Kernel) -> None:
+    minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
+    for view in views:
+        memory.read(view)
+    expect(0 <= minus < 1 << len(views), "bits of other operands")
+    expect(step.out.size == 1, "a sum of more than one number")
+
+
+_LAYOUTS: dict[str, Callable[[Memory, Kernel], None]] = {
+    "deposit": _deposit,
+    "mask positions": _mask_positions,
+    "sum": _sum,
+    "plain": _by_rule,
+}

@@ -1,0 +1,200 @@
+"""Operations on numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, STEERING, TABLE, Pointwise
+from .json_values import fields, integer
+from .operation_words import counted, listed
+from .steps import GUARD, Renumber, Step, View, Visitor, remembered
+from .verify_memory import Memory, are_below, expect, marked
+from .work import Work, is_function
+
+#: Operations on numbers have no more operands.
+OPERANDS = 3
+#: More operations are not looked through for whether they are linear.
+_FEW = 64
+
+
+@dataclasses.dataclass
+class Scalars(Step):
+    """Operations on numbers, one after the other: operation k writes slot first + k.
+
+    `op` holds codes of element-wise operations (`ops.table.BY_CODE`) or GUARD; `a`, `b`, `c` the
+    slots of the operands, −1 where there is none. All are int32 and of one length; `c` is empty if
+    no operation has three operands.
+    """
+
+    first: int
+    op: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+
+    plural = "of numbers"
+    is_whole = False
+
+    def accept(self, visitor: Visitor) -> Any:
+        return visitor.scalars(self)
+
+    def cut(self, start: int, stop: int) -> Scalars:
+        """Some of the operations."""
+        columns = [column[start:stop] for column in (self.op, self.a, self.b, self.c)]
+        return Scalars(self.first + start, *columns)
+
+    # --- what it reads and writes -------------------------------------------------------------
+
+    @remembered
+    def views_read(self) -> list[View]:
+        return []
+
+    @property
+    def slots_read(self) -> list[np.ndarray]:
+        return [self.a, self.b, self.c]
+
+    @remembered
+    def views_written(self) -> list[View]:
+        return [View(self.first, (len(self.op),), (1,))]
+
+    @remembered
+    def views(self) -> list[View]:
+        return []
+
+    @property
+    def slots_written(self) -> np.ndarray:
+        return self.first + np.flatnonzero(self.op != GUARD)
+
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Scalars:
+        if renumber is None:
+            return self
+        first = int(renumber(np.array([self.first]))[0])
+        columns = [renumber(column).astype(np.int32) for column in (self.a, self.b, self.c)]
+        return Scalars(first, self.op, *columns)
+
+    # --- what passes ask ----------------------------------------------------------------------
+
+    @property
+    def movable(self) -> list[View]:
+        return []
+
+    @remembered
+    def guards(self) -> np.ndarray:
+        """The numbers of the operations that are guards."""
+        return np.flatnonzero(self.op == GUARD)
+
+    def kept(self, wanted: Callable[[View], bool], known: dict) -> list[View]:
+        return []
+
+    def is_linear(self, constant: np.ndarray) -> bool:
+        if len(self.op) > _FEW:
+            return False
+        for op, a, b in zip(self.op, self.a, self.b, strict=True):
+            name = BY_CODE[op].name if op != GUARD else ""
+            linear = name in ("add", "subtract", "negative") or (
+                name == "multiply" and (constant[a] or constant[b])
+            )
+            if not (linear or (name == "divide" and constant[b])):
+                return False
+        return True
+
+    # --- files --------------------------------------------------------------------------------
+
+    def check(self, memory: Memory) -> None:
+        n, columns = len(self.op), (self.a, self.b, self.c)
+        for k, column in enumerate((self.op, *columns)):
+            expect(column.dtype == np.int32 and column.ndim == 1, "a column is not of int32")
+            left_out = k == OPERANDS and not len(column)
+            expect(len(column) == n or left_out, "columns of two lengths")
+        known = (self.op >= 0) & (self.op < MOST_CODES)
+        expect(bool(known.all()), "an unknown operation")
+        arity = _arities()[self.op]
+        expect(bool((arity >= 0).all()), "an operation that is not one on numbers")
+        whole = View(self.first, (n,), (1,))
+        memory.fits(whole)
+        expect(not marked(memory.taken, whole).any(), "a slot is written twice")
+        gives = self.op != GUARD
+        for j, column in enumerate(columns):
+            if len(column):
+                self._check_column(memory, column, arity > j, gives)
+            else:
+                expect(not (arity > j).any(), "an operand is missing")
+        marked(memory.taken, whole)[...] = True
+        marked(memory.ready, whole)[...] = gives
+
+    def _check_column(self, memory: Memory, column, used, gives) -> None:
+        """Operands: slots that are ready before, or results of operations further up."""
+        expect(bool((column[~used] == -1).all()), "an operand that the operation does not take")
+        at, slots = np.flatnonzero(used), column[used].astype(np.int64)
+        are_below(slots, memory.slots)
+        inner = slots - self.first
+        above = (inner >= 0) & (inner < at)
+        found = memory.ready[slots]
+        found[above] = gives[inner[above]]
+        expect(bool(found.all()), "a slot is read before it is written")
+
+    def encoded(self, writer: Any) -> dict:
+        columns = {"op": writer.numbers[self.op], "a": self.a, "b": self.b, "c": self.c}
+        arrays = {name: writer.array(column) for name, column in columns.items()}
+        return {"first": self.first, **arrays}
+
+    @classmethod
+    def decoded(cls, reader: Any, item: dict) -> Scalars:
+        first, op, *columns = fields(item, "first", "op", "a", "b", "c")
+        numbers = reader.array(op, np.int32)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(reader.columns):
+            raise ValueError("a column has an operation that it does not name")
+        a, b, c = (reader.array(column, np.int32) for column in columns)
+        return Scalars(integer(first), reader.columns[numbers], a, b, c)
+
+    # --- what it costs, and how it is shown -----------------------------------------------------
+
+    @remembered
+    def operations(self) -> int:
+        return int(np.count_nonzero(self.op != GUARD))
+
+    @property
+    def stored(self) -> int:
+        return self.operations
+
+    @property
+    def work(self) -> Work:
+        codes, counts = np.unique(self.op, return_counts=True)
+        functions = sum(n for op, n in zip(codes, counts, strict=True) if is_function(int(op)))
+        return Work(1, numbers=len(self.op) - float(functions), number_functions=float(functions))
+
+    @property
+    def results(self) -> Iterable[tuple[int, int | None]]:
+        pairs = enumerate(self.op.tolist(), self.first)
+        return [(code, slot) for slot, code in pairs if code != GUARD]
+
+    @property
+    def title(self) -> str:
+        return "operations on numbers"
+
+    def caption(self, notes: Iterable[str] = ()) -> list[str]:
+        return [f"numbers: {len(self.op)}", *notes, *listed(self.op.tolist())]
+
+    def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
+        checks = counted(len(self.guards), "guard")
+        return [f"numbers: {counted(self.operations, 'operation')}, all stored; {checks}"]
+
+    def operation_at(self, slot: int) -> str:
+        k = slot - self.first
+        return f"operation {k}, {BY_CODE[int(self.op[k])].name},"
+
+
+@functools.cache
+def _arities() -> np.ndarray:
+    """Operands of operations on numbers, by code; −1 for codes that are none."""
+    found = np.full(MOST_CODES, -1)
+    found[GUARD] = 2
+    for op in (*TABLE.values(), *STEERING.values(), *COMPLEX.values()):
+        if isinstance(op, Pointwise) and len(op.inputs) <= OPERANDS:
+            found[op.code] = len(op.inputs)
+    return found
