@@ -18,7 +18,7 @@ def numbers(n, seed=0):
 
 def summary(compiled):
     """What the parts of a program do."""
-    return "; ".join(part.keep for part in compiled.parts)
+    return "; ".join(part.note for part in compiled.parts)
 
 
 class Number:

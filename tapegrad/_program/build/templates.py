@@ -111,7 +111,11 @@ class Template:
         shifts = np.array(places, np.int64).reshape(len(places), -1) - self.places
         data = np.tile(self.part.data, (len(places), 1))
         data[:, self.words] += self.factors * shifts[:, self.groups]
-        return [dataclasses.replace(self.part, data=row) for row in data]
+        part = self.part
+        return [
+            Part(part.forward, part.reverse, row, part.both, part.ahead, part.keep, part.tier)
+            for row in data
+        ]
 
 
 def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]:
