@@ -174,7 +174,7 @@ def caught(x):
         (outside, "calls outer", 1, "pass what it gives as an argument"),
         (kinds, "a variable is", 1, "one kind on each branch"),
         (recursive, "nest too deeply", 1, "as a loop"),
-        (caught, "", None, "put try statements around the call"),
+        (caught, "", None, "it has a try statement"),
     ],
 )
 def test_refusals(f, reason, line, instead):

@@ -13,17 +13,15 @@ import numpy as np
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled
 from .ir import frame as layout
-from .ir.flow_graph import BOOL, FLOAT, Graph, Return
+from .ir.flow_graph import BOOL, FLOAT, Graph, Reason, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 
 #: The number of runs kept for later calls; words of tape and arena to begin with, and at most.
 _KEPT, _TAPE_WORDS, _ARENA_WORDS, _MOST_WORDS = 8, 1 << 12, 1 << 8, 1 << 28
 _MOST_JUMPS = 1 << 40
 _USED = layout.ARENA_USED // 8
-_REASONS = {
-    ARITHMETIC: "an integer beyond 63 bits, or a division by the integer 0",
-    TOO_MANY_JUMPS: "the call has no end",
-}
+_ENDLESS = Reason("the call has no end")
+_NO_NUMBER = "an integer beyond 63 bits, or a division by the integer 0"
 _TOO_LARGE = "the call needs more memory than a program takes"
 _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -333,9 +331,10 @@ class FlowProgram:
 
     def _why(self, run: Run) -> str:
         number = int(run.frame[layout.REASON // 8])
-        if number < 0:
-            return _REASONS[number]
-        reason, line = self.graph.reasons[number]
+        if number <= ARITHMETIC:
+            reason, line = _NO_NUMBER, ARITHMETIC - number
+        else:
+            reason, line = _ENDLESS if number == TOO_MANY_JUMPS else self.graph.reasons[number]
         return f"{reason} ({self.graph.lines[line]})" if line else reason
 
     def _gradients(self, run: Run) -> list:

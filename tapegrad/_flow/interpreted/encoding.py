@@ -98,7 +98,7 @@ class Encoding:
             operands.append(int(step.payload))  # type: ignore[arg-type]
         elif step.op in SELECTS and step.payload is not None:
             operands.append(self._selects + 2 * int(step.payload) + 1)
-        return _padded(_code(step.op), out, *operands)
+        return [*_padded(_code(step.op), out, *operands)[:-1], step.line]
 
     def _end(self, block: Block) -> list[int]:
         end = block.end

@@ -103,7 +103,7 @@ def other_step(frame, data, row, regs):
     elif op == ALLOCATE:
         out = load_i64(frame, ARENA_USED)
         if i < 0:
-            return refused(frame, ARITHMETIC)
+            return refused(frame, ARITHMETIC - load_i32(row, F))
         W[load_i32(row, OUT)] = out
         return allocated(frame, load_i64(data, SPACES), i)
     elif op == LOAD_INT:
@@ -114,7 +114,7 @@ def other_step(frame, data, row, regs):
         store_i64(load_i64(frame, ARENA), 8 * (i + words), j)
         return FINISHED
     if not fits:
-        return refused(frame, ARITHMETIC)
+        return refused(frame, ARITHMETIC - load_i32(row, F))
     W[load_i32(row, OUT)] = out
     return FINISHED
 """
@@ -188,7 +188,7 @@ def followed(frame, data, regs, moved, start):
         elif op == INT_ADD:
             i, j = W[x], W[y]
             if not sum_fits(i, j):
-                return refused(frame, ARITHMETIC)
+                return refused(frame, ARITHMETIC - load_i32(row, F))
             W[load_i32(row, OUT)] = i + j
         elif op == INT_LESS:
             W[load_i32(row, OUT)] = 1 if W[x] < W[y] else 0

@@ -50,6 +50,7 @@ class Values:
         self.names: dict[Value, str] = {}
         self.labels: dict[int, str] = {}  # by number of edge: the target of the edge
         self.reasons: set[int] = set()
+        self.line = 0  # of the step, as an index into the graph's
         self.later: list[tuple[int, Block]] = []  # lines of phis, which read what follows
         self._begin()
         for block in ways.blocks:
@@ -62,6 +63,8 @@ class Values:
         return [head, *self.code.lines, "}"]
 
     def _leave(self, condition: str, reason: int) -> None:
+        if reason == frame.ARITHMETIC:
+            reason -= self.line
         self.reasons.add(reason)
         self.code.fork(condition, _left(reason))
 
@@ -114,6 +117,7 @@ class Values:
 
     def _step(self, step: Step) -> None:
         code, x = self.code, [self.names[one] for one in step.operands]
+        self.line = step.line
         if step.op.endswith("_const"):
             name = constant_text(step)
         elif isinstance(step.payload, Place):

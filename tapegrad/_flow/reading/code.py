@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 
 from numba.core import bytecode, errors, interpreter, ir
 
+from ..ir.flow_graph import Line
 from .errors import Refused
 
 #: An expression: a variable as it is, or nothing where it is unbound.
 SAVED = "saved"
+#: Instructions of statements that are not read, of every Python.
+_UNREAD = {
+    "BEFORE_WITH": "a with statement",
+    "SETUP_WITH": "a with statement",
+    "STORE_GLOBAL": "an assignment to a global variable",
+    "DELETE_GLOBAL": "an assignment to a global variable",
+    "IMPORT_NAME": "an import",
+}
 
 
 class Code:
@@ -104,6 +114,7 @@ def code_of(code: types.CodeType) -> Code:
 
 
 def _blocks(code: types.CodeType) -> dict:
+    _refuse_unread(code)
     cells = tuple([types.CellType(None) for _ in code.co_freevars])
     function = types.FunctionType(code, _Everything(), code.co_name, None, cells)
     try:
@@ -118,6 +129,17 @@ def _blocks(code: types.CodeType) -> dict:
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
         ) from None
+
+
+def _refuse_unread(code: types.CodeType) -> None:
+    """Refuse what Numba's reader does not know, or takes for its own, in the user's words."""
+    number, starts = code.co_firstlineno, dict(dis.findlinestarts(code))
+    for one in dis.get_instructions(code):
+        number = starts.get(one.offset) or number
+        if one.opname in _UNREAD:
+            error = Refused(f"it has {_UNREAD[one.opname]}")
+            error.line = Line(code.co_filename, number, code.co_name)
+            raise error
 
 
 def _drop_handlers_of_comprehensions(read) -> None:

@@ -14,8 +14,15 @@ class Refused(Exception):
         return super().__str__() + (f" ({self.line})" if self.line else "")
 
 
-class Raises(Exception):
+class Leaves(Exception):
+    """A call leaves the graph here, for this reason."""
+
+
+class Raises(Leaves):
     """Python raises here: the call leaves the graph."""
+
+    def __str__(self) -> str:
+        return f"the function raises {super().__str__()}"
 
 
 class Again(Exception):

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import prelude
 from .code import code_of
-from .errors import Raises, Refused
+from .errors import Leaves, Raises, Refused
 from .forms import (
     Form,
     Function,
@@ -17,9 +17,14 @@ from .forms import (
 )
 from .state import Frame
 
+#: Names by which Numba's reader marks where handlers of exceptions begin and end to hold.
+_OF_TRY = ("mark_try_block", "end_try_block")
+
 
 def global_(reader, frame: Frame, name: str) -> Form:
     """A global name of a frame's function."""
+    if name in _OF_TRY:
+        raise Leaves("it has a try statement")
     if name in frame.globals:
         value = frame.globals[name]
         if frame.globals is not vars(prelude):

@@ -14,7 +14,7 @@ from ..ir.flow_graph import FLOAT, INT, Graph, Input
 from ..ir.validation import validate
 from .access import new_list
 from .code import code_of
-from .errors import Again, Raises, Refused
+from .errors import Again, Leaves, Raises, Refused
 from .forms import Array, Form, Known, Number, Tuple, shape_of
 from .joins import element_joined
 from .names_outside import bound_arguments
@@ -75,8 +75,8 @@ def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = (
             return _read(reader, f, trees, names, inputs)
         except Again as again:
             _choose(choices, again)
-        except Raises as error:
-            raise Refused(f"it always raises {error}") from None
+        except Leaves as error:
+            raise Refused(str(error)) from None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             # a mistake here must cost the graph, not the call
             raise Refused(f"reading failed with {type(error).__name__}: {error}") from error

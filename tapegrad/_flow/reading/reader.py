@@ -257,7 +257,7 @@ class Reader:
     def _finish(self) -> None:
         """Fill in the arguments of all edges, and order the blocks that are reached."""
         if "end" not in self.points:
-            raise Refused("it never returns")
+            raise self._endless()
         self._check_results()
         for point in self.points.values():
             for edge, block, target, state in point.ways:
@@ -277,6 +277,15 @@ class Reader:
                 given.region = self.find(given.region)
         if not varying(self.graph)[0].isdisjoint(self._plain):
             raise Refused("float() or item() of a number that has a derivative")
+
+    def _endless(self) -> Refused:
+        """Why no way through the function comes to an end that the graph knows."""
+        if not self.graph.reasons:
+            return Refused("it never returns")
+        reason, line = self.graph.reasons[0]
+        error = Refused(reason)
+        error.line = self.graph.lines[line]
+        return error
 
     def _check_results(self) -> None:
         """All edges to the end give results of the same kinds; int and float are two kinds."""

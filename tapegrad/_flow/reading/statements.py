@@ -7,7 +7,7 @@ from numba.core import ir
 from ..ir.flow_graph import BOOL, Branch, Edge, Jump, Line
 from . import access, container_operators
 from .alternatives import alternatives_of
-from .errors import Raises, Refused
+from .errors import Leaves, Raises, Refused
 from .forms import NONE, Form, Known, Pair, Ref, described
 from .iterators import advanced, has_next
 from .numbers import (
@@ -23,8 +23,8 @@ def follow(reader: Reader, point: Point) -> None:
     """Follow the statements of a point to their end."""
     try:
         Statements(reader, point).run()
-    except Raises as error:
-        reader.builder.leave(f"the function raises {error}")
+    except Leaves as error:
+        reader.builder.leave(str(error))
         point.ways = [way for way in point.ways if way[1] is not reader.builder.block]
 
 
@@ -33,15 +33,22 @@ class Statements(RightSides):
 
     def run(self) -> None:
         body = self.frame.code.blocks[self.point.label].body
+        if isinstance(body[-1], (ir.Raise, ir.StaticRaise)):
+            self._at_line(body[-1])
+            raise Raises("an exception")  # whatever is computed for its message
         for at in range(self.point.at, len(body)):
             self.reader.at, self.at = at, at
             statement = body[at]
-            code = self.frame.code.code
-            line = Line(code.co_filename, statement.loc.line, code.co_name)
-            if line.number:
-                self.reader.line(line)
-            if self._is_end(statement, line):
+            if self._is_end(statement, self._at_line(statement)):
                 return
+
+    def _at_line(self, statement) -> Line:
+        """The user's line of a statement, which steps come from."""
+        code = self.frame.code.code
+        line = Line(code.co_filename, statement.loc.line, code.co_name)
+        if line.number:
+            self.reader.line(line)
+        return line
 
     def _is_end(self, statement, line: Line) -> bool:
         """Follow a statement, perhaps for each option of a choice; whether it ends the point."""
@@ -84,8 +91,6 @@ class Statements(RightSides):
         if isinstance(statement, ir.Return):
             self._return(self.get(statement.value))
             return True
-        if isinstance(statement, (ir.Raise, ir.StaticRaise)):
-            raise Raises("an exception")
         if isinstance(statement, ir.Del):
             self.reader.state.variables.pop(self._key(statement.value), None)
             return False

@@ -7,7 +7,9 @@ import re
 _RAISES = "the function itself raises an exception there"
 #: Patterns of reasons, the first that is found counts, and what to write instead.
 _ADVICE = {
-    r"mark_try_block|never returns": "put try statements around the call of the function",
+    r"a (try|with) statement": "put it around the call of the function",
+    r"an assignment to a global": "return the value instead",
+    r"an import": "import at the top of the module",
     r"raises|out of bounds|empty|negative length|no elements": _RAISES,
     r"values to unpack|other lengths|is missing": _RAISES,
     r"a division by 0": "numbers of NumPy's and tensors may be divided by 0, Python's floats raise",
@@ -30,7 +32,6 @@ _ADVICE = {
     r"from outside": "pass it as an argument, as float64 numbers and arrays in C order",
     r"an argument (has|is)": "pass floats, arrays of float64, int64 or bool, and plain tuples, "
     "lists and dicts of them",
-    r"bytecode that is not known": "put with statements around the call of the function",
     r"calls itself|nest too deeply": "write the recursion as a loop",
     r"it yields|a generator": "return a list instead of yielding items",
     r"made by \*": "write a comprehension, as in [0.0 for _ in range(n)]",
