@@ -131,3 +131,23 @@ def test_arguments_that_change_before_the_adjoint_is_given():
         _, back = c.vjp(x, d)
         x[:] = d[:] = 100.0
         same(back(2.0), (6.0 * V**2 * D, 2.0 * V**3))
+
+
+def adds_to_data(x, d):
+    np.add(d, x, out=d)
+    return np.sum(d * d)
+
+
+def sets_data(x, d):
+    d[0] = x[0]
+    return np.sum(d * d)
+
+
+@refusing
+@pytest.mark.parametrize("f", [adds_to_data, sets_data])
+def test_recorded_numbers_written_to_data_are_errors_at_each_call(f):
+    c = tg.compile(f)
+    for g in (tg.grad(f), c.grad, c.grad, c.grad):
+        with pytest.raises(TypeError, match="cannot be written to a plain NumPy array"):
+            g(V, D.copy())
+    assert "copy() it first" in c._reason

@@ -161,6 +161,19 @@ def test_argnums_of_a_number(name, argnums):
     check_method(name, products if name == "jacobian" else product, calls, argnums)
 
 
+NUMBERS = {
+    "hessian": lambda a, b: a * a + a * b,
+    "jacobian": lambda a, b: (a + b, [a * b, np.sum(np.sin(a * np.arange(3.0)))]),
+}
+
+
+@pytest.mark.parametrize("argnums", [0, (1, 0)])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_matrices_of_numbers_hold_numbers(name, argnums):
+    """Constant derivatives and computed ones."""
+    check_method(name, NUMBERS[name], [(0.5, 2.0), (1.5, -1.0), (2.0, 0.0)], argnums)
+
+
 @every_method
 def test_data_and_keywords(name):
     """What is not differentiated changes from call to call; ints and words are fixed."""

@@ -11,7 +11,7 @@ from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
 from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import array_of, dtype_of, is_recorded, shape_of
+from .._core.tensor.values import array_of, dtype_of, is_recorded, scalar_of, shape_of
 from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
 from .._derivatives.recorded_reverse import recorded_adjoints
@@ -151,10 +151,14 @@ def _matrices(name, f, args, argnums, has_aux):
         outs = [value for _, value in tree_leaves(out)]
         nested = must_record(outs, inputs)
         blocks = _blocks(name, outs, inputs, nested)
-    if not nested:
-        blocks = [[plain(array_of(block)) for block in row] for row in blocks]
+    blocks = [[_leaf(block) for block in row] for row in blocks]
     matrices = tree_build(out, iter([inputs.build(iter(row)) for row in blocks]))
     return (matrices, aux) if has_aux else matrices
+
+
+def _leaf(block):
+    """A block as results have it: a number if it has no axes, recorded or plain."""
+    return scalar_of(block) if is_recorded(block) else plain(array_of(block))
 
 
 def _blocks(name, outs, inputs, recorded: bool) -> list[list]:

@@ -142,14 +142,19 @@ class Arguments:
         return dtype.str, shape, differentiated, order
 
     def record(self, trace) -> list[tuple[Any, bool]]:
-        """The inputs as recorded tensors, and whether they are differentiated."""
+        """The inputs as recorded tensors, and whether they are differentiated.
+
+        Data refuse writes, which would be those of a plain array where nothing is recorded.
+        """
         made = []
         inputs = zip(self.values, self.kinds, self.orders, strict=True)
         for value, (dtype, shape, differentiated), order in inputs:
             if shape == () and dtype == _FLOAT64:
                 tensor = rt.scalar_leaf(value)
             else:
-                tensor = rt.row(LEAF, copied(np.asarray(value), order, dtype))
+                array = copied(np.asarray(value), order, dtype)
+                array.flags.writeable = differentiated
+                tensor = rt.row(LEAF, array)
             if dtype != _FLOAT64 or not differentiated:
                 trace.steering.add(tensor._id)
             rt.note_input(tensor._id, differentiated)

@@ -22,7 +22,7 @@ from ..._derivatives.recorded_reverse import depends_on_others
 from ..._derivatives.reverse_mode import plant, run
 from ..build.executable import Program, interpreted
 from ..lowering.lower import Converter
-from ..lowering.tape_rows import READS_OTHERS, Unsupported, is_long
+from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
@@ -173,8 +173,7 @@ class Traced:
                 except NotRecorded:
                     raise
                 except Exception as error:
-                    name = type(error).__name__
-                    raise NotRecorded(f"recorded it raises {name}: {error}") from error
+                    raise NotRecorded(_unrecorded(error)) from error
                 if draws is not None and (reason := draws.reason()):
                     self.trace.refuse(reason)
                 self._check_outside()
@@ -250,6 +249,13 @@ class Traced:
         leaves = [value for _, value in tree_leaves(self.out)]
         made = [plain(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
         return tree_build(self.out, iter(made))
+
+
+def _unrecorded(error: Exception) -> str:
+    """Why a function that has raised this is not recorded."""
+    if isinstance(error, ValueError) and "read-only" in str(error):
+        return WRITES_DATA
+    return f"recorded it raises {type(error).__name__}: {error}"
 
 
 class Variants:

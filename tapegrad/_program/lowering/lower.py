@@ -18,7 +18,7 @@ from .array_rows import Row, write_row
 from .buffers import base_array
 from .builder import FEW, Writer
 from .outputs import Originals
-from .tape_rows import Reference, Rows, Unsupported
+from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -102,9 +102,7 @@ class Converter:
     def _input(self, tensor, differentiated: bool) -> Input:
         place = self.rows.place(tensor._id)
         if self.rows.is_written(place) and not differentiated:
-            raise Unsupported(
-                "it writes to an argument that is not differentiated; copy() it first"
-            )
+            raise Unsupported(WRITES_DATA)
         value = np.asarray(value_of(tensor))
         view = self.writer.buffers.allocate(value.shape)
         if type(tensor) is rt.Scalar:

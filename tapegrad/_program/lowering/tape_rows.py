@@ -21,6 +21,7 @@ class Unsupported(Exception):
     """Why a recording cannot be a program."""
 
 
+WRITES_DATA = "it writes to an argument that is not differentiated; copy() it first"
 READS_OTHERS = (
     "it reads a recorded tensor that is not an argument (for instance one made with "
     "requires_grad=True); pass it as an argument"
