@@ -138,3 +138,14 @@ def test_one_graph_serves_all_ways(name, transform, native):
         for args in calls:
             compare(c, f, argnums, args, transform)
     assert recordings(c) == before
+
+
+@pytest.mark.parametrize("transform", ["jvp", "vjp"])
+def test_one_graph_serves_data_of_all_lengths(transform):
+    """Though products are with the derivatives with respect to data, too."""
+    c = tg.compile(robust)
+    for n in (3, 5, 4, 1, 0, 70, 5):
+        for _ in range(2):
+            args = RNG.normal(size=2), RNG.normal(size=n), RNG.normal(size=n)
+            compare(c, robust, 0, args, transform)
+    assert len(c._derived["argnums=(0, 1, 2)"]._flows.found) == 1

@@ -71,7 +71,10 @@ class Composed(Reported):
         if not self._flows.branches or self._reason is not None:
             return None
         owner = self if argnums is None else self._with_argnums(argnums)
-        return by_graph(owner, Arguments(args, kwargs, owner._argnums), rule, *given)
+        arguments = Arguments(args, kwargs, owner._argnums)
+        if owner is not self and args:
+            arguments.fix_lengths_of(self._argnums)
+        return by_graph(owner, arguments, rule, *given)
 
     def _install(self, found: Compilation, native: bool) -> None:
         """Have programs that were made elsewhere, and native code of them at once."""

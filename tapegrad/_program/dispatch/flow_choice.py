@@ -21,6 +21,8 @@ from .signature import Arguments
 
 #: Recordings of calls that differ in lengths alone before a graph is tried.
 _LENGTHS = 2
+#: Graphs kept for arguments of other structures and lengths.
+_MOST = 64
 
 
 class Flows:
@@ -95,7 +97,8 @@ class Flows:
         f = owner._f
         if not is_readable(f):
             return None
-        has_lengths = any(shape and not wanted for _, shape, wanted in arguments.kinds)
+        kinds = zip(arguments.kinds, arguments.fixed, strict=True)
+        has_lengths = any(shape and not is_fixed for (_, shape, _), is_fixed in kinds)
         for exact in (False, True) if has_lengths else (False,):
             key = key_of(arguments, exact)
             if key in self.refused:
@@ -111,6 +114,8 @@ class Flows:
                 self.refused[key] = f"reading failed, please report this: {error!r}"
                 continue
             self.found[key] = flow
+            if len(self.found) > _MOST:  # another thread may have been first
+                self.found.pop(next(iter(self.found)), None)
             if owner._native:
                 self._make_native(owner, flow.primal, flow.inputs(arguments.values))
             return flow

@@ -25,29 +25,33 @@ _DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
 
 
 def key_of(arguments: Arguments, exact: bool) -> tuple:
-    """Equal for calls that one graph serves; lengths of data may differ."""
+    """Equal for calls that one graph serves; lengths of what is not `fixed` may differ."""
     inputs = [
-        (dtype.str, shape if differentiated or exact else len(shape), differentiated)
-        for dtype, shape, differentiated in arguments.kinds
+        (dtype.str, shape if is_fixed or exact else len(shape), differentiated)
+        for (dtype, shape, differentiated), is_fixed in _kinds(arguments)
     ]
     fixed = [(type(value), value) for is_fixed, value in arguments.static if is_fixed]
     structures = [structure(tree) for tree in arguments.trees]
     return (arguments.count, *arguments.names, *structures, *inputs, *fixed, exact)
 
 
+def _kinds(arguments: Arguments) -> Iterator:
+    """The kind of each input, and whether a graph is for its lengths alone."""
+    return zip(arguments.kinds, arguments.fixed, strict=True)
+
+
 def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     """The graph of a function for such arguments; Refused where there is none."""
     leaves: list[Given | Known] = []
-    kinds = iter(arguments.kinds)
+    kinds = _kinds(arguments)
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
             continue
-        dtype, shape, differentiated = next(kinds)
+        (dtype, shape, differentiated), has_lengths = next(kinds)
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
-        known = differentiated or exact
-        lengths = tuple(shape) if known else (None,) * len(shape)
+        lengths = tuple(shape) if has_lengths or exact else (None,) * len(shape)
         leaves.append(Given(dtype.kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
@@ -100,8 +104,8 @@ class Flow:
         self.shapes: list[tuple[int, tuple | None]] | None = None
         if bare and in_order and of_floats and all(plain):
             self.shapes = [
-                (len(shape), shape if differentiated or exact else None)
-                for _, shape, differentiated in arguments.kinds
+                (len(shape), shape if is_fixed or exact else None)
+                for (_, shape, _), is_fixed in _kinds(arguments)
             ]
         self.is_number = isinstance(reading.result, Number) and reading.result.kind == "f"
 

@@ -81,6 +81,8 @@ class Arguments:
         self.values: list[Any] = []
         self.kinds: list[tuple[np.dtype, tuple, bool]] = []
         self.orders: list[tuple[int, ...] | None] = []  # of inputs, see `copy_axes`
+        self.fixed: list[bool] = []  # of inputs, whether a graph is for their lengths alone
+        self._numbers: list[int] = []  # of inputs, the argument that each is of
         self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
         self.nested = False
         self.reason: str | None = None
@@ -92,6 +94,7 @@ class Arguments:
             key.append(
                 (structure(tree), *[self._leaf(v, number in self.wanted) for _, v in leaves])
             )
+            self._numbers += [number] * (len(self.values) - len(self._numbers))
         self.key = (len(args), *self.names, *key)
 
     def _number(self, number: int) -> int:
@@ -139,7 +142,13 @@ class Arguments:
         self.values.append(float(value) if shape == () else value)
         self.kinds.append((dtype, shape, differentiated))
         self.orders.append(order)
+        self.fixed.append(differentiated)
         return dtype.str, shape, differentiated, order
+
+    def fix_lengths_of(self, argnums: tuple[int, ...]) -> None:
+        """Let graphs be for the lengths of these arguments alone; others may change with calls."""
+        wanted = {number % self.count for number in argnums}
+        self.fixed = [number in wanted for number in self._numbers]
 
     def record(self, trace) -> list[tuple[Any, bool]]:
         """The inputs as recorded tensors, and whether they are differentiated.
