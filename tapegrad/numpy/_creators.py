@@ -33,13 +33,14 @@ from ._notes import CONVERTS, creates
 
 _transforming, _mode = rt.transforming, rt._mode
 
-#: Functions that give arrays of their own whatever they are given.
+#: Functions that give arrays of their own whatever they are given; not every NumPy has all.
 _FRESH = (
     "zeros ones empty eye identity tri zeros_like ones_like empty_like copy linspace logspace "
     "geomspace indices fromfunction fromstring fromfile loadtxt genfromtxt vander "
     "meshgrid repeat tile concatenate concat stack hstack vstack dstack column_stack row_stack "
     "append insert delete resize block diag diagflat bartlett blackman hamming hanning"
 ).split()
+_FRESH = [name for name in _FRESH if name in numpy.__all__]
 #: Functions that give a tensor as it is where NumPy gives an array as it is.
 _CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkfinite".split()
 
