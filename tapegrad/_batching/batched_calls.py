@@ -73,7 +73,7 @@ def spread(value, ndim: int):
     if array.ndim > ndim:
         return value
     seen = array[(slice(None), *[None] * (ndim + 1 - array.ndim))]
-    return rt.view(value, seen) if is_tensor(value) else seen
+    return rt.view_of(value, seen) if is_tensor(value) else seen
 
 
 @named("batching.each")

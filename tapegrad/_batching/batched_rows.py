@@ -195,7 +195,7 @@ class BatchedRows:
         if what is base and base.flags.c_contiguous:
             return made
         view = placed(memory, base, what, self.count)
-        return rt.view(made, view) if is_tensor(made) else view
+        return rt.view_of(made, view) if is_tensor(made) else view
 
     def alone(self, source: int, what):
         """An operand that is the same for all elements, as a tensor if it is recorded elsewhere."""

@@ -75,7 +75,7 @@ class Unwritten(Rewound):
         if what is None:
             return made
         view = placed(made._array, self.base(source), what)
-        return rt.view(made, view) if is_recorded(made) else view
+        return rt.view_of(made, view) if is_recorded(made) else view
 
     def take(self, number: int) -> None:
         """Find or make the replacement of a row."""

@@ -2,15 +2,13 @@
 
 from numba import types
 
-from .external_symbols import from_capsule
+from .external_symbols import fortran_function
 from .intrinsics import c_function
 from .matmul_tiles import PANEL_BYTES
 
-_MODULE = "scipy.linalg.cython_blas"
-
 
 def _named(name: str, arity: int):
-    from_capsule(f"blas_{name}", f"tapegrad_{name}", _MODULE, name)
+    fortran_function(f"blas_{name}", f"tapegrad_{name}", "blas", name, arity)
     return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
 
 

@@ -21,12 +21,12 @@ import numba
 import numpy as np
 
 from .. import PACKAGE
-from . import forks
+from . import compat, forks
+from .compiler_choice import is_ours, ours, usual_addresses
 from .external_symbols import load_symbols
 from .intrinsics import helper
 from .machine_code import assembled, load, machine_code, magic, parsed
-from .numba_pipeline import compiled
-from .plain_expressions import NotPlain
+from .plain_expressions import NotPlain, known_intrinsics
 from .plain_functions import lowered
 from .vector_math import VARIANTS
 
@@ -151,12 +151,14 @@ def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int
     module: dict[str, Any] = {"__name__": f"tapegrad_{digest}"}
     exec(compile(source, f"<{digest}>", "exec"), module)
     load_symbols(source)
+    if not is_ours():
+        return usual_addresses({name: (module[name], exports[name]) for name in exports})
     symbols = {name: f"tapegrad_{digest}_{name}" for name in exports}
     path = cache_folder() / f"k_{digest}.o"
     code = _read(path)
     if code is None:
         wanted = {symbols[name]: (helper(module[name]), exports[name]) for name in exports}
-        code = machine_code(compiled(wanted))
+        code = machine_code(ours.compiled(wanted))
         _write(path, code)
     return dict(zip(exports, load(code, symbols.values()), strict=True))
 
@@ -177,6 +179,8 @@ def compile_plain(source: str, exports: dict[str, str]) -> dict[str, int]:
     code = _read(path)
     if code is None:
         try:
+            if not compat.holds("numba-intrinsics", known_intrinsics):
+                raise NotPlain("intrinsics are not as they were")
             module = lowered(source, {symbols[name]: (name, exports[name]) for name in exports})
         except NotPlain:
             return compile_source(source, exports)

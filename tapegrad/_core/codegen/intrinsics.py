@@ -8,19 +8,12 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from .numba_pipeline import Pipeline
+from .compiler_choice import OPTIONS
 
 
 def helper(function):
     """A function of generated code that compiled functions call."""
-    options = {
-        "error_model": "numpy",
-        "no_cpython_wrapper": True,
-        "no_cfunc_wrapper": True,
-        "_nrt": False,
-        "pipeline_class": Pipeline,
-    }
-    return njit(**options)(function)
+    return njit(**OPTIONS)(function)
 
 
 _KINDS = {

@@ -6,7 +6,7 @@ order is its transpose there.
 
 from numba import types
 
-from .external_symbols import from_capsule
+from .external_symbols import fortran_function
 from .intrinsics import (
     c_function,
     f64s,
@@ -30,11 +30,9 @@ from .layout import (
     REFUSED,
 )
 
-_MODULE = "scipy.linalg.cython_lapack"
-
 
 def _named(name: str, arity: int):
-    from_capsule(f"lapack.{name}", f"tapegrad_{name}", _MODULE, name)
+    fortran_function(f"lapack.{name}", f"tapegrad_{name}", "lapack", name, arity)
     return c_function(f"tapegrad_{name}", types.none(*[types.int64] * arity))
 
 

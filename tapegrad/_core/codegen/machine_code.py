@@ -1,8 +1,11 @@
 """Modules of LLVM made machine code, and machine code loaded."""
 
 import contextlib
+import functools
 import gc
+import platform
 import re
+from typing import Any
 
 import llvmlite.binding as llvm
 import numba
@@ -11,46 +14,95 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from .layout import CACHE_LINE
 
+#: A double that LLVM reads wrongly in some locales, and what it then says.
+_DOUBLE = "define double @f() {\n  ret double 1.23e+01\n}\n"
 
-def target():
-    """Numba's context for the processor."""
-    return numba.core.registry.cpu_target.target_context
+
+@functools.cache
+def target_machine():
+    """LLVM's description of this processor, for code that stays in this process."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=_processor(),
+        features=_features(),
+        opt=3,
+        reloc="static" if platform.machine() in ("x86_64", "AMD64") else "default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+_settings: Any = numba.config  # set by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES
+
+
+def _processor() -> str:
+    return _settings.CPU_NAME or llvm.get_host_cpu_name()
+
+
+def _features() -> str:
+    if _settings.CPU_FEATURES is not None:
+        return _settings.CPU_FEATURES
+    try:
+        return llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # LLVM does not know them: those of the processor's name
+        return ""
+
+
+@functools.cache
+def _engine():
+    """What holds all machine code of ours; asked for under Numba's lock, so there is one."""
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine())
 
 
 def magic() -> str:
-    """The processor that machine code is for, as Numba describes it."""
-    return repr(target().codegen().magic_tuple())
+    """The processor that machine code is for."""
+    return repr((llvm.get_process_triple(), _processor(), _features()))
 
 
 def machine_code(module) -> bytes:
     """An object file of a module in LLVM's memory."""
-    return target().codegen()._tm.emit_object(optimised(module))
+    return target_machine().emit_object(optimised(module))
+
+
+def _pass_builder(vectors: bool = True, level: int = 3):
+    """Optimizations as Numba sets them; the one of straight lines made wrong code (Numba #8705)."""
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization, options.slp_vectorization = vectors, False
+    return llvm.create_pass_builder(target_machine(), options)
 
 
 def optimised(module):
     """The module, for which nothing but machine code is left to make."""
-    codegen = target().codegen()
     for function in module.functions:  # short first, so that what is inlined is the short form
         if not function.is_declaration:
-            passes, builder = codegen._function_pass_manager()
-            passes.run(function, builder)
-    passes, builder = codegen._module_pass_manager()
-    passes.run(module, builder)
+            builder = _pass_builder()
+            builder.getFunctionPassManager().run(function, builder)
+    builder = _pass_builder()
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def read_text(text: str):
+    """A module in LLVM's memory, of a text with its numbers written out."""
+    if "1.23" not in str(llvm.parse_assembly(_DOUBLE)):
+        raise RuntimeError(
+            "tapegrad: LLVM reads numbers wrongly in this locale; set LC_NUMERIC=C "
+            "(https://numba.readthedocs.io/en/stable/user/faq.html#llvm-locale-bug)"
+        )
+    module = llvm.parse_assembly(text)
+    module.data_layout = str(target_machine().target_data)
+    module.verify()
     return module
 
 
 def parsed(module: ir.Module, exports):
     """A module in LLVM's memory; the loops of exports lie alike in lines of the cache."""
-    codegen = target().codegen()
-    codegen._check_llvm_bugs()
     module.triple = llvm.get_process_triple()
     text = str(module)
     for symbol in exports:
         text = re.sub(rf'(define [^\n]*@"?{symbol}"?\([^\n]*)', rf"\1 align {CACHE_LINE}", text)
-    found = llvm.parse_assembly(text)
-    found.data_layout = codegen._data_layout
-    found.verify()
-    return found
+    return read_text(text)
 
 
 def assembled(text: str) -> bytes:
@@ -58,21 +110,16 @@ def assembled(text: str) -> bytes:
 
     Its loops are of branches and chains of sums, which have no use for vectors.
     """
-    codegen = target().codegen()
-    module = llvm.parse_assembly(f'target triple = "{llvm.get_process_triple()}"\n{text}')
-    module.data_layout = codegen._data_layout
-    module.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(codegen._tm, options)
+    module = read_text(f'target triple = "{llvm.get_process_triple()}"\n{text}')
+    builder = _pass_builder(vectors=False, level=2)
     builder.getModulePassManager().run(module, builder)
-    return codegen._tm.emit_object(module)
+    return target_machine().emit_object(module)
 
 
 def load(code: bytes, symbols) -> list[int]:
     """Addresses of functions of an object file, which stays for the life of the process."""
     with global_compiler_lock:
-        engine = target().codegen()._engine._ee
+        engine = _engine()
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(code))
         engine.finalize_object()
         return [engine.get_function_address(symbol) for symbol in symbols]

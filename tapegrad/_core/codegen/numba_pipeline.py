@@ -18,15 +18,15 @@ from numba.core import typed_passes as typed
 from numba.core import untyped_passes as untyped
 from numba.core.cgutils import normalize_ir_text
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary
-from numba.core.compiler import CompilerBase
+from numba.core.compiler import Compiler, CompilerBase
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import build_definitions, replace_vars_inner, replace_vars_stmt
 from numba.core.ssa import reconstruct_ssa
 
-from . import forks
+from . import compat, forks
 from .layout import CACHE_LINE
-from .machine_code import target, without_collections
+from .machine_code import read_text, without_collections
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -106,9 +106,11 @@ _PASSES = (
 
 
 class Pipeline(CompilerBase):
-    """Numba's compiler with the passes that plain code needs."""
+    """Numba's compiler with the passes that plain code needs, or its own where they do not fit."""
 
     def define_pipelines(self):
+        if not compat.is_assumed("numba-pipeline"):
+            return Compiler.define_pipelines(self)
         passes = PassManager("tapegrad")
         for step in _PASSES:
             passes.add_pass(step, step.__name__)
@@ -116,8 +118,23 @@ class Pipeline(CompilerBase):
         return [passes]
 
 
-for _held in (global_compiler_lock, llvm.ffi.lib._lock):
-    forks.whole(_held._lock)  # a child finds nothing half compiled
+def _locks() -> list:
+    return [one._lock for one in (global_compiler_lock, llvm.ffi.lib._lock)]
+
+
+def _can_wait() -> bool:
+    return all(one.acquire(blocking=False) and one.release() is None for one in _locks())
+
+
+if compat.holds("numba-locks", _can_wait):
+    for _lock_of_others in _locks():
+        forks.whole(_lock_of_others)  # a child finds nothing half compiled
+
+
+def target():
+    """Numba's context for the processor."""
+    return numba.core.registry.cpu_target.target_context
+
 
 #: The metadata of all our modules: a number means the same in each.
 _metadata = ir.Module()
@@ -172,7 +189,6 @@ class Piece(JITCodeLibrary):
 
 def _joined(piece):
     """A module of LLVM's with a piece and all that it calls."""
-    piece.codegen._check_llvm_bugs()  # in some locales it reads numbers wrongly
     pieces, others, waiting = {}, {}, [piece]
     while waiting:
         library = waiting.pop()
@@ -189,7 +205,7 @@ def _joined(piece):
             if defined.setdefault(name, text) != text:
                 raise RuntimeError(f"two functions of generated code define {name} differently")
     texts = [str(piece.codegen._create_empty_module("joined")), *(declared | defined).values()]
-    module = llvm.parse_assembly("\n".join([*texts, *map(str, _metadata.metadata)]))
+    module = read_text("\n".join([*texts, *map(str, _metadata.metadata)]))
     for library in others:
         module.link_in(library._get_module_for_linking(), preserve=True)
     module.verify()
@@ -240,15 +256,9 @@ def _plain_code():
     changes = [
         (numba.core.codegen.JITCPUCodegen, "_library_class", lambda usual: Piece),
         (numba.core.cpu.CPUContext, "get_executable", lambda usual: _no_way_in),
-        (numba.core.typing.BaseContext, "resolve_function_type", _remembered),
-        (types.functions.BaseFunction, "get_call_type", _resolved),
-        (numba.core.interpreter.Interpreter, "post_process", lambda usual: _as_it_is),
-        (numba.core.base, "_has_loc", functools.cache),
-        (numba.core.base.BaseContext, "get_abi_sizeof", functools.cache),
-        (numba.core.ir.Inst, "_rec_list_vars", lambda usual: _variables),
-        (llvm.ffi._LLVMLock, "__enter__", lambda usual: _lock),
-        (llvm.ffi._LLVMLock, "__exit__", lambda usual: _unlock),
     ]
+    if compat.holds("numba-shortcuts", _shortcuts_fit):
+        changes += _shortcuts()
     with global_compiler_lock:  # no other thread compiles meanwhile
         _declare()
         usual = [getattr(owner, name) for owner, name, _ in changes]
@@ -260,6 +270,29 @@ def _plain_code():
         finally:
             for (owner, name, _), function in zip(changes, usual, strict=True):
                 setattr(owner, name, function)
+
+
+def _shortcuts() -> list:
+    """What takes Numba longest: whose, under which name, and what makes ours of its own."""
+    return [
+        (numba.core.typing.BaseContext, "resolve_function_type", _remembered),
+        (types.functions.BaseFunction, "get_call_type", _resolved),
+        (numba.core.interpreter.Interpreter, "post_process", lambda usual: _as_it_is),
+        (numba.core.base, "_has_loc", functools.cache),
+        (numba.core.base.BaseContext, "get_abi_sizeof", functools.cache),
+        (numba.core.ir.Inst, "_rec_list_vars", lambda usual: _variables),
+        (llvm.ffi._LLVMLock, "__enter__", lambda usual: _lock),
+        (llvm.ffi._LLVMLock, "__exit__", lambda usual: _unlock),
+    ]
+
+
+#: How many arguments the functions have whose place shortcuts take, in their order.
+_ARITIES = (4, 4, 3, 1, 2, 2, 1, 1)
+
+
+def _shortcuts_fit() -> bool:
+    found = [getattr(owner, name).__code__ for owner, name, _ in _shortcuts()]
+    return tuple(code.co_argcount for code in found) == _ARITIES
 
 
 def _declare():

@@ -12,10 +12,12 @@ import types as python_types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numba
 from llvmlite import ir
 from numba import types
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
+from numba.extending import is_jitted
+
+from .intrinsics import bits_of
 
 
 class NotPlain(Exception):
@@ -83,6 +85,14 @@ class Context:
 
 
 CONTEXT = Context()
+_INTRINSIC = type(bits_of)
+
+
+def known_intrinsics() -> bool:
+    """Whether intrinsics and functions can be read where they have been decorated."""
+    signature, make = bits_of._defn(None, FLOAT)
+    is_known = signature.return_type == INT and callable(make)
+    return is_known and numba.njit(known_intrinsics).py_func is known_intrinsics
 
 
 @functools.lru_cache(1024)
@@ -251,9 +261,9 @@ class Expressions:
             raise NotPlain(ast.unparse(node))
         function = self.object(node.func)
         given = [self.of(one) for one in node.args]
-        if isinstance(function, _Intrinsic):
+        if isinstance(function, _INTRINSIC):
             return self._intrinsic(function, given)
-        if isinstance(function, (Dispatcher, ast.FunctionDef)):
+        if isinstance(function, ast.FunctionDef) or is_jitted(function):
             return self.called(function, given)
         if (function is min or function is max) and [one.kind for one in given] == [INT, INT]:
             x, y = [one.ir for one in given]

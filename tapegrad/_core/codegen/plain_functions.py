@@ -17,8 +17,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core.dispatcher import Dispatcher
-from numba.core.sigutils import normalize_signature
 
 from .machine_code import without_collections
 from .plain_expressions import CONTEXT, INT, Expressions, NotPlain, Value
@@ -29,8 +27,8 @@ def lowered(source: str, exports: dict[str, tuple[str, str]]) -> ir.Module:
     """A module with the functions of a text; `exports`: symbol → name in the text, signature."""
     module = _Module(source)
     for symbol, (name, signature) in exports.items():
-        kinds, result = normalize_signature(signature)
-        module.function(module.globals[name], list(kinds), symbol, result)
+        wanted = eval(signature, vars(types))
+        module.function(module.globals[name], [*wanted.args], symbol, wanted.return_type)
     return module.made
 
 
@@ -70,7 +68,7 @@ class _Module:
 
 
 @functools.cache
-def _read(helper: Dispatcher) -> tuple[ast.FunctionDef, dict[str, Any]]:
+def _read(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
     """The text of a helper, and the names that it sees."""
     try:
         source = inspect.getsource(helper.py_func)

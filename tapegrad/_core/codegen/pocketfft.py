@@ -2,7 +2,7 @@
 
 They take `(addresses, sizes, steps, data)` as those of every generalised ufunc, call no Python and
 need no interpreter lock. Their addresses are fields of the ufunc objects. Where these do not lie
-where NumPy 2.0 to 2.4 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
+where NumPy 2.0 to 2.5 has them, or a loop gives anything else than `numpy.fft`, `is_available` is
 False, and programs call NumPy by Python.
 """
 
@@ -15,6 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import types
 
+from . import compat
 from .external_symbols import LOADERS
 from .intrinsics import call_address, global_address, helper, load_i64, store_f64, store_i64
 
@@ -65,13 +66,13 @@ def _is_right(number: int, loop: int, data: int) -> bool:
 @functools.cache
 def _found() -> tuple[tuple[int, int], ...] | None:
     """The loops and their data; None if there is one that is not as expected."""
-    if ctypes.sizeof(ctypes.c_void_p) != 8:
-        return None
-    try:
-        pairs = tuple(_loop_of(name) for name in _LOOPS)
-    except (ImportError, AttributeError, LookupError, ValueError):
-        return None
-    return pairs if all(_is_right(k, *pair) for k, pair in enumerate(pairs)) else None
+    pairs: list[tuple[int, int]] = []
+
+    def probe() -> bool:
+        pairs.extend(_loop_of(name) for name in _LOOPS)
+        return all(_is_right(k, *pair) for k, pair in enumerate(pairs))
+
+    return tuple(pairs) if compat.holds("numpy-ufunc-fields", probe) else None
 
 
 def is_available() -> bool:

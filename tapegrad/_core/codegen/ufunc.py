@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 
+from . import compat
 from .factory import compile_source
 
 SOURCE = """
@@ -80,10 +81,10 @@ def _loop() -> int:
 @functools.cache
 def _create():
     """NumPy's function that makes a ufunc of loops."""
+    compat.require("numpy-ufunc-api", lambda: hasattr(sys.modules[_UMATH], "_UFUNC_API"))
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = _pointer, [ctypes.py_object, ctypes.c_char_p]
-    umath = sys.modules.get(_UMATH) or sys.modules[_UMATH.replace("_core", "core", 1)]  # NumPy 1
-    functions = ctypes.cast(table(umath._UFUNC_API, None), ctypes.POINTER(_pointer))
+    functions = ctypes.cast(table(sys.modules[_UMATH]._UFUNC_API, None), ctypes.POINTER(_pointer))
     types = [_pointer] * 3 + [ctypes.c_int] * 4 + [_pointer] * 2 + [ctypes.c_int]
     return ctypes.PYFUNCTYPE(ctypes.py_object, *types)(functions[_FROM_LOOPS])
 

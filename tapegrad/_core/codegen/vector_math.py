@@ -13,7 +13,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .external_symbols import from_capsule
+from . import compat
+from .external_symbols import special_function
 from .intrinsics import c_function, helper
 
 VECTOR = (
@@ -43,7 +44,7 @@ _SETS = (("avx2", "d", 4), ("avx512f", "e", 8))
 
 
 def _libmvec() -> ctypes.CDLL | None:
-    if platform.machine() != "x86_64":
+    if platform.machine() != "x86_64" or "libmvec" in compat.switched_off():
         return None
     try:
         llvm.load_library_permanently("libmvec.so.1")
@@ -264,9 +265,9 @@ def polygamma(order, x):
     return total * factorial if fmod(n, 2.0) == 1.0 else -total * factorial
 
 
-from_capsule("gamma(", "tapegrad_gamma", "scipy.special.cython_special", "__pyx_fuse_1gamma")
-from_capsule("gammaln", "tapegrad_gammaln", "scipy.special.cython_special", "gammaln")
-from_capsule("digamma", "tapegrad_digamma", "scipy.special.cython_special", "__pyx_fuse_1psi")
+special_function("gamma(", "tapegrad_gamma", "gamma", "__pyx_fuse_1gamma")
+special_function("gammaln", "tapegrad_gammaln", "gammaln", "gammaln")
+special_function("digamma", "tapegrad_digamma", "psi", "__pyx_fuse_1psi")
 _gamma = c_function("tapegrad_gamma", types.float64(types.float64, types.int32))
 _lgam = c_function("tapegrad_gammaln", types.float64(types.float64, types.int32))
 _psi = c_function("tapegrad_digamma", types.float64(types.float64, types.int32))
@@ -287,8 +288,8 @@ def digamma(x):
     return _psi(x, 0)
 
 
-from_capsule("i0", "tapegrad_i0", "scipy.special.cython_special", "i0")
-from_capsule("i1", "tapegrad_i1", "scipy.special.cython_special", "i1")
+special_function("i0", "tapegrad_i0", "i0", "i0")
+special_function("i1", "tapegrad_i1", "i1", "i1")
 _bessel_i0 = c_function("tapegrad_i0", types.float64(types.float64, types.int32))
 _bessel_i1 = c_function("tapegrad_i1", types.float64(types.float64, types.int32))
 

@@ -35,9 +35,9 @@ def same_shape(op, out: np.ndarray, x, axes):
     """Record an operation along axes that keeps the shape."""
     order = memory_axes(out)
     if order is not None:
-        x = rt.view(x, x._array.transpose(order))
+        x = rt.view_of(x, x._array.transpose(order))
         axes = tuple(sorted(order.index(axis) for axis in axes))
-        return rt.view(same_shape(op, out.transpose(order), x, axes), out)
+        return rt.view_of(same_shape(op, out.transpose(order), x, axes), out)
     moved, lines = grouped(x, axes)
     seen, _ = grouped(wrap(out), axes)
     return rt.row(ARRAY + op.code, out, moved, lines, seen._array)

@@ -95,6 +95,11 @@ def _in_twos(axis: int, n: int) -> tuple[Any, ...]:
     return along(axis, slice(1, (n + 1) // 2))
 
 
+def _native(kernel) -> dict:
+    """What a declaration says of a kernel that calls NumPy's loops, where they are found."""
+    return dict(value_kernel=kernel, helpers=HELPERS) if pocketfft.is_available() else {}
+
+
 # --- complex to complex ---------------------------------------------------------------------------
 
 
@@ -115,8 +120,7 @@ _complex_shape = _shape("fft", 1, 1)
     vjp=complex_fourier_vjp,
     jvp=complex_fourier_jvp,
     shape=_complex_shape,
-    value_kernel=complex_fourier_forward if pocketfft.is_available() else None,
-    helpers=HELPERS,
+    **_native(complex_fourier_forward),
     work=_work,
     graph="FftC2CBackward0",
     example="np.fft.fft(1j * x).real",
@@ -152,8 +156,7 @@ _real_shape = _shape("rfft", 0, 1)
     vjp=real_fourier_vjp,
     jvp=real_fourier_jvp,
     shape=_real_shape,
-    value_kernel=real_fourier_forward if pocketfft.is_available() else None,
-    helpers=HELPERS,
+    **_native(real_fourier_forward),
     work=_work,
     graph="FftR2CBackward0",
     example="np.fft.rfft(x).real",
@@ -190,8 +193,7 @@ _hermitian_shape = _shape("irfft", 1, 0)
     vjp=hermitian_fourier_vjp,
     jvp=hermitian_fourier_jvp,
     shape=_hermitian_shape,
-    value_kernel=hermitian_fourier_forward if pocketfft.is_available() else None,
-    helpers=HELPERS,
+    **_native(hermitian_fourier_forward),
     work=_work,
     graph="FftC2RBackward0",
     example="np.fft.irfft(x)",

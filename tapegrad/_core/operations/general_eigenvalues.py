@@ -132,7 +132,13 @@ def _decomposed(a):
     if rt.trace() is not None:
         _, equal = _inverse_gaps(np, w)
         learn_equality("eig", np.sum(equal) > np.size(value_of(w.real)))
-    return (w.real, v.real) if is_real and _all_real(w.imag) else (w, v)
+    return (w.real, v.real) if is_real and _may_be_real() and _all_real(w.imag) else (w, v)
+
+
+@functools.cache
+def _may_be_real() -> bool:
+    """Whether NumPy gives real matrices real eigenvalues: before 2.5, where all of them are."""
+    return np.linalg.eigvals(np.ones((1, 1))).dtype.kind == "f"
 
 
 def _all_real(imaginary) -> bool:
@@ -157,8 +163,8 @@ def eig(a):
     -------
     EigResult
         A named tuple of `eigenvalues`, of shape (…, M), in no order, and `eigenvectors`, of shape
-        (…, M, M): columns of norm 1. Both are complex unless all eigenvalues of a real matrix are
-        real.
+        (…, M, M): columns of norm 1. Both are complex; with NumPy before 2.5 they are real where
+        all eigenvalues of a real matrix are.
 
     Raises
     ------
@@ -199,13 +205,14 @@ def eigvals(a):
     Returns
     -------
     Tensor, ComplexTensor or ndarray, shape (…, M)
-        The eigenvalues, in no order; complex unless all eigenvalues of a real matrix are real.
+        The eigenvalues, in no order; complex, with NumPy before 2.5 real where all eigenvalues of
+        a real matrix are.
 
     Examples
     --------
     >>> import numpy as np
     >>> import tapegrad as tg
-    >>> tg.grad(lambda a: np.max(np.linalg.eigvals(a)))(np.array([[2.0, 1.0], [0.0, 1.0]]))
+    >>> tg.grad(lambda a: np.max(np.real(np.linalg.eigvals(a))))(np.array([[2.0, 1.0], [0.0, 1.0]]))
     array([[1., 0.],
            [1., 0.]])
     """

@@ -116,7 +116,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     """
     filt = unlisted(filt)
     if not holds_tensors(filt):
-        return np.trim_zeros(filt, trim, axis)
+        return np.trim_zeros(filt, trim, **({} if axis is None else {"axis": axis}))
     letters = trim.lower()
     if letters not in ("fb", "bf", "f", "b"):
         raise ValueError(f"tapegrad.trim_zeros: trim is {trim!r}; it must be 'f', 'b' or 'fb'")

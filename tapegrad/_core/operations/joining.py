@@ -356,7 +356,7 @@ def repeat(x, repeats, axis=None):
     times = int(np.reshape(repeats, ()))
     inner = (*array.shape[: axis + 1], times, *array.shape[axis + 1 :])
     spread = np.broadcast_to(np.expand_dims(array, axis + 1), inner)
-    return rt.row(LINK, out, rt.view(x, spread), out.reshape(inner))
+    return rt.row(LINK, out, rt.view_of(x, spread), out.reshape(inner))
 
 
 @function("tile")
@@ -383,7 +383,7 @@ def tile(x, reps):
     strides = (0,) * (ndim - x._array.ndim) + x._array.strides
     steps = tuple(itertools.chain.from_iterable((0, s) for s in strides))
     spread = np.lib.stride_tricks.as_strided(x._array, inner, steps, writeable=False)
-    return scalar_of(row_on(LINK, out, rt.view(x, spread), out.reshape(inner)))
+    return scalar_of(row_on(LINK, out, rt.view_of(x, spread), out.reshape(inner)))
 
 
 @function("roll")
@@ -419,6 +419,6 @@ def roll(x, shift, axis=None):
         cuts.append([(head, slice(s, None)), (tail, slice(None, s))] if s else [(whole, whole)])
     references = []
     for pieces in itertools.product(*cuts):
-        references.append(rt.view(x, x._array[(*(p[0] for p in pieces), ...)]))
+        references.append(rt.view_of(x, x._array[(*(p[0] for p in pieces), ...)]))
         references.append(out[(*(p[1] for p in pieces), ...)])
     return row_on(LINK, out, *references)

@@ -113,10 +113,10 @@ def grouped(x, axes):
     """
     array = x._array
     if not axes:
-        return rt.view(x, array[..., None]), 1
+        return rt.view_of(x, array[..., None]), 1
     kept = [k for k in range(array.ndim) if k not in axes]
     moved = array.transpose([*kept, *axes])
-    return rt.view(x, moved), int(np.prod(moved.shape[len(kept) : -1], dtype=np.int64))
+    return rt.view_of(x, moved), int(np.prod(moved.shape[len(kept) : -1], dtype=np.int64))
 
 
 def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
@@ -133,9 +133,9 @@ def reduced(op: int, value: np.ndarray, x, axes, keepdims: bool):
     if order is None:
         return rt.row(op, out, *grouped(x, axes))
     ordered = [rest[k] for k in order] + ([] if keepdims else list(axes))
-    x = rt.view(x, x._array.transpose(ordered))
+    x = rt.view_of(x, x._array.transpose(ordered))
     axes = tuple(sorted(ordered.index(axis) for axis in axes))
-    return rt.view(rt.row(op, out.transpose(order), *grouped(x, axes)), out)
+    return rt.view_of(rt.row(op, out.transpose(order), *grouped(x, axes)), out)
 
 
 def reduced_by(op, x, axis, keepdims):

@@ -124,7 +124,7 @@ def _flat(tensor, flat: np.ndarray, order: str):
         array = array.T
     elif order == "K":
         array = array.transpose(order_of([array]) or range(array.ndim))
-    return link(flat, [(rt.view(tensor, array), flat.reshape(array.shape))])
+    return link(flat, [(rt.view_of(tensor, array), flat.reshape(array.shape))])
 
 
 @function("transpose", "permute_dims")

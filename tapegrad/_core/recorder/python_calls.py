@@ -93,8 +93,8 @@ def scalars_row(arguments, count, op, value):
 
 
 @helper
-def view(arguments, count):
-    """`view(tensor, array)`: a tensor on `array`, which lies in the buffer of `tensor`."""
+def view_of(arguments, count):
+    """`view_of(tensor, array)`: a tensor on `array`, which lies in the buffer of `tensor`."""
     tensor, array = load_i64(arguments, 0), load_i64(arguments, 8)
     incref(array)
     return new_tensor(array, load_i64(tensor, TENSOR_ID), load_i64(tensor, TENSOR_CHUNK))

@@ -98,7 +98,7 @@ SLOTS = {
 #: Functions for Python, each called as `f(*arguments)`.
 FUNCTIONS = (
     "row",
-    "view",
+    "view_of",
     "wrap",
     "attach",
     "hold",

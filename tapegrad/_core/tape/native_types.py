@@ -10,7 +10,7 @@ import sys
 import llvmlite.binding as llvm
 import numpy as np
 
-from ..codegen import forks, layout
+from ..codegen import compat, forks, layout
 from ..codegen.factory import once
 from ..recorder import scalar_operators
 
@@ -135,13 +135,14 @@ def builtins(names: tuple[str, ...], address: int) -> dict:
     return made
 
 
-def _check_layout() -> None:
-    """Objects must lie in memory as `layout` says, else nothing may run."""
+def _is_laid_out() -> bool:
+    """Whether objects lie in memory as `layout` says."""
     number, array = 1.25, np.arange(6.0).reshape(2, 3)
     boxed, pair = np.float64(number), (number, array)  # held while their memory is read
     word = ctypes.c_int64.from_address
-    as_expected = (
-        ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
+    return (
+        getattr(sys, "_is_gil_enabled", lambda: True)()
+        and ctypes.c_double.from_address(id(number) + layout.FLOAT_VALUE).value == number
         and ctypes.c_double.from_address(id(boxed) + layout.FLOAT_VALUE).value == number
         and word(id(array) + layout.OBJECT_TYPE).value == id(np.ndarray)
         and word(id(array) + layout.ARRAY_DATA).value == array.ctypes.data
@@ -151,16 +152,6 @@ def _check_layout() -> None:
         and word(id(array) + layout.ARRAY_DTYPE).value == id(np.dtype(np.float64))
         and word(id(pair) + 32).value == id(array)
     )
-    refuse_unless(as_expected and getattr(sys, "_is_gil_enabled", lambda: True)())
-
-
-def refuse_unless(as_expected: bool) -> None:
-    """Raise an error where objects do not lie in memory as compiled code takes it."""
-    if not as_expected:
-        raise RuntimeError(
-            "tapegrad: this build of Python or NumPy lays out its objects in an unknown way; "
-            "tapegrad needs CPython 3.10 or later with its global lock, on a 64-bit machine"
-        )
 
 
 @once
@@ -231,7 +222,7 @@ def build(base: type, make_array, slow: list, new_chunk) -> dict:
     Returns the types under "scalar" and "array" and the recorder's functions by name.
     """
     with _lock:
-        _check_layout()
+        compat.require("object-layout", _is_laid_out)
         llvm.add_symbol("tapegrad_state", STATE.ctypes.data)
         address = scalar_operators.compile_recorder()
         operators = {slot: address[name] for name, slot in scalar_operators.SLOTS.items()}

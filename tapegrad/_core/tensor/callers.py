@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import PACKAGE
+from ..codegen import compat
 from .values import CONTAINERS
 
 #: Code between a tensor and the user's line: this package, NumPy, SciPy, containers of arrays, and
@@ -39,13 +40,41 @@ _BINARY = dis.opmap.get("BINARY_OP")
 _REMAINDER_NUMBERS = (6, 19)  # the codes of `%` and `%=` among binary operators
 
 
+class _Asked:
+    """Stands for a tensor, and says where it was asked for a number."""
+
+    def __float__(self):
+        frame = sys._getframe(1)
+        self.seen = _stores(frame), _takes_remainder(frame)
+        return 0.0
+
+
+def _bytecode_is_known() -> bool:
+    """Whether places of a write and of a format are found, and `float()` is neither."""
+    asked, seen = _Asked(), []
+    np.zeros(1)[0] = asked
+    seen.append(asked.seen)
+    "%f" % asked  # noqa: B018, UP031
+    seen.append(asked.seen)
+    float(asked)
+    return [*seen, asked.seen] == [(True, False), (False, True), (False, False)]
+
+
 def writes_item(frame: types.FrameType) -> bool:
     """Whether a frame is at `y[i] = t`."""
-    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
+    return compat.holds("cpython-bytecode", _bytecode_is_known) and _stores(frame)
 
 
 def formats(frame: types.FrameType) -> bool:
     """Whether a frame is at `text % t`; a tensor's own `%` asks for no number."""
+    return compat.holds("cpython-bytecode", _bytecode_is_known) and _takes_remainder(frame)
+
+
+def _stores(frame: types.FrameType) -> bool:
+    return frame.f_code.co_code[frame.f_lasti] == _STORE_ITEM
+
+
+def _takes_remainder(frame: types.FrameType) -> bool:
     instruction, argument = frame.f_code.co_code[frame.f_lasti : frame.f_lasti + 2]
     return instruction in _REMAINDERS or (instruction == _BINARY and argument in _REMAINDER_NUMBERS)
 

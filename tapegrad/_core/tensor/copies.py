@@ -234,7 +234,7 @@ def view_like(tensor, array: np.ndarray):
     """
     if type(tensor) is rt.Scalar and tensor._id >= 0:
         raise AssertionError("a view of a recorded number, which has no buffer")
-    made = rt.view(current(tensor), array)
+    made = rt.view_of(current(tensor), array)
     if array.ndim and array.size == 1 and tensor._array.ndim == 0 and is_number(tensor):
         return copy_tensor(made)
     if made._id < 0:

@@ -170,7 +170,7 @@ def gather(x, out, picked):
     axes = memory_axes(out)
     if axes is not None:
         made = gather(x, out.transpose(axes), _contiguous(transposed(picked, axes)))
-        return rt.view(made, out)
+        return rt.view_of(made, out)
     return scalar_of(rt.row(GATHER, out, x, _contiguous(picked)))
 
 
@@ -249,7 +249,7 @@ def _write_recorded(tensor, key, target, value, picked) -> None:
         before_write(tensor)
         become_row(tensor)
     if is_basic(key):
-        _write_view(rt.view(tensor, target), target, value)
+        _write_view(rt.view_of(tensor, target), target, value)
     else:
         _write_picked(tensor, key, target, value, picked)
 
@@ -351,7 +351,7 @@ def _write_view(view, target, value) -> None:
         return
     if is_tensor(value):
         shown = np.broadcast_to(value._array, target.shape)
-        rt.row(WRITE, None, view, kept, rt.view(value, shown))
+        rt.row(WRITE, None, view, kept, rt.view_of(value, shown))
         target[...] = value._array
         return
     rt.row(WRITE, None, view, kept, np.broadcast_to(value, target.shape))
@@ -365,7 +365,7 @@ def _write_picked(tensor, key, target, value, picked) -> None:
     if type(value) is rt.Scalar:
         source = value
     elif is_tensor(value):
-        source = rt.view(value, np.broadcast_to(value._array, target.shape))
+        source = rt.view_of(value, np.broadcast_to(value._array, target.shape))
     elif rt.trace() is None:
         source = 0.0
     else:  # a program writes it again

@@ -21,7 +21,7 @@ def row_on(op: int, out: np.ndarray, *operands):
     axes = memory_axes(out)
     if axes is None:
         return rt.row(op, out, *operands)
-    return rt.view(rt.row(op, out.transpose(axes), *operands), out)
+    return rt.view_of(rt.row(op, out.transpose(axes), *operands), out)
 
 
 def transposed(operand, axes):
@@ -30,7 +30,7 @@ def transposed(operand, axes):
     if not isinstance(array, np.ndarray) or not array.ndim:
         return operand
     seen = array[(None,) * (len(axes) - array.ndim)].transpose(axes)
-    return rt.view(current(operand), seen) if is_recorded(operand) else seen
+    return rt.view_of(current(operand), seen) if is_recorded(operand) else seen
 
 
 def in_order(out: np.ndarray, operands, record):
@@ -43,7 +43,7 @@ def in_order(out: np.ndarray, operands, record):
     if axes is None:
         return record(out, operands)
     made = record(out.transpose(axes), [transposed(operand, axes) for operand in operands])
-    return rt.view(made, out)
+    return rt.view_of(made, out)
 
 
 def order_of(values) -> tuple[int, ...] | None:

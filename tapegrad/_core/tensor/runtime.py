@@ -1,6 +1,6 @@
 """The compiled parts that tensors are made of, started with the first tensor; and the modes.
 
-`Scalar` and `Array` are the two compiled classes, `row`, `view`, `wrap`, … the recorder's
+`Scalar` and `Array` are the two compiled classes, `row`, `view_of`, `wrap`, … the recorder's
 functions (see `recorder.scalar_operators`). Importing tapegrad compiles and loads nothing.
 """
 
@@ -19,7 +19,7 @@ from .tensor_classes import Tensor as Tensor
 Scalar: Any = type("Scalar", (), {})
 Array: Any = type("Array", (), {})
 row: Any = None
-view: Any = None
+view_of: Any = None
 wrap: Any = None
 attach: Any = None
 hold: Any = None

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codegen import layout
-from ..tape import native_types, store
+from ..codegen import compat, layout
+from ..tape import store
 from . import runtime as rt
 from .complex_values import complex_of
 
@@ -31,20 +31,21 @@ class Storage:
         self.tensor = tensor
 
 
-def _check_storage() -> None:
-    """Compiled code reads the Storage of a tensor where `layout` says it lies."""
+def _is_laid_out() -> bool:
+    """Whether the Storage of a tensor lies where `layout` says, and compiled code reads it."""
     array = np.zeros(1)
     tensor, storage = rt.wrap(array), Storage(array)
     tensor._meta, storage.tensor = storage, tensor
     word = ctypes.c_int64.from_address
-    native_types.refuse_unless(
-        word(id(tensor) + layout.TENSOR_META).value == id(storage)
-        and word(id(storage) + layout.STORAGE_TENSOR).value == id(tensor)
-    )
-    storage.tensor = None
+    try:
+        return word(id(tensor) + layout.TENSOR_META).value == id(storage) and word(
+            id(storage) + layout.STORAGE_TENSOR
+        ).value == id(tensor)
+    finally:
+        storage.tensor = None
 
 
-rt.on_start.append(_check_storage)
+rt.on_start.append(lambda: compat.require("slot-layout", _is_laid_out))
 
 
 class Leaf:

@@ -8,6 +8,7 @@ import types
 
 from numba.core import bytecode, errors, interpreter, ir
 
+from ..._core.codegen import compat
 from ..ir.flow_graph import Line
 from .errors import Refused
 
@@ -110,7 +111,31 @@ def read_by(statement) -> list[str]:
 @functools.lru_cache(128)
 def code_of(code: types.CodeType) -> Code:
     """The code read; Refused where Numba's reader does not know it."""
+    if not compat.holds("numba-reader", _reads):
+        raise Refused(f"{code.co_name} cannot be read: numba-reader is off, or does not hold here")
     return Code(code)
+
+
+def _example(x, n):
+    for k in range(n):
+        if x > k:
+            x = x * k
+    return x
+
+
+def _reads() -> bool:
+    """Whether a loop with a branch is read as such: its expressions, ends and variables."""
+    read = Code(_example.__code__)
+    branches = [one for one in read.blocks.values() if isinstance(one.body[-1], ir.Branch)]
+    names = {_op(one) for block in read.blocks.values() for one in block.body}
+    (loop,) = [k for k, one in read.blocks.items() if "iternext" in map(_op, one.body)]
+    live = read.live(loop, 0)
+    wanted = {"call", "getiter", "iternext", "pair_first", "pair_second", "binop"}
+    return len(branches) == 2 and wanted <= names and "x" in live and "n" not in live
+
+
+def _op(statement):
+    return getattr(getattr(statement, "value", None), "op", None)
 
 
 def _blocks(code: types.CodeType) -> dict:
