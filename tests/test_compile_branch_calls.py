@@ -99,3 +99,37 @@ def test_a_compiled_function_writes_to_arrays_of_its_own():
     outer = tg.compile(f)
     for p, x in points():
         close(outer.value_and_grad(p, x), tg.value_and_grad(eager)(p, x))
+
+
+def of_one_number(a, b):
+    return a["x"] ** 2 * b["x"]
+
+
+def of_two_numbers(a, b):
+    total = 0.0
+    for k in range(3):
+        total = total + (a["x"] ** 2 * b["x"] if a["x"] > k else a["x"] * b["x"])
+    return 3.0 * total, a["x"] * b["x"] ** 2
+
+
+def of_arrays(a, b):
+    z = np.exp(a["x"] * np.arange(3.0))
+    return z * b["x"] if a["x"] > 1 else z + b["x"] ** 2
+
+
+@pytest.mark.parametrize("argnums", [(0, 1), (1, 0), (-1, 0)])
+@pytest.mark.parametrize("f", [of_one_number, of_two_numbers, of_arrays])
+def test_arguments_differentiated_in_any_order(f, argnums):
+    """Gradients of a call in a recording are those of its arguments, however argnums names them."""
+    c = tg.compile(f, argnums=argnums)
+
+    def around(f):
+        return lambda a, b: sum(np.sum(np.sin(one)) for one in f({"x": a}, {"x": b}))
+
+    if f is of_one_number:
+        around = lambda f: lambda a, b: np.sin(f({"x": a}, {"x": b}))  # noqa: E731
+    for k in range(8):
+        point = 0.3 + 0.7 * (k % 4), 1.5 - 0.1 * k
+        close(tg.grad(around(c), (0, 1))(*point), tg.grad(around(f), (0, 1))(*point))
+        expected = tg.hessian(around(f), (0, 1))(*point)
+        close(np.ravel(tg.hessian(around(c), (0, 1))(*point)), np.ravel(expected))

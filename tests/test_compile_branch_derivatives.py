@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+import tapegrad.numpy
 from tapegrad._core.tensor.pytree import tree_leaves
 
 RNG = np.random.default_rng(1)
@@ -56,6 +57,33 @@ def steps(a):
     return x
 
 
+def vectors(a, x):
+    """Arrays, of which there are more than inputs, and numbers."""
+    z, n = np.exp(x * a), 0
+    for v in x:
+        z, n = (z * 1.5 * a, n + 1) if v > 0 else (np.sin(z) + a * v, n)
+    return {"z": z, "rest": (n, np.sum(z) * a, z[:2])}
+
+
+def trajectory(p):
+    x, y = p[0], p[1]
+    found = tapegrad.numpy.zeros((4, 2))
+    for k in range(4):
+        if x > y:
+            x = x - 0.1 * x * y
+        else:
+            y = y - 0.2 * x * x
+        found[k, 0] = x
+        found[k, 1] = y
+    return found
+
+
+def squares(x):
+    """As many results as inputs, one of which has no element."""
+    y = x * x if x[0] > 0 else x * x[1]
+    return y, y[:0]
+
+
 def points(*shapes):
     """Arguments of such shapes; those of a dict are nested."""
 
@@ -75,8 +103,12 @@ CASES = {
     "structured results": (several, (0, 1), points((), (4,))),
     "a list": (listed, (1, 0), points((), (3,))),
     "a matrix": (matrix, 0, points((2, 3))),
+    "arrays and numbers": (vectors, (1, 0), points((), (3,))),
+    "an array of two axes": (trajectory, 0, points((2,))),
+    "an array without elements": (squares, 0, points((3,))),
     "a loop without a count": (steps, 0, [(float(a),) for a in (2, 50, 3, 700, 0.01, 8)]),
 }
+MANY = (several, listed, vectors, trajectory, squares)
 every_case = pytest.mark.parametrize("name", CASES)
 
 
@@ -123,7 +155,7 @@ def compare(c, f, argnums, args, transform):
 @pytest.mark.parametrize("native", [False, True])
 def test_one_graph_serves_all_ways(name, transform, native):
     f, argnums, calls = CASES[name]
-    if transform in ("hessian", "hvp") and f in (several, listed):
+    if transform in ("hessian", "hvp") and f in MANY:
         pytest.skip("a result that is no number")
     c = tg.compile(f, argnums=argnums, native=native)
     for args in calls[:5]:

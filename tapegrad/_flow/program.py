@@ -165,6 +165,9 @@ class Outcome:
     taken: int
 
 
+Adjoints = Sequence[float] | Callable[[Call], Sequence[float]]
+
+
 class FlowProgram:
     """A graph with functions that compute it; calls may run in several threads at once.
 
@@ -208,18 +211,19 @@ class FlowProgram:
             first += len(one.parameters)
         return plan
 
-    def run(
-        self, values: Sequence, gradient: bool = False, adjoints: Sequence[float] = (1.0,)
-    ) -> Outcome:
+    def run(self, values: Sequence, gradient: bool = False, adjoints: Adjoints = (1.0,)) -> Outcome:
         """Results, and gradients with respect to the differentiated inputs.
 
-        `values` has a float or a C-contiguous float64 array for each input.
+        `values` has a float or a C-contiguous float64 array for each input. `adjoints` are those of
+        the results, or a function of the call that gives them and seeds its arrays.
         """
         call = self.start(values, gradient)
         try:
-            gradients = call.reverse(adjoints) if gradient and call.status == FINISHED else []
             is_read = self.read is not None and call.status == FINISHED
             results = self.read(call) if is_read else call.results  # type: ignore[misc]
+            gradients: list = []
+            if gradient and call.status == FINISHED:
+                gradients = call.reverse(adjoints(call) if callable(adjoints) else adjoints)
             return Outcome(call.status, call.reason, results, gradients, call.taken)
         finally:
             call.close()

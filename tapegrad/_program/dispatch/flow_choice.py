@@ -14,8 +14,9 @@ from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import described
 from .background import later
+from .flow_results import is_result
 from .flow_tiers import TieredGraph
-from .flows import Flow, flow_for, is_readable, is_result, key_of
+from .flows import Flow, flow_for, is_readable, key_of
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 

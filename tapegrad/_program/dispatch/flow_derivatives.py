@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, value_of
-from ..._flow.reading.forms import Contents, Form, Known, Number, Tuple
+from ..._flow.program import Adjoints
+from ..._flow.reading.forms import Contents, Form, Known, Number
 from ..._transforms.gradients import hvp, jvp, vjp
+from .flow_results import has_array, is_float, leaves_of, seeded, tree_of
 from .flow_tiers import TieredGraph
 from .flows import Flow
 from .rounding import RoundingOfCalls, first_difference
@@ -26,41 +28,75 @@ from .signature import Arguments, structure
 
 def jacobian_of(call: FlowCall) -> Any:
     """The Jacobian of each result by each differentiated argument."""
-    form = call.flow.reading.result
-    shapes = [np.shape(call.values[k]) for k in call.wanted]
-    still = [np.zeros(shape) if shape else 0.0 for shape in shapes]
-    rows = _by_leaf(form, [call.pulled(unit) for unit in np.eye(call.results).tolist()], still)
-    if not isinstance(form, Contents) or form.what != "list":
-        return _tree(form, iter([call.built(row) for row in rows]))
-    if not all(isinstance(one, (Number, Known)) for one in form.items):
+    form = call.flow.form
+    still = [np.zeros(shape) if shape else 0.0 for shape in call.input_shapes]
+    of_list = isinstance(form, Contents) and form.what == "list"
+    if of_list and not all(isinstance(one, (Number, Known)) for one in form.items):  # type: ignore[attr-defined]
         raise _Elsewhere
-    return call.built([np.stack(column) for column in zip(*rows, strict=True)])  # as for an array
+    is_tall = _size(call.result_shapes) > _size(call.input_shapes)
+    rows = _by_leaf(form, (_columns if is_tall else _rows)(call), still)
+    if of_list:
+        return call.built(
+            [np.stack(column) for column in zip(*rows, strict=True)]
+        )  # as for an array
+    return tree_of(form, iter([call.built(row) for row in rows]))
+
+
+def _rows(call: FlowCall) -> list[list]:
+    """Derivatives of each result by each input, one adjoint sweep for each element of results."""
+    units = _units(call.result_shapes)
+    found = [[call.pulled(unit) for unit in of_one] for of_one in units]
+    return [
+        [_joined([row[j] for row in rows], 0, shape, to) for j, to in enumerate(call.input_shapes)]
+        for rows, shape in zip(found, call.result_shapes, strict=True)
+    ]
+
+
+def _columns(call: FlowCall) -> list[list]:
+    """The same, one call with tangents for each element of inputs."""
+    found = [[call.pushed(unit)[1] for unit in of_one] for of_one in _units(call.input_shapes)]
+    return [
+        [
+            _joined([column[k] for column in columns], -1, shape, to)
+            for columns, to in zip(found, call.input_shapes, strict=True)
+        ]
+        for k, shape in enumerate(call.result_shapes)
+    ]
+
+
+def _size(shapes: list[tuple]) -> int:
+    return sum(map(math.prod, shapes))
+
+
+def _units(shapes: list[tuple]) -> list[list[list]]:
+    """For each shape the unit vectors of all of these, one for each of its elements."""
+    still = [np.zeros(shape) if shape else 0.0 for shape in shapes]
+    found = []
+    for k, shape in enumerate(shapes):
+        size = math.prod(shape)
+        units = np.eye(size).reshape(size, *shape) if shape else [1.0]
+        found.append([[*still[:k], unit, *still[k + 1 :]] for unit in units])
+    return found
+
+
+def _joined(parts: list, axis: int, shape: tuple, to: tuple) -> Any:
+    """Derivatives of a result of a shape by an input of another, from those of elements."""
+    made = np.stack(parts, axis).reshape(shape + to) if parts else np.zeros(shape + to)
+    return made if made.ndim else float(made)
 
 
 def hessian_of(call: FlowCall) -> Any:
     """The matrix of second derivatives, in blocks by the differentiated arguments."""
-    shapes = [np.shape(call.values[k]) for k in call.wanted]
-    still = [np.zeros(shape) for shape in shapes]
-    columns: list[list] = []  # for each input the derivatives of the gradient by its elements
-    for k, shape in enumerate(shapes):
-        units = np.eye(math.prod(shape)).reshape(-1, *shape)
-        columns.append([call.curved([*still[:k], unit, *still[k + 1 :]]) for unit in units])
+    shapes = call.input_shapes
+    found = [[call.curved(unit) for unit in of_one] for of_one in _units(shapes)]
     blocks = [
         [
-            _block(column, k, shapes[k] + shape)
-            for column, shape in zip(columns, shapes, strict=True)
+            _joined([row[k] for row in columns], -1, shape, to)
+            for columns, to in zip(found, shapes, strict=True)
         ]
-        for k in range(len(shapes))
+        for k, shape in enumerate(shapes)
     ]
     return call.built([call.built(row) for row in blocks])
-
-
-def _block(column: list[list], k: int, shape: tuple) -> Any:
-    """Derivatives of the gradient of input k, of which `column` has those by each element."""
-    if not column:
-        return np.zeros(shape)
-    made = np.stack([row[k] for row in column], axis=-1).reshape(shape)
-    return made if made.ndim else float(made)
 
 
 def hvp_of(call: FlowCall, v) -> Any:
@@ -70,19 +106,20 @@ def hvp_of(call: FlowCall, v) -> Any:
 
 def jvp_of(call: FlowCall, tangents: tuple) -> Any:
     """The value, and its derivative along tangents of all arguments."""
-    values, pushed = call.pushed(call.tangents(tangents))
-    form = call.flow.reading.result
-    leaves = _by_leaf(form, pushed, 0.0)
-    return _tree(form, iter(_by_leaf(form, values, None, every=True))), _tree(form, iter(leaves))
+    value, pushed = call.pushed(call.tangents(tangents))
+    form = call.flow.form
+    return value, tree_of(form, iter(_by_leaf(form, pushed, 0.0)))
 
 
 def vjp_of(call: FlowCall, adjoint) -> Any:
     """Adjoints of all arguments for one of the result."""
-    leaves = [leaf for _, leaf in tree_leaves(adjoint)]
-    places = [k for k, one in enumerate(_leaves(call.flow.reading.result)) if _is_float(one)]
-    if len(leaves) != len(_leaves(call.flow.reading.result)) or any(map(np.ndim, leaves)):
+    given, leaves = tree_leaves(adjoint), leaves_of(call.flow.form)
+    if len(given) != len(leaves):
         raise _Elsewhere  # which gives the error
-    return call.built(call.pulled([_number(leaves[k]) for k in places]))
+    pairs = zip(given, leaves, strict=True)
+    adjoints = [one for (_, one), leaf in pairs if is_float(leaf)]
+    of_floats = zip(adjoints, call.result_shapes, strict=True)
+    return call.built(call.pulled([_like(shape, one) for one, shape in of_floats]))
 
 
 def by_graph(owner, arguments: Arguments, rule: Callable, *given) -> tuple | None:
@@ -99,10 +136,10 @@ def by_graph(owner, arguments: Arguments, rule: Callable, *given) -> tuple | Non
 
 
 def _has_derivatives(flow: Flow, rule: Callable) -> bool:
-    leaves = _leaves(flow.reading.result)
+    leaves = leaves_of(flow.form)
     if rule in (hessian_of, hvp_of):
         return flow.is_number
-    return None not in leaves and any(map(_is_float, leaves))
+    return None not in leaves and any(map(is_float, leaves))
 
 
 class _Elsewhere(Exception):
@@ -116,10 +153,18 @@ class FlowCall:
         self.owner, self.flow, self.arguments = owner, flow, arguments
         self.values = arguments.values
         self.wanted = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
-        #: The results of the graph that are floats; others have no derivatives.
-        self.floats = [k for k, kind in enumerate(flow.primal.program.kinds) if kind == "f"]
-        self.results = len(self.floats)
+        self.input_shapes = [np.shape(self.values[k]) for k in self.wanted]
         self._due: list[tuple[TieredGraph, int, bool]] = []
+
+    @functools.cached_property
+    def result_shapes(self) -> list[tuple]:
+        """Those of the leaves of the result that have derivatives."""
+        form = self.flow.form
+        if not has_array(form):
+            return [() for leaf in leaves_of(form) if is_float(leaf)]
+        found = tree_leaves(self._run(self.flow.primal, (), False, ()).results)
+        pairs = zip(found, leaves_of(form), strict=True)
+        return [np.shape(value) for (_, value), leaf in pairs if is_float(leaf)]
 
     def built(self, leaves: Sequence) -> Any:
         """Something for each differentiated input, in the structure of the arguments."""
@@ -134,36 +179,29 @@ class FlowCall:
         if structure(every) != structure(given):
             raise _Elsewhere
         pairs = zip(tree_leaves(every), tree_leaves(given), strict=True)
-        return [_tangent(value, tangent) for (_, value), (_, tangent) in pairs]
+        return [_like(np.shape(value), tangent) for (_, value), (_, tangent) in pairs]
 
     # --- what graphs give ---------------------------------------------------------------------
 
-    def pulled(self, adjoints: Sequence[float]) -> list:
+    def pulled(self, adjoints: Sequence) -> list:
         """Adjoints of the inputs for those of the results."""
-        return self._run(self.flow.primal, (), True, self._placed(adjoints)).gradients
+        return self._run(self.flow.primal, (), True, seeded(self.flow.form, adjoints)).gradients
 
-    def pushed(self, tangents: list) -> tuple[list, list]:
-        """Results and their tangents for those of the inputs."""
-        found = self._run(self.flow.tangents, tangents, False, ()).results
-        return found[: -self.results], found[-self.results :]
+    def pushed(self, tangents: list) -> tuple[Any, list]:
+        """The result, and tangents of its leaves for those of the inputs."""
+        return self._run(self.flow.tangents, tangents, False, ()).results
 
     def curved(self, tangents: list) -> list:
         """Derivatives of the gradient along tangents."""
         return self._run(self.flow.tangents, tangents, True, (0.0, 1.0)).gradients
 
-    def _placed(self, adjoints: Sequence[float]) -> list[float]:
-        """Adjoints of all results for those of the floats among them."""
-        every = [0.0] * self.flow.primal.program.most_results
-        for k, adjoint in zip(self.floats, adjoints, strict=True):
-            every[k] = float(adjoint)
-        return every
-
-    def _run(self, graph: TieredGraph, tangents: Sequence, gradient: bool, adjoints: Sequence):
+    def _run(self, graph: TieredGraph, tangents: Sequence, gradient: bool, adjoints: Adjoints):
         inputs = self.flow.inputs(self.values, tangents)
         outcome = None if graph.uselessness else graph.run(inputs, gradient, adjoints)
         if outcome is None:
             raise _Elsewhere
-        found = outcome.gradients if gradient else outcome.results
+        leaves = [leaf for _, leaf in tree_leaves(outcome.results)]
+        found = outcome.gradients if gradient else leaves
         if not all([np.isfinite(one).all() for one in found]):
             raise _Elsewhere
         self.owner._flows.count(self.owner, graph, inputs)
@@ -189,9 +227,10 @@ class FlowCall:
 
     def _differs(self, graph: TieredGraph, gradient: bool) -> bool:
         rng = np.random.default_rng(len(self._due))
-        adjoints = rng.normal(size=self.results).tolist()
-        tangents: list = [rng.normal(size=np.shape(self.values[k])) for k in self.wanted]
-        tangents = [one if one.ndim else float(one) for one in tangents]
+        adjoints, tangents = [
+            [rng.normal(size=shape) if shape else float(rng.normal()) for shape in shapes]
+            for shapes in (self.result_shapes, self.input_shapes)
+        ]
         ways: list[Callable]
         if graph is self.flow.primal:
             given, ways = adjoints, [self._pulled_again, self._pulled_eagerly]
@@ -212,11 +251,11 @@ class FlowCall:
 
     def _pulled_again(self, adjoints, values: list) -> list:
         inputs = self.flow.inputs(values)
-        return self.flow.primal.again(inputs, True, self._placed(adjoints)).gradients
+        return self.flow.primal.again(inputs, True, seeded(self.flow.form, adjoints)).gradients
 
     def _pushed_again(self, tangents, values: list) -> list:
         inputs = self.flow.inputs(values, tangents)
-        return self.flow.tangents.again(inputs).results[-self.results :]
+        return self.flow.tangents.again(inputs).results[1]
 
     def _curved_again(self, tangents, values: list) -> list:
         inputs = self.flow.inputs(values, tangents)
@@ -234,29 +273,27 @@ class FlowCall:
     def _pulled_eagerly(self, adjoints, values: list) -> list:
         f, held = self._eagerly(values)
         out, back = vjp(f, *held)
-        given, form = iter(adjoints), self.flow.reading.result
-        seeds = [next(given) if _is_float(one) else 0.0 for one in _leaves(form)]
-        return list(back(tree_build(out, iter(seeds))))
+        return list(back(tree_build(out, iter(_by_leaf(self.flow.form, adjoints, 0.0)))))
 
     def _pushed_eagerly(self, tangents, values: list) -> list:
         f, held = self._eagerly(values)
         leaves = [leaf for _, leaf in tree_leaves(jvp(f, held, tuple(tangents))[1])]
-        kinds = _leaves(self.flow.reading.result)
-        return [leaf for leaf, one in zip(leaves, kinds, strict=True) if _is_float(one)]
+        kinds = leaves_of(self.flow.form)
+        return [leaf for leaf, one in zip(leaves, kinds, strict=True) if is_float(one)]
 
     def _curved_eagerly(self, tangents, values: list) -> list:
         f, held = self._eagerly(values)
         return list(hvp(lambda leaves: f(*leaves))(held, tuple(tangents)))
 
 
-def _tangent(value, tangent):
-    """A tangent of an input as graphs take it."""
+def _like(shape: tuple, tangent):
+    """A tangent of an input, or an adjoint of a result, as graphs take it."""
     if is_recorded(tangent):
         raise _Elsewhere
     tangent = value_of(tangent)
-    if isinstance(value, float):
+    if not shape:
         return _number(tangent)
-    if type(tangent) is not np.ndarray or tangent.shape != value.shape:
+    if type(tangent) is not np.ndarray or tangent.shape != shape:
         raise _Elsewhere
     if tangent.dtype.kind not in "fiu":
         raise _Elsewhere
@@ -272,37 +309,7 @@ def _number(given) -> float:
     return float(given)
 
 
-# --- forms of results -----------------------------------------------------------------------------
-
-
-def _leaves(form: Form) -> list[Form | None]:
-    """The leaves of a result; None for one that has no number."""
-    if isinstance(form, (Tuple, Contents)):
-        return [leaf for one in form.items for leaf in _leaves(one)]
-    is_number = isinstance(form, Number) or type(getattr(form, "value", None)) in (int, float)
-    return [form if is_number else None]
-
-
-def _is_float(form: Form | None) -> bool:
-    return isinstance(form, Number) and form.kind == "f"
-
-
-def _by_leaf(form: Form, numbers: Sequence, other, every: bool = False) -> list:
-    """A value for each float of a result, or each number; `other` for other leaves."""
-    given, found = iter(numbers), []
-    for leaf in _leaves(form):
-        if isinstance(leaf, Number) and (every or leaf.kind == "f"):
-            found.append(next(given))
-        else:
-            found.append(leaf.value if every and isinstance(leaf, Known) else other)
-    return found
-
-
-def _tree(form: Form, leaves: Iterator) -> Any:
-    """Something for each leaf of a result, in its structure."""
-    if isinstance(form, Tuple):
-        return tuple([_tree(one, leaves) for one in form.items])
-    if isinstance(form, Contents):
-        items = [_tree(one, leaves) for one in form.items]
-        return items if form.what == "list" else dict(zip(form.keys, items, strict=True))
-    return next(leaves)
+def _by_leaf(form: Form, given: Sequence, other) -> list:
+    """What is given for each leaf of a result that has a derivative; `other` for other leaves."""
+    found = iter(given)
+    return [next(found) if is_float(leaf) else other for leaf in leaves_of(form)]

@@ -13,7 +13,7 @@ from ..._flow.ir.flow_graph import FLOAT, Graph
 from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
 from ..._flow.passes.simplify import simplified
-from ..._flow.program import Call, FlowProgram, Functions, Outcome
+from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Outcome
 from ..._flow.row_runs import evaluate_rows
 from .rounding import first_difference
 
@@ -39,7 +39,7 @@ class TieredGraph:
         self._compared = [0, 0]  # edges along which values, and adjoints, were compared
 
     def run(
-        self, inputs: Sequence, gradient: bool = False, adjoints: Sequence[float] = (1.0,)
+        self, inputs: Sequence, gradient: bool = False, adjoints: Adjoints = (1.0,)
     ) -> Outcome | None:
         """Results, and adjoints of the differentiated inputs; None where the call left."""
         self.calls += 1
@@ -52,7 +52,7 @@ class TieredGraph:
         self.reasons[outcome.reason] += 1
         return None
 
-    def again(self, inputs: Sequence, gradient=False, adjoints: Sequence[float] = (1.0,)):
+    def again(self, inputs: Sequence, gradient=False, adjoints: Adjoints = (1.0,)):
         """The result of `run`, at inputs that are no call's: nothing is counted."""
         outcome = self.program.run(inputs, gradient, adjoints)
         if outcome.status != FINISHED:

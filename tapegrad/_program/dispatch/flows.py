@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build
-from ..._flow.ir.flow_graph import FLOAT, INT
+from ..._flow.ir.flow_graph import FLOAT
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import Call, Outcome
+from ..._flow.program import Outcome
 from ..._flow.reading.errors import Refused
-from ..._flow.reading.forms import Array, Contents, Form, Known, Number, Tuple, described
+from ..._flow.reading.forms import Known, Number
 from ..._flow.reading.read import Given, Reading, read
+from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
 from .signature import Arguments, structure
 
@@ -90,8 +91,8 @@ class Flow:
 
     def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
         self.reading = reading
-        result = reading.result
-        read = functools.partial(_with_arrays, result) if _has_array(result) else None
+        self.form = form = reading.result
+        read = functools.partial(of_call, form) if has_array(form) else None
         self.primal = TieredGraph(reading.graph, read)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
@@ -107,7 +108,7 @@ class Flow:
                 (len(shape), shape if is_fixed or exact else None)
                 for (_, shape, _), is_fixed in _kinds(arguments)
             ]
-        self.is_number = isinstance(reading.result, Number) and reading.result.kind == "f"
+        self.is_number = isinstance(form, Number) and form.kind == FLOAT
 
     @property
     def tangents(self) -> TieredGraph:
@@ -115,7 +116,8 @@ class Flow:
         if self._tangents is None:
             graph = self.primal.program.graph
             which = [k for k, one in enumerate(graph.inputs) if one.differentiated]
-            self._tangents = TieredGraph(with_tangents(graph, which))
+            read = functools.partial(with_tangents_of, self.form)
+            self._tangents = TieredGraph(with_tangents(graph, which), read)
         return self._tangents
 
     @property
@@ -181,59 +183,9 @@ class Flow:
             return outcome.results[0]
         if self.primal.program.read is not None:
             return outcome.results
-        return _built(self.reading.result, iter(outcome.results))
+        return of_numbers(self.form, outcome.results)
 
 
 def _is_plain(array: np.ndarray) -> bool:
     """Whether the words of an array have the layout that graphs read."""
     return array.dtype == _FLOAT64 and array.flags.c_contiguous
-
-
-def _built(form: Form, results: Iterator) -> Any:
-    """A result from its numbers."""
-    if isinstance(form, Number):
-        return next(results)
-    if isinstance(form, Known):
-        return form.value
-    if isinstance(form, Tuple):
-        return tuple([_built(one, results) for one in form.items])
-    if isinstance(form, Contents):
-        items = [_built(one, results) for one in form.items]
-        return items if form.what == "list" else dict(zip(form.keys, items, strict=True))
-    raise Refused(f"the result is {described(form)}")
-
-
-def _with_arrays(form: Form, call: Call) -> Any:
-    """A result from the numbers of a call and the arrays in its memory."""
-    numbers = iter(call.results)
-
-    def made(form: Form) -> Any:
-        if not isinstance(form, (Tuple, Contents, Array)):
-            return _built(form, numbers)
-        parts = [made(one) for one in form.parts]
-        if isinstance(form, Array):
-            return _array(call, form.element, parts[0], parts[1 : 1 + len(form.lengths)])
-        if isinstance(form, Tuple):
-            return tuple(parts)
-        return parts if form.what == "list" else dict(zip(form.keys, parts, strict=True))
-
-    return made(form)
-
-
-def _array(call: Call, element: str, address: int, shape: list[int]) -> np.ndarray:
-    """An array of a call; integers and truths lie there as integers."""
-    words = call.array_at(address, shape)
-    if element == FLOAT:
-        return words
-    return words.view(np.int64) if element == INT else words.view(np.int64) != 0
-
-
-def _has_array(form: Form) -> bool:
-    return isinstance(form, Array) or any(map(_has_array, form.parts))
-
-
-def is_result(form: Form) -> bool:
-    """Whether a result of this form can be built; an array without axes may have a derivative."""
-    if isinstance(form, (Tuple, Contents)):
-        return all(map(is_result, form.parts))
-    return isinstance(form, (Number, Known)) or (isinstance(form, Array) and bool(form.lengths))

@@ -6,6 +6,8 @@ carried forwards, the function is called eagerly: so they are right to any order
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._core.codegen.layout import ARRAY, REFERENCES
@@ -130,9 +132,7 @@ def _as_number(call: RecordedCall, operands: list) -> tuple | None:
         return None
     if call.owner._reason is not None:
         return None
-    inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
-    leaves = [leaf for _, leaf in tree_leaves(gradient)]
-    return call.record_number(value, dict(zip(inputs, leaves, strict=True)), operands)
+    return call.record_number(value, call.by_input(gradient), operands)
 
 
 def _by_flow(call: RecordedCall, operands: list) -> tuple | None:
@@ -140,12 +140,16 @@ def _by_flow(call: RecordedCall, operands: list) -> tuple | None:
     arguments = call.arguments
     out = arguments.call(call.owner, arguments.values)
     leaves = [leaf for _, leaf in tree_leaves(out)]
-    if call.owner._reason is not None or any(map(np.ndim, leaves)):
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    if call.owner._reason is not None or any([one.dtype != np.float64 for one in arrays]):
         return None
     call.leaves = len(leaves)
-    call.results = [(k, k, ()) for k, leaf in enumerate(leaves) if type(leaf) is float]
-    arrays = [np.array(leaves[k]) for k, _, _ in call.results]
-    return (call.record(arrays, out, leaves, operands),) if arrays else None
+    floats = [k for k, leaf in enumerate(leaves) if isinstance(leaf, (float, np.ndarray))]
+    call.results = [(k, k, np.shape(leaves[k])) for k in floats]
+    arrays = [np.array(leaves[k]) for k in floats]
+    if not sum([array.size for array in arrays]):
+        return None
+    return (call.record(arrays, out, leaves, operands),)
 
 
 def _by_run(call: RecordedCall, family: Variants, operands: list) -> tuple | None:
@@ -221,6 +225,11 @@ class RecordedCall:
         if isinstance(self._given, tuple):
             self._given = Arguments(self._given, {}, self.owner._argnums)
         return self._given
+
+    def by_input(self, gradients) -> dict[int, Any]:
+        """Gradients of the function, as it gives them, by the number of the input."""
+        owner = self.owner
+        return self.arguments.by_input(gradients, owner._argnums, owner._single)
 
     def record_number(self, value: float, gradients: dict, operands: list) -> tuple:
         """Append the row of a number, with its gradients by input; the tensor, in a tuple."""
@@ -309,15 +318,14 @@ class RecordedCall:
 
     def _pulled(self, seeds: list[np.ndarray]) -> list:
         """The same by the graph; eagerly where there is none any more."""
-        arguments, adjoint = self.arguments, [0.0] * self.leaves
+        arguments, adjoint = self.arguments, list[Any]([0.0] * self.leaves)
         for seed, (k, _, _) in zip(seeds, self.results, strict=True):
-            adjoint[k] = float(seed)
+            adjoint[k] = seed if seed.ndim else float(seed)
         found = by_graph(self.owner, arguments, vjp_of, adjoint)
         if found is None:
             return self._eager_adjoints(seeds)
-        inputs = [k for k, (_, _, wanted) in enumerate(arguments.kinds) if wanted]
-        leaves = dict(zip(inputs, [leaf for _, leaf in tree_leaves(found[0])], strict=True))
-        return [leaves[k] for k in self.places]
+        adjoints = self.by_input(found[0])
+        return [adjoints[k] for k in self.places]
 
     def _eager_adjoints(self, seeds: list[np.ndarray]) -> list:
         held = [self.arguments.values[k] for k in self.places]

@@ -219,6 +219,14 @@ class Arguments:
         found = [built[self._number(number)] for number in argnums]
         return found[0] if single else tuple(found)
 
+    def by_input(self, found, argnums: tuple[int, ...], single: bool) -> dict[int, Any]:
+        """By the number of each differentiated input what `in_structure` has put together."""
+        numbers = map(self._number, argnums)
+        trees = dict(zip(numbers, [found] if single else found, strict=True))
+        inputs = [k for k, number in enumerate(self._numbers) if number in trees]
+        leaves = [leaf for number in sorted(trees) for _, leaf in tree_leaves(trees[number])]
+        return dict(zip(inputs, leaves, strict=True))
+
 
 def is_float(value) -> bool:
     """Whether a number, an array or a tensor is of float64."""
