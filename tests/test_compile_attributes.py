@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import pickle
 
 import numpy as np
@@ -221,3 +222,24 @@ def test_attributes_of_methods_whose_arguments_are_named(form):
     assert own(X, 2.0) != c(X, 2.0)
     with pytest.raises(pickle.PicklingError, match="pickle its instance"):
         pickle.dumps(c)
+
+
+PARTIALS = {
+    "a keyword": lambda m: functools.partial(m.plain, y=2.0),
+    "an array": lambda m: functools.partial(m.plain, y=np.array(2.0)),
+    "an object": lambda m: functools.partial(m, y=-1.0),
+}
+
+
+@pytest.mark.parametrize("named", [{}, {"argnames": "x"}], ids=["argnums", "argnames"])
+@pytest.mark.parametrize("kind", PARTIALS)
+def test_attributes_of_methods_with_some_arguments(kind, named):
+    m = Steps()
+    f = PARTIALS[kind](m)
+    c = tg.compile(f, **named)
+    for k in range(6):
+        m.scale, m.weights[0] = 2.0 + k, 1.0 - k
+        x = X * np.cos(k)
+        same(c(x), f(x))
+        same(c.value_and_grad(x), tg.value_and_grad(f)(x))
+        same(c.hessian(x), tg.hessian(f)(x))

@@ -35,14 +35,45 @@ _EAGERLY: dict[str, Callable] = {
     "hessian": hessian,
     "hvp": lambda f, argnums: hvp(f),
 }
+#: Arguments of a functools.partial that graphs may take for constants.
+_FIXED = (bool, int, float, str, type(None), types.FunctionType)
 _call = threading.local()  # the instance whose method is called, its attributes, the trace around
 
 
 def with_instance(f):
     """The method by which an object of a user's class is called; else the function itself."""
+    if isinstance(f, functools.partial):
+        method = with_instance(f.func)
+        return _partial_method(f, method) if is_followed(method) else f
     call = inspect.getattr_static(type(f), "__call__", None)
     is_method = isinstance(call, types.FunctionType) and not call.__module__.startswith("tapegrad.")
     return types.MethodType(call, f) if is_method else f
+
+
+def _partial_method(partial: functools.partial, method: types.MethodType) -> types.MethodType:
+    """A method of the same instance that has some of its arguments."""
+    function = method.__func__
+
+    @functools.wraps(function)
+    def applied(instance, *args, **kwargs):
+        return function(instance, *partial.args, *args, **{**partial.keywords, **kwargs})
+
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    with contextlib.suppress(TypeError, ValueError):  # arguments that the method does not take
+        signature = inspect.signature(partial)
+        made = signature.replace(parameters=[own, *signature.parameters.values()])
+        applied.__signature__ = made  # type: ignore[attr-defined]
+    if all(isinstance(one, _FIXED) for one in (*partial.args, *partial.keywords.values())):
+        stand_for(applied, functools.partial(_arranged_with, partial, function))
+    return types.MethodType(applied, method.__self__)
+
+
+def _arranged_with(partial: functools.partial, function, trees: list, names: list[str]) -> tuple:
+    """The method and all its arguments, as graphs are read of it."""
+    instance, *given = trees[: len(trees) - len(names)]
+    named = {name: Known(one) for name, one in partial.keywords.items()}
+    named.update(zip(names, trees[len(trees) - len(names) :], strict=True))
+    return function, [instance, *map(Known, partial.args), *given, *named.values()], [*named]
 
 
 def is_followed(f) -> TypeGuard[types.MethodType]:
