@@ -1,5 +1,7 @@
 """Calls of functions that have graphs, from recordings and from functions compiled themselves."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,34 @@ def test_arguments_differentiated_in_any_order(f, argnums):
         close(tg.grad(around(c), (0, 1))(*point), tg.grad(around(f), (0, 1))(*point))
         expected = tg.hessian(around(f), (0, 1))(*point)
         close(np.ravel(tg.hessian(around(c), (0, 1))(*point)), np.ravel(expected))
+
+
+FACTORS = np.array([1.5, 2.0])
+
+
+def scaled(x, factor=1.0, others=FACTORS):
+    return x * factor if x > 0 else x * x * others[0]
+
+
+tripled = functools.partial(scaled, factor=3.0)
+others_known = functools.partial(tripled, others=FACTORS)
+
+
+def of_partials(x):
+    total = 0.0
+    for v in x:
+        total = total + tripled(v) * others_known(v, factor=v)
+    return total
+
+
+def test_partials_are_followed():
+    """Arrays that they hold are read in each call, as those of closures are."""
+    c = tg.compile(of_partials)
+    try:
+        for k in range(9):
+            FACTORS[0] = 1.5 + k // 3
+            x = np.random.default_rng(k).normal(size=4)
+            close([c(x), c.grad(x)], [of_partials(x), tg.grad(of_partials)(x)])
+    finally:
+        FACTORS[0] = 1.5
+    assert c._flows.found and not c._flows.refused

@@ -41,6 +41,10 @@ def called(s, function: Form, args: list[Form], kwargs: dict[str, Form]):
     if isinstance(target, types.MethodType):
         owner = s.reader.outside(target.__self__)
         return called(s, Known(target.__func__), [owner, *args], kwargs)
+    if isinstance(target, functools.partial):
+        bound = {name: s.reader.outside(one) for name, one in target.keywords.items()}
+        first = [s.reader.outside(one) for one in target.args]
+        return called(s, Known(target.func), [*first, *args], {**bound, **kwargs})
     if hasattr(type(target), "_method_for"):
         own = [_own(one) for one in args], {name: _own(one) for name, one in kwargs.items()}
         return called(s, Known(_inside(target)), *own)
