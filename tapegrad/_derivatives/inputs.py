@@ -59,7 +59,7 @@ class Inputs(InputTensors):
         self.trees = [args[number] for number in named]
         super().__init__([])
         self.nested = False  # whether an argument is itself recorded
-        made = [tree_build(tree, iter(self._record(name, tree))) for tree in self.trees]
+        made = [self._record(name, tree) for tree in self.trees]
         replaced = list(args)
         for number, tree in zip(named, made, strict=True):
             replaced[number] = tree
@@ -84,9 +84,10 @@ class Inputs(InputTensors):
 
     def _record(self, name, tree):
         if isinstance(tree, (np.ndarray, float)) and not is_complex_number(tree):
-            return [self._input(name, "", tree)]
+            return self._input(name, "", tree)
         refuse_computed_fields(name, tree)
-        return [self._input(name, place, value) for place, value in tree_leaves(tree)]
+        leaves = [self._input(name, place, value) for place, value in tree_leaves(tree)]
+        return tree_build(tree, iter(leaves))
 
     def _input(self, name, place, value):
         rt.start()

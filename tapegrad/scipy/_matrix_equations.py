@@ -49,7 +49,8 @@ def in_double(x):
 
 def aligned(x, ndim: int):
     """An operand with axes of length 1 in front."""
-    return x[(None,) * (ndim - len(shape_of(x)))]
+    missing = ndim - len(shape_of(x))
+    return x[(None,) * missing] if missing > 0 else x
 
 
 def of_columns(equation, a, b):

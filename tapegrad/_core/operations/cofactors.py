@@ -31,7 +31,7 @@ def inverse_unless_singular(a, lu, power: float):
         with np.errstate(all="ignore"):
             condition = _one_norm(a) * _one_norm(made)
         regular = condition <= np.finfo(lu.dtype).eps ** power
-        if np.all(regular):
+        if regular.all():
             return made, ~regular
     finite = np.all(np.isfinite(a), axis=(-2, -1))
     zero = ~np.all(diagonals(lu), axis=-1)
@@ -103,7 +103,7 @@ def _singular_tangent(a, h):
 
 def _chosen(singular, regular, of_singular, a, *rest):
     """The regular results; for singular matrices those of the function."""
-    if not np.any(singular):
+    if not singular.any():
         return regular
     whole = np.broadcast_shapes(singular.shape, *[x.shape[:-2] for x in rest])
     where = np.broadcast_to(singular, whole)

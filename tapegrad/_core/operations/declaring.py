@@ -18,7 +18,7 @@ from ..tensor.trace import refuse, steered, tensor_like
 from ..tensor.values import current, differentiates, is_recorded, is_tensor, scalar_of, value_of
 from .complex_forms import declare_complex, recorded_complex
 from .einsum import as_tensor, common_dtype
-from .kernel_values import by_kernel
+from .kernel_values import DOUBLE, by_kernel
 
 
 class Own(np.ndarray):
@@ -80,27 +80,51 @@ def adjoint(np, x):
     return conjugate(np, np.swapaxes(x, -1, -2))
 
 
+def joint_batch(x: tuple, y: tuple) -> tuple:
+    """The shape of two batches broadcast to each other; equal ones, as most are, at once."""
+    return x if x == y else np.broadcast_shapes(x, y)
+
+
 def recorded(op, operands, static):
     """The value of an operation: a row if an operand is recorded."""
+    if rt.trace() is None:
+        made = by_kernel(op, operands, static)
+        if made is not None:
+            return made
+        if found := ready(operands):
+            return _row(op, found, static)
     if any(map(is_complex, operands)):
         return recorded_complex(recorded, op, operands, static)
     if not differentiates(*operands):
-        if rt.trace() is None and (made := by_kernel(op, operands, static)) is not None:
-            return made
         made = _computed(op, steered, op.value, *operands, **static)
         return tensor_like(_required(op, made), *operands)
     dtype = common_dtype(op.name, *operands)
-    operands = [_operand(op.name, x, dtype) for x in operands]
-    out = _buffer_of_row(op, operands, static)
+    return _row(op, [_operand(op.name, x, dtype) for x in operands], static)
+
+
+def ready(operands) -> list | None:
+    """Operands as a row is to refer to them, if one is recorded and none need be changed."""
+    found, has_row = [], False
+    for x in operands:
+        kind = type(x)
+        if kind is rt.Array and x._id >= 0 and x._array.dtype is DOUBLE:
+            has_row = True
+        elif kind is Own and x.dtype is DOUBLE:
+            x = x.view(np.ndarray)
+        else:
+            return None
+        found.append(x)
+    return found if has_row and rt.is_recording() else None
+
+
+def _row(op, operands, static):
+    """Record the row of an operation, whose operands have one dtype."""
+    values = [value_of(x) for x in operands]
+    out = _computed(op, by_kernel, op, values, static)
+    if out is None:
+        out = _buffer(_computed(op, op.value, *values, **static), operands)
     made = rt.row(ARRAY + op.code, out, Keywords(static), *operands)
     return scalar_of(_required(op, made))
-
-
-def _buffer_of_row(op, operands, static) -> np.ndarray:
-    """The value of an operation as the buffer of a row, in C order and in memory of its own."""
-    values = [value_of(x) for x in operands]
-    made = _computed(op, by_kernel, op, values, static)
-    return _buffer(_computed(op, op.value, *values, **static), operands) if made is None else made
 
 
 def _buffer(out, operands) -> np.ndarray:

@@ -17,7 +17,7 @@ from ..ops.table import Structural
 from ..sweep import kernels
 from ..tensor.buffer_pool import empty
 
-_DOUBLE = np.dtype(np.float64)
+DOUBLE = np.dtype(np.float64)
 _NO_WORDS = np.zeros(0, np.int64)
 _addressof = ctypes.addressof
 #: In the words of a call, counted from the end: why a kernel has stopped, and LAPACK's answer.
@@ -48,7 +48,7 @@ def by_kernel(op: Structural, operands, static: dict[str, Any]) -> np.ndarray | 
     if op.value_kernel is None or op.shape is None or op.value is None:
         return None
     for x in operands:
-        if type(x) is not np.ndarray or x.dtype is not _DOUBLE or not x.flags.aligned:
+        if type(x) is not np.ndarray or x.dtype is not DOUBLE or not x.flags.aligned:
             return None
     try:
         has_words = static or op.keywords

@@ -25,7 +25,7 @@ from ..tensor.complex_tensors import is_complex, is_recorded_complex
 from ..tensor.copies import in_dtype
 from ..tensor.trace import refuse
 from ..tensor.values import array_of, is_recorded, value_of
-from .declaring import Own, declared
+from .declaring import Own, declared, ready
 from .einsum import as_tensor, common_dtype
 
 #: The contents of the last row for a matrix that is its own factor.
@@ -246,7 +246,8 @@ def prepared(name: str, numpy_function, shape, a, *others):
     or raises ValueError. The factors are a row of programs, which share it; elsewhere they are a
     constant, which a sweep frees.
     """
-    operands = [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
+    are_ready = rt.trace() is None and ready((a, *others))
+    operands = are_ready or [x if is_complex(x) else as_tensor(name, x) for x in (a, *others)]
     arrays = [array_of(x) for x in operands]
     shapes = [x.shape for x in arrays]
     if "e" in [x.dtype.char for x in arrays]:
@@ -257,6 +258,8 @@ def prepared(name: str, numpy_function, shape, a, *others):
         refuse(f"{name} refuses the shapes of its operands")
         numpy_function(*arrays)
         raise
+    if are_ready:
+        return *operands, lu_factors(arrays[0]).view(Own)
     if any(map(is_complex, operands)):
         dtype = np.result_type(*arrays, np.complex64)
         if dtype.char not in _LETTERS:

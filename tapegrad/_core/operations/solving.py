@@ -13,7 +13,7 @@ from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.values import differentiates
-from .declaring import adjoint, declared
+from .declaring import adjoint, declared, joint_batch
 from .lu_factors import check_regular, of_matrix, prepared, read_factors, routine, singular, square
 from .unrecorded import unrecorded
 
@@ -24,7 +24,7 @@ def _shape(a, b, lu, transposed=0):
     own = 1 if len(b) == 1 else 2
     if len(b) < own or b[-own] != a[-1] or lu != (*a[:-2], a[-1] + 1, a[-1]):
         raise ValueError(f"solve takes no operands of shapes {a}, {b} and {lu}")
-    return (*np.broadcast_shapes(a[:-2], b[:-own]), *b[-own:])
+    return (*joint_batch(a[:-2], b[:-own]), *b[-own:])
 
 
 # --- values in programs ---------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..codegen import lapack
 from ..codegen.intrinsics import load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
-from .declaring import adjoint, declared, transposed
+from .declaring import adjoint, declared, joint_batch, transposed
 
 # --- values ---------------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ def _solution_shape(a, b, trans=0, lower=False, unit_diagonal=False):
     """The shape of a solution; raises ValueError where the value does."""
     if len(a) < 2 or len(b) < 2 or not a[-2] == a[-1] == b[-2]:
         raise ValueError(f"solve_triangular takes no operands of shapes {a} and {b}")
-    return (*np.broadcast_shapes(a[:-2], b[:-2]), *b[-2:])
+    return (*joint_batch(a[:-2], b[:-2]), *b[-2:])
 
 
 def _singular(answer):

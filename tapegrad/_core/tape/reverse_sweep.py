@@ -77,9 +77,11 @@ class Sweep:
         memory = np.zeros(size + layout.CACHE_LINE, np.uint8)
         address = memory_of(memory) + MIRROR_HEADER
         first = MIRROR_HEADER + -address % layout.CACHE_LINE
-        adjoint = np.ndarray((self.seeds * array.size,), array.dtype, memory, first)
+        is_plain = array.flags.c_contiguous
+        shape = (self.seeds, *array.shape) if is_plain else (self.seeds * array.size,)
+        adjoint = np.ndarray(shape, array.dtype, memory, first)
         self.code.adopt(self.address, tensor, adjoint)
-        return laid_like(adjoint, array, self.seeds)
+        return adjoint if is_plain else laid_like(adjoint, array, self.seeds)
 
     def scalar(self, tensor, seed: int = 0) -> float:
         """The adjoint of a scalar tensor."""
