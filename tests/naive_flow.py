@@ -179,6 +179,8 @@ class Run:
             if not operands[0]:
                 raise Left(step.payload)
             return None
+        if op == "note_choice":
+            return None
         if op in ("allocate", "load_float", "load_int", "store_float", "store_int"):
             return self._touch(step, *operands)
         if op == "float_select":

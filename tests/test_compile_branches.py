@@ -297,6 +297,36 @@ def short(x, y):
     return total if total < 50.0 else total * 2.0
 
 
+def nested(x, y):
+    """A short arm inside of a short arm."""
+    total = 0.0
+    for k in range(len(y)):
+        v, limit = x[k], y[k]
+        if limit < 1.0:
+            total = total + (v * v if v > 0.0 else 3.0 * v)
+        else:
+            total = total - v
+    return total
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_arms_inside_of_an_arm_that_is_not_taken_stay_new(native, monkeypatch):
+    x, low, high = np.ones(1), np.zeros(1), np.full(1, 2.0)
+    c = with_graph(nested, (x, low), (x, high), (x, low), native=native)
+    c.wait()
+    (flow,) = c._flows.found.values()
+    assert flow.primal.program.graph.selects == 2 and len(flow.primal.program.graph.blocks) < 6
+    for _ in range(3):
+        c.value_and_grad(-x, high)
+    calls = []
+    eagerly = type(c)._eagerly
+    monkeypatch.setattr(type(c), "_eagerly", lambda *a: calls.append(1) or eagerly(*a))
+    for args, compared in [((-x, high), 0), ((-x, low), 1), ((-x, low), 0), ((x, low), None)]:
+        calls.clear()
+        same(c.value_and_grad(*args), tg.value_and_grad(nested)(*args))
+        assert compared in (None, len(calls))
+
+
 @pytest.mark.parametrize("native", [False, True])
 def test_first_uses_of_selected_arms_are_compared(native, monkeypatch):
     x, low, high = np.arange(3.0), np.zeros(3), np.full(3, 2.0)

@@ -30,7 +30,7 @@ def unsupported(name: str) -> TypeError:
     reason = REASONS.get(name, "")
     reason = f": {reason}" if reason else ""
     return TypeError(
-        f"tapegrad: NumPy's {name} is not supported on recorded tensors{reason}. Use "
+        f"tapegrad: {name}() is not supported on recorded tensors{reason}. Use "
         "detach().numpy() where no derivative is wanted"
     )
 

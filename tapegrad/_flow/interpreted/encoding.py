@@ -96,6 +96,8 @@ class Encoding:
             operands = [*operands, *[0] * (2 - len(operands)), step.payload.space]
         elif step.op == "check":
             operands.append(int(step.payload))  # type: ignore[arg-type]
+        elif step.op == "note_choice":
+            operands += [0, self._selects + 2 * int(step.payload) + 1]  # type: ignore[arg-type]
         elif step.op in SELECTS and step.payload is not None:
             operands.append(self._selects + 2 * int(step.payload) + 1)
         return [*_padded(_code(step.op), out, *operands)[:-1], step.line]

@@ -11,9 +11,10 @@ from ..ir.flow_graph import OPERATIONS
 #: are, parameters of the first block, spaces; the first row of reverse by number of a return.
 ROWS, BACK_ROWS, EDGES, LISTS, TEMPLATE, REGISTERS, PARAMETERS, SPACES, RETURNS = range(0, 72, 8)
 #: Byte offsets in a row: its code, the register of its result, those of operands in A, B, C. Loads
-#: and stores have their space in C; selects that were branches have in D the number of their second
-#: flag in COVERED, others 0. In reverse A, B, C are the adjoints that operands have, D, E, F the
-#: operands; addresses and conditions stay in A. Forwards F is the number of the user's line.
+#: and stores have their space in C; selects that were branches, and notes of them, have in D the
+#: number of their second flag in COVERED, others 0. In reverse A, B, C are the adjoints that
+#: operands have, D, E, F the operands; addresses and conditions stay in A. Forwards F is the number
+#: of the user's line.
 OP, OUT, A, B, C, D, E, F = range(0, 32, 4)
 ROW_BYTES = 32
 #: Byte offsets in an edge: the row where its block begins; pairs of registers (argument, parameter)

@@ -201,6 +201,9 @@ def followed(frame, data, regs, moved, start):
         elif op == CHECK:
             if W[x] == 0:
                 return refused(frame, y)
+        elif op == NOTE_CHOICE:
+            if W[y] != 0 and covered != 0:
+                store_u8(covered, load_i32(row, D) - W[x], 1)
         elif op == INT_TO_FLOAT:
             V[load_i32(row, OUT)] = float(W[x])
         elif op > 0:

@@ -30,7 +30,7 @@ class Operation:
 
 #: Steps by name, in addition to the element-wise operations of the table, whose operands are
 #: floats. `const` has its number as payload, loads and stores a `Place`, a check the number of its
-#: reason, a select that was a branch a number of its own.
+#: reason, a select that was a branch, or its `note_choice`, a number of its own.
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("float_const",), Operation("", FLOAT)),
     **dict.fromkeys(("int_const",), Operation("", INT)),
@@ -60,6 +60,8 @@ OPERATIONS: dict[str, Operation] = {
     "store_float": Operation("if", ""),
     "store_int": Operation("ii", ""),
     "check": Operation(BOOL, ""),  # leaves the graph where the condition does not hold
+    # which way a select went that was a branch inside an arm, where the second truth holds
+    "note_choice": Operation("bb", ""),
 }
 
 

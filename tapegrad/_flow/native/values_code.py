@@ -133,20 +133,24 @@ class Values:
         elif step.op == "check":
             self._leave(code.step("bool_not", *x), step.payload)  # type: ignore[arg-type]
             return
+        elif step.op == "note_choice":
+            self._note_choice(step, x[0], x[1])
+            return
         elif step.op == "allocate":
             name = self._allocate(*x)
         else:
             name = code.step(step.op, *x)
             if step.op in SELECTS and step.payload is not None:
-                self._note_choice(x[0], len(self.ways.numbers) + 2 * int(step.payload))
+                self._note_choice(step, x[0], "true")
         self.names[step.result] = name  # type: ignore[index]
 
-    def _note_choice(self, condition: str, flag: int) -> None:
+    def _note_choice(self, step: Step, condition: str, counts: str) -> None:
         """The value that a select has taken: flags at fixed places, which loops may keep."""
-        code = self.code
+        code, flag = self.code, len(self.ways.numbers) + 2 * int(step.payload)  # type: ignore[arg-type]
         for k, holds in enumerate((condition, code.let(f"xor i1 {condition}, true"))):
             at = code.let(f"getelementptr i8, ptr %covered, i64 {flag + k}")
-            before, now = code.let(f"load i8, ptr {at}"), code.let(f"zext i1 {holds} to i8")
+            taken = code.let(f"and i1 {holds}, {counts}")
+            before, now = code.let(f"load i8, ptr {at}"), code.let(f"zext i1 {taken} to i8")
             code.put(f"store i8 {code.let(f'or i8 {before}, {now}')}, ptr {at}")
 
     def _allocate(self, count: str) -> str:

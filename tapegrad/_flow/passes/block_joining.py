@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
-from ..ir.flow_graph import Block, Branch, Edge, Graph, Jump, Step, Value
+from ..ir.flow_graph import BOOL, SELECTS, Block, Branch, Edge, Graph, Jump, Step, Value
 from .graph_edits import replace
 
 #: The most steps of two arms that are computed instead of a jump, and the most selects for them.
@@ -16,7 +17,7 @@ _CHEAP = frozenset(
     "add subtract multiply negative square minimum maximum float_select int_select bool_select "
     "float_equal float_less float_less_equal is_finite int_equal int_less int_less_equal "
     "int_add int_subtract int_min int_max int_and int_or int_xor "
-    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int".split()
+    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int note_choice".split()
 )
 
 
@@ -75,7 +76,8 @@ class _Joining:
             return False
         self.gone.update({end.then.target, end.other.target} - {then.target})
         self.ways[then.target] -= 1
-        block.steps = [*block.steps, *first, *second]
+        block.steps += self.within(first, end.condition, True)
+        block.steps += self.within(second, end.condition, False)
         first_select = len(block.steps)
         arguments = [self.select(block, end.condition, a, b, end.line) for a, b in pairs]
         if selects:
@@ -96,6 +98,27 @@ class _Joining:
         ):
             return block.end.edge, block.steps
         return edge, []
+
+    def within(self, steps: list[Step], condition: Value, truth: bool) -> list[Step]:
+        """Steps of an arm; its own choices count where the arm is taken."""
+        if all(step.payload is None for step in steps):
+            return steps
+        taken, found, line = condition, [], steps[0].line
+        if not truth:
+            taken = self.graph.value(BOOL)
+            found.append(Step("bool_not", (condition,), taken, None, line))
+        for step in steps:
+            if step.op == "note_choice":
+                both = self.graph.value(BOOL)
+                found.append(Step("bool_and", (step.operands[1], taken), both, None, step.line))
+                found.append(dataclasses.replace(step, operands=(step.operands[0], both)))
+            elif step.op in SELECTS and step.payload is not None:
+                found.append(dataclasses.replace(step, payload=None))
+                noted = step.operands[0], taken
+                found.append(Step("note_choice", noted, None, step.payload, step.line))
+            else:
+                found.append(step)
+        return found
 
     def select(self, block: Block, condition: Value, a: Value, b: Value, line: int) -> Value:
         if a is b:

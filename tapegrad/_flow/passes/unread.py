@@ -6,7 +6,9 @@ from ..ir.flow_graph import Graph, Step, Value
 from .block_parameters import drop_parameters
 
 #: Steps that stay: a length below 0, or a number that is no integer, leaves the graph.
-_EFFECTS = frozenset(("check", "store_float", "store_int", "allocate", "float_to_int"))
+_EFFECTS = frozenset(
+    ("check", "store_float", "store_int", "allocate", "float_to_int", "note_choice")
+)
 _DIVISIONS = frozenset(("int_floor_divide", "int_remainder"))
 
 

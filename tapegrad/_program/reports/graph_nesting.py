@@ -104,7 +104,8 @@ class _Nesting:
 
     def _selects(self, block: Block) -> list[Node]:
         """The branches that have become selects in a block."""
-        found = [one for one in block.steps if one.op in SELECTS and one.payload is not None]
+        noted = SELECTS | {"note_choice"}
+        found = [one for one in block.steps if one.op in noted and one.payload is not None]
         first = [len(self.numbers) + 2 * int(step.payload) for step in found]  # type: ignore[arg-type]
         return [
             Node("select", block, step.line, [], [flag, flag + 1])
