@@ -37,6 +37,12 @@ class Reader:
             raise ValueError(f"there is no operation {short(name)}")
         return self.codes[name]
 
+    def array_of_codes(self, item) -> np.ndarray:
+        numbers = self.array(item, np.int32)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self.columns):
+            raise ValueError("a column has an operation that it does not name")
+        return self.columns[numbers]
+
     def array(self, item, dtype=None) -> np.ndarray:
         name, start, shape = items(item, 3)
         found = self.pools.get(text(name), integer(start), integers(shape))

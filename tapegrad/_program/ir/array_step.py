@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
 
 from .slots import slots_of
-from .steps import Step, View, remembered
+from .steps import Renumber, Step, View, remembered
+from .uses import inside
 from .verify_memory import Memory
 
 
 class ArrayStep(Step):
-    """A step that writes the array `out`."""
+    """A step that writes the array `out`; it reads the other views in its fields.
+
+    But not those that lie in `out`, which say where in it something is written.
+    """
 
     out: View
+
+    #: Whether `out` may lie where other arrays did that are not read any more, and they there.
+    shares_memory: ClassVar[bool] = False
+
+    @remembered
+    def views_read(self) -> list[View]:
+        out = self.out
+        return [view for view in self.views if not inside(view, out) and view != out]
 
     @remembered
     def views_written(self) -> list[View]:
@@ -22,7 +35,14 @@ class ArrayStep(Step):
 
     @remembered
     def views(self) -> list[View]:
-        return [*self.views_read, self.out]
+        return list(_views_in(self.values))
+
+    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> ArrayStep:
+        return type(self)(*_moved(self.values, move))
+
+    @property
+    def reusable(self) -> list[View]:
+        return self.views_written if self.shares_memory else []
 
     def check(self, memory: Memory) -> None:
         memory.fits(self.out)
@@ -35,3 +55,25 @@ class ArrayStep(Step):
 
     def caption(self, notes: Iterable[str] = ()) -> list[str]:
         return [self.label, "×".join(map(str, self.out.shape)) or "number"]
+
+
+def _views_in(found: Any) -> Iterator[View]:
+    for x in found:
+        if type(x) is View:
+            yield x
+        elif type(x) is list or type(x) is tuple:
+            yield from _views_in(x)
+
+
+def _moved(found: Any, move: Callable[[View], View]) -> Any:
+    """A list or a tuple with other views."""
+    return type(found)(
+        [
+            move(x)
+            if type(x) is View
+            else _moved(x, move)
+            if type(x) is list or type(x) is tuple
+            else x
+            for x in found
+        ]
+    )

@@ -11,10 +11,13 @@ import numpy as np
 
 from ..._core.tensor.trace import name_of
 from .array_step import ArrayStep
-from .json_values import fields, pairs
-from .steps import Renumber, View, remembered
+from .file_fields import DTYPE, OPERAND, grouped, listed
+from .json_values import fields
+from .steps import View
 from .verify_memory import KINDS, Memory, expect
 from .work import Work
+
+_OPERANDS = listed(grouped(OPERAND, DTYPE))
 
 
 @dataclasses.dataclass
@@ -31,14 +34,6 @@ class Computed(ArrayStep):
     plural = "calls of Python"
     calls_python = True
 
-    @remembered
-    def views_read(self) -> list[View]:
-        return [x for x, _ in self.operands if isinstance(x, View)]
-
-    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Computed:
-        operands = [(move(x) if isinstance(x, View) else x, d) for x, d in self.operands]
-        return Computed(self.function, operands, move(self.out))
-
     # --- files --------------------------------------------------------------------------------
 
     def check_operands(self, memory: Memory) -> None:
@@ -51,14 +46,11 @@ class Computed(ArrayStep):
 
     def encoded(self, writer: Any) -> dict:
         bound = functools.partial(self.function)  # of a partial: the same once more
-        operands = [
-            [writer.operand(x), None if dtype is None else dtype.name] for x, dtype in self.operands
-        ]
         return {
             "out": writer.view(self.out),
             "function": writer.value(bound.func),
             "keywords": writer.value(bound.keywords),
-            "operands": operands,
+            "operands": _OPERANDS.encode(writer, self.operands),
         }
 
     @classmethod
@@ -68,13 +60,9 @@ class Computed(ArrayStep):
         named = type(bound) is dict and all(type(name) is str for name in bound)
         if not callable(called) or not named:
             raise ValueError("a function is none, or its keywords are not")
-        found = [
-            (reader.operand(x), None if dtype is None else reader.dtype(dtype))
-            for x, dtype in pairs(operands)
-        ]
         if bound:
             called = functools.partial(called, **bound)
-        return Computed(called, found, reader.view(out))
+        return Computed(called, _OPERANDS.decode(reader, operands), reader.view(out))
 
     # --- what it costs, and how it is shown -----------------------------------------------------
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..._core.ops.table import BY_CODE, Pointwise
 from .elementwise_flow import Flow
-from .json_values import fields, integer, integers, items, pairs
-from .operation_words import counted, listed
+from .file_fields import CODE, INTEGER, INTEGERS, NODE, VIEW, grouped, listed
+from .operation_words import counted, names_of
 from .slots import slots_of
 from .steps import Renumber, Step, View, Visitor, contiguous, remembered
 from .uses import any_in
@@ -42,6 +42,11 @@ class Elementwise(Step):
     may_stop = False
     can_fold = True
     sets_adjoints = True
+    file_fields = {
+        "shape": INTEGERS,
+        "ops": listed(grouped(CODE, listed(NODE, tuple))),
+        **dict.fromkeys(("stores", "sums"), listed(grouped(INTEGER, VIEW))),
+    }
 
     def accept(self, visitor: Visitor) -> Any:
         return visitor.elementwise(self)
@@ -159,31 +164,6 @@ class Elementwise(Step):
         for _, view in self.sums:
             memory.write_sums(view)
 
-    def encoded(self, writer: Any) -> dict:
-        def node(x):
-            return writer.view(x) if isinstance(x, View) else x
-
-        return {
-            "shape": list(self.shape),
-            "ops": [[writer.names[code], [node(x) for x in xs]] for code, xs in self.ops],
-            "stores": [[k, writer.view(view)] for k, view in self.stores],
-            "sums": [[k, writer.view(view)] for k, view in self.sums],
-        }
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Elementwise:
-        shape, ops, stores, sums = fields(item, "shape", "ops", "stores", "sums")
-
-        def node(x):
-            return reader.view(x) if type(x) is list else integer(x)
-
-        made = [(reader.code(name), tuple(map(node, items(xs)))) for name, xs in pairs(ops)]
-        results = [
-            [(integer(k), reader.view(view)) for k, view in pairs(found)]
-            for found in (stores, sums)
-        ]
-        return Elementwise(integers(shape), made, *results)
-
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @property
@@ -209,7 +189,7 @@ class Elementwise(Step):
 
     def caption(self, notes: Iterable[str] = ()) -> list[str]:
         what = "fused" if self.is_fused else "element-wise"
-        return [what, "×".join(map(str, self.shape)), *listed(code for code, _ in self.ops)]
+        return [what, "×".join(map(str, self.shape)), *names_of(code for code, _ in self.ops)]
 
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
         """What it fuses, stores, sums and computes again in reverse."""

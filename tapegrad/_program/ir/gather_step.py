@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .array_step import ArrayStep
-from .json_values import fields, short
+from .file_fields import OPERAND, VIEW, Field
+from .json_values import short
 from .slots import slots_of
-from .steps import Renumber, View, remembered
+from .steps import View
 from .verify_memory import Memory, are_below, expect
 from .work import Work
+
+
+def _positions(reader: Any, item: Any) -> np.ndarray | View:
+    found = OPERAND.decode(reader, item)
+    if not isinstance(found, (View, np.ndarray)):
+        raise ValueError(f"{short(item)} are no positions")
+    return found
+
+
+POSITIONS = Field(OPERAND.encode, _positions)
 
 
 @dataclasses.dataclass
@@ -27,19 +37,8 @@ class Gather(ArrayStep):
 
     plural = "gathers"
     can_fold = True
-
-    @remembered
-    def views_read(self) -> list[View]:
-        return [x for x in (self.source, self.positions) if isinstance(x, View)]
-
-    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Gather:
-        positions = self.positions
-        moved = move(positions) if isinstance(positions, View) else positions
-        return Gather(move(self.out), move(self.source), moved)
-
-    @property
-    def reusable(self) -> list[View]:
-        return self.views_written
+    shares_memory = True
+    file_fields = {"out": VIEW, "source": VIEW, "positions": POSITIONS}
 
     # --- how it is made a part ----------------------------------------------------------------
 
@@ -63,18 +62,6 @@ class Gather(ArrayStep):
             expect(positions.dtype == np.int64, "positions are no int64")
             are_below(positions, self.source.size)
         expect(math.prod(positions.shape) == self.out.size, "as many positions as elements")
-
-    def encoded(self, writer: Any) -> dict:
-        views = {"out": writer.view(self.out), "source": writer.view(self.source)}
-        return {**views, "positions": writer.operand(self.positions)}
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Gather:
-        out, source, positions = fields(item, "out", "source", "positions")
-        found = reader.operand(positions)
-        if not isinstance(found, (View, np.ndarray)):
-            raise ValueError(f"{short(positions)} are no positions")
-        return Gather(reader.view(out), reader.view(source), found)
 
     @property
     def work(self) -> Work:

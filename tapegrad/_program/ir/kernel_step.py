@@ -11,10 +11,9 @@ import numpy as np
 from ..._core.ops.table import BY_CODE
 from .array_step import ArrayStep
 from .blocks import is_injective
-from .json_values import fields, items
+from .file_fields import CODE, OPERAND, VIEW, listed
 from .slots import slots_of
-from .steps import Renumber, View, remembered, shown
-from .uses import inside
+from .steps import View, remembered, shown
 from .verify_memory import IllegalProgram, Memory, are_below, expect
 from .work import Work
 
@@ -33,6 +32,12 @@ class Kernel(ArrayStep):
 
     plural = "kernels"
     can_fold = True
+    shares_memory = True
+    file_fields = {
+        "out": VIEW,
+        "operation": CODE._replace(attribute="code"),
+        "operands": listed(OPERAND),
+    }
 
     @property
     def op(self) -> Any:
@@ -52,21 +57,6 @@ class Kernel(ArrayStep):
         except (TypeError, OverflowError):
             return None
 
-    # --- what it reads and writes -------------------------------------------------------------
-
-    @remembered
-    def views_read(self) -> list[View]:
-        out = self.out
-        return [x for x in self.operands if isinstance(x, View) and not inside(x, out)]
-
-    @remembered
-    def views(self) -> list[View]:
-        return [*[x for x in self.operands if isinstance(x, View)], self.out]
-
-    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Kernel:
-        operands = [move(x) if isinstance(x, View) else x for x in self.operands]
-        return Kernel(self.code, operands, move(self.out))
-
     # --- what passes ask ----------------------------------------------------------------------
 
     @property
@@ -76,10 +66,6 @@ class Kernel(ArrayStep):
     @property
     def calls_python(self) -> bool:
         return self.op.is_by_rule and self.static_words is None
-
-    @property
-    def reusable(self) -> list[View]:
-        return self.views_written
 
     # --- how it is made a part ----------------------------------------------------------------
 
@@ -125,19 +111,6 @@ class Kernel(ArrayStep):
         computes = getattr(op, "value_kernel", None) or getattr(op, "is_by_rule", False)
         expect(bool(computes), f"operation {self.code} has no kernel")
         _LAYOUTS.get(op.layout, _declared)(memory, self)
-
-    def encoded(self, writer: Any) -> dict:
-        return {
-            "out": writer.view(self.out),
-            "operation": writer.names[self.code],
-            "operands": [writer.operand(x) for x in self.operands],
-        }
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Kernel:
-        out, name, operands = fields(item, "out", "operation", "operands")
-        found = [reader.operand(x) for x in items(operands)]
-        return Kernel(reader.code(name), found, reader.view(out))
 
     # --- what it costs, and how it is shown -----------------------------------------------------
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .array_step import ArrayStep
 from .blocks import is_injective
-from .json_values import fields, pairs
+from .file_fields import VIEW, grouped, listed
 from .slots import slots_of
-from .steps import ARENA, Renumber, View, remembered
+from .steps import ARENA, View
 from .verify_memory import Memory, expect
 from .work import Work
 
@@ -27,25 +26,11 @@ class Link(ArrayStep):
     plural = "sums and joins"
     may_stop = False
     can_fold = True
-
-    # --- what it reads and writes -------------------------------------------------------------
-
-    @remembered
-    def views_read(self) -> list[View]:
-        return [source for _, source in self.pairs]
-
-    @remembered
-    def views(self) -> list[View]:
-        return [self.out, *[view for pair in self.pairs for view in pair]]
-
-    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Link:
-        return Link(move(self.out), [(move(target), move(source)) for target, source in self.pairs])
+    shares_memory = True
+    needs_values = False
+    file_fields = {"out": VIEW, "pairs": listed(grouped(VIEW, VIEW))}
 
     # --- what passes ask ----------------------------------------------------------------------
-
-    @property
-    def reusable(self) -> list[View]:
-        return self.views_written
 
     @property
     def pieces(self) -> list[tuple[View, View]]:
@@ -73,9 +58,6 @@ class Link(ArrayStep):
 
     def is_linear(self, constant: np.ndarray) -> bool:
         return True
-
-    def kept(self, wanted: Callable[[View], bool], known: dict) -> list[View]:
-        return []
 
     # --- how it is made a part ----------------------------------------------------------------
 
@@ -105,16 +87,6 @@ class Link(ArrayStep):
             if not whole:
                 memory.lies_in(target, self.out)
         memory.write_each(self.out)
-
-    def encoded(self, writer: Any) -> dict:
-        linked = [[writer.view(target), writer.view(source)] for target, source in self.pairs]
-        return {"out": writer.view(self.out), "pairs": linked}
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Link:
-        out, linked = fields(item, "out", "pairs")
-        views = [(reader.view(target), reader.view(source)) for target, source in pairs(linked)]
-        return Link(reader.view(out), views)
 
     # --- what it costs, and how it is shown -----------------------------------------------------
 

@@ -17,7 +17,7 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}{'' if count == 1 else 's'}"
 
 
-def listed(codes: Iterable[int]) -> list[str]:
+def names_of(codes: Iterable[int]) -> list[str]:
     """Names of operations with how often they come, the most frequent first."""
     counts = collections.Counter(codes).most_common()
     names = [(("guard" if op == GUARD else BY_CODE[op].name), count) for op, count in counts]

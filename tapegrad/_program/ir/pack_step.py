@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .array_step import ArrayStep
-from .json_values import fields
+from .file_fields import SLOTS, VIEW
 from .slots import slots_of
-from .steps import Renumber, View, remembered
+from .steps import Renumber, View
 from .verify_memory import Memory, are_below, expect
 from .work import Work
 
@@ -26,12 +26,11 @@ class Pack(ArrayStep):
     plural = "packs"
     may_stop = False
     can_fold = True
+    shares_memory = True
+    needs_values = False
+    file_fields = {"out": VIEW, "slots": SLOTS}
 
     # --- what it reads and writes -------------------------------------------------------------
-
-    @remembered
-    def views_read(self) -> list[View]:
-        return []
 
     @property
     def slots_read(self) -> list[np.ndarray]:
@@ -42,13 +41,6 @@ class Pack(ArrayStep):
         return Pack(move(self.out), slots)
 
     # --- what passes ask ----------------------------------------------------------------------
-
-    @property
-    def reusable(self) -> list[View]:
-        return self.views_written
-
-    def kept(self, wanted: Callable[[View], bool], known: dict) -> list[View]:
-        return []
 
     def key(self, places: Any) -> tuple:
         return places.key_of(Pack, [self.out, places.stand_ins(self.slots)], self.views_written)
@@ -68,15 +60,6 @@ class Pack(ArrayStep):
         expect(slots.dtype == np.int32 and slots.size == self.out.size, "slots of another number")
         are_below(slots, memory.slots)
         expect(bool(memory.ready[slots].all()), "a slot is read before it is written")
-
-    def encoded(self, writer: Any) -> dict:
-        slots = writer.array(np.asarray(self.slots, np.int32))
-        return {"out": writer.view(self.out), "slots": slots}
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Pack:
-        out, slots = fields(item, "out", "slots")
-        return Pack(reader.view(out), reader.array(slots, np.int32))
 
     @property
     def work(self) -> Work:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import BY_CODE, COMPLEX, MOST_CODES, STEERING, TABLE, Pointwise
-from .json_values import fields, integer
-from .operation_words import counted, listed
+from .file_fields import CODES, INTEGER, SLOTS
+from .operation_words import counted, names_of
 from .steps import GUARD, Renumber, Step, View, Visitor, remembered
 from .verify_memory import Memory, are_below, expect, marked
 from .work import Work, is_function
@@ -39,6 +39,8 @@ class Scalars(Step):
 
     plural = "of numbers"
     is_whole = False
+    needs_values = False
+    file_fields = {"first": INTEGER, "op": CODES, **dict.fromkeys("abc", SLOTS)}
 
     def accept(self, visitor: Visitor) -> Any:
         return visitor.scalars(self)
@@ -88,9 +90,6 @@ class Scalars(Step):
         """The numbers of the operations that are guards."""
         return np.flatnonzero(self.op == GUARD)
 
-    def kept(self, wanted: Callable[[View], bool], known: dict) -> list[View]:
-        return []
-
     def is_linear(self, constant: np.ndarray) -> bool:
         if len(self.op) > _FEW:
             return False
@@ -138,20 +137,6 @@ class Scalars(Step):
         found[above] = gives[inner[above]]
         expect(bool(found.all()), "a slot is read before it is written")
 
-    def encoded(self, writer: Any) -> dict:
-        columns = {"op": writer.numbers[self.op], "a": self.a, "b": self.b, "c": self.c}
-        arrays = {name: writer.array(column) for name, column in columns.items()}
-        return {"first": self.first, **arrays}
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Scalars:
-        first, op, *columns = fields(item, "first", "op", "a", "b", "c")
-        numbers = reader.array(op, np.int32)
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(reader.columns):
-            raise ValueError("a column has an operation that it does not name")
-        a, b, c = (reader.array(column, np.int32) for column in columns)
-        return Scalars(integer(first), reader.columns[numbers], a, b, c)
-
     # --- what it costs, and how it is shown -----------------------------------------------------
 
     @remembered
@@ -178,7 +163,7 @@ class Scalars(Step):
         return "operations on numbers"
 
     def caption(self, notes: Iterable[str] = ()) -> list[str]:
-        return [f"numbers: {len(self.op)}", *notes, *listed(self.op.tolist())]
+        return [f"numbers: {len(self.op)}", *notes, *names_of(self.op.tolist())]
 
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
         checks = counted(len(self.guards), "guard")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 from .array_step import ArrayStep
-from .json_values import fields
-from .steps import Renumber, View, remembered
+from .file_fields import VIEW
+from .steps import View
 from .verify_memory import Memory, expect
 from .work import Work
 
@@ -26,13 +24,7 @@ class Scatter(ArrayStep):
     positions: View
 
     plural = "scatters"
-
-    @remembered
-    def views_read(self) -> list[View]:
-        return [self.before, self.source, self.positions]
-
-    def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Scatter:
-        return Scatter(move(self.out), *map(move, self.views_read))
+    file_fields = dict.fromkeys(("out", "before", "source", "positions"), VIEW)
 
     def check_operands(self, memory: Memory) -> None:
         for view in self.views_read:
@@ -40,14 +32,6 @@ class Scatter(ArrayStep):
         memory.last(self.positions)
         expect(self.before.shape == self.out.shape, "a result of another shape")
         expect(self.source.size == self.positions.size, "as many positions as elements")
-
-    def encoded(self, writer: Any) -> dict:
-        names = ("out", "before", "source", "positions")
-        return {name: writer.view(getattr(self, name)) for name in names}
-
-    @classmethod
-    def decoded(cls, reader: Any, item: dict) -> Scatter:
-        return Scatter(*map(reader.view, fields(item, "out", "before", "source", "positions")))
 
     @property
     def work(self) -> Work:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from .json_values import fields
 from .work import Work
 
 #: The base of the arena. Bases from 1 on are large inputs, read where the caller has them.
@@ -168,10 +169,14 @@ class Step:
     #: What a kind is called in files, and in words where steps are counted.
     name: ClassVar[str] = "step"
     plural: ClassVar[str] = "others"
+    #: How the fields are written to files, by their names there (`file_fields`).
+    file_fields: ClassVar[dict[str, Any]]
     #: Whether each stays or goes as a whole.
     is_whole: ClassVar[bool] = True
     #: Whether results are constants where all that is read is, and are computed in advance then.
     can_fold: ClassVar[bool] = False
+    #: Whether adjoints are computed from the values of its views.
+    needs_values: ClassVar[bool] = True
     #: Whether a large input that only such a step reads gets its adjoints set, not added to.
     sets_adjoints: ClassVar[bool] = False
 
@@ -208,6 +213,11 @@ class Step:
         """The slots of the arena in which values are that a step writes."""
         views = [range(*view.extent) for view in self.views_written if view.base == ARENA]
         return np.fromiter(itertools.chain(*views), np.int64)
+
+    @property
+    def values(self) -> list:
+        """The values of the fields."""
+        return [getattr(self, name) for name in type(self).__match_args__]  # type: ignore
 
     def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> Step:
         """The step with other views; `renumber` gives other slots for those that are no views."""
@@ -251,7 +261,7 @@ class Step:
 
     def kept(self, wanted: Callable[[View], bool], known: dict) -> Collection[View]:
         """The views whose values are read in reverse; `known` is for what steps share of that."""
-        return self.views
+        return self.views if self.needs_values else []
 
     def storing(self, read: np.ndarray) -> Step:
         """The step without results that need not be stored if only slots marked are read."""
@@ -259,8 +269,7 @@ class Step:
 
     def key(self, places: Any) -> tuple | None:
         """Equal for steps that compute the same, wherever (`passes.cse`); None if none is known."""
-        parts = [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore
-        return places.key_of(type(self), parts, self.views_written)
+        return places.key_of(type(self), self.values, self.views_written)
 
     # --- how it is made a part ----------------------------------------------------------------
 
@@ -290,12 +299,17 @@ class Step:
 
     def encoded(self, writer: Any) -> dict:
         """The step as JSON (`files.encode`)."""
-        raise NotImplementedError
+        return {
+            name: field.encode(writer, getattr(self, field.attribute or name))
+            for name, field in self.file_fields.items()
+        }
 
     @classmethod
     def decoded(cls, reader: Any, item: dict) -> Step:
         """What `encoded` has written (`files.decode`)."""
-        raise NotImplementedError
+        found = zip(cls.file_fields.items(), fields(item, *cls.file_fields), strict=True)
+        made = {f.attribute or name: f.decode(reader, x) for (name, f), x in found}
+        return cls(**made)
 
     # --- what it costs, and how it is shown -----------------------------------------------------
 
