@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -142,6 +143,29 @@ def test_the_contraction_is_known_where_it_is_declared():
     found = {name for name, path in zip(names, FILES, strict=True) if "contraction" in _text(path)}
     kernels = {f"_core/ops/contraction{part}.py" for part in ("", "_row", "_tangents")}
     assert found == {*kernels, "_core/operations/einsum.py"}
+
+
+@functools.cache
+def kinds_of_steps():
+    """The names of the classes of steps."""
+    trees = [ast.parse(path.read_text()) for path in (PACKAGE / "_program/ir").glob("*_step.py")]
+    return {node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@every_file
+def test_kinds_of_steps_are_known_where_they_are_declared(path):
+    """What is asked of a step its class answers: elsewhere none asks for the class of a step."""
+    kinds = kinds_of_steps()
+    assert {"ArrayStep", "Scalars", "Link"} <= kinds
+    if folder_of(module_of(path)) == "_program/ir":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        asks = isinstance(node, ast.Compare) or (
+            isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+        )
+        if asks:
+            names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+            assert not names & kinds, f"{path}:{node.lineno} asks for {names & kinds}"
 
 
 def _text(path):

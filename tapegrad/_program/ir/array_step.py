@@ -9,6 +9,7 @@ from .slots import slots_of
 from .steps import Renumber, Step, View, remembered
 from .uses import inside
 from .verify_memory import Memory
+from .work import Work
 
 
 class ArrayStep(Step):
@@ -51,7 +52,12 @@ class ArrayStep(Step):
 
     def check_operands(self, memory: Memory) -> None:
         """Raise IllegalProgram unless the step is legal but for where `out` lies."""
-        raise NotImplementedError
+        for view in self.views_read:
+            memory.read(view)
+
+    @property
+    def work(self) -> Work:
+        return Work(1, moved=float(self.out.size))
 
     def caption(self, notes: Iterable[str] = ()) -> list[str]:
         return [self.label, "×".join(map(str, self.out.shape)) or "number"]

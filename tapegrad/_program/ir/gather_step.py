@@ -53,10 +53,9 @@ class Gather(ArrayStep):
     # --- files --------------------------------------------------------------------------------
 
     def check_operands(self, memory: Memory) -> None:
-        memory.read(self.source)
+        super().check_operands(memory)
         positions = self.positions
         if isinstance(positions, View):
-            memory.read(positions)
             memory.last(positions)
         else:
             expect(positions.dtype == np.int64, "positions are no int64")

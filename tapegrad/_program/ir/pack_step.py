@@ -13,7 +13,6 @@ from .file_fields import SLOTS, VIEW
 from .slots import slots_of
 from .steps import Renumber, View
 from .verify_memory import Memory, are_below, expect
-from .work import Work
 
 
 @dataclasses.dataclass
@@ -60,7 +59,3 @@ class Pack(ArrayStep):
         expect(slots.dtype == np.int32 and slots.size == self.out.size, "slots of another number")
         are_below(slots, memory.slots)
         expect(bool(memory.ready[slots].all()), "a slot is read before it is written")
-
-    @property
-    def work(self) -> Work:
-        return Work(1, moved=float(self.out.size))

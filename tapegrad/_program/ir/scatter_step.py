@@ -8,7 +8,6 @@ from .array_step import ArrayStep
 from .file_fields import VIEW
 from .steps import View
 from .verify_memory import Memory, expect
-from .work import Work
 
 
 @dataclasses.dataclass
@@ -27,12 +26,7 @@ class Scatter(ArrayStep):
     file_fields = dict.fromkeys(("out", "before", "source", "positions"), VIEW)
 
     def check_operands(self, memory: Memory) -> None:
-        for view in self.views_read:
-            memory.read(view)
+        super().check_operands(memory)
         memory.last(self.positions)
         expect(self.before.shape == self.out.shape, "a result of another shape")
         expect(self.source.size == self.positions.size, "as many positions as elements")
-
-    @property
-    def work(self) -> Work:
-        return Work(1, moved=float(self.out.size))

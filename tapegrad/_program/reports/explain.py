@@ -91,7 +91,7 @@ def _variant(variant: Variant) -> Iterator[str]:
     program = variant.program
     yield from _passes(variant.account, program)
     yield _native(variant)
-    yield from _steps(program)
+    yield from steps_text(program)
     yield from _guards(variant.guards)
     yield _memory(program)
     code = program.source if program.native else program.code
@@ -155,7 +155,7 @@ def _change(before: Size | None, after: Size) -> str:
 # --- steps --------------------------------------------------------------------------------------
 
 
-def _steps(program: Program) -> Iterator[str]:
+def steps_text(program: Program) -> Iterator[str]:
     """Steps by kind, and what is inside of those that hold many operations."""
     steps = program.code.steps
     kinds = collections.Counter(step.plural for step in steps)

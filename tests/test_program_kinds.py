@@ -1,0 +1,131 @@
+"""A kind of steps says all about itself in one place: one that is added goes all the ways."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor import runtime
+from tapegrad._program.build.executable import interpreted
+from tapegrad._program.files.archive import Pools
+from tapegrad._program.files.decode import Reader
+from tapegrad._program.files.encode import Writer
+from tapegrad._program.files.verify import check
+from tapegrad._program.ir.array_step import ArrayStep
+from tapegrad._program.ir.cost import VALUE_COSTS, nanoseconds
+from tapegrad._program.ir.elementwise_step import Elementwise
+from tapegrad._program.ir.file_fields import OPERAND, VIEW
+from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
+from tapegrad._program.ir.verify_memory import IllegalProgram
+from tapegrad._program.passes.pipeline import optimised
+from tapegrad._program.replay.opaque_calls import address_of, array_of, c_function
+from tapegrad._program.replay.parts import NO_BASES, Part, part_of
+from tapegrad._program.replay.run_layout import FINISHED, RUN_ADJOINT_BASES
+from tapegrad._program.reports.draw import boxes_of
+from tapegrad._program.reports.explain import steps_text
+
+runtime.start()
+FLOAT = np.dtype(np.float64)
+
+
+@dataclasses.dataclass
+class Scaled(ArrayStep):
+    """out = factor · source."""
+
+    out: View
+    source: View
+    factor: float
+
+    plural = "multiples"
+    may_stop = False
+    can_fold = True
+    needs_values = False
+    file_fields = {"out": VIEW, "source": VIEW, "factor": OPERAND}
+
+
+@part_of.register(Scaled)
+def part_of_scaled(step, wanted, fresh=NO_BASES):
+    def forward(run):
+        array_of(run, step.out)[...] = step.factor * array_of(run, step.source)
+        return FINISHED
+
+    def reverse(run):
+        g = array_of(run, step.out, RUN_ADJOINT_BASES)
+        array_of(run, step.source, RUN_ADJOINT_BASES)[...] += step.factor * g
+        return FINISHED
+
+    calls = c_function(forward), c_function(reverse)
+    addresses = address_of(calls[0]), address_of(calls[1]) if wanted(step.source) else 0
+    return Part(*addresses, np.zeros(1, np.int64), keep=calls, tier="Python")
+
+
+def program(n):
+    """(3 x² + 3 x²) · (2 · 0.5), with a result that nothing reads."""
+    x, square, once, again, unread, total, half, one, result = (
+        contiguous(1 + k * n, (n,)) for k in range(9)
+    )
+
+    def operation(name, out, *operands):
+        return Elementwise((n,), [(TABLE[name].code, operands)], [(0, out)], [])
+
+    steps = [
+        operation("multiply", square, x, x),
+        Scaled(once, square, 3.0),
+        Scaled(again, square, 3.0),
+        Scaled(unread, square, -1.0),
+        operation("add", total, once, again),
+        Scaled(one, half, 2.0),
+        operation("multiply", result, total, one),
+    ]
+    constants = [(half.offset, np.full(n, 0.5))]
+    return Code(1 + 9 * n, constants, [Input(x, FLOAT)], steps, [Output(result, FLOAT)])
+
+
+def evaluated(code, x, seed):
+    made = interpreted(code)
+    run = made.begin()
+    assert made.forward(run, [x]) == FINISHED
+    return made.results(run)[0].copy(), made.reverse(run, [seed])[0]
+
+
+@pytest.mark.parametrize("n", [1, 6, 300])
+def test_a_new_kind_is_computed_and_goes_through_all_passes(n, rng):
+    code, x, seed = program(n), rng.normal(size=n), rng.normal(size=n)
+    check(code)
+    passed, _ = optimised(code, 7, 7)
+    check(passed)
+    assert len(passed.of(Scaled)) == 1  # shared, not read, folded
+    for one in (code, passed):
+        value, gradient = evaluated(one, x, seed)
+        np.testing.assert_allclose(value, 6.0 * x**2, rtol=1e-15)
+        np.testing.assert_allclose(gradient, 12.0 * x * seed, rtol=1e-14)
+
+
+def test_a_new_kind_is_written_to_files_and_checked():
+    code, writer = program(4), Writer()
+    written = json.loads(json.dumps([writer.step(step) for step in code.steps]))
+    reader = Reader(Pools(writer.pools.joined()), list(writer.names.values()))
+    assert [reader.step(item) for item in written] == code.steps
+    with pytest.raises(ValueError, match="is no object of out, source, factor"):
+        reader.step({"step": "scaled", "out": [1, [4], [1], 0]})
+    with pytest.raises(IllegalProgram, match=r"step 0 \(Scaled\): a slot is read before"):
+        check(dataclasses.replace(code, steps=code.steps[1:]))
+
+
+def test_a_new_kind_is_counted_and_shown():
+    made = interpreted(program(4))
+    assert nanoseconds(made.code, VALUE_COSTS) > 0.0
+    assert next(steps_text(made)) == "steps: 4 multiples, 3 element-wise"
+    boxes = boxes_of(made)
+    assert [box.lines for box in boxes][2] == ["scaled", "4"] and boxes[2].reads == [1]
+
+
+def test_a_kind_that_nothing_computes_is_refused():
+    @dataclasses.dataclass
+    class Unknown(ArrayStep):
+        out: View
+
+    with pytest.raises(TypeError, match="nothing that computes a step of the kind unknown"):
+        part_of(Unknown(contiguous(1, (2,))), lambda view: True)
