@@ -110,6 +110,8 @@ def test_a_new_kind_is_written_to_files_and_checked():
     assert [reader.step(item) for item in written] == code.steps
     with pytest.raises(ValueError, match="is no object of out, source, factor"):
         reader.step({"step": "scaled", "out": [1, [4], [1], 0]})
+    with pytest.raises(ValueError, match="is no step"):
+        reader.step({"step": "arraystep"})
     with pytest.raises(IllegalProgram, match=r"step 0 \(Scaled\): a slot is read before"):
         check(dataclasses.replace(code, steps=code.steps[1:]))
 

@@ -12,7 +12,7 @@ from .verify_memory import Memory
 from .work import Work
 
 
-class ArrayStep(Step):
+class ArrayStep(Step, is_kind=False):
     """A step that writes the array `out`; it reads the other views in its fields.
 
     But not those that lie in `out`, which say where in it something is written.

@@ -160,8 +160,8 @@ class Step:
     """What all kinds of steps have in common. Each kind is a subclass, in a file of its own.
 
     There a kind says what its steps read and write, how they are rewritten, checked, written to
-    files, counted and shown. What computes them is registered with `replay.parts.part_of`. The
-    answers here are right for any kind; others make programs faster.
+    files, counted and shown. What computes them is registered with `replay.parts.part_of`. Answers
+    that are given here are right for any kind; others make programs faster.
     """
 
     #: The kinds, by their names in files.
@@ -180,9 +180,10 @@ class Step:
     #: Whether a large input that only such a step reads gets its adjoints set, not added to.
     sets_adjoints: ClassVar[bool] = False
 
-    def __init_subclass__(cls) -> None:
-        cls.name = cls.__name__.lower()
-        Step.kinds[cls.name] = cls
+    def __init_subclass__(cls, is_kind: bool = True) -> None:
+        if is_kind:
+            cls.name = cls.__name__.lower()
+            Step.kinds[cls.name] = cls
 
     def accept(self, visitor: Visitor) -> Any:
         return visitor.other(self)
