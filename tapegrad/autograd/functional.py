@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
+from .._core.tensor.docstrings import sharing
 from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._derivatives.inputs import Inputs
@@ -22,6 +23,21 @@ from .._transforms.jacobians import columns_of, rows_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 _STRATEGIES = ("forward-mode", "reverse-mode")
+#: Entries of parameters in the docstrings of all functions.
+_ENTRIES = {
+    "func": ("callable", "A function of tensors that returns a tensor or a tuple of tensors."),
+    "inputs": ("Tensor or tuple of Tensors", "Its arguments."),
+    "create_graph": (
+        "bool",
+        "Whether the results are recorded, so that they can be differentiated.",
+    ),
+    "strict": (
+        "bool",
+        "Whether an output that does not depend on an input is refused; else it has zeros.",
+    ),
+    "vectorize": ("bool", "Has no effect: several rows are always computed at a time."),
+}
+_described = sharing(_ENTRIES)
 
 
 class _Call:
@@ -135,21 +151,14 @@ class _Call:
         return self.results(self.outs, self.outputs_many)
 
 
+@_described
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """Compute the outputs of a function, and the product of a vector with its Jacobian.
 
     Parameters
     ----------
-    func : callable
-        A function of tensors that returns a tensor or a tuple of tensors.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
     v : Tensor or tuple of Tensors, optional
         The vector, with the structure and shapes of the outputs; not needed for one element.
-    create_graph : bool, optional
-        Whether the results are recorded, so that they can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
 
     Returns
     -------
@@ -182,21 +191,14 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         return call.value(), call.results(found, call.many)
 
 
+@_described
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """Compute the outputs of a function, and the product of its Jacobian with a vector.
 
     Parameters
     ----------
-    func : callable
-        A function of tensors that returns a tensor or a tuple of tensors.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
     v : Tensor or tuple of Tensors, optional
         The vector, with the structure and shapes of the inputs; not needed for one element.
-    create_graph : bool, optional
-        Whether the results are recorded, so that they can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
 
     Returns
     -------
@@ -234,6 +236,7 @@ def _direction(v, x):
     return v.reshape(1, *x.shape)
 
 
+@_described
 def jacobian(
     func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
 ):
@@ -241,16 +244,6 @@ def jacobian(
 
     Parameters
     ----------
-    func : callable
-        A function of tensors that returns a tensor or a tuple of tensors.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
-    create_graph : bool, optional
-        Whether the Jacobians are recorded, so that they can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
-    vectorize : bool, optional
-        Has no effect: several rows are always computed at a time.
     strategy : {"reverse-mode", "forward-mode"}, optional
         Forward mode pays off for more outputs than inputs.
 
@@ -296,6 +289,7 @@ def _jacobian(name, func, inputs, create_graph, strict, strategy):
     return found if call.outputs_many else found[0]
 
 
+@_described
 def hessian(
     func,
     inputs,
@@ -310,14 +304,6 @@ def hessian(
     ----------
     func : callable
         A function of tensors that returns a tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
-    create_graph : bool, optional
-        Whether the Hessian is recorded, so that it can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
-    vectorize : bool, optional
-        Has no effect: several rows are always computed at a time.
     outer_jacobian_strategy : {"reverse-mode", "forward-mode"}, optional
         How the gradient is differentiated.
 
@@ -356,6 +342,7 @@ def hessian(
         return _jacobian("hessian", gradient, inputs, create_graph, strict, outer_jacobian_strategy)
 
 
+@_described
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """Compute the output of a function, and the product of a vector with its Hessian.
 
@@ -363,14 +350,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     ----------
     func : callable
         A function of tensors that returns a tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
     v : Tensor or tuple of Tensors, optional
         The vector, with the structure and shapes of the inputs.
-    create_graph : bool, optional
-        Whether the results are recorded, so that they can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
 
     Returns
     -------
@@ -394,6 +375,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     return _product("vhp", func, inputs, v, create_graph, strict)
 
 
+@_described
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """Compute the output of a function, and the product of its Hessian with a vector.
 
@@ -403,14 +385,8 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     ----------
     func : callable
         A function of tensors that returns a tensor with one element.
-    inputs : Tensor or tuple of Tensors
-        Its arguments.
     v : Tensor or tuple of Tensors, optional
         The vector, with the structure and shapes of the inputs.
-    create_graph : bool, optional
-        Whether the results are recorded, so that they can be differentiated.
-    strict : bool, optional
-        Whether an output that does not depend on an input is refused; else it has zeros.
 
     Returns
     -------

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from .._core.tensor.docstrings import sharing
 from ..autograd import no_grad
 from .functional._random import generator_or
 
@@ -24,6 +25,19 @@ _GAINS = {
     "relu": math.sqrt(2.0),
     "selu": 0.75,
 }
+#: Entries of parameters in the docstrings of initializers.
+_ENTRIES = {
+    "tensor": ("Tensor", "The tensor that is written."),
+    "gain": ("float", "The gain."),
+    "a": ("float", 'The negative slope of "leaky_relu".'),
+    "mode": ('{"fan_in", "fan_out"}', "Which fan is used."),
+    "nonlinearity": ("str", "The nonlinearity whose gain is used; see `calculate_gain`."),
+    "generator": (
+        "numpy.random.Generator",
+        "The generator of random numbers; by default the one that `tg.manual_seed` seeds.",
+    ),
+}
+_initializer = sharing(_ENTRIES, "Tensor\n    The tensor.")
 
 
 def _write(tensor, values):
@@ -32,22 +46,14 @@ def _write(tensor, values):
     return tensor
 
 
+@_initializer
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill a tensor in place with random numbers that are uniform from `a` to `b`.
 
     Parameters
     ----------
-    tensor : Tensor
-        The tensor that is written.
     a, b : float, optional
         The bounds.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -58,22 +64,14 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
     return _write(tensor, generator_or(generator).uniform(a, b, tensor.shape))
 
 
+@_initializer
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill a tensor in place with random numbers of a normal distribution.
 
     Parameters
     ----------
-    tensor : Tensor
-        The tensor that is written.
     mean, std : float, optional
         The mean and the standard deviation.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -84,20 +82,14 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
     return _write(tensor, generator_or(generator).normal(mean, std, tensor.shape))
 
 
+@_initializer
 def constant_(tensor, val):
     """Fill a tensor in place with a number.
 
     Parameters
     ----------
-    tensor : Tensor
-        The tensor that is written.
     val : float
         The number.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -108,18 +100,9 @@ def constant_(tensor, val):
     return _write(tensor, np.full(tensor.shape, val))
 
 
+@_initializer
 def zeros_(tensor):
     """Fill a tensor in place with zeros.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The tensor that is written.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -130,18 +113,9 @@ def zeros_(tensor):
     return constant_(tensor, 0.0)
 
 
+@_initializer
 def ones_(tensor):
     """Fill a tensor in place with ones.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The tensor that is written.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -219,22 +193,9 @@ def fans(tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
+@_initializer
 def xavier_uniform_(tensor, gain=1.0, generator=None):
     """Fill weights with uniform random numbers of variance 2·gain² / (fan_in + fan_out).
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The weights, which are written.
-    gain : float, optional
-        The gain.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -246,22 +207,9 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
     return uniform_(tensor, -bound, bound, generator)
 
 
+@_initializer
 def xavier_normal_(tensor, gain=1.0, generator=None):
     """Fill weights with normal random numbers of variance 2·gain² / (fan_in + fan_out).
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The weights, which are written.
-    gain : float, optional
-        The gain.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Examples
     --------
@@ -279,26 +227,9 @@ def _kaiming_std(name, tensor, a, mode, nonlinearity) -> float:
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))  # 0 if there is no element
 
 
+@_initializer
 def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill weights with uniform random numbers of variance gain² / fan.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The weights, which are written.
-    a : float, optional
-        The negative slope of "leaky_relu".
-    mode : {"fan_in", "fan_out"}, optional
-        Which fan is used.
-    nonlinearity : str, optional
-        The nonlinearity whose gain is used; see `calculate_gain`.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Raises
     ------
@@ -315,26 +246,9 @@ def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", ge
     return uniform_(tensor, -math.sqrt(3.0) * std, math.sqrt(3.0) * std, generator)
 
 
+@_initializer
 def kaiming_normal_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
     """Fill weights with normal random numbers of variance gain² / fan.
-
-    Parameters
-    ----------
-    tensor : Tensor
-        The weights, which are written.
-    a : float, optional
-        The negative slope of "leaky_relu".
-    mode : {"fan_in", "fan_out"}, optional
-        Which fan is used.
-    nonlinearity : str, optional
-        The nonlinearity whose gain is used; see `calculate_gain`.
-    generator : numpy.random.Generator, optional
-        The generator of random numbers; by default the one that `tg.manual_seed` seeds.
-
-    Returns
-    -------
-    Tensor
-        The tensor.
 
     Raises
     ------

@@ -85,9 +85,23 @@ def with_note(text: str | None, note: str) -> str | None:
 
 def completed(function: Callable, numpy_name: str = "") -> str:
     """The docstring of a function in numpydoc form; `numpy_name` is NumPy's function."""
+    return _completed(function, PARAMETERS, _RETURNS, numpy_name)
+
+
+def sharing(entries: dict[str, tuple[str, str]], returns: str = "") -> Callable:
+    """A decorator that adds the entries of parameters which the functions of a module share."""
+
+    def decorate(function: Callable) -> Callable:
+        function.__doc__ = _completed(function, entries, returns)
+        return function
+
+    return decorate
+
+
+def _completed(function: Callable, entries: dict, returns: str, numpy_name: str = "") -> str:
     head, sections = _parts(function.__doc__ or "")
-    sections["Parameters"] = _parameters(function, sections.get("Parameters", ""))
-    sections.setdefault("Returns", _RETURNS)
+    sections["Parameters"] = _parameters(function, sections.get("Parameters", ""), entries)
+    sections.setdefault("Returns", returns)
     sections.setdefault("See Also", numpy_name)
     given = [title for title in _ORDER if sections.get(title)]
     return head + "".join([_HEADING[title] + sections[title] for title in given])
@@ -106,7 +120,7 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
     return text, sections
 
 
-def _parameters(function: Callable, given: str) -> str:
+def _parameters(function: Callable, given: str, entries: dict) -> str:
     """The entries of all parameters in the order of the signature, those that are given first."""
     own = {}
     for text in _ENTRY.split(given) if given else ():
@@ -117,10 +131,10 @@ def _parameters(function: Callable, given: str) -> str:
         if name in own:
             if own[name] not in found:
                 found.append(own[name])
-        elif name in PARAMETERS:
+        elif name in entries:
             optional = "" if default is _REQUIRED else ", optional"
-            kind, text = PARAMETERS[name]
-            if name == "axis":
+            kind, text = entries[name]
+            if entries is PARAMETERS and name == "axis":
                 kind, text = _axis(defaults)
             found.append(f"{name} : {kind}{optional}\n    {text}")
     return "\n".join(found)
