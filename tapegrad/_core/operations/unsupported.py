@@ -8,7 +8,6 @@ from ..tensor import runtime as rt
 from ..tensor.trace import name_of
 from ..tensor.values import is_recorded, is_tensor, value_of, wrap
 
-_DECOMPOSITION = "its derivative is not implemented"
 _COMPLEX = "complex numbers are not differentiated"
 #: Name → why it is refused, and what to use where there is something.
 REASONS = {
