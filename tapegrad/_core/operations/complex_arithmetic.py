@@ -1,7 +1,7 @@
 """Arithmetic and elementary functions of complex tensors, by their real and imaginary parts.
 
-Of z = x + iy each is a few real rows of x and y. Values and branch cuts are NumPy's; a real operand
-has the imaginary part +0, as it has there.
+For z = x + iy each is a few real rows of x and y. Values and branch cuts are NumPy's; a real
+operand has the imaginary part +0, as in NumPy.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def subtract(z, w):
 
 @elementwise("multiply")
 def multiply(z, w):
-    """Of a real operand there is no imaginary part, and two products."""
+    """A real operand has no imaginary part; the product is two products."""
     (a, b), (c, d) = parts(z), parts(w)
     if not is_complex(z):
         return combined(_times(a, c), _times(a, d))
@@ -218,7 +218,7 @@ def _whole_exponent(w):
 
 
 def _whole_power(z, n: int):
-    """By squaring, in the order of NumPy's."""
+    """The power by repeated squaring, in NumPy's order."""
     made, base, k = None, z, abs(n)
     while k:
         if k & 1:
@@ -337,7 +337,7 @@ def arccosh(z):
 
 
 def _arctanh(x, y):
-    """Kahan's, where 2x is large beside 1 + |z|²; elsewhere by the real function."""
+    """Kahan's formula where 2x is large compared with 1 + |z|²; elsewhere the real function."""
     squares = apply("add", apply("square", x), apply("square", y))
     ratio = apply("divide", apply("multiply", x, 2.0), apply("add", squares, 1.0))
     near = steered(_is_large, ratio)

@@ -36,8 +36,8 @@ def table(objects: list):
 class Program:
     """A program, compiled; any number of threads may run it.
 
-    With `native` its steps are compiled to code of their own; with `cut` long loops in it keep what
-    they carry at intervals only. `source` is what it was made of.
+    With `native` its steps are compiled to native code; with `cut` long loops in it save what they
+    carry at intervals only. `source` is the origin of the program.
     """
 
     def __init__(
@@ -106,8 +106,8 @@ class Program:
     def _gradient_plan(self) -> list[Call]:
         """Values and adjoints.
 
-        Where the steps after an element-wise one have slopes that depend on nothing, their adjoints
-        come first, so that this one is gone through only once.
+        If the steps after an element-wise one have constant partial derivatives, their adjoints are
+        computed first, so that this one is traversed only once.
         """
         steps, constant = self.code.steps, self.parts.wanted.constant
         last = len(steps)
@@ -153,7 +153,7 @@ class Program:
     def forward(self, run: Run, objects: list, ahead: bool = False) -> int:
         """Compute values from floats and float64 arrays in C order; returns why it stopped.
 
-        `ahead` says that `reverse` is going to follow: it is faster then.
+        `ahead` says that `reverse` will follow: it is faster then.
         """
         given = table(objects)
         return self.compiled["value"](run.address, self.address, ctypes.addressof(given), ahead)
@@ -203,7 +203,7 @@ class Program:
 
 @forks.in_child
 def _alone() -> None:
-    """No other thread is taking a run from a pool; it may have stopped on the way."""
+    """No other thread is taking a run from a pool; it may have stopped in between."""
     for reference in list(_words):
         words = reference()
         if words is not None:
@@ -216,5 +216,5 @@ def _plan(calls: list[Call]) -> np.ndarray:
 
 
 def interpreted(code: Code) -> Program:
-    """The program that runs code without code of its own."""
+    """The interpreted version of a program with native code."""
     return Program(sum_chains(code), source=code)

@@ -1,7 +1,8 @@
-"""Steps that differ only in where their arrays lie: made once, then moved.
+"""Steps that differ only in the places of their arrays: made once, then relocated.
 
-A long loop over arrays leaves the same step a thousand times. Its part is made for the first, and
-again with its arrays moved, which shows the words of the data that say where each array is.
+A long loop over arrays makes the same step a thousand times. Its part is made for the first, and
+again with its arrays moved, which shows the words of the data that depend on the place of each
+array.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import numpy as np
 from ..ir.steps import Step, View
 from ..replay.parts import Part
 
-#: Steps that come so often are made from a template.
+#: Steps that occur this often are made from a template.
 OFTEN = 6
-#: How far arrays are moved, in slots, to see which words follow: by FAR, and one after the other
-#: by so much more. No array is as large.
+#: The distances, in slots, by which arrays are moved to see which words follow: by FAR, and then
+#: one after the other by this much more. No array is as large.
 FAR, APART = 1 << 52, 1 << 38
 
 
@@ -32,7 +33,7 @@ class Form:
 def clusters(views: list[View]) -> tuple[list[int], list[int]]:
     """For each view the number of the group of overlapping views that it is in.
 
-    Groups are numbered as they come; beside them, for each the lowest slot.
+    Groups are numbered in order of occurrence; with the lowest slot of each.
     """
     order = sorted([(view.base, *view.extent, k) for k, view in enumerate(views)])
     found, lows, last, end = [-1] * len(views), [], -1, -1
@@ -71,7 +72,7 @@ class _Swapped:
 
 
 class _Asked(_Swapped):
-    """Whether adjoints are wanted, of views that stand for others."""
+    """Whether adjoints are needed, of views that represent others."""
 
     def __init__(self, wanted, views: dict[View, View]):
         super().__init__(views)
@@ -97,7 +98,7 @@ class Template:
             self._find(other - self.part.data)
 
     def _find(self, change: np.ndarray) -> None:
-        """Which words have changed, and by how many times the distance of which place."""
+        """The words that have changed, and by how many times the distance of which place."""
         self.words = change.nonzero()[0]
         change = change[self.words]
         self.factors = np.where(change >= 8 * FAR, 8, 1)

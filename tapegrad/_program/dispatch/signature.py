@@ -34,7 +34,7 @@ _STATIC = (bool, int, str, bytes, type(None))
 
 
 def own_copy(tree):
-    """Arguments with arrays of their own: what a function writes to them nobody else sees."""
+    """Arguments with arrays of their own: what a function writes to them is not visible outside."""
     return tree_build(tree, iter([_own(value) for _, value in tree_leaves(tree)]))
 
 
@@ -70,7 +70,7 @@ class Arguments:
 
     Floats and arrays are inputs; those under `argnums` are differentiated (there ints count as
     floats), the others are data. Everything else must be the same for a program to be used again.
-    `nested` says that one is recorded by somebody else, `reason` why there can be no program.
+    `nested` says that an argument is recorded elsewhere, `reason` why there can be no program.
     """
 
     def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...]):
@@ -182,7 +182,7 @@ class Arguments:
         return made[: self.count], dict(zip(self.names, made[self.count :], strict=True))
 
     def call(self, f, values: list, tensors: dict | None = None):
-        """What a function gives for other values of the inputs, copied, of the types they had.
+        """The result of a function for other values of the inputs, copied, of the types they had.
 
         Some of them, by number, are `tensors` instead.
         """
@@ -194,11 +194,11 @@ class Arguments:
         return f(*args, **kwargs)
 
     def plain(self, argnums: tuple[int, ...]) -> Arguments:
-        """The same with values of its own in place of tensors."""
+        """The same with values in place of tensors."""
         return self.call(lambda *args, **kwargs: Arguments(args, kwargs, argnums), self.values)
 
     def inputs(self) -> list:
-        """The leaves that are inputs, as they came."""
+        """The leaves that are inputs, unchanged."""
         leaves = [leaf for tree in self.trees for _, leaf in tree_leaves(tree)]
         return [leaf for leaf, (fixed, _) in zip(leaves, self.static, strict=True) if not fixed]
 
@@ -235,7 +235,7 @@ def is_float(value) -> bool:
 
 
 def _typed(value, dtype: np.dtype, order):
-    """A number or an array of its own, of a dtype and in a memory order."""
+    """A copy of a number or an array, of a dtype and in a memory order."""
     is_float = type(value) is float and dtype == _FLOAT64
     return value if is_float else copied(np.asarray(value), order, dtype)[()]
 

@@ -1,7 +1,7 @@
 """Parts of programs from JSON and numbers, as `encode` writes them.
 
-What is read comes from anywhere: types are asked for one by one, and no name stands for anything
-but an operation of the table or a function of the list.
+The input may come from anywhere: types are checked one by one, and no name stands for anything but
+an operation of the table or a function of the list.
 """
 
 from __future__ import annotations

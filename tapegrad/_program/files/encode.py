@@ -12,7 +12,7 @@ from ..ir.steps import GUARD, Step, View
 from .allowed_functions import name_of
 from .archive import Pools
 
-#: What guards are called in columns of operations.
+#: The name of guards in columns of operations.
 GUARD_NAME = "guard"
 
 
@@ -23,7 +23,7 @@ def operation_names() -> dict[int, str]:
 
 
 class Writer:
-    """Makes JSON of parts of programs, and keeps their numbers."""
+    """Converts parts of programs to JSON, and keeps their numbers."""
 
     def __init__(self) -> None:
         self.pools = Pools()
@@ -39,7 +39,7 @@ class Writer:
         return [view.offset, list(view.shape), list(view.strides), view.base]
 
     def value(self, value) -> Any:
-        """A plain value: whatever is no number, text or truth is an object of one name."""
+        """A plain value: anything but numbers, text and truths is an object of one name."""
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) in (tuple, list):

@@ -1,8 +1,8 @@
-"""What makes a program legal, checked before any of it becomes compiled code.
+"""The conditions of a legal program, checked before any of it becomes compiled code.
 
 Compiled code checks no bounds: it trusts that each slot is written once and before it is read, that
-views lie in their memory, and that operands are as an operation takes them. Whatever converts,
-rewrites or loads programs has to keep that; here it is asked for.
+views lie in their memory, and that operands are as an operation takes them. Code that converts,
+rewrites or loads programs must ensure that; it is checked here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..ir.verify_memory import KINDS, MOST, IllegalProgram, Memory, expect
 
 
 def check(code: Code, most: int = MOST) -> None:
-    """Raise IllegalProgram unless a program keeps to its own memory.
+    """Raise IllegalProgram unless a program stays in its own memory.
 
     No view may have more than `most` elements.
     """

@@ -1,4 +1,4 @@
-"""How large a program is, and about how long it takes."""
+"""The size of a program, and an estimate of its time."""
 
 from __future__ import annotations
 

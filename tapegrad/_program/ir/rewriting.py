@@ -10,16 +10,16 @@ from .steps import ARENA, NOTHING, Code, Step, View
 
 
 def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
-    """A program with other slots; views stay as they are but for where they begin.
+    """A program with other slots; views change only their first slots.
 
-    `places` has the new slot of each, and as its last entry −1, which stands for no slot.
+    `places` has the new slot of each, and as its last entry −1, which represents no slot.
     """
     place = places.item
 
     def move(view: View) -> View:
         if view.base != ARENA:
             return view
-        # one without elements may lie behind the last slot
+        # one without elements may begin after the last slot
         return view.at(place(view.offset) if view.size else NOTHING)
 
     def moved(step: Step) -> Step:

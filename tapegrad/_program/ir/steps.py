@@ -1,4 +1,4 @@
-"""What a program is made of: an arena of float64 slots and the steps that fill it.
+"""The parts of a program: an arena of float64 slots and the steps that fill it.
 
 A program is in single assignment: every slot is written once, by one step, before it is read. A
 slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well,
@@ -37,7 +37,7 @@ class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
     A view never changes. `size`, and `extent`, the first slot and the one after the last, are
-    computed when they are first asked for: passes ask again and again.
+    computed on first use: passes need them repeatedly.
     """
 
     offset: int
@@ -48,7 +48,7 @@ class View:
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
 
     def __getattr__(self, name: str):
-        """What has not been computed yet."""
+        """Values that have not been computed yet."""
         if name == "size":
             self.size = math.prod(self.shape)
             return self.size
@@ -69,7 +69,7 @@ class View:
         return low, high + 1
 
     def overlaps(self, other: View) -> bool:
-        """Whether two views may share a slot: whether what lies between their ends does."""
+        """Whether two views may share a slot: whether the ranges between their ends overlap."""
         (low, high), (other_low, other_high) = self.extent, other.extent
         return self.base == other.base and low < other_high and other_low < high
 
@@ -82,7 +82,7 @@ class View:
         return np.ndarray(self.shape, memory.dtype, memory, item * self.offset, steps)
 
     def at(self, offset: int) -> View:
-        """The same view that begins elsewhere."""
+        """The same view with another first slot."""
         if offset == self.offset:
             return self
         made = View(offset, self.shape, self.strides, self.base)
@@ -96,7 +96,7 @@ class View:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie side by side in C order."""
+        """Whether the elements are contiguous in C order."""
         expected = 1
         for n, stride in zip(self.shape[::-1], self.strides[::-1], strict=True):
             if n != 1 and stride != expected:
@@ -118,7 +118,7 @@ def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
 
 
 def shown(operand: Any) -> Any:
-    """An operand of a kernel as its declaration is asked about it: the shape of a view."""
+    """An operand of a kernel as its declaration sees it: the shape of a view."""
     return operand.shape if isinstance(operand, View) else operand
 
 
@@ -385,7 +385,7 @@ class Output:
 
 @dataclasses.dataclass
 class Code:
-    """A program: how many slots, what is in some of them from the start, steps, results.
+    """A program: the number of slots, constants, steps, results.
 
     `constants` are (first slot, float64 array) pairs; nothing writes there. `clears` are slots that
     several arrays share, by step: after its reverse their adjoints are set back to 0.

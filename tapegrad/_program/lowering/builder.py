@@ -31,7 +31,7 @@ def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Writer:
-    """What has been written so far; rows of numbers are written by compiled code (`Rows`)."""
+    """The steps written so far; rows of numbers are written by compiled code (`Rows`)."""
 
     def __init__(self, rows: Rows, originals: Originals):
         self.rows = rows
@@ -61,7 +61,7 @@ class Writer:
         self.begun = (count, slot)
 
     def begin_scalars(self) -> None:
-        """Before an operation is written: a step begins where slots have been taken since."""
+        """Before an operation is written: a step begins if slots have been taken since."""
         count, slot = self.rows.counts()
         if count == self.begun[0]:
             self.begun = (count, slot)
@@ -100,7 +100,7 @@ class Writer:
         return view
 
     def view_of(self, reference: Reference) -> View:
-        """What a reference of a row names, as a view."""
+        """The operand of a reference of a row, as a view."""
         if reference.tag == layout.TAG_SCALAR:
             return View(self.slot(reference.id), (), ())
         if reference.tag == layout.TAG_CONSTANT:
@@ -111,7 +111,7 @@ class Writer:
         return self.constant_array(self.originals.of(reference.array))
 
     def slots_of(self, reference: Reference) -> np.ndarray:
-        """The slots of what a reference of a row names."""
+        """The slots of the operand that a reference of a row names."""
         if not reference.is_array:
             return slots_of(self.view_of(reference))
         if reference.id >= 0:
@@ -120,10 +120,10 @@ class Writer:
         if array.size > FEW_NUMBERS or not are_doubles(array):
             return slots_of(self.constant_array(array))
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
-        return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars goes on
+        return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars continues
 
     def result(self, row, slots: View | np.ndarray) -> None:
-        """Say where the value of a row of arrays is."""
+        """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
             if array.dtype == np.float32:
@@ -135,7 +135,7 @@ class Writer:
             )
 
     def together(self, slots: View | np.ndarray) -> View:
-        """Slots as a view: put side by side where they are none."""
+        """Slots as a view: copied if they form none."""
         if isinstance(slots, View):
             return slots
         found = pattern(slots)

@@ -1,4 +1,4 @@
-"""Results computed where a join wants them, instead of being copied there."""
+"""Copy elision: results computed at their place in a join, instead of being copied there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def place(code: Code) -> Code:
 
 
 def _taken_apart(code: Code) -> np.ndarray:
-    """By slot: whether a view that is read sees more than one result there, which must not part."""
+    """By slot: whether a view that is read sees several results there, which must stay together."""
     owner = np.arange(-code.slots, 0)
     for number, view in enumerate(v for step in code.steps for v in step.views_written):
         if view.size:
@@ -51,7 +51,7 @@ def _taken_apart(code: Code) -> np.ndarray:
 
 
 def _links(pairs: list[tuple[View, View]]) -> list[Step]:
-    """What is left of a join; two single elements are a view of two."""
+    """The rest of a join; two single elements are a view of two."""
     single = [pair for pair in pairs if pair[0].size == 1]
     if len(single) == 2:
         target, source = (

@@ -1,7 +1,8 @@
 """Parts of the steps that move values without changing them: Link, Gather, Scatter, Pack.
 
-What is known when the part is made is settled then: views are walked with as few axes as will do,
-values that nothing else reaches are copied and not added, and neighbours are moved together.
+Properties known when the part is made are used then: views are traversed with as few axes as
+possible, values that nothing else adds to are copied and not added, and neighbours are moved
+together.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def words(*items) -> np.ndarray:
 
 
 def merged(sizes, *strides) -> list[tuple[int, ...]]:
-    """The axes of views over one shape, as (size, stride of each): those that all views see as one
-    are made one, and those of size 1 left out."""
+    """The axes of views over one shape, as (size, stride of each): axes that all views traverse as
+    one are merged, and those of size 1 left out."""
     axes: list[tuple[int, ...]] = []
     for n, *steps in zip(sizes, *strides, strict=True):
         if n == 1:
@@ -64,7 +65,7 @@ def covered_once(link: Link) -> tuple[list[bool], bool]:
 
 
 def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarray:
-    """The words of a move; along a line the steps are the shortest there are."""
+    """The words of a move; the line is the axis with the shortest steps."""
     order = sorted(
         range(len(target.shape)),
         key=lambda k: -max(abs(target.strides[k]), abs(source.strides[k])),
@@ -109,7 +110,7 @@ def part_of_link(step: Link, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
 
 
 def _places(slots: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """The words of a list of places, and of where in the output they go."""
+    """The words of a list of places, and of their places in the output."""
     breaks = (np.diff(slots) != 1) | (np.diff(out) != 1)
     starts = np.concatenate([np.zeros(min(1, slots.size), np.int64), breaks.nonzero()[0] + 1])
     whole = slots.size > 0 and out[0] == 0 and out[-1] == slots.size - 1

@@ -31,18 +31,18 @@ _callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _word = ctypes.c_int64.from_address
 #: Doubles hold every whole number up to this one.
 LARGEST = 2**53
-#: What was raised, by the run's address.
+#: The exceptions raised, by the run's address.
 _raised: dict[int, BaseException] = {}
 
 
 def raised(run: int) -> BaseException:
-    """Why a run has returned RAISED: what a function raised, or a position that is outside."""
+    """Why a run has returned RAISED: the exception of a function, or a position out of range."""
     outside = IndexError("tapegrad: an index computed by the program is outside its array")
     return _raised.pop(run, outside)
 
 
 def error_of(run: int, status: int) -> BaseException | None:
-    """What has stopped a run with a status; None where it was a guard, or nothing."""
+    """The exception that has stopped a run with a status; None for a guard, or nothing."""
     if status == RAISED:
         return raised(run)
     if status != REFUSED:
@@ -72,7 +72,7 @@ def are_doubles(values: np.ndarray) -> bool:
 
 
 def fits(result: np.ndarray, out: View) -> bool:
-    """Whether a result is what the program has room for: its shape, and numbers that doubles hold.
+    """Whether a result fits into the program: its shape, and numbers that doubles hold.
 
     Values of other shapes make another program.
     """
@@ -80,7 +80,7 @@ def fits(result: np.ndarray, out: View) -> bool:
 
 
 def compute(step: Computed, run: int) -> int:
-    """Call the function with copies of its operands; returns what a part returns."""
+    """Call the function with copies of its operands; returns the status of a part."""
     result = np.asarray(step.function(*_given(step, run)))
     if not fits(result, step.out):
         _word(run + RUN_FAILED).value = step.out.offset
@@ -98,7 +98,7 @@ def _given(step: Computed, run: int) -> list:
 
 
 def c_function(call: Callable[[int], int]) -> Any:
-    """A function of a run as one of a part, `(run, data)`; what it raises stops the program."""
+    """A function of a run as one of a part, `(run, data)`; its exceptions stop the program."""
 
     def calling(run, data):
         try:

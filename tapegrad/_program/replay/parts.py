@@ -1,4 +1,4 @@
-"""Compiled parts of programs, and the memory of a run. `run_layout` says how they are called."""
+"""Compiled parts of programs, and the memory of a run (layout: `run_layout`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNATURE = "int64(int64, int64)"
 
 @dataclasses.dataclass
 class Part:
-    """What a step became: addresses of C functions, and of data that all runs share.
+    """The compiled form of a step: addresses of C functions, and of data that all runs share.
 
     `both` computes values and adds adjoints in one pass; it is called instead of `forward` and
     `reverse` where the adjoints of the results do not depend on values. `ahead` is called instead
@@ -59,7 +59,7 @@ def native_part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
 
 
 def aligned(count: int) -> np.ndarray:
-    """Zeros that begin at a cache line."""
+    """Zeros, aligned to a cache line."""
     step = CACHE_LINE // 8
     memory = np.zeros(count + step)
     start = -(memory.ctypes.data // 8) % step

@@ -1,8 +1,8 @@
 """Parts of operations that their rules differentiate: value by a kernel or Python, reverse by rule.
 
-In reverse the rule is a program of its own, which serves all programs of the process. It is made
-when it is first asked for, with the values at hand: what makes it stands above the parts of
-programs and enters itself in `makers`. Where a rule can be no program, Python calls it.
+In reverse the rule is a program of its own, which serves all programs of the process. It is made on
+first use, with the current values: its maker belongs to a higher wing and registers itself in
+`makers`. If a rule can be no program, Python calls it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class RuleProgram:
     results: dict[int, View]
 
 
-#: What makes programs of rules: `make(use, g, out, operands)`, of arrays; None where there is none.
+#: The maker of programs of rules: `make(use, g, out, operands)`, of arrays; None where there is
+#: none.
 makers: list[Callable[[Use, np.ndarray, np.ndarray, list], RuleProgram | None]] = []
 
 
@@ -100,7 +101,7 @@ class Ruled:
         self._tables: list[np.ndarray] = []
 
     def compute(self, run: int) -> int:
-        """The value by NumPy; returns what a part returns."""
+        """The value by NumPy; returns the status of a part."""
         operands = [array_of(run, view).copy() for view in self.views]
         result = np.asarray(self.op.value(*operands, **dict(self.static)))
         if not fits(result, self.out):
@@ -110,7 +111,7 @@ class Ruled:
         return FINISHED
 
     def pull(self, run: int) -> int:
-        """Make the program of the rule, which the caller then runs; or do what the rule says."""
+        """Make the program of the rule, which the caller then runs; or evaluate the rule."""
         g = array_of(run, self.out, RUN_ADJOINT_BASES).copy()
         out, *operands = [array_of(run, view).copy() for view in (self.out, *self.views)]
         made = None
@@ -122,14 +123,14 @@ class Ruled:
             self.words[rule_kernels.RULE_TABLE // 8] = table.ctypes.data
             return rule_kernels.MADE
         parts = self.use.parts(g, out, operands)
-        self.has_called = True  # as from now on: what cannot be traced cannot be the next time
+        self.has_called = True  # as from now on: a rule that cannot be traced now never can
         for view, part in zip(self.views, parts, strict=True):
             if part is not None and has_adjoints(run, view):
                 add_to_view(array_of(run, view, RUN_ADJOINT_BASES), value_of(part))
         return FINISHED
 
     def _table(self, made: RuleProgram) -> np.ndarray:
-        """What is moved into a run of the program, and out of it."""
+        """The copies into a run of the program, and out of it."""
         known = {-1: self.out, **dict(enumerate(self.views))}
         seeds = [] if made.seed is None else [(made.seed, self.out)]
         values = [(view, known[k]) for k, view in made.values.items()]
@@ -142,7 +143,7 @@ class Ruled:
 
 
 class Kept(NamedTuple):
-    """What the memory of a part needs to stay: functions, and arrays whose addresses it has."""
+    """The objects that the memory of a part refers to: functions, and arrays by address."""
 
     ruled: Ruled
     functions: list

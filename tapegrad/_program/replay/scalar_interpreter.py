@@ -1,7 +1,7 @@
 """Steps of operations on single numbers, interpreted: one loop with a switch, for all programs.
 
-The switch is generated from the declarations. Where an operation has no such operand the slot
-NOTHING stands in, which every arena has.
+The switch is generated from the declarations. A missing operand is the slot NOTHING, which every
+arena has.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from ..ir.scalars_step import Scalars
 from ..ir.steps import NOTHING
 from .parts import SIGNATURE, Part
 
-#: Words of a part's data, byte offsets: how many operations, the first one's slot, where they are.
+#: Words of a part's data, byte offsets: the number of operations, the first one's slot, their
+#: address.
 COUNT, FIRST, ROWS = range(0, 24, 8)
-#: An operation: its code, the slots of its operands. One table keeps few registers busy.
+#: An operation: its code, the slots of its operands. One table occupies few registers.
 OP, A, B, C = range(0, 16, 4)
 ROW_BYTES = 16
 
@@ -130,7 +131,7 @@ def compiled() -> dict[str, int]:
 
 @once
 def compiled_elementary() -> dict[str, int]:
-    """Those for operations that do without SciPy, which most programs do."""
+    """Codes of operations that do not need SciPy; most programs need no others."""
     return _compiled([op for op in declared() if is_elementary(op)])
 
 
@@ -143,7 +144,7 @@ def _others() -> np.ndarray:
 
 
 def interpreted(step: Scalars) -> Part:
-    """The part of a step, without code of its own."""
+    """The part of a step without native code."""
     rows = np.full((len(step.op), 1 + OPERANDS), NOTHING, np.int32)
     rows[:, 0] = step.op
     for j, column in enumerate((step.a, step.b, step.c), 1):
