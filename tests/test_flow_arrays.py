@@ -84,7 +84,7 @@ def test_other_numbers_of_axes_are_refused():
     for sign in (1, -1, 1, -1):
         x = sign * np.arange(1.0, 4.0)
         same(c(2.0, x), f(2.0, x))
-    assert "on one way" in c.explain()
+    assert "on one branch" in c.explain()
 
 
 def test_derivatives_are_those_of_the_function():

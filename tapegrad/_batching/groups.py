@@ -119,7 +119,7 @@ class Mapped:
         """Which elements take the recorded branches; the computation may fail on the others."""
         same, other = np.arange(len(numbers)), None
         if rt.trace() is not None or len(element.guards) > _MOST_LOOKED_AT:
-            raise Unbatched("for the whole batch it fails on the way of one element")
+            raise Unbatched("for the whole batch the branch of one element fails")
         for guard, condition in zip(element.guards, element.conditions, strict=True):
             (value,) = self._alike(element, numbers[same], [condition])
             met = np.ones(len(same), bool)

@@ -146,7 +146,7 @@ cholesky_adjoint = _cholesky_adjoint
 
 
 def _hermitian_adjoint(np, g, factor):
-    """What `cholesky_adjoint` gives, of complex matrices."""
+    """The result of `cholesky_adjoint` for complex matrices."""
     p = np.matmul(adjoint(np, factor), np.tril(g)) * _lower_half(np, factor.shape[-1])
     half = solve_triangular(factor, p, trans=2, lower=True)
     found = adjoint(np, solve_triangular(factor, adjoint(np, half), trans=2, lower=True))

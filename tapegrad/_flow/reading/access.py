@@ -134,7 +134,7 @@ def get_item(s, owner: Form, index: Form) -> Form:
     """`owner[index]`."""
     reader, index = s.reader, settled(s.builder, index)
     if isinstance(owner, Maybe):
-        raise Refused("an item of what may be None")
+        raise Refused("an item of a value that may be None")
     if isinstance(owner, Known) and isinstance(index, Known):
         if is_fixed(owner.value) and is_fixed(index.value):
             return folded(operator.getitem, owner.value, index.value)
@@ -272,7 +272,7 @@ def _present(reader, form: Form, name: str) -> Form:
 def set_attribute(reader, owner: Form, name: str, value: Form) -> None:
     """`owner.name = value`."""
     if not (isinstance(owner, Ref) and reader.contents(owner).what == "instance"):
-        raise Refused(f"it sets the attribute {name} of what it has not made")
+        raise Refused(f"it sets the attribute {name} of an object that it has not created")
     if owner.site[0] == "argument":
         raise Refused(f"it sets the attribute {name} of an argument")
     contents = reader.contents(owner)

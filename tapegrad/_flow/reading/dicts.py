@@ -132,5 +132,5 @@ def length(reader, contents: Contents) -> Form:
 def keys_and_items(contents: Contents) -> tuple[tuple, tuple[Form, ...]]:
     """Keys and items in their order."""
     if contents.what == UNORDERED:
-        raise Refused("it goes through a dict whose keys come in another order on some ways")
+        raise Refused("it iterates over a dict whose keys have another order on some paths")
     return contents.keys, contents.items

@@ -162,7 +162,7 @@ def _with_none(a: Form, b: Form, unite) -> Form:
 
 
 def _both(a: Form, b: Form) -> str:
-    return f"{described(a)} on one way and {described(b)} on another"
+    return f"{described(a)} on one branch and {described(b)} on another"
 
 
 def _in_arena(lists: tuple, unite) -> tuple[set, Form | None]:

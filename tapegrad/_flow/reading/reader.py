@@ -145,7 +145,7 @@ class Reader:
             point.times += 1
             self.followed += 1
             if point.times > TIMES or self.followed > FOLLOWED:
-                raise Refused("it has too many ways to follow")
+                raise Refused("it has too many paths to follow")
             self._again(point)
         self._finish()
 
@@ -294,7 +294,7 @@ class Reader:
         for other in results[1:]:
             if shape_of(lifted(other)) != shape_of(lifted(results[0])):
                 one, two = described(results[0]), described(other)
-                raise Refused(f"the result is {one} on one way, {two} on another")
+                raise Refused(f"the result is {one} on one branch, {two} on another")
 
     def _order(self) -> None:
         found: dict[int, Block] = {}
@@ -360,7 +360,7 @@ class Reader:
 
     def contents(self, form: Ref) -> Contents:
         if form.site not in self.state.heap:
-            raise Refused("an object that is made on one way alone")
+            raise Refused("an object that is made on one branch only")
         return self.state.heap[form.site]
 
     def update(self, form: Ref, keys: tuple, items: tuple[Form, ...]) -> None:
@@ -391,7 +391,7 @@ class Reader:
     def _of_one_kind(self, form: Number) -> Form:
         """A float that may be an int after some branch: a call leaves the graph if it is whole."""
         if form.kind != FLOAT or form.value is None:
-            raise Refused("the result is an int on one way and a truth on another")
+            raise Refused("the result is an int on one branch and a bool on another")
         build = self.builder
         whole = build.step("float_equal", build.step("rint", form.value), form.value)
         build.check(build.step("bool_not", whole), "a result that may be an int")

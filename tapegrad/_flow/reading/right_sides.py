@@ -121,9 +121,9 @@ class RightSides:
         if isinstance(value, ir.Expr):
             made = getattr(self, "_" + value.op, None)
             if made is None:
-                raise Refused(f"it uses what is not known ({value.op})")
+                raise Refused(f"it uses an unknown value ({value.op})")
             return made(value)
-        raise Refused(f"it uses what is not known ({type(value).__name__})")
+        raise Refused(f"it uses an unknown value ({type(value).__name__})")
 
     def _free(self, name: str) -> Form:
         key = self.reader.owner(self.frame, name)

@@ -218,7 +218,7 @@ class Statements(RightSides):
             return
         stack = Stack(frame, self.stack, self.point.label, self.at + 1, name, iterator.site)
         if any(one.frame == frame for one in _stacks(self.stack)):
-            raise Refused("a generator that is under way goes on")
+            raise Refused("a running generator is advanced")
         self.reader.state.variables[frame, "$generator"] = iterator
         self.builder.block.end = Jump(self.reader.goto(stack, label, at, self.reader.state))
 

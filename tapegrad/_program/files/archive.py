@@ -102,7 +102,7 @@ def _array(content: bytes) -> np.ndarray:
     """An array as `np.save` writes one, of one axis; nothing is believed about its size."""
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("an array is written in another way")
+        raise ValueError("an array has another encoding")
     shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
     data = stream.read()
     if dtype.kind not in "biuf" or shape != (len(data) // dtype.itemsize,):

@@ -16,15 +16,15 @@ _ADVICE = {
     r"math\.\w+ may raise": "the function of that name in NumPy gives an infinity or NaN instead",
     r"power that Python may refuse": "np.power gives NaN where Python's ** gives a complex number",
     r"beyond 63 bits": "integers that grow so large are exact as Python's numbers only; use floats",
-    r"may be an int|an int on one way": "write 0.0 rather than 0 where a float may come instead",
+    r"may be an int|an int on one branch": "write 0.0 rather than 0 where a float may come instead",
     r"a norm of 0": "np.sqrt(x @ x + tiny) has a derivative at 0",
     r"value is None|compared with None|may be None|not set": "set the variable to a number on each "
     "branch before",
     r"more memory|has no end": "a loop makes too many rounds for a program",
-    r"the result is .* on one way": "return results of one kind and one length from each branch",
+    r"the result is .* on one branch": "return results of one kind and one length from each branch",
     r"a variable is .* and .* (on another|there)": "give the variable one kind on each branch: "
     "floats rather than ints or None, arrays and lists of one length",
-    r"made on one way alone|made anew": "make the list or object once, before the loop or branch",
+    r"made on one branch only|made anew": "make the list or object once, before the loop or branch",
     r"is an argument$|is an argument \(": "change a copy of it: list(x), dict(x), x.copy()",
     r"lies outside|variable outside": "pass it as an argument, or make it inside of the function",
     r"attribute \w+ of an object from outside": "pass it as an argument, or compile a method of "
