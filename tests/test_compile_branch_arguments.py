@@ -84,7 +84,7 @@ TABLE = {
     "arrays of ints": (loop, {}, lambda: ((1.5, RNG.integers(-3, 3, size=5)), {}), True),
     "lists": (loop, {}, lambda: ((1.5, list(x())), {}), True),
     "keywords only": (by_keyword, {}, lambda: ((1.5,), {"x": x()}), True),
-    "any keywords": (by_any_keyword, {}, lambda: ((1.5,), {"x": x()}), False),
+    "any keywords": (by_any_keyword, {}, lambda: ((1.5,), {"x": x()}), True),
     "argnums": (loop, {"argnums": (1, 0)}, lambda: ((1.5, x()), {}), True),
     "argnames": (loop, {"argnames": "a"}, lambda: ((1.5, x()), {}), True),
     "several argnames": (loop, {"argnames": ("k", "a")}, lambda: ((1.5, x()), {"k": 2.0}), True),
@@ -98,7 +98,7 @@ TABLE = {
     "a method": (MODEL.loss, {}, lambda: ((1.5, x()), {}), True),
     "an object": (MODEL, {}, lambda: ((1.5, x()), {}), True),
     "a gradient": (tg.grad(loop), {}, lambda: ((1.5, x()), {}), True),
-    "a partial": (functools.partial(loop, k=2.0), {}, lambda: ((1.5, x()), {}), False),
+    "a partial": (functools.partial(loop, k=2.0), {}, lambda: ((1.5, x()), {}), True),
 }
 
 

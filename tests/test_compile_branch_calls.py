@@ -166,3 +166,32 @@ def test_partials_are_followed():
     finally:
         FACTORS[0] = 1.5
     assert c._flows.found and not c._flows.refused
+
+
+def by_name(x, **factors):
+    total = 0.0
+    for v in x:
+        total = total + (v * factors["up"] if v > 0 else v * v * factors["down"])
+    return total
+
+
+def with_rest(a, /, *rest, b=1.0, **named):
+    return a * rest[1] * named["a"] * b if a > 0 else rest[0] * a * len(named)
+
+
+def around_rest(x):
+    total = 0.0
+    for v in x:
+        total = total + with_rest(v, 1.0, v, a=v * 2.0) + with_rest(v, v, 2.0, c=1.0, a=3.0)
+    return total
+
+
+@pytest.mark.parametrize("f, names", [(by_name, ("up", "down")), (around_rest, ())])
+def test_arguments_that_two_stars_take(f, names):
+    c = tg.compile(f)
+    for k in range(6):
+        rng = np.random.default_rng(k)
+        x, named = rng.normal(size=4), {name: float(rng.normal()) for name in names}
+        value, gradient = c.value_and_grad(x, **named)
+        close([value, gradient], tg.value_and_grad(f)(x, **named))
+    assert c._flows.found and not c._flows.refused

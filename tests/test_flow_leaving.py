@@ -57,6 +57,10 @@ def importing(x):
     return x[0] * math.pi
 
 
+def spreading(x, **options):
+    return np.sum(x, **options)  # HERE
+
+
 counted = 0
 
 
@@ -108,6 +112,7 @@ def test_a_try_statement_leaves():
     [
         (within, "a with statement"),
         (importing, "an import"),
+        (spreading, "a call with **"),
         (counting, "an assignment to a global variable"),
     ],
 )

@@ -23,7 +23,7 @@ from .._transforms.gradients import grad, hvp, jvp, value_and_grad, vjp
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.attributes import Attributes, MoreRead, call_noting
 from .dispatch.evaluation import SIGNATURES
-from .dispatch.flows import stand_for
+from .dispatch.flows import stand_for, with_bound
 from .dispatch.variants import NotRecorded
 
 #: The methods of a compiled method if it has no program.
@@ -35,8 +35,6 @@ _EAGERLY: dict[str, Callable] = {
     "hessian": hessian,
     "hvp": lambda f, argnums: hvp(f),
 }
-#: Arguments of a functools.partial that graphs may take for constants.
-_FIXED = (bool, int, float, str, type(None), types.FunctionType)
 _call = threading.local()  # the instance whose method is called, its attributes, the trace around
 
 
@@ -63,17 +61,14 @@ def _partial_method(partial: functools.partial, method: types.MethodType) -> typ
         signature = inspect.signature(partial)
         made = signature.replace(parameters=[own, *signature.parameters.values()])
         applied.__signature__ = made  # type: ignore[attr-defined]
-    if all(isinstance(one, _FIXED) for one in (*partial.args, *partial.keywords.values())):
-        stand_for(applied, functools.partial(_arranged_with, partial, function))
+    stand_for(applied, functools.partial(_arranged_with, partial, function))
     return types.MethodType(applied, method.__self__)
 
 
 def _arranged_with(partial: functools.partial, function, trees: list, names: list[str]) -> tuple:
     """The method and all its arguments, as graphs are read of it."""
-    instance, *given = trees[: len(trees) - len(names)]
-    named = {name: Known(one) for name, one in partial.keywords.items()}
-    named.update(zip(names, trees[len(trees) - len(names) :], strict=True))
-    return function, [instance, *map(Known, partial.args), *given, *named.values()], [*named]
+    made, names = with_bound(partial, trees[1:], names)
+    return function, [trees[0], *made], names
 
 
 def is_followed(f) -> TypeGuard[types.MethodType]:

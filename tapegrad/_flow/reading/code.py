@@ -21,6 +21,7 @@ _UNREAD = {
     "STORE_GLOBAL": "an assignment to a global variable",
     "DELETE_GLOBAL": "an assignment to a global variable",
     "IMPORT_NAME": "an import",
+    "DICT_MERGE": "a call with **",
 }
 
 

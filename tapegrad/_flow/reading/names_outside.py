@@ -8,7 +8,7 @@ from typing import Any
 
 from . import prelude
 from .code import code_of
-from .errors import Leaves, Raises, Refused
+from .errors import Leaves, Raises
 from .forms import (
     Form,
     Function,
@@ -62,26 +62,36 @@ def framed(reader, function: Form, args: list, kwargs: dict, name) -> tuple[Fram
         keywords = {k: reader.outside(v) for k, v in (found.__kwdefaults__ or {}).items()}
         cells = dict(zip(code.co_freevars, found.__closure__ or (), strict=True))
         frame = Frame((name, id(code)), code_of(code), found.__globals__, cells)
-    return frame, bound_arguments(code, args, kwargs, defaults, keywords)
+    return frame, bound_arguments(reader, frame, args, kwargs, defaults, keywords)
 
 
 def bound_arguments(
-    code, args: list, kwargs: dict, defaults: list, keywords: dict
+    reader, frame: Frame, args: list, kwargs: dict, defaults: list, keywords: dict
 ) -> dict[str, Form]:
+    """The arguments of a call by name; those that ** takes are a dict of the frame's own."""
+    code = frame.code.code
     count, only = code.co_argcount, code.co_kwonlyargcount
     names = [one.replace(".", "implicit") for one in code.co_varnames]  # as Numba names them
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        raise Refused(f"{code.co_name} takes **{names[-1]}")
+    takes_rest = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    takes_more = bool(code.co_flags & inspect.CO_VARARGS)
     given = dict(zip(names[:count], args, strict=False))
     rest = args[count:]
-    if code.co_flags & inspect.CO_VARARGS:
+    if takes_more:
         given[names[count + only]] = Tuple(tuple(rest))
     elif rest:
         raise Raises("TypeError: too many arguments")
+    named, others = names[code.co_posonlyargcount : count + only], {}
     for name, form in kwargs.items():
-        if name in given or name not in names[: count + only]:
+        if name in named and name not in given:
+            given[name] = form
+        elif takes_rest and name not in named:
+            others[name] = form
+        else:
             raise Raises(f"TypeError: argument {name}")
-        given[name] = form
+    if takes_rest:
+        site = frame.name, "keywords"
+        made = reader.make(site, "dict", tuple(others), tuple(others.values()))
+        given[names[count + only + takes_more]] = made
     for name, form in zip(names[count - len(defaults) : count], defaults, strict=True):
         given.setdefault(name, form)
     for name, form in keywords.items():

@@ -164,9 +164,9 @@ def _start(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Gi
     keywords = {k: reader.outside(v) for k, v in (f.__kwdefaults__ or {}).items()}
     count = len(forms) - len(names)
     named = dict(zip(names, forms[count:], strict=True))
-    arguments = bound_arguments(code, forms[:count], named, defaults, keywords)
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
     frame = Frame("f", code_of(code), f.__globals__, cells)
+    arguments = bound_arguments(reader, frame, forms[:count], named, defaults, keywords)
     if code.co_flags & 0x20:
         raise Refused("it is a generator")
     reader.frames["f"] = frame

@@ -59,9 +59,24 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
     while f in _stands_for:
         f, trees, names = _stands_for[f](trees, names)
+    if isinstance(f, functools.partial):
+        trees, names = with_bound(f, trees, names)
+        f = f.func
     return Flow(read(f, trees, names, inputs), arguments, exact)
 
 
+def with_bound(partial: functools.partial, trees: list, names: list[str]) -> tuple[list, list[str]]:
+    """The arguments of a partial's function, as graphs are read of it, and names of the last."""
+    if not all(isinstance(one, _FIXED) for one in (*partial.args, *partial.keywords.values())):
+        raise Refused("a functools.partial holds more than numbers; pass the rest as arguments")
+    count = len(trees) - len(names)
+    named = {name: Known(one) for name, one in partial.keywords.items()}
+    named.update(zip(names, trees[count:], strict=True))
+    return [*map(Known, partial.args), *trees[:count], *named.values()], [*named]
+
+
+#: Arguments of a functools.partial that graphs may take for constants.
+_FIXED = (bool, int, float, str, type(None), types.FunctionType)
 #: Functions of this package that call the user's with the same arguments in another order: for
 #: trees, and the names of the last ones, the user's function and those of its arguments.
 _stands_for: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -74,6 +89,8 @@ def stand_for(f: Callable, arranged: Callable[[list, list[str]], tuple]) -> None
 
 def is_readable(f) -> bool:
     """Whether a function is the user's, or a wrapper of it, and no transform of it."""
+    if isinstance(f, functools.partial):
+        f = f.func
     is_ours = str(getattr(f, "__globals__", {}).get("__name__")).startswith("tapegrad.")
     return isinstance(f, types.FunctionType) and (not is_ours or f in _stands_for)
 

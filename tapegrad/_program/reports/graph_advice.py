@@ -48,7 +48,7 @@ _ADVICE = {
     r"step is computed|with a step": "use a step that is written as a number",
     r"float\(\)": "leave float() out: it would drop the derivative",
     r"of (integers|truths|two truths)": "convert them first, with astype(float) or 1.0 *",
-    r"call with \*\*|takes \*\*": "name the arguments",
+    r"call with \*\*": "name the arguments",
     r"intermediate value twice": "assign it on a line of its own",
     r"it calls": "call it before, and pass what it gives as an argument; functions of NumPy that "
     "graphs have are listed in docs/programs.md",
