@@ -22,7 +22,7 @@ class ChangedError(RuntimeError):
     """An input that the sweep reaches was written after it had been read."""
 
 
-FEW_INPUTS = 32
+FEW_INPUTS, FEW_ELEMENTS = 32, 1024
 _NOWHERE = np.array([-1], np.int64)  # the stops of a sweep without any
 _word = ctypes.c_int64.from_address
 _half = ctypes.c_int32.from_address
@@ -93,8 +93,11 @@ class Sweep:
 
     def add_plain(self, number: int, array, part) -> bool:
         """Add the same of one seed where both are plain arrays alike; whether that is done."""
-        plain = type(array) is type(part) is np.ndarray
-        return plain and self.code.add_array(self.address, number, array, part) != 0
+        if type(array) is not np.ndarray or type(part) is not np.ndarray:
+            return False
+        if part.size <= FEW_ELEMENTS:  # such as the transpose of a small matrix
+            part = np.ascontiguousarray(part)
+        return self.code.add_array(self.address, number, array, part) != 0
 
     def references(self, number: int) -> tuple | None:
         """What a row refers to, as (row, array or object) each; None if that is not all."""
