@@ -63,6 +63,7 @@ SMOOTH = {
     "engineering.kalman_loglik": [np.array([-2.0, -3.0, -1.0]), np.array([-0.5, -1.0, -2.5])],
     "engineering.pipe_losses": [(10.0, 2.0, 0.15), (0.12, 0.05, 20.0)],
     "engineering.bearing_temperature": [(1.0, 2.0), (1.6, 0.9)],
+    "engineering.filter_mismatch": [[0.3, 0.5, 0.2, 0.1], np.array([0.9, -0.4, -0.7, 0.3])],
     "learning.network_loss": [LAYERS, [[1.5 - W, b + 0.3] for W, b in LAYERS]],
     "learning.hidden_markov": [
         np.array([[0.3, -0.4], [0.1, 0.9]]),

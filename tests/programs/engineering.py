@@ -173,3 +173,14 @@ def bearing_temperature(inputs):
             break
         lo, f_lo, hi, f_hi = hi, f_hi, mid, f_mid
     return mid
+
+
+def filter_mismatch(coefficients):
+    """A filter of second order beside the wanted response, by its transfer function."""
+    b, a = np.append(coefficients[:2], 0.25), np.append([1.0], coefficients[2:])
+    z = np.exp(-1j * np.linspace(0.1, 3.0, 9))
+    response = np.polyval(b[::-1], z) / np.polyval(a[::-1], z)
+    wanted = np.where(np.arange(9) < 4, 1.0, 0.0)
+    ripple = np.sum((np.abs(response) - wanted) ** 2)
+    poles = np.polymul(a, np.conj(a) + 0.1j)
+    return ripple + 0.1 * np.unwrap(np.angle(response))[-1] + np.abs(np.polyder(poles)).sum()
