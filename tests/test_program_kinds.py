@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import interpreted
@@ -17,6 +18,7 @@ from tapegrad._program.ir.array_step import ArrayStep
 from tapegrad._program.ir.cost import VALUE_COSTS, nanoseconds
 from tapegrad._program.ir.elementwise_step import Elementwise
 from tapegrad._program.ir.file_fields import OPERAND, VIEW
+from tapegrad._program.ir.link_step import Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
 from tapegrad._program.ir.verify_memory import IllegalProgram
 from tapegrad._program.passes.pipeline import optimised
@@ -122,6 +124,26 @@ def test_a_new_kind_is_counted_and_shown():
     assert next(steps_text(made)) == "steps: 4 multiples, 3 element-wise"
     boxes = boxes_of(made)
     assert [box.lines for box in boxes][2] == ["scaled", "4"] and boxes[2].reads == [1]
+
+
+def test_what_lies_between_the_slots_of_a_result_is_read():
+    out, between = View(1, (2,), (3,)), View(2, (2,), (0,))
+    assert Link(out, [(out, between)]).views_read == [between]
+
+
+@pytest.mark.parametrize("n", [2, 40])
+def test_an_array_with_an_element_of_it_at_both_ends(n, rng):
+    def f(x):
+        y = np.sin(x)
+        ends = np.concatenate([y[:1], y, y[:1]])
+        return np.sum(ends * ends * np.cos(np.concatenate([x, x[:2]])))
+
+    x = rng.normal(size=n)
+    compiled = tg.compile(f)
+    for _ in range(2):
+        same = zip(compiled.value_and_grad(x), tg.value_and_grad(f)(x), strict=True)
+        for found, expected in same:
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
 def test_a_kind_that_nothing_computes_is_refused():

@@ -25,8 +25,10 @@ class ArrayStep(Step, is_kind=False):
 
     @remembered
     def views_read(self) -> list[View]:
-        out = self.out
-        return [view for view in self.views if not inside(view, out) and view != out]
+        out, views = self.out, self.views
+        if not out.is_contiguous:  # others may lie between its slots
+            return [view for view in views if view != out]
+        return [view for view in views if not inside(view, out)]
 
     @remembered
     def views_written(self) -> list[View]:

@@ -9,7 +9,6 @@ float64 (integers up to 2^53).
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
@@ -212,8 +211,8 @@ class Step:
     @property
     def slots_written(self) -> np.ndarray:
         """The slots of the arena in which values are that a step writes."""
-        views = [range(*view.extent) for view in self.views_written if view.base == ARENA]
-        return np.fromiter(itertools.chain(*views), np.int64)
+        views = [np.arange(*view.extent) for view in self.views_written if view.base == ARENA]
+        return np.concatenate([np.zeros(0, np.int64), *views])
 
     @property
     def values(self) -> list:
