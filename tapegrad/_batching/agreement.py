@@ -47,7 +47,7 @@ def _agree(a: np.ndarray, b: np.ndarray, part: float, noise: float) -> bool:
 
 
 def _noises(again: Callable, first: list) -> list[float]:
-    """How far rounding moves each result; 0 for a function that is not deterministic."""
+    """The effect of rounding on each result; 0 for a function that is not deterministic."""
     if any(_apart(again(0.0), first)):
         return [0.0] * len(first)
     most = np.zeros((2, len(first)))

@@ -116,7 +116,7 @@ class Mapped:
         return found, *_same_way(element, [*made], len(numbers))
 
     def _one_after_the_other(self, element: Element, numbers) -> tuple:
-        """Which elements take the recorded branches; the computation may fail on the others."""
+        """The elements that take the recorded branches; the computation may fail on the others."""
         same, other = np.arange(len(numbers)), None
         if rt.trace() is not None or len(element.guards) > _MOST_LOOKED_AT:
             raise Unbatched("for the whole batch the branch of one element fails")

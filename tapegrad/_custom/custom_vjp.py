@@ -115,7 +115,7 @@ class CustomVjp:
         return self._bridges[key]
 
     def _wanted(self, operands, recorded, found) -> list[bool]:
-        """Which derivatives are added to adjoints; errors for those that do not fit."""
+        """The derivatives that are added to adjoints; errors for those that do not fit."""
         if len(found) != len(operands):
             raise TypeError(
                 f"tapegrad.{self.__name__}: backward returned {len(found)} derivatives for "

@@ -44,7 +44,7 @@ def _write(walk, number):
     place[key] = 0.0 if tangent is None else tangent
 
 
-#: Tangents of rows that read or write buffers in place, and of operations of users', by name.
+#: Tangents of rows that read or write buffers in place, and of users' operations, by name.
 BY_HAND = {"load": _load, "write": _write, "store": _write, "scatter": _write}
 
 

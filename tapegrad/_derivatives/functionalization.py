@@ -190,7 +190,7 @@ def _places(positions, places):
 
 @named("unwritten.is_last")
 def _is_last(places):
-    """Which of the places are not named again after them."""
+    """The last occurrence of each of the places, as a mask."""
     last = np.zeros(np.shape(places), bool)
     last[len(last) - 1 - np.unique(places[::-1], return_index=True)[1]] = True
     return last

@@ -66,7 +66,7 @@ class Inputs(InputTensors):
         self.args = tuple(replaced)
 
     def _named(self, name: str, count: int, argnums) -> list[int]:
-        """Which of the arguments are inputs, each once."""
+        """The arguments that are inputs, each once."""
         numbers = [argnums] if self.single else list(argnums)
         for number in numbers:
             if not -count <= number < count:

@@ -53,7 +53,7 @@ class Call:
         return [np.ndarray(shape, dtype, base, *place) for shape, dtype, *place in self.parts]
 
     def index_of(self, base: np.ndarray, view) -> int | None:
-        """Which result a view of the buffer is, None if it is another part."""
+        """The result that a view of the buffer is, None if it is another part."""
         for k, part in zip(self.outputs, self.views(base), strict=True):
             if rt.same_place(part, base if view is None else view):
                 return k

@@ -24,7 +24,7 @@ _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 def operands(name: str, check_finite: bool, *arrays) -> list:
     """Operands, refused if they are not finite and that is to be checked.
 
-    Those of half precision, which LAPACK lacks, become single, as SciPy has it.
+    Operands of half precision, which LAPACK lacks, become single, as in SciPy.
     """
     found = [plain_array(unlisted(x)) for x in arrays]
     for x in found:

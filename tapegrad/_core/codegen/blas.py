@@ -31,9 +31,9 @@ WORK_BYTES = PANEL + PANEL_BYTES
 FEW = 64
 #: Products of which two sizes are at most this are faster by tiles.
 NARROW = 48
-#: Which matrices of a product are added to.
+#: The matrices of a product that are added to.
 LEFT, RIGHT, OUT = range(3)
-#: Which size of a product is taken block by block.
+#: The size of a product that is taken block by block.
 ALONG_M, ALONG_N, ALONG_K = range(3)
 #: The largest total size of a block of all matrices of a batch, and the least block.
 BLOCK_BYTES, LEAST_BLOCK = 1 << 18, 48

@@ -79,7 +79,7 @@ def multiply(z, w):
 
 @elementwise("divide")
 def divide(z, w):
-    """Where w is 0 the parts of z divided by 0, as NumPy has it."""
+    """Where w is 0 the parts of z divided by 0, as in NumPy."""
     if not is_complex(w):
         return combined(*[apply("divide", x, w) for x in parts(z)])
     c, d = parts(w)

@@ -76,7 +76,7 @@ def common_dtype(name: str, *operands) -> np.dtype:
 
 
 def result(made):
-    """A recorded result as NumPy gives it: a scalar if it has no axes."""
+    """A recorded result as NumPy returns it: a scalar if it has no axes."""
     return scalar_of(made) if is_tensor(made) and rt.is_recording() else made
 
 

@@ -155,7 +155,7 @@ def _increases(xp):
 
 @named("interpolation.interval")
 def _interval(x, xp):
-    """Which line each place is on: 0 before the first place of xp, n + 1 after the last."""
+    """The line of each place, by number: 0 before the first place of xp, n + 1 after the last."""
     found = np.searchsorted(xp, x, side="right")
     return np.where(x > xp[-1], len(xp) + 1, found)
 

@@ -1,6 +1,6 @@
 """Values of declared operations by their compiled kernels, as programs compute them.
 
-Of small matrices NumPy's functions take longer for their arguments than for their arithmetic.
+For small matrices NumPy's functions spend more time on their arguments than on arithmetic.
 """
 
 from __future__ import annotations

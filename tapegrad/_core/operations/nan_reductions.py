@@ -38,12 +38,12 @@ def _replaced(x, otherwise):
 
 @named("nan_reductions.left_out")
 def _left_out(x, where):
-    """Which elements are NaN or masked."""
+    """The elements that are NaN or masked."""
     return np.isnan(x) | ~np.broadcast_to(np.asarray(where, bool), np.shape(x))
 
 
 def _holes(x, where):
-    """Which elements are left out, a mask for programs to compute again."""
+    """The elements that are left out, a mask for programs to compute again."""
     return steered(np.isnan, x) if where is True else steered(_left_out, x, unlisted(where))
 
 

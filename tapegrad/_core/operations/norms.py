@@ -137,7 +137,7 @@ def _extreme(size, axes, keepdims, largest):
 
 @named("norms.chosen")
 def _chosen(values, axes, largest):
-    """Which elements are the largest or smallest along axes; all where there is a NaN."""
+    """The elements that are the largest or smallest along axes; all where there is a NaN."""
     best = (np.max if largest else np.min)(values, axis=axes, keepdims=True)
     return (values == best) | np.isnan(best)
 

@@ -104,7 +104,7 @@ def _column(q, ndim):
 
 
 def _ranks(n, q, method, axis):
-    """Which elements in order: as `positions` has them."""
+    """The elements in order, at `positions`."""
     if method in ELEMENTS:
         return np.asarray(_element(n, q, method))
     place = np.asarray(place_of(n, q, method))

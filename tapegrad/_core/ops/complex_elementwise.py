@@ -97,7 +97,7 @@ _INVERSE_SLOPES = (
     f"-2.0 * ({_INVERSE[0]}) * ({_INVERSE[1]})",
 )
 _parts("inverse", *_INVERSE, *_INVERSE_SLOPES, _FAR, "NaN at 0")
-# What numerators are multiplied by: NumPy's quotients by 0 are those of their parts by 0.
+# The factor of numerators: NumPy's quotients by 0 are those of their parts by 0.
 _IS_ZERO = "((x == 0.0) & (y == 0.0))"
 _DIVISOR = (
     f"select({_IS_ZERO}, 1.0 / np.absolute(x), {_INVERSE[0]})",

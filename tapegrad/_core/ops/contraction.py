@@ -155,7 +155,7 @@ def interleaved(matrix, array, batch, stride):
 
 @helper
 def longest(m, n, k):
-    """Which size is the largest."""
+    """The largest size."""
     if m >= n and m >= k:
         return ALONG_M
     return ALONG_N if n >= k else ALONG_K

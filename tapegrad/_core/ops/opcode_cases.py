@@ -9,7 +9,7 @@ from ..codegen.external_symbols import names_symbols
 from .comparisons import STEERING
 from .table import TABLE, Pointwise
 
-assert _loaders  # which enters the functions that texts may name
+assert _loaders  # which registers the functions that texts may name
 
 #: The largest number of operands of an operation on numbers.
 OPERANDS = 3

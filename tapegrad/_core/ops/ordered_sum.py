@@ -1,6 +1,6 @@
 """Numbers added one after the other, for programs: the sum that a loop makes, to the bit.
 
-In a program the number of an operation's row is how many operands it has.
+In a program the row number of the operation is its number of operands.
 """
 
 from tapegrad._core.codegen.intrinsics import f64s, helper, load_f64, load_i32, load_i64, store_f64

@@ -20,7 +20,7 @@ from .table import structural
 def python_adjoint(frame, id, refs, task):
     """The first call asks for Python, the second finds that it has answered.
 
-    What is wanted is the row, and the code of its operation.
+    The request is the row, and the code of its operation.
     """
     if load_i64(frame, FRAME_ANSWERED):
         store_i64(frame, FRAME_ANSWERED, 0)

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
 
     @property
     def shown(self) -> int | None:
-        """Which operand shows the output; None if none does."""
+        """The operand that shows the output; None if there is none."""
         return self.operands.index("output") if "output" in self.operands else None
 
 

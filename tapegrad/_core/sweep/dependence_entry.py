@@ -1,4 +1,4 @@
-"""Which rows some rows depend on, for Python; a part of its own, compiled when it is asked for."""
+"""Dependences between rows, for Python; a separate part, compiled on first use."""
 
 SOURCE = '''
 from tapegrad._core.sweep.dependence_sweep import mark_reached

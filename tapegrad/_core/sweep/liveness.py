@@ -1,4 +1,4 @@
-"""Which rows are still needed: marks from live tensors back through the operands.
+"""Liveness of rows: marks from live tensors back through the operands.
 
 All rows of a chunk that tensors still point into count as needed, and so do their operands.
 In-place writes are needed when their buffer is.

@@ -23,7 +23,7 @@ class _Compiled:
 
     def __init__(self):
         self.functions = functions(forward.source(), forward.EXPORTS, keep_lock=True)
-        count = MOST_CODES * layout.MASKS  # memory that nobody touches is never given
+        count = MOST_CODES * layout.MASKS  # memory that is never touched is never allocated
         self.kernels = {8: np.zeros(count, np.int64), 4: np.zeros(count, np.int64)}
         self.structural = np.zeros(MOST_CODES, np.int64)
 

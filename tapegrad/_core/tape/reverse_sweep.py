@@ -100,7 +100,7 @@ class Sweep:
         return self.code.add_array(self.address, number, array, part) != 0
 
     def references(self, number: int) -> tuple | None:
-        """What a row refers to, as (row, array or object) each; None if that is not all."""
+        """The references of a row, as (row, array or object) each; None if there are others."""
         return self.code.references(self.address, number) or None
 
     def cell(self, number: int) -> np.ndarray:
@@ -169,7 +169,7 @@ class Sweep:
         frame[layout.FRAME_ANSWERED // 8] = 1
 
     def _first_object(self, number: int) -> Any:
-        """What a row refers to first."""
+        """The first reference of a row."""
         start = int(self.work.table[number >> layout.ROWS_BITS]) + layout.HEADER_BYTES
         row = start + (number & (layout.ROWS - 1)) * layout.ROW_BYTES
         at = start + layout.ROWS * layout.ROW_BYTES

@@ -1,4 +1,4 @@
-"""Which code takes a number out of a tensor: read from the frame that does.
+"""The code that takes a number out of a tensor: read from its frame.
 
 Python only asks a tensor for `float()`; the frame's instructions distinguish `float(t)` from `y[i]
 = t`, `"%f" % t` and `math.sin(t)`.

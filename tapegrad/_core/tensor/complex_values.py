@@ -35,7 +35,7 @@ inverse_real, inverse_imag = _part(np.reciprocal, "real"), _part(np.reciprocal, 
 
 
 def divisor_real(x, y):
-    """What a numerator is multiplied by: the real part of 1 / (x + iy), infinity at 0."""
+    """The factor of a numerator: the real part of 1 / (x + iy), infinity at 0."""
     return np.where(
         (x == 0.0) & (y == 0.0), np.asarray(np.inf, np.result_type(x)), inverse_real(x, y)
     )[()]

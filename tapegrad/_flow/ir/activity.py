@@ -1,4 +1,4 @@
-"""Which values and which memory of a graph vary with inputs."""
+"""The values and the memory of a graph that vary with inputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
 
 @functools.lru_cache(4096)
 def with_slopes(op: str) -> tuple[bool, ...]:
-    """Which operands of a step have partial derivatives that are not 0 everywhere."""
+    """The operands of a step whose partial derivatives are not 0 everywhere."""
     if op == "float_select":
         return False, True, True
     if op == "store_float":

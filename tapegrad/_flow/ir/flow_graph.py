@@ -83,7 +83,7 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Which memory a load or a store touches.
+    """The memory that a load or a store touches.
 
     A region is an alias class: its memory is reached through no other region. A space is a layer of
     the arena with addresses of its own, the same in all: 0 holds values, the others tangents.

@@ -1,4 +1,4 @@
-"""Which values have adjoints: they vary with a differentiated input, and a result with them."""
+"""The values that have adjoints: they vary with a differentiated input, and a result with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Variation:
         return value in self.values
 
     def wanted(self, step: Step) -> tuple[bool, ...]:
-        """Which operands get something from the adjoint of the result."""
+        """The operands that get a contribution from the adjoint of the result."""
         pairs = zip(step.operands, with_slopes(step.op), strict=True)
         return tuple(slope and operand in self.values for operand, slope in pairs)
 

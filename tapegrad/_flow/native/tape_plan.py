@@ -73,7 +73,7 @@ def _ordered(graph: Graph) -> list[Block]:
 
 
 class TapePlan:
-    """Which values each block saves, and where."""
+    """The values that each block saves, and their places."""
 
     def __init__(self, graph: Graph, ways: Ways, variation: Variation):
         self.graph, self.ways, self.variation = graph, ways, variation

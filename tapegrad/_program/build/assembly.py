@@ -77,7 +77,7 @@ class Parts:
         return self.slots - count
 
     def _read_outside(self, k: int) -> np.ndarray:
-        """Which slots other steps than step k read, or the results."""
+        """The slots that steps other than step k read, or the results."""
         marks = np.zeros(self.code.slots, bool)
         for j, step in enumerate(self.code.steps):
             if j != k:

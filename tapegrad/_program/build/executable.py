@@ -190,7 +190,7 @@ class Program:
         return [one.view.of(run.values) for one in self.code.outputs]
 
     def failed(self, run: Run) -> tuple[int, float] | None:
-        """Which guard failed, in their order, and the value that it saw; None if it was none."""
+        """The guard that failed, by number, and the value that it saw; None if it was none."""
         slot = int(run.words[run_layout.RUN_FAILED // 8])
         before = 0
         for step in self.code.of(Scalars).values():

@@ -1,1 +1,1 @@
-"""Which program answers a call: signatures, variants, guards, native code."""
+"""Dispatch of calls to programs: signatures, variants, guards, native code."""

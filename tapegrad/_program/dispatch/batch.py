@@ -144,7 +144,7 @@ class Batch:
 
 
 def _shared(in_axes, inputs: list[np.ndarray]) -> list[bool]:
-    """Which inputs are the same for all evaluations."""
+    """The inputs that are the same for all evaluations."""
     given = in_axes if isinstance(in_axes, (tuple, list)) else [in_axes] * len(inputs)
     shapes = ", ".join(str(array.shape) for array in inputs)
     if len(given) != len(inputs) or any(axis not in (0, None) for axis in given):

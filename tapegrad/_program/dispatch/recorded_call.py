@@ -260,7 +260,7 @@ class RecordedCall:
     ctx = None
 
     def index_of(self, base: np.ndarray, view) -> int | None:
-        """Which result a view of the row's array is, None if it is another part."""
+        """The result that a view of the row's array is, None if it is another part."""
         for k, part in enumerate(self._views(base)):
             if rt.same_place(part, base if view is None else view):
                 return k

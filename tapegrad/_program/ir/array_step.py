@@ -1,4 +1,4 @@
-"""What steps have in common whose result is one array."""
+"""Common parts of steps whose result is one array."""
 
 from __future__ import annotations
 

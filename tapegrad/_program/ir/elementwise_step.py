@@ -25,7 +25,7 @@ _OPERANDS = 3
 
 @dataclasses.dataclass
 class Elementwise(Step):
-    """Element-wise operations over one shape: what lives only inside is never stored.
+    """Element-wise operations over one shape; intermediate results are not stored.
 
     `ops` are (code, operands); an operand is the number of an earlier operation of the step, or a
     view that broadcasts to the shape (already broadcast: strides of 0). `stores` are (number,
@@ -192,7 +192,7 @@ class Elementwise(Step):
         return [what, "×".join(map(str, self.shape)), *names_of(code for code, _ in self.ops)]
 
     def explained(self, wanted: Callable[[View], bool], fresh: frozenset[int]) -> list[str]:
-        """What it fuses, stores, sums and computes again in reverse."""
+        """Its fused, stored and summed operations, and those recomputed in reverse."""
         flow = self.flow(wanted, fresh)
         read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
         again = len(flow.computed(read, set(flow.stores)))

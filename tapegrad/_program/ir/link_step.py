@@ -34,7 +34,7 @@ class Link(ArrayStep):
 
     @property
     def pieces(self) -> list[tuple[View, View]]:
-        """The pairs if the targets, each in C order, lie side by side in the output."""
+        """The pairs if the targets, each in C order, are contiguous in the output."""
         for target, source in self.pairs:
             whole = target.is_contiguous and target.shape == source.shape
             if not whole or target.base != ARENA:

@@ -1,4 +1,4 @@
-"""Numbers put side by side as an array."""
+"""Numbers as an array."""
 
 from __future__ import annotations
 

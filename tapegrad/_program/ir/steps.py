@@ -137,7 +137,7 @@ class remembered(Generic[_Found]):  # noqa: N801
 
 
 class Visitor:
-    """What goes through the steps of a program and does not treat all kinds alike."""
+    """A visitor of the steps of a program, with a method for each kind."""
 
     def visit(self, step: Step) -> Any:
         return step.accept(self)

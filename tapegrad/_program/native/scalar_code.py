@@ -125,7 +125,7 @@ def native(
 
 
 def _read_by_interpreted(step: Scalars, pieces: list[Piece]) -> np.ndarray:
-    """Which results interpreted pieces read in their slots."""
+    """The results that interpreted pieces read in their slots."""
     read = np.zeros(len(step.op), bool)
     for piece in pieces:
         if not piece.native:

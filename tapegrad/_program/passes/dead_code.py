@@ -20,7 +20,7 @@ def drop_unread(code: Code) -> Code:
 
 
 class _Finder(Visitor):
-    """What is read, found from the last step to the first; `stands`: see `scalar_scans`."""
+    """The values that are read, found from the last step on; `stands`: see `scalar_scans`."""
 
     def __init__(self, code: Code):
         self.marks, self.stands = np.zeros(code.slots, np.uint8), np.zeros(code.slots, np.int32)

@@ -126,7 +126,7 @@ class Pass:
 
 
 def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
-    """Which memory each buffer gets, by number, and how many there are."""
+    """The memory of each buffer, by number, and the number of memories."""
     last = {word: k for k, (_, words) in enumerate(each) for word in words}
     lasting = dict.fromkeys(w for _, words in once for w in words if isinstance(w, Buffer))
     given = {buffer: k for k, buffer in enumerate(lasting)}

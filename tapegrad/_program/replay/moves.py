@@ -52,7 +52,7 @@ def merged(sizes, *strides) -> list[tuple[int, ...]]:
 
 
 def covered_once(link: Link) -> tuple[list[bool], bool]:
-    """Which pairs alone reach each of their targets, and whether these are the whole output."""
+    """The pairs that alone reach their targets, and whether these are the whole output."""
     if len(link.pairs) == 1 and link.pairs[0][0] == link.out:
         return [True], True
     count = np.zeros(link.out.size, np.int64)
