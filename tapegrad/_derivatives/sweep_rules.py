@@ -20,7 +20,7 @@ from .declared_adjoints import parts_of, site_of, summed_to, values_at
 from .past_values import Before
 from .tape_walk import Walk
 
-_PLACE = struct.Struct("<ii")  # of a row: its first reference, and how many there are
+_PLACE = struct.Struct("<ii")  # of a row: its first reference, and the number of references
 _REFERENCE = struct.Struct("<qii")
 _OBJECTS = (layout.TAG_ARRAY, layout.TAG_OBJECT)
 _number = ctypes.c_double.from_address
@@ -28,7 +28,7 @@ _FIRST, _ALL = slice(0, 1), slice(None)
 
 
 def walk_of(sweep, number: int) -> Any:
-    """A walk that finds what the row has read, also where it was written since."""
+    """A traversal that finds what the row has read, even if it was written since."""
     if not sweep.writes:
         return Walk(())
     if sweep.before is None:
@@ -43,7 +43,7 @@ def _row_at(sweep, number: int) -> int:
 
 
 def references_of(sweep, number: int):
-    """Operands of a row, then its output, as `Walk.read` gives them."""
+    """Operands of a row, then its output, as `Walk.read` returns them."""
     return sweep.references(number) or _references_of_all(sweep, number)
 
 
@@ -67,7 +67,7 @@ def _value(sweep, source: int, what):
 
 
 def _read(sweep, number: int, op: Structural) -> tuple:
-    """What the rule of a row is called with: its site, the output, the operands."""
+    """The arguments of the rule of a row: its site, the output, the operands."""
     if not sweep.writes:
         site = site_of(op, references_of(sweep, number))
         operands = [_value(sweep, *operand) for operand in site.operands]

@@ -49,7 +49,7 @@ _CONVERSIONS = "asarray asanyarray ascontiguousarray asfortranarray asarray_chkf
 
 
 def fresh(made):
-    """What was created inside a transform: arrays of floats as tensors."""
+    """A newly created result inside a transform: arrays of floats as tensors."""
     if type(made) is numpy.ndarray:
         return wrap(made) if made.dtype in FLOATS or made.dtype in PARTS_OF else made
     if type(made) in (tuple, list):
@@ -58,7 +58,7 @@ def fresh(made):
 
 
 def _own(made, source):
-    """As `fresh`, of an array that is nobody else's memory; others stay what they are."""
+    """As `fresh`, of an array that does not share memory; others are unchanged."""
     is_foreign = not isinstance(source, numpy.ndarray) and hasattr(source, "__array__")
     return made if made is source or made.base is not None or is_foreign else fresh(made)
 
@@ -71,7 +71,7 @@ def _is_shared(made, args) -> bool:
 
 
 def _creator(name: str):
-    """A function of NumPy's whose results inside transforms are tensors."""
+    """A NumPy function whose results inside transforms are tensors."""
     found = getattr(numpy, name)
 
     def function(*args, **kwargs):
@@ -89,12 +89,12 @@ def _creator(name: str):
     return named_like(function, found, note=creates(found))
 
 
-#: Stands for an argument that is not given.
+#: Represents a missing argument.
 _NONE = object()
 
 
 def _with_recorded(name: str, plain: tuple[type, ...]):
-    """`full`, `full_like` or `arange`, whose arguments ask no protocol.
+    """`full`, `full_like` or `arange`, on whose arguments NumPy does not dispatch.
 
     The last positional argument is of one of the `plain` classes where nothing is recorded.
     """

@@ -17,12 +17,12 @@ from .._core.tensor.trace import learned, steered
 from .._core.tensor.values import dtype_of, is_tensor, shape_of, value_of
 from ._differentiable import differentiable, finite, real_parts
 
-#: What `trans=` says, as a number.
+#: The value of `trans=`, as a number.
 _TRANSPOSES = {"N": 0, "T": 1, "C": 2}
 
 
 def operands(name: str, check_finite: bool, *arrays) -> list:
-    """Operands, refused if they are not finite and that is to be checked.
+    """Operands, refused if they are not finite and `check_finite` is set.
 
     Operands of half precision, which LAPACK lacks, become single, as in SciPy.
     """
@@ -35,7 +35,7 @@ def operands(name: str, check_finite: bool, *arrays) -> list:
 
 
 def plain_array(x):
-    """What is no tensor as an array."""
+    """An operand that is no tensor, as an array."""
     return x if is_tensor(x) or type(x) is ComplexTensor else np.asarray(x)
 
 
@@ -63,7 +63,7 @@ def of_columns(equation, a, b):
 
 
 def rows_of(b) -> int:
-    """How many equations a right-hand side is for."""
+    """The number of equations of a right-hand side."""
     shape = shape_of(b)
     return shape[-1 if len(shape) == 1 else -2]
 
@@ -95,7 +95,7 @@ def solve_triangular(
 
 
 def _triangular(trans, lower, unit_diagonal=False):
-    """What solves with a triangular matrix."""
+    """The solution with a triangular matrix."""
     static = {"trans": int(trans), "lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
     return functools.partial(solve_columns, **static)
 
@@ -177,7 +177,7 @@ def _of_triangle(is_lower):
     return lambda a, b, lower, transpose: _triangular(int(transpose), is_lower)(a, b)
 
 
-#: By what `assume_a` says: functions of matrices and right-hand sides, lower, transposed.
+#: By the value of `assume_a`: functions of matrices and right-hand sides, lower, transposed.
 _STRUCTURES: dict[str | None, Any] = {
     **dict.fromkeys((None, "gen", "general", "banded"), _general),
     **dict.fromkeys(("sym", "symmetric"), _symmetric),

@@ -52,7 +52,7 @@ def ndtr(x):
 
 @differentiable("special.log_ndtr")
 def log_ndtr(x):
-    """By erfc, which is far below 0 too small for numbers: there an asymptotic series."""
+    """By erfc, which underflows far below 0: there an asymptotic series is used."""
     x = unlisted(x)
     least = -10.0 if dtype_of(x) == np.float32 else -20.0
     is_high, is_middle = x > -1.0, x > least
@@ -112,7 +112,7 @@ def kl_div(x, y):
 
 
 def _relative(x, y, of_numbers):
-    """What is made of x log(x / y) and both; infinity where one is negative, or y alone 0."""
+    """A function of x log(x / y) and both; infinity where one is negative, or y alone 0."""
     x, y = _of_one_dtype(x, y)
     is_zero = (x == 0.0) & (y >= 0.0)
     is_outside = ((x < 0.0) & (y == y)) | ((y < 0.0) & (x == x)) | ((y == 0.0) & (x > 0.0))
@@ -132,7 +132,7 @@ def _of_one_dtype(*operands):
 
 
 def _log_of_ratio(x, y):
-    """log(x / y), of numbers close to one another too, and of ones whose quotient has no number."""
+    """log(x / y), accurate for close numbers and for quotients that overflow."""
     is_near = PUBLIC["absolute"](x - y) < 0.5 * y
     most = 1e18 if np.float32 in (dtype_of(x), dtype_of(y)) else 1e150
     is_number = (x < most) & (x > 1 / most) & (y < most) & (y > 1 / most)

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import compat
 
-#: Word in the text of a kernel → function that names the symbols it stands for.
+#: Word in the text of a kernel → function that names the symbols for it.
 LOADERS: dict[str, Callable[[], object]] = {}
 _done: set[str] = set()
 #: The arguments that functions of BLAS, LAPACK and scipy.special are called with.
@@ -102,7 +102,7 @@ def load_symbols(source: str) -> None:
 
 
 def name_address(symbol: str, address: int) -> None:
-    """Let compiled code call what lies at an address by a name."""
+    """Let compiled code call the function at an address by a name."""
     llvm.add_symbol(symbol, address)
 
 

@@ -97,7 +97,7 @@ def read_text(text: str):
 
 
 def parsed(module: ir.Module, exports):
-    """A module in LLVM's memory; the loops of exports lie alike in lines of the cache."""
+    """A module in LLVM's memory; the loops of exports are aligned to cache lines."""
     module.triple = llvm.get_process_triple()
     text = str(module)
     for symbol in exports:

@@ -1,9 +1,9 @@
 """Generated text compiled without Numba: functions of numbers with loops and branches.
 
-Most of what Numba takes for such a function goes to finding types, which are plain here: they
-follow from those of the arguments, statement by statement. A variable is what was assigned last; at
-the head of a loop, and behind a branch, LLVM is told of those that differ by the way. A text with
-anything else raises `NotPlain`.
+Numba spends most of the compilation of such a function on type inference. Here types follow from
+those of the arguments, statement by statement. A variable is what was assigned last; at the head of
+a loop and after a branch, a phi instruction joins those that differ. Any other statement raises
+`NotPlain`.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class _Module:
         return found
 
     def text_of(self, text: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
-        """A function of the text, or a helper, and the names that it sees."""
+        """A function of the text, or a helper, and the names in its scope."""
         return (text, self.globals) if isinstance(text, ast.FunctionDef) else _read(text)
 
 
 @functools.cache
 def _read(helper: Any) -> tuple[ast.FunctionDef, dict[str, Any]]:
-    """The text of a helper, and the names that it sees."""
+    """The text of a helper, and the names in its scope."""
     try:
         source = inspect.getsource(helper.py_func)
     except OSError as error:
@@ -97,7 +97,7 @@ def _words(values) -> list:
 
 
 def _values(kinds, words: Iterator) -> list:
-    """Values of some types, of words one after the other."""
+    """Values of some types, in consecutive words."""
     return [
         tuple(_values(kind, words)) if isinstance(kind, tuple) else Value(kind, next(words))
         for kind in kinds
@@ -106,7 +106,7 @@ def _values(kinds, words: Iterator) -> list:
 
 @functools.lru_cache(256)
 def _is_expression(node: ast.FunctionDef) -> bool:
-    """Whether a function is a few assignments and a result: it goes into those that call it."""
+    """Whether a function is a few assignments and a result: it is inlined."""
     *first, last = [one for one in node.body if not _is_docstring(one)]
     return isinstance(last, ast.Return) and all(
         isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in first
@@ -272,7 +272,7 @@ class _Function:
             self._join(name, [(block, names[name]) for block, names in ways])
 
     def _join(self, name: str, ways: list[tuple[Any, Any]]) -> None:
-        """The variable behind ways that meet; none where one of them does not have it."""
+        """The variable after branches join; none if one of the branches does not define it."""
         values = [value for _, value in ways]
         if all(value is values[0] for value in values):
             self.names[name] = values[0] if values else None
@@ -367,7 +367,7 @@ class _Function:
         self.builder.branch(head)
 
     def _left(self, changed: list[str], phis: dict[str, Value]) -> None:
-        """Behind a loop: what it did not begin with may not be there."""
+        """After a loop variables that are first set inside may be missing."""
         for name in changed:
             self.names.pop(name, None)
         self.names.update(phis)

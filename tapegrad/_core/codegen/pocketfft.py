@@ -23,7 +23,7 @@ _MODULE = "numpy.fft._pocketfft_umath"
 _LOOPS = ("fft", "ifft", "rfft_n_even", "rfft_n_odd", "irfft")
 #: The number of each in the table of loops.
 FORWARD, BACKWARD, REAL_EVEN, REAL_ODD, HERMITIAN = range(5)
-#: Fields of NumPy's ufunc objects, byte offsets.
+#: Fields of NumPy ufunc objects, as byte offsets.
 _NIN, _NOUT, _NARGS, _FUNCTIONS, _DATA, _NTYPES, _TYPES = 16, 20, 24, 32, 40, 48, 64
 _SYMBOL = "tapegrad_pocketfft"
 _int, _word = ctypes.c_int.from_address, ctypes.c_int64.from_address
@@ -97,7 +97,7 @@ _loop = call_address(types.none(*[types.int64] * 4))
 
 #: Arguments of a call: addresses of input, scale, output; count and sizes; steps; the scale.
 _ADDRESSES, _SIZES, _STEPS, _SCALE = 0, 24, 48, 88
-#: How many bytes they take.
+#: Their size in bytes.
 CALL_BYTES = 96
 
 

@@ -1,6 +1,6 @@
 """Polynomials as vectors of coefficients, the highest power first: `polyval`, `polymul`, `polyfit`.
 
-Where a coefficient is recorded, `np.poly1d` calls these functions.
+`np.poly1d` calls these functions if a coefficient is recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _is_plain(*operands) -> bool:
 
 
 def _of_values(numpy_function, *operands, **kwargs):
-    """What NumPy gives for operands that are not recorded; tensors if one of them is one."""
+    """NumPy's result for operands that are not recorded; tensors if one of them is one."""
     made = numpy_function(*[value_of_complex(x) for x in operands], **kwargs)
     if not any(map(holds_tensors, operands)):
         return made
@@ -160,7 +160,7 @@ def polydiv(u, v):
 
 @named("polynomials.leading_zeros")
 def _leading_zeros(rest):
-    """How many coefficients are left out, as NumPy's polydiv does; one is kept."""
+    """The number of leading coefficients that NumPy's polydiv drops; one is kept."""
     is_zero = np.isclose(rest, 0, rtol=1e-14)
     return min(int(np.argmin(is_zero)) if not is_zero.all() else len(rest) - 1, len(rest) - 1)
 
@@ -232,7 +232,7 @@ def poly(seq_of_zeros):
     return made if len(zeros) else 1.0
 
 
-#: Where p'(r) is smaller, beside the sum of its terms' sizes, zeros are taken for equal.
+#: Where p'(r) is small compared with the sum of the magnitudes of its terms, zeros count as equal.
 _EQUAL = {"float64": 1e-7, "float32": 1e-3}
 
 
@@ -426,7 +426,7 @@ def _rank(columns, rcond):
 
 @named("polynomials.orthonormal")
 def _orthonormal(columns):
-    """What makes columns orthonormal: the inverse of the triangle of their QR factors."""
+    """The matrix that makes columns orthonormal: the inverse of R of their QR factors."""
     scaled, scale = _scaled(np.asarray(columns, np.float64))
     made = np.linalg.inv(np.linalg.qr(scaled, mode="r")) / scale[:, None]
     return made.astype(np.asarray(columns).dtype)

@@ -1,4 +1,4 @@
-"""Rows whose adjoint is a function of Python's: the sweep stops there and goes on when it is done.
+"""Rows whose adjoint is a Python function: the sweep stops there and continues afterwards.
 
 It is the rule of the row's operation, or else that of the object which the row refers to first.
 """
@@ -18,7 +18,7 @@ from .table import structural
 
 
 def python_adjoint(frame, id, refs, task):
-    """The first call asks for Python, the second finds that it has answered.
+    """The first call requests Python, the second finds that it is done.
 
     The request is the row, and the code of its operation.
     """

@@ -19,14 +19,14 @@ STATE = np.zeros(layout.STATE_BYTES_TOTAL // 8, np.int64)
 _lock = forks.lock()
 _keep: list = []
 #: Compiled code writes here until the very end of the process, after Python has cleared its
-#: modules: what it writes to is never freed.
+#: modules: this memory is never freed.
 immortal = ctypes.pythonapi.Py_IncRef
 mortal = ctypes.pythonapi.Py_DecRef
 for _function in (immortal, mortal):
     _function.argtypes, _function.restype = [ctypes.py_object], None
 immortal(STATE)
 
-# What a thread keeps for compiled code: whether it does not record.
+# The state of a thread for compiled code: whether it does not record.
 _api = ctypes.pythonapi
 _api.PyThread_tss_alloc.restype, _api.PyThread_tss_alloc.argtypes = ctypes.c_void_p, []
 _api.PyThread_tss_create.argtypes = [ctypes.c_void_p]
@@ -200,7 +200,7 @@ def _set_state(types: dict, slow: list, new_chunk) -> None:
 
 
 def set_operator(number: int, function) -> None:
-    """Let another Python function, which the caller keeps, do what compiled slots do not cover."""
+    """Set the Python function, kept by the caller, for cases that compiled slots do not cover."""
     table = get_word(layout.STATE_SLOW)
     ctypes.c_int64.from_address(table + number * 8).value = id(function)
 

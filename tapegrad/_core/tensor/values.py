@@ -1,4 +1,4 @@
-"""What a tensor holds: its value for NumPy, whether it is recorded, and who owns its buffer."""
+"""The contents of a tensor: its value for NumPy, whether it is recorded, its buffer's owner."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Storage:
     """The buffer that a tensor which is not recorded shares with its views.
 
     The first recorded write makes it a row; then every view belongs to that row, whose tensor is
-    `tensor`. Before, that is None, or those who are told of writes (see `aliases`): compiled code
-    writes only where it is None.
+    `tensor`. Before, that is None, or the listeners of writes (see `aliases`): compiled code writes
+    only where it is None.
     """
 
     __slots__ = ("owner", "tensor")
@@ -49,7 +49,7 @@ rt.on_start.append(lambda: compat.require("slot-layout", _is_laid_out))
 
 
 class Leaf:
-    """What only an input has: its gradient and hooks (or None).
+    """The state that only an input has: its gradient and hooks (or None).
 
     `alias` is the Storage of memory that it shares with rows or tensors of before, or None.
     """
@@ -102,7 +102,7 @@ AS_PLAIN: set[type] = {np.memmap}
 
 
 def plain_array(array: np.ndarray) -> np.ndarray:
-    """An array that is of NumPy's own class, or one that is as good; others raise TypeError.
+    """An array of NumPy's own class, or of an equivalent one; others raise TypeError.
 
     Masks, products of matrices and whatever other classes do would be ignored.
     """
@@ -120,7 +120,7 @@ def plain_array(array: np.ndarray) -> np.ndarray:
     )
 
 
-#: Packages whose objects are taken for the arrays that they hold.
+#: Packages whose objects count as the arrays that they hold.
 CONTAINERS = frozenset(("pandas", "xarray", "polars"))
 
 
@@ -130,7 +130,7 @@ def is_container(value) -> bool:
 
 
 def value_of(operand):
-    """What NumPy gets for an operand: an array, a number; a complex tensor stays one."""
+    """The argument of NumPy for an operand: an array, a number; a complex tensor stays one."""
     kind = type(operand)
     if kind is rt.Scalar:
         return np.float64(operand._value)
@@ -196,7 +196,7 @@ def check_recordable(name: str, array: np.ndarray) -> None:
 
 
 def check_casting(name: str, dtype: np.dtype, target) -> None:
-    """Refuse a result that would not keep its kind where it is written in place, as NumPy does."""
+    """Refuse a result that would change its kind when written in place, as NumPy does."""
     if not np.can_cast(dtype, dtype_of(target), "same_kind"):
         raise TypeError(
             f"tapegrad.{name}: a result of dtype {dtype} cannot be written in place to a tensor of "
@@ -209,7 +209,7 @@ wrap_complex: list[Callable] = []
 
 
 def wrap(value):
-    """A tensor that is not recorded, on a result of NumPy's; a number stays one."""
+    """A tensor that is not recorded, on a result of NumPy; a number stays a number."""
     rt.start()
     array = np.asarray(value)
     if array.dtype.kind == "c":
@@ -230,7 +230,7 @@ def scalar_of(operand):
 def is_number(tensor) -> bool:
     """Whether NumPy has a number for a tensor without axes, which `+=` replaces and never writes.
 
-    It does for elements that were read and for results, not for what was made to be written.
+    This holds for elements that were read and for results, not for arrays made to be written.
     """
     array = tensor._array
     if array.ndim or not array.flags.writeable:

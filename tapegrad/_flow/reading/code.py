@@ -1,4 +1,4 @@
-"""Code of a function as Numba's reader of bytecode gives it: blocks, variables, what is live."""
+"""Code of a function from Numba's reader of bytecode: blocks, variables, liveness."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Code:
 
 
 def _saved(blocks: dict) -> frozenset[str]:
-    """Temporaries that hold the variable of a comprehension as it was before, or nothing.
+    """Temporaries that hold the earlier variable of a comprehension, or nothing.
 
     From Python 3.12 on, comprehensions are part of the function around them.
     """
@@ -93,7 +93,7 @@ def _targets(end) -> list[int]:
 
 
 def _before(statement, live: set[str]) -> None:
-    """What is live before a statement, from what is after it."""
+    """The variables live before a statement, from those live after it."""
     if isinstance(statement, ir.Assign):
         live.discard(statement.target.name)
     live.update(read_by(statement))
@@ -111,7 +111,7 @@ def read_by(statement) -> list[str]:
 
 @functools.lru_cache(128)
 def code_of(code: types.CodeType) -> Code:
-    """The code read; Refused where Numba's reader does not know it."""
+    """The code read; Refused if Numba's reader does not know it."""
     if not compat.holds("numba-reader", _reads):
         raise Refused(f"{code.co_name} cannot be read: numba-reader is off, or does not hold here")
     return Code(code)
@@ -150,7 +150,7 @@ def _blocks(code: types.CodeType) -> dict:
         return _Interpreter(identity).interpret(read).blocks
     except Refused:
         raise
-    except Exception as error:  # whatever Numba's reader says of bytecode that it does not know
+    except Exception as error:  # any error of Numba's reader for bytecode that it does not know
         first = str(error).strip().splitlines()[:1]
         raise Refused(
             f"{code.co_name} has bytecode that is not known ({' '.join(first)})"
@@ -169,7 +169,7 @@ def _refuse_unread(code: types.CodeType) -> None:
 
 
 def _drop_handlers_of_comprehensions(read) -> None:
-    """Keep the handlers that somebody wrote: these begin with PUSH_EXC_INFO.
+    """Keep the handlers that the source contains: these begin with PUSH_EXC_INFO.
 
     From Python 3.12 on, a comprehension has one that restores its variable and raises again.
     """

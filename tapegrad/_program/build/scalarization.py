@@ -1,6 +1,6 @@
 """Small arrays made numbers, for native code, which rolls what repeats into loops.
 
-A loop in Python over small vectors and matrices leaves many steps that cost more to begin than to
+A loop in Python over small vectors and matrices makes many steps that cost more to start than to
 compute. As operations on numbers they become one compiled loop, whose values stay in registers.
 """
 
@@ -25,7 +25,7 @@ from ..native.scalar_code import rolled
 MOST, PRODUCTS = 16, 64
 #: The fewest steps that are worth it, and how many of all steps on arrays they have to be.
 LEAST, NEARLY = 16, 0.9
-#: What repeats has to be so much of all operations.
+#: The least share of repeating operations among all operations.
 MOSTLY = 0.8
 _OPERANDS = 3
 
@@ -51,14 +51,14 @@ def is_small(step: Step) -> bool:
 
 
 class _Spreader(Visitor):
-    """Goes through the steps. `place` says by slot in which one its value is now."""
+    """Traverses the steps. `place` gives by slot the current slot of its value."""
 
     def __init__(self, code: Code):
         self.code = code
         self.place = np.arange(code.slots, dtype=np.int64)
         self.zero, self.one, self.slots = code.slots, code.slots + 1, code.slots + 2
         self.constants = [*code.constants, (self.zero, np.array([0.0, 1.0]))]
-        self.known: dict[Any, Any] = {}  # what operations of small matrices have written
+        self.known: dict[Any, Any] = {}  # slots that operations of small matrices have written
         self.refused: dict[Any, dict[int, None]] = {}
         self.steps: list[Step] = []
         self.written: list[tuple[np.ndarray, ...]] = []  # columns of the step of numbers so far
@@ -74,7 +74,7 @@ class _Spreader(Visitor):
         return compact(Code(self.slots, self.constants, self.code.inputs, self.steps, outputs))
 
     def _read_by_arrays(self) -> np.ndarray:
-        """Which slots are read by steps that stay what they are."""
+        """The slots that are read by unchanged steps."""
         read = np.zeros(self.code.slots, bool)
         mark_outputs(self.code, read)
         for step in self.code.steps:
@@ -83,7 +83,7 @@ class _Spreader(Visitor):
         return read
 
     def _check_refused(self) -> None:
-        """Let operations refuse what was written out, as their values do."""
+        """Let operations that were expanded refuse values as before."""
         for op, slots in self.refused.items():
             found = contiguous(self._take(len(slots)), (len(slots),))
             self.steps.append(Pack(found, np.array([*slots], np.int32)))
@@ -92,11 +92,11 @@ class _Spreader(Visitor):
     # --- slots --------------------------------------------------------------------------------
 
     def of(self, view: View) -> np.ndarray:
-        """Where the values of a view are now, in its shape."""
+        """The slots of the values of a view, in its shape."""
         return self.place[slots_of(view)]
 
     def view(self, view: View) -> View:
-        """A view of the same values; they are put side by side if they lie in no regular places."""
+        """A view of the same values; they are copied if they form no regular view."""
         if view.base != ARENA or not view.size:
             return view
         slots = self.of(view)
@@ -145,7 +145,7 @@ class _Spreader(Visitor):
         return {0.0: self.zero, 1.0: self.one}[value]
 
     def refuse(self, op, slots: np.ndarray) -> None:
-        """Let an operation of programs look at numbers, at the end, and refuse some."""
+        """Let an operation of programs check numbers, at the end, and refuse some."""
         self.refused.setdefault(op, {}).update(dict.fromkeys(slots.tolist()))
 
     def scalars(self, step: Scalars) -> None:

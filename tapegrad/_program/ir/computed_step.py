@@ -22,9 +22,9 @@ _OPERANDS = listed(grouped(OPERAND, DTYPE))
 
 @dataclasses.dataclass
 class Computed(ArrayStep):
-    """A function of Python's without derivative: out = function(*operands).
+    """A Python function without derivative: out = function(*operands).
 
-    `operands` are views, given as arrays of the dtype beside them, or other objects.
+    `operands` are views, each with the dtype of the array that is passed, or other objects.
     """
 
     function: Callable
@@ -45,7 +45,7 @@ class Computed(ArrayStep):
                 expect(dtype is None, "a constant operand with a dtype")
 
     def encoded(self, writer: Any) -> dict:
-        bound = functools.partial(self.function)  # of a partial: the same once more
+        bound = functools.partial(self.function)  # for a partial: the same again
         return {
             "out": writer.view(self.out),
             "function": writer.value(bound.func),

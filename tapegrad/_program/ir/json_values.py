@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Integers are no larger, so that sums of a few are no larger than 64 bits.
+#: The limit of integers, so that sums of a few fit into 64 bits.
 _LARGEST = 2**60
 
 

@@ -144,7 +144,7 @@ class Kernel(ArrayStep):
 
 
 def _plain(operand: int | float | np.ndarray) -> tuple:
-    """An operand that is no view, as what is equal for operands that a part holds alike."""
+    """An operand that is no view, as a key that is equal for operands of equal parts."""
     if isinstance(operand, np.ndarray):
         return operand.dtype.str, operand.shape, operand.tobytes()
     return type(operand), operand.hex() if isinstance(operand, float) else operand
@@ -161,7 +161,7 @@ def _given(step: Kernel, *types: type) -> list:
 
 
 def _declared(memory: Memory, step: Kernel) -> None:
-    """Operands of the kinds that the declaration names, which says whether they fit."""
+    """Operands of the kinds that the declaration names, and checks with `fits`."""
     references = step.op.references
     expect(references.fits is not None, "operands that no program has")
     operands = _given(step, *[_KINDS[kind] for kind in references.operands])
@@ -180,7 +180,7 @@ _KINDS: dict[str, type] = {"array": View, "output": View, "number": int}
 
 
 def _covers(memory: Memory, view: View, out: View) -> None:
-    """A view sees each element of a result once."""
+    """A view reads each element of a result once."""
     memory.lies_in(view, out)
     expect(view.size == out.size and is_injective(view), "a result that is not all written")
 

@@ -18,7 +18,7 @@ def counted(count: int, word: str) -> str:
 
 
 def names_of(codes: Iterable[int]) -> list[str]:
-    """Names of operations with how often they come, the most frequent first."""
+    """Names of operations with their counts, the most frequent first."""
     counts = collections.Counter(codes).most_common()
     names = [(("guard" if op == GUARD else BY_CODE[op].name), count) for op, count in counts]
     lines = [f"{name} × {count}" if count > 1 else name for name, count in names[:_KINDS]]

@@ -17,7 +17,7 @@ from .verify_memory import Memory, are_below, expect
 
 @dataclasses.dataclass
 class Pack(ArrayStep):
-    """Slots side by side: out[k] = slot[k]; `out` in C order, `slots` an int32 array."""
+    """Slots as an array: out[k] = slot[k]; `out` in C order, `slots` an int32 array."""
 
     out: View
     slots: np.ndarray

@@ -27,8 +27,8 @@ class Scalars(Step):
     """Operations on numbers, one after the other: operation k writes slot first + k.
 
     `op` holds codes of element-wise operations (`ops.table.BY_CODE`) or GUARD; `a`, `b`, `c` the
-    slots of the operands, −1 where there is none. All are int32 and of one length; `c` is empty if
-    no operation has three operands.
+    slots of the operands, −1 for none. All are int32 and of one length; `c` is empty if no
+    operation has three operands.
     """
 
     first: int

@@ -1,4 +1,4 @@
-"""Slots taken out of programs: others stand for them, or nothing reads them."""
+"""Slots removed from programs: others replace them, or nothing reads them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .steps import ARENA, NOTHING, Code, Step, View, Visitor
 
 
 def merged(code: Code, stands: np.ndarray) -> Code:
-    """The program without the slots that do not stay; `stands` is as in `scalar_scans`.
+    """The program without the removed slots; `stands` is as in `scalar_scans`.
 
-    What stands for a slot may have one that stands for it too. Slots stay after all where a view
-    would otherwise see no regular pattern any more, and with any slot of an array all of it.
+    The substitute of a slot may have a substitute, too. Slots stay if a view would otherwise lose
+    its regular pattern, and with any slot of an array all of it.
     """
     stands = _resolved(stands)
     while True:
@@ -30,7 +30,7 @@ def merged(code: Code, stands: np.ndarray) -> Code:
             stands[slice(*view.extent)] = 0
     return Code(
         len(moves.places) - int(np.count_nonzero(stands)),
-        # one without elements may lie behind the last slot
+        # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
         [made for step in code.steps if (made := moves.visit(step)) is not None],
@@ -39,7 +39,7 @@ def merged(code: Code, stands: np.ndarray) -> Code:
 
 
 def _resolved(stands: np.ndarray) -> np.ndarray:
-    """`stands` with slots that no others stand for."""
+    """`stands` for slots without a replacement."""
     stands = stands.copy()
     gone = np.flatnonzero(stands > 0)
     while len(gone):
@@ -63,14 +63,14 @@ def _goes(step: Step, stands: np.ndarray) -> bool:
 
 
 def _seen(code: Code) -> list[View]:
-    """The views that steps read, and those of the results, which see several slots."""
+    """The views that steps read, and those of the results, which have several slots."""
     views = [view for step in code.steps for view in step.views_read]
     views += [one.view for one in code.outputs]
     return [view for view in dict.fromkeys(views) if view.size > 1 and view.base == ARENA]
 
 
 class _Moves(Visitor):
-    """Where slots are afterwards."""
+    """The new places of slots."""
 
     def __init__(self, stands: np.ndarray):
         self.stands = stands

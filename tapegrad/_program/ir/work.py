@@ -8,17 +8,17 @@ from ..._core.ops.table import BY_CODE, Pointwise
 
 
 class Work(NamedTuple):
-    """What time is spent on, counted: calls of parts, then numbers that go through operations."""
+    """Counts that determine the time: calls of parts, then numbers that go through operations."""
 
     calls: float = 0.0
     numbers: float = 0.0  # operations on single numbers
     number_functions: float = 0.0
-    elements: float = 0.0  # of arrays, by arithmetic
+    elements: float = 0.0  # by arithmetic on arrays
     element_functions: float = 0.0
     moved: float = 0.0
     multiplied: float = 0.0  # in products of matrices
     along: float = 0.0  # in other operations on whole arrays
-    python: float = 0.0  # calls of Python's functions
+    python: float = 0.0  # calls of Python functions
     solved: float = 0.0  # numbers of matrices times their rows, in factors and solutions
 
 

@@ -1,7 +1,7 @@
 """Common subexpressions: the same operation on the same operands is computed once.
 
-Its result then gets the adjoints of all that read it, and its slope is applied to their sum: values
-are the same to the bit, derivatives but for rounding.
+Its result then gets the adjoints of all that read it, and its partial derivative multiplies their
+sum: values are the same to the bit, derivatives up to rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMUTATIVE = frozenset({**TABLE, **STEERING}[name].code for name in _NAMES)
 
 
 def share_results(code: Code) -> Code:
-    """The program without operations that compute again what was computed before."""
+    """The program without operations that repeat an earlier computation."""
     finder = _Finder(code.slots)
     for step in code.steps:
         finder.visit(step)
@@ -33,12 +33,12 @@ def share_results(code: Code) -> Code:
 
 
 class _Finder(Visitor):
-    """What has been computed so far, by operation and operands; `stands`: see `scalar_scans`."""
+    """The computations so far, by operation and operands; `stands`: see `scalar_scans`."""
 
     def __init__(self, slots: int):
         self.stands = np.zeros(slots, np.int32)
         self.known: dict[tuple, list[View]] = {}
-        self.moved: list[tuple[int, int]] = []  # arrays that others stand for, by first slot
+        self.moved: list[tuple[int, int]] = []  # arrays with replacements, by first slot
         self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
         self.any_number = False
@@ -109,7 +109,7 @@ class _Finder(Visitor):
         return type(what), what.hex() if isinstance(what, float) else what
 
     def place(self, view: View, written: list[View]) -> tuple:
-        """Where the values of a view were computed first, or where in a result it is."""
+        """The place where the values of a view were computed first, or where in a result it is."""
         offset = view.offset
         if view.base == ARENA and view.size:
             for number, out in enumerate(written):
@@ -120,7 +120,7 @@ class _Finder(Visitor):
         return view.base, offset, view.shape, view.strides
 
     def _has_moved(self, view: View) -> bool:
-        """Whether another array, or number, stands for all that a view sees."""
+        """Whether another array, or number, replaces all slots of a view."""
         if view.size == 1:
             return True
         low, high = view.extent

@@ -9,12 +9,12 @@ import numpy as np
 from ..ir.steps import Code, Step, View
 from ..ir.uses import inside
 
-#: Inputs of so many elements are read where they are.
+#: Inputs of this number of elements are read in place.
 LARGE = 1 << 14
 
 
 def leave_inputs(code: Code) -> Code:
-    """Large inputs become bases of their own, unless a step needs them where they are.
+    """Large inputs become bases of their own, unless a step requires them in the arena.
 
     That is one that reads single slots, or through one view several inputs, or parts of them.
     """
@@ -41,7 +41,7 @@ def _reads_slots(step: Step, whole: View) -> bool:
 
 
 def _reads_across(step: Step, whole: View) -> bool:
-    """Whether a step reads a view that begins or ends elsewhere."""
+    """Whether a step reads a view with other ends."""
     return any(view.overlaps(whole) and not inside(view, whole) for view in step.views_read)
 
 

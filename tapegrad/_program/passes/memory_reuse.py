@@ -1,4 +1,4 @@
-"""Memory used again: arrays whose lifetimes do not meet lie in the same slots.
+"""Buffer reuse: arrays with disjoint lifetimes share slots.
 
 An array lives from the step that writes it to the last that reads it; in reverse its adjoint lives
 between the same two. One whose value is read in reverse lives on and shares nothing. What shares
@@ -47,7 +47,7 @@ class Lifetimes:
         self._keep_single(code)
 
     def _find(self, code: Code) -> None:
-        """The arrays; pieces that one view sees are one."""
+        """The arrays; pieces of one view are one."""
         arrays = [(out, k) for k, step in enumerate(code.steps) for out in step.reusable]
         pieces = sorted((out.offset, out.size, k) for out, k in arrays if out.size)
         firsts = [first for first, _, _ in pieces]
@@ -70,7 +70,7 @@ class Lifetimes:
                 self.firsts.append(first)
 
     def of(self, view: View) -> list[Value]:
-        """The values that a view sees."""
+        """The values of a view."""
         if view.base != ARENA or not view.size:
             return []
         low, high = view.extent

@@ -50,7 +50,7 @@ class _Values:
         return isinstance(node, View) and self.code.cut.way(node) == ONE
 
     def uniform(self, k: int) -> int:
-        """The operands that a kernel of operation k takes as one number."""
+        """Which operands a kernel of operation k takes as one number."""
         operands = self.flow.operands[k]
         few = len(operands) <= FEW_OPERANDS
         return sum(1 << j for j, node in enumerate(operands) if few and self.is_one(node))

@@ -1,4 +1,4 @@
-"""What became of a compiled function, in words: passes, steps, guards, memory, time."""
+"""The report on a compiled function, in words: passes, steps, guards, memory, time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _key(key: tuple) -> str:
 
 
 def _branches(found: list[Variant]) -> Iterator[str]:
-    """The user's lines at which programs part, and how one program could do for both ways."""
+    """The user's lines at which programs differ, and how one program could serve both branches."""
     places = collections.Counter(
         next((str(g) for g, h in pairs if not same(g.value, h.value)), None)
         for one, other in itertools.pairwise(found)
@@ -156,7 +156,7 @@ def _change(before: Size | None, after: Size) -> str:
 
 
 def steps_text(program: Program) -> Iterator[str]:
-    """Steps by kind, and what is inside of those that hold many operations."""
+    """Steps by kind, and the operations inside of those that hold many."""
     steps = program.code.steps
     kinds = collections.Counter(step.plural for step in steps)
     words = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
@@ -184,7 +184,7 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
 
 
 def _rule(ruled: Ruled) -> str:
-    """What became of a rule."""
+    """The report on a rule."""
     if ruled.made is not None:
         return f"is a program of {counted(len(ruled.made.program.code.steps), 'step')}"
     return "is called in Python" if ruled.has_called else "has not been asked for"
