@@ -49,7 +49,7 @@ class Kept:
     """
 
     def __init__(self, operands: Operands, wanted, new_slots: Callable[[int], int], cut: bool):
-        self.operands, self.stretch = operands, operands.stretch
+        self.operands, self.region = operands, operands.region
         self.wanted = wanted
         self._wanted: dict[int, bool] = {}  # by operation
         self.blocks: dict[Loop, Blocks] = {}  # of loops with checkpoints at intervals
@@ -62,7 +62,7 @@ class Kept:
         self._find(carrying - long)
         if sum(self.total(x, len(kept)) for x, kept in self.entries.items()) > IN_CACHE:
             self._find(set())
-        for loop in self.stretch.numbers:
+        for loop in self.region.numbers:
             if loop in long:
                 self._cut(loop, new_slots)
 
@@ -81,7 +81,7 @@ class Kept:
 
     def _cut(self, loop: Loop, new_slots: Callable[[int], int]) -> None:
         """Cut a loop into blocks; what its iterations need to be computed again is needed too."""
-        chain, known = (*self.stretch.around[loop], loop), 0
+        chain, known = (*self.region.around[loop], loop), 0
         while known < len(self.entries[loop]):
             entry = self.entries[loop][known]
             known += 1
@@ -99,9 +99,9 @@ class Kept:
         self.whole = whole
         self.recomputed: set[int] = set()
         #: By loop: what is saved of each iteration, registers and results.
-        self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.stretch.numbers}
+        self.entries: dict[Loop, list[Register | int]] = {x: [] for x in self.region.numbers}
         #: By loop (None: outside of loops): results of loops inside that are read after them.
-        self.last: dict[Loop | None, set[int]] = {x: set() for x in (None, *self.stretch.numbers)}
+        self.last: dict[Loop | None, set[int]] = {x: set() for x in (None, *self.region.numbers)}
         #: By outermost loop or operation outside of loops: results and slots that are read.
         self.outer: dict[Loop | int, set[int]] = {}
         self.fixed: set[tuple[Loop, int]] = set()
@@ -115,23 +115,23 @@ class Kept:
     def total(self, loop: Loop, width: int) -> int:
         """The same for all its runs."""
         total = self.size(loop, width)
-        for around in self.stretch.around[loop]:
+        for around in self.region.around[loop]:
             total *= around.count
         return total
 
     def is_wanted(self, k: int) -> bool:
         """Whether the adjoint of an operation's result is wanted."""
         if k not in self._wanted:
-            slots = self.stretch.step.first + self.stretch.positions(k, self.stretch.chain(k))
+            slots = self.region.step.first + self.region.positions(k, self.region.chain(k))
             self._wanted[k] = bool(self.wanted[slots].any())
         return self._wanted[k]
 
     def op(self, k: int) -> Pointwise:
-        return BY_CODE[int(self.stretch.step.op[k])]
+        return BY_CODE[int(self.region.step.op[k])]
 
     def slopes(self, k: int) -> list[tuple[Operand, str]]:
         """Operands whose adjoint operation k adds to, with the partial derivatives."""
-        if self.stretch.step.op[k] == GUARD or not self.is_wanted(k):
+        if self.region.step.op[k] == GUARD or not self.is_wanted(k):
             return []
         pairs = zip(self.operands.of[k], self.op(k).slopes, strict=True)
         return [(x, slope) for x, slope in pairs if x.wanted and slope != "0.0"]
@@ -140,7 +140,7 @@ class Kept:
         for k in self.operands.of:
             texts = [slope for _, slope in self.slopes(k)]
             for name in self._names(k, texts):
-                self._need(self._operand(k, name), self.stretch.chain(k), k)
+                self._need(self._operand(k, name), self.region.chain(k), k)
 
     def _names(self, k: int, texts: list[str]) -> set[str]:
         """The inputs, or `out`, that expressions of operation k read."""
@@ -168,23 +168,23 @@ class Kept:
                 todo += self._need_result(operand.result, chain, k)
 
     def _keep(self, entry) -> None:
-        loop = self.stretch.chain(entry)[-1] if isinstance(entry, int) else entry.loop
+        loop = self.region.chain(entry)[-1] if isinstance(entry, int) else entry.loop
         if entry not in self.entries[loop]:
             self.entries[loop].append(entry)
 
     def _need_result(self, result: int, chain: Chain, k: int) -> list[tuple[Operand, Chain]]:
-        home = self.stretch.chain(result)
+        home = self.region.chain(result)
         common = 0
         while common < min(len(home), len(chain)) and home[common] is chain[common]:
             common += 1
         if common < len(home):
             self.last[chain[common - 1] if common else None].add(result)
-            self.stretch.held[self.stretch.last_positions(result, home, common)] = True
+            self.region.held[self.region.last_positions(result, home, common)] = True
         if not common:
             node = chain[0] if chain else k
             self.outer.setdefault(node, set()).add(result)
             if not home:
-                self.stretch.held[result] = True
+                self.region.held[result] = True
         if common < len(home) or not home or result in self.recomputed:
             return []
         self.recomputed.add(result)

@@ -26,7 +26,7 @@ class Finite:
         self.kept, self.operands = kept, kept.operands
         self.carried: dict[Loop, list[Register]] = {}
         self.operations: set[int] = set()
-        for loop in self.operands.stretch.numbers:
+        for loop in self.operands.region.numbers:
             if not loop.loops:
                 self._visit(loop)
 
@@ -45,7 +45,7 @@ class Finite:
             self.operations |= found
 
     def _passes_on(self, k: int) -> bool:
-        step = self.operands.stretch.step
+        step = self.operands.region.step
         return step.op[k] != GUARD and self.kept.op(k).name in _PASS_ON
 
     def _reaching(self, loop: Loop, results: set[int]) -> set[int | Register]:

@@ -23,8 +23,8 @@ class Reverse(Writer):
         self.loaded: set[int] = set()
 
     def write(self) -> None:
-        stretch = self.stretch
-        self.body(stretch.start, stretch.stop, stretch.loops, ())
+        region = self.region
+        self.body(region.start, region.stop, region.loops, ())
 
     def add(self, name: str, part: str) -> None:
         """Add to an adjoint: in memory, or in a variable that begins with the first part."""
@@ -53,7 +53,7 @@ class Reverse(Writer):
         """Read the results outside of loops, and the last ones of loops, that an item needs."""
         for k in sorted(self.kept.outer.get(item, set()) - self.loaded):
             self.loaded.add(k)
-            self.line(f"v{k} = V[{self.place(k, self.stretch.chain(k), 0)}]")
+            self.line(f"v{k} = V[{self.place(k, self.region.chain(k), 0)}]")
 
     def arrived(self, k: int, chain: Chain) -> bool:
         """Whether the adjoint of a result has a contribution; those of others are added."""
@@ -120,14 +120,14 @@ class Reverse(Writer):
         if loop in self.kept.blocks:
             self.blocks(loop, chain, arriving)
         else:
-            number = self.stretch.numbers[loop]
+            number = self.region.numbers[loop]
             with self.block(f"for j{number} in range({loop.count}):"):
                 self.line(f"i{number} = {loop.count - 1} - j{number}")
                 self.iteration(loop, (*chain, loop), arriving)
 
     def blocks(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The blocks of a loop, last one first: forwards to save the needed values, then back."""
-        number, cut = self.stretch.numbers[loop], self.kept.blocks[loop]
+        number, cut = self.region.numbers[loop], self.kept.blocks[loop]
         with self.block(f"for k{number} in range({cut.count}):"):
             self.line(f"b{number} = {cut.count - 1} - k{number}")
             self.line(f"f{number} = b{number} * {cut.length}")
@@ -154,7 +154,7 @@ class Reverse(Writer):
                 self.begin(operand.adjoint)
         for k in self.stores.after(loop, len(chain)):
             if k in self.stores.read and self.kept.is_wanted(k):
-                self.add(f"g{k}", f"A[{self.place(k, self.stretch.chain(k), len(chain))}]")
+                self.add(f"g{k}", f"A[{self.place(k, self.region.chain(k), len(chain))}]")
         for name in self.added_inside(loop):
             self.begin(name)
 
@@ -185,7 +185,7 @@ class Reverse(Writer):
         that after the loop. A result whose own adjoint is not needed may continue an initial value
         whose adjoint is.
         """
-        number = self.stretch.numbers[loop]
+        number = self.region.numbers[loop]
         return {
             k: [x.adjoint for x in registers] or [f"e{number}_{k}"]
             for k, registers in self.operands.registers[loop].items()
@@ -200,7 +200,7 @@ class Reverse(Writer):
                 for operand in operands:
                     if operand.wanted and self.is_outer(operand, loop):
                         names[operand.adjoint] = None
-        for inner, around in self.stretch.around.items():
+        for inner, around in self.region.around.items():
             if loop in around:
                 for register in self.operands.carried(inner):
                     if register.initial.wanted and self.is_outer(register.initial, loop):
@@ -209,14 +209,14 @@ class Reverse(Writer):
 
     def is_outer(self, operand: Operand, loop: Loop) -> bool:
         if operand.register:
-            return operand.register.loop in self.stretch.around[loop]
+            return operand.register.loop in self.region.around[loop]
         return operand.kind == LOCAL and not loop.start <= operand.result < loop.start + loop.length
 
     def last_results(self, loop: Loop, inner: Loop, chain: Chain) -> None:
         """Read the last results of a loop inside that an iteration needs."""
         for k in sorted(self.kept.last[loop]):
             if inner.start <= k < inner.start + inner.length:
-                self.line(f"v{k} = V[{self.place(k, self.stretch.chain(k), len(chain))}]")
+                self.line(f"v{k} = V[{self.place(k, self.region.chain(k), len(chain))}]")
 
     def compute_again(self, loop: Loop, known: Collection[str]) -> None:
         """The values of an iteration that its reverse reads, except for known ones."""

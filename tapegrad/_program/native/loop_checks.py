@@ -30,8 +30,8 @@ class Claims:
     """
 
     def __init__(self, operands: Operands):
-        self.operands, self.stretch = operands, operands.stretch
-        self.first, count = self.stretch.step.first, len(self.stretch.step.op)
+        self.operands, self.region = operands, operands.region
+        self.first, count = self.region.step.first, len(self.region.step.op)
         self.read, self.at_once = np.zeros(count, bool), np.zeros(count, bool)
         table = operands.data.array()
         self._names = {
@@ -46,12 +46,12 @@ class Claims:
     def check(self) -> None:
         """RuntimeError unless all hold."""
         for k, found in self.operands.of.items():
-            chain = self.stretch.chain(k)
+            chain = self.region.chain(k)
             for j, operand in enumerate(found):
-                slots = self.stretch.slots_of(k, j, chain)
+                slots = self.region.slots_of(k, j, chain)
                 if not self._holds(operand, slots, chain, k):
                     raise RuntimeError(_fault(f"operand {j} of operation {k} is {operand.value}"))
-        if np.any(self.read & ~self.stretch.read):
+        if np.any(self.read & ~self.region.read):
             raise RuntimeError(_fault("a result that is read in memory is not stored there"))
 
     def _holds(self, operand: Operand, slots: np.ndarray, chain: Chain, k: int) -> bool:
@@ -64,7 +64,7 @@ class Claims:
             return self._is_carried(operand, slots, chain)
         self._note(slots, chain)
         if operand.kind == FIXED:  # which is read before the outermost loop
-            is_before = self.stretch.is_before(slots.flat[:1].reshape(()), chain[:1])
+            is_before = self.region.is_before(slots.flat[:1].reshape(()), chain[:1])
             return is_before and bool((slots == operand.slot).all())
         return _equal(self._evaluated(operand.value, chain), slots)
 
@@ -76,7 +76,7 @@ class Claims:
         At most this number of loops of the chain are in the same iteration, in others the result is
         that of their last one.
         """
-        home, common = self.stretch.chain(result), 0
+        home, common = self.region.chain(result), 0
         while common < min(len(home), most) and home[common] is chain[common]:
             common += 1
         last = result + sum(x.length * (x.count - 1) for x in home[common:])
@@ -94,10 +94,10 @@ class Claims:
         if not (initial == initial[..., :1]).all() or register not in self.operands.carried(loop):
             return False
         after = slots[(slice(None),) * axis + (slice(1, None),)]
-        inside = self.stretch.chain(result)[: axis + 1] == chain[: axis + 1]
+        inside = self.region.chain(result)[: axis + 1] == chain[: axis + 1]
         return (
             inside
-            and self.stretch.is_before(initial[..., 0], chain[: axis + 1])
+            and self.region.is_before(initial[..., 0], chain[: axis + 1])
             and self._is_result(result, after, chain, axis + 1, loop.start + loop.length)
             and self._holds(register.initial, initial[..., 0], chain[:axis], loop.start)
         )
@@ -107,7 +107,7 @@ class Claims:
         names = dict(self._names)
         for axis, loop in enumerate(chain):
             shape = [loop.count if d == axis else 1 for d in range(len(chain))]
-            names[f"i{self.stretch.numbers[loop]}"] = np.arange(loop.count).reshape(shape)
+            names[f"i{self.region.numbers[loop]}"] = np.arange(loop.count).reshape(shape)
         return eval(text, names)
 
     def _note(self, slots: np.ndarray, chain: Chain) -> None:
@@ -121,20 +121,20 @@ class Claims:
 
     def check_stores(self, stores: Stores) -> None:
         """RuntimeError unless values read from memory are stored in time."""
-        stretch, made = self.stretch, np.zeros(len(self.read), bool)
+        region, made = self.region, np.zeros(len(self.read), bool)
         flags = self.operands.data.array().view(np.uint8)
         for k, (depth, mask) in stores.of.items():
-            chain = stretch.chain(k)
-            positions = stretch.positions(k, chain)
+            chain = region.chain(k)
+            positions = region.positions(k, chain)
             if depth < len(chain):
-                positions = stretch.last_positions(k, chain, depth)
+                positions = region.last_positions(k, chain, depth)
                 positions = positions[~self.at_once[positions]]
             elif mask >= 0:
                 table = flags[mask : mask + positions.size].reshape(positions.shape)
                 positions = positions[table != 0]
             made[positions] = True
-        wanted = (stretch.read | stretch.held) & (stretch.step.op != GUARD)
-        own = slice(stretch.start, stretch.stop)
+        wanted = (region.read | region.held) & (region.step.op != GUARD)
+        own = slice(region.start, region.stop)
         if np.any(wanted[own] & ~made[own]):
             raise RuntimeError(_fault("a result that is read in memory is not stored in time"))
 

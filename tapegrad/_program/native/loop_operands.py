@@ -74,7 +74,7 @@ class Data:
         return np.frombuffer(b"".join(self._offsets) or bytes(8), np.float64)
 
 
-class Stretch:
+class Region:
     """Operations start to stop of a step, with loops among them.
 
     `read` says which results of the whole step others read in their slots: those have an adjoint
@@ -179,20 +179,18 @@ def number(value: float) -> str:
 class Operands:
     """Finds the kind of each operand of a region; fills in what must be stored for that."""
 
-    def __init__(
-        self, stretch: Stretch, known: np.ndarray, initial: np.ndarray, wanted: np.ndarray
-    ):
-        self.stretch, self.known, self.initial, self.wanted = stretch, known, initial, wanted
+    def __init__(self, region: Region, known: np.ndarray, initial: np.ndarray, wanted: np.ndarray):
+        self.region, self.known, self.initial, self.wanted = region, known, initial, wanted
         self.data = Data()
         self.of: dict[int, list[Operand]] = {}
         #: By loop: results that are used after an iteration, with the registers that carry them.
         self.registers: dict[Loop, dict[int, list[Register]]] = {}
         #: Results that are read in memory inside of the nest that they are from.
-        self.read_at_once = np.zeros(len(stretch.step.op), bool)
+        self.read_at_once = np.zeros(len(region.step.op), bool)
         self._made: dict[tuple, Register] = {}
-        for loop in stretch.numbers:
+        for loop in region.numbers:
             self.registers[loop] = {}
-        self._visit(stretch.start, stretch.stop, stretch.loops, ())
+        self._visit(region.start, region.stop, region.loops, ())
 
     def carried(self, loop: Loop) -> list[Register]:
         """The values that a loop carries from iteration to iteration."""
@@ -203,8 +201,8 @@ class Operands:
             if isinstance(item, Loop):
                 self._visit(item.start, item.start + item.length, item.loops, (*chain, item))
             else:
-                count = self.stretch.arity(item)
-                slots = [self.stretch.slots_of(item, j, chain) for j in range(count)]
+                count = self.region.arity(item)
+                slots = [self.region.slots_of(item, j, chain) for j in range(count)]
                 self.of[item] = [self._operand(x, chain) for x in slots]
 
     def _operand(self, slots: np.ndarray, chain: Chain) -> Operand:
@@ -222,7 +220,7 @@ class Operands:
         if table.size == 1:
             return Operand(NUMBER, number(float(table.view(np.float64).flat[0])))
         base = self.data.add(table) // 8
-        return Operand(NUMBER, f"T[{self.stretch.index(base, index, chain)}]")
+        return Operand(NUMBER, f"T[{self.region.index(base, index, chain)}]")
 
     def _table(self, values: np.ndarray, chain: Chain) -> tuple[np.ndarray, list[int]]:
         """Values with an entry only for counters that they depend on, and the strides of those."""
@@ -240,11 +238,11 @@ class Operands:
         At least this number of loops of the chain, and at most that one, are around both and in the
         same iteration. For all others around the result it is that of the last iteration.
         """
-        first, stretch = self.stretch.step.first, self.stretch
+        first, region = self.region.step.first, self.region
         base = int(slots.flat[0]) - first
-        if not stretch.start <= base < stretch.stop:
+        if not region.start <= base < region.stop:
             return None
-        around, result = stretch.place(base)
+        around, result = region.place(base)
         common = 0
         while common < min(len(around), most) and around[common][0] is chain[common]:
             common += 1
@@ -275,7 +273,7 @@ class Operands:
             inner = start.reshape(*start.shape[:axis], -1)
             if result is None or (inner != inner[..., :1]).any():
                 continue
-            if self.stretch.is_before(inner[..., 0], chain[: axis + 1]):
+            if self.region.is_before(inner[..., 0], chain[: axis + 1]):
                 register = self._register(chain[: axis + 1], result, inner[..., 0])
                 value, adjoint = register.name, register.adjoint
                 return Operand(CARRIED, value, adjoint, wanted, result, register=register)
@@ -301,19 +299,19 @@ class Operands:
             int(slots.take(1, d).flat[0]) - slot if n > 1 else 0 for d, n in enumerate(slots.shape)
         ]
         if np.array_equal(slots, spread(slot, strides, list(slots.shape))):
-            index = self.stretch.index(slot, strides, chain)
+            index = self.region.index(slot, strides, chain)
         else:
             table, strides = self._table(slots, chain)
             base = self.data.add(table.astype(np.int32))
-            at = self.stretch.index(base, [4 * s for s in strides], chain)
+            at = self.region.index(base, [4 * s for s in strides], chain)
             index = f"load_i32(data, {at})"
         return Operand(MEMORY, f"V[{index}]", f"A[{index}]", wanted, inside=inside)
 
     def _must_be_stored(self, slots: np.ndarray, chain: Chain) -> bool:
         """Note results among slots as read in memory; whether some are from the same nest."""
-        results = slots.astype(np.int64).ravel() - self.stretch.step.first
-        results = results[(results >= 0) & (results < len(self.stretch.step.op))]
-        self.stretch.read[results] = True
+        results = slots.astype(np.int64).ravel() - self.region.step.first
+        results = results[(results >= 0) & (results < len(self.region.step.op))]
+        self.region.read[results] = True
         if not chain:
             return False
         inside = results[(results >= chain[0].start) & (results < chain[0].stop)]

@@ -48,7 +48,7 @@ class Writer:
 
     def __init__(self, operands: Operands, kept: Kept, stores: Stores):
         self.operands, self.kept, self.stores = operands, kept, stores
-        self.stretch, self.first = operands.stretch, operands.stretch.step.first
+        self.region, self.first = operands.region, operands.region.step.first
         self.lines: list[str] = []
         self.indent = 1
 
@@ -93,8 +93,8 @@ class Writer:
 
         For a loop in blocks the places are those of this block (f1 is the first iteration of it).
         """
-        kept, number = self.kept.entries[loop], self.stretch.numbers[loop]
-        chain = (*self.stretch.around[loop], loop)
+        kept, number = self.kept.entries[loop], self.region.numbers[loop]
+        chain = (*self.region.around[loop], loop)
         strides = [len(kept)]
         for inner in chain[:0:-1]:
             strides.insert(0, strides[0] * inner.count)
@@ -106,43 +106,43 @@ class Writer:
             elif loop in self.kept.columns:
                 at = self.column(loop, self.kept.slots[loop], j, len(kept))
             else:
-                at = self.stretch.index(self.kept.slots[loop] + j, strides, chain)
+                at = self.region.index(self.kept.slots[loop] + j, strides, chain)
             pairs.append((f"v{entry}" if isinstance(entry, int) else entry.name, f"V[{at}]"))
         return pairs
 
     def column(self, loop: Loop, slot: int, which: int, width: int) -> str:
         """The place of a value of each iteration, contiguous over iterations."""
-        chain, strides = (*self.stretch.around[loop], loop), [1]
+        chain, strides = (*self.region.around[loop], loop), [1]
         run = self.kept.size(loop, width)
         for around in reversed(chain[:-1]):
             strides.insert(0, run)
             run *= around.count
-        return self.stretch.index(slot + which * self.kept.columns[loop], strides, chain)
+        return self.region.index(slot + which * self.kept.columns[loop], strides, chain)
 
     def beginnings(self, loop: Loop) -> list[tuple[str, str]]:
         """Name and place of the values carried into block b of a loop."""
-        blocks, around = self.kept.blocks[loop], self.stretch.around[loop]
-        number, size = self.stretch.numbers[loop], len(self.kept.entries[loop])
+        blocks, around = self.kept.blocks[loop], self.region.around[loop]
+        number, size = self.region.numbers[loop], len(self.kept.entries[loop])
         strides = [blocks.count * size]
         for inner in around[:0:-1]:
             strides.insert(0, strides[0] * inner.count)
         places = []
         for j, register in enumerate(self.kept.registers(loop)):
-            at = self.stretch.index(self.kept.slots[loop] + j, strides, around)
+            at = self.region.index(self.kept.slots[loop] + j, strides, around)
             places.append((register.name, f"V[{at} + b{number} * {size}]"))
         return places
 
     def place(self, k: int, chain: Chain, depth: int) -> str:
         """The slot of a result, in the last iterations of the loops inside of the first `depth`."""
         base = self.first + k + sum(x.length * (x.count - 1) for x in chain[depth:])
-        return self.stretch.index(base, [x.length for x in chain[:depth]], chain)
+        return self.region.index(base, [x.length for x in chain[:depth]], chain)
 
     def entry(self, table: int, chain: Chain) -> str:
         """The place in a table of bytes with an entry for all counters."""
         strides = [1]
         for inner in chain[:0:-1]:
             strides.insert(0, strides[0] * inner.count)
-        return self.stretch.index(table, strides, chain)
+        return self.region.index(table, strides, chain)
 
     def fixed(self, nest: Loop) -> list[Operand]:
         """Operands of a nest of loops that are the same slot in all iterations."""
@@ -150,7 +150,7 @@ class Writer:
         for k, operands in self.operands.of.items():
             if nest.start <= k < stop:
                 found.update({x.slot: x for x in operands if x.kind == FIXED})
-        for loop, around in self.stretch.around.items():
+        for loop, around in self.region.around.items():
             if around[:1] == (nest,):
                 initial = [x.initial for x in self.operands.carried(loop)]
                 found.update({x.slot: x for x in initial if x.kind == FIXED})
@@ -167,15 +167,15 @@ class Stores:
     def __init__(self, operands: Operands):
         self.of: dict[int, tuple[int, int]] = {}
         self.read: set[int] = set()
-        stretch = operands.stretch
+        region = operands.region
         for k in operands.of:
-            chain = stretch.chain(k)
-            positions = stretch.positions(k, chain)
-            read = stretch.read[positions]
+            chain = region.chain(k)
+            positions = region.positions(k, chain)
+            read = region.read[positions]
             if read.any():
                 self.read.add(k)
-            read = read | stretch.held[positions]
-            if read.any() and stretch.step.op[k] != GUARD:
+            read = read | region.held[positions]
+            if read.any() and region.step.op[k] != GUARD:
                 at_once = operands.read_at_once[positions].any()
                 self.of[k] = self._where(read, at_once, operands)
                 for loop in chain[self.of[k][0] :]:
@@ -208,8 +208,8 @@ class Forward(Writer):
         self.computed: set[int] = set()  # known before the iterations of its loop
 
     def write(self) -> None:
-        stretch = self.stretch
-        self.body(stretch.start, stretch.stop, stretch.loops, ())
+        region = self.region
+        self.body(region.start, region.stop, region.loops, ())
         if self.flag:
             self.line(f"V[{self.flag}] = flag")
 
@@ -217,7 +217,7 @@ class Forward(Writer):
         for item in walk(start, stop, loops):
             if isinstance(item, Loop):
                 self.loop(item, chain)
-            elif self.stretch.step.op[item] == GUARD:
+            elif self.region.step.op[item] == GUARD:
                 self.guard(item, chain)
             else:
                 if item not in self.computed:
@@ -255,7 +255,7 @@ class Forward(Writer):
         for register in self.finite.carried.get(loop, []):
             self.line(f"flag = flag + ({register.name} - {register.name})")
         for result in after:
-            home = self.stretch.chain(result)
+            home = self.region.chain(result)
             self.line(f"V[{self.place(result, home, len(chain))}] = v{result}")
 
     def iterations(self, loop: Loop, chain: Chain) -> None:
@@ -263,7 +263,7 @@ class Forward(Writer):
         raise NotImplementedError
 
     def iteration(self, loop: Loop, chain: Chain) -> None:
-        number = self.stretch.numbers[loop]
+        number = self.region.numbers[loop]
         entries = [] if loop in self.kept.blocks else self.entries(loop)
         if loop in self.kept.blocks:
             self.line(f"b{number} = i{number} // {self.kept.blocks[loop].length}")

@@ -18,7 +18,7 @@ from .finite_slopes import Finite
 from .loop_adjoints import Reverse
 from .loop_checks import Claims
 from .loop_finding import Loop, find_loops
-from .loop_operands import Operands, Stretch
+from .loop_operands import Operands, Region
 from .loop_values import HEAD, Stores
 from .simd_loops import in_lanes
 from .simd_planning import Lanes
@@ -113,8 +113,8 @@ def native(
     made: list[Callable[[], Part]] = []
     for piece in pieces:  # all determine their reads from memory before code is made for any
         if piece.native:
-            stretch = Stretch(step, piece.start, piece.stop, piece.loops, outside)
-            claims = Claims(Operands(stretch, known, initial, wanted))
+            region = Region(step, piece.start, piece.stop, piece.loops, outside)
+            claims = Claims(Operands(region, known, initial, wanted))
             claims.check()
             kept = Kept(claims.operands, wanted, new_slots, cut)
             made.append(functools.partial(_compiled, claims, kept, new_slots))
@@ -188,17 +188,17 @@ def _compiled(claims: Claims, kept: Kept, new_slots: Callable[[int], int]) -> Pa
         text += _PLAIN
     exports = ["forward", "reverse", *(["ahead"] if lanes.apart else [])]
     address = compile_plain(text, dict.fromkeys(exports, SIGNATURE))
-    note = _summary(operands.stretch, lanes)
+    note = _summary(operands.region, lanes)
     return Part(data=operands.data.array(), tier="native", note=note, **address)
 
 
-def _summary(stretch: Stretch, lanes: Lanes) -> str:
+def _summary(region: Region, lanes: Lanes) -> str:
     """The purpose of a part, in one line."""
-    words = [str(loop) for loop in stretch.loops]
+    words = [str(loop) for loop in region.loops]
     for what, done in ("values", lanes.independent), ("adjoints", {*lanes.sums, *lanes.apart}):
         if done:
-            words.append(f"{what} in lanes: {len(done)} of {len(stretch.numbers)} loops")
-    straight = stretch.stop - stretch.start - sum(x.count * x.length for x in stretch.loops)
+            words.append(f"{what} in lanes: {len(done)} of {len(region.numbers)} loops")
+    straight = region.stop - region.start - sum(x.count * x.length for x in region.loops)
     if straight:
         words.append(f"{straight} operations")
     return "; ".join(words)

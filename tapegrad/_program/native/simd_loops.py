@@ -86,7 +86,7 @@ class Independent(Writer):
 
     def __init__(self, lanes: Lanes, loop: Loop):
         super().__init__(lanes.kept.operands, lanes.kept, lanes.stores)
-        self.lanes, self.loop, self.number = lanes, loop, self.stretch.numbers[loop]
+        self.lanes, self.loop, self.number = lanes, loop, self.region.numbers[loop]
         self.places: dict[int, str] = {}
         self.indent = 2
         self.write()
@@ -129,7 +129,7 @@ class Iteration(Reverse):
 
     def __init__(self, lanes: Lanes, loop: Loop, indent: int):
         super().__init__(lanes.kept.operands, lanes.kept, lanes.stores, lanes.operations)
-        self.around, self.carried = (*self.stretch.around[loop], loop), lanes.carried(loop)
+        self.around, self.carried = (*self.region.around[loop], loop), lanes.carried(loop)
         self.to_carried = self.read = False
         self.indent = indent
 
@@ -192,7 +192,7 @@ class Jacobian:
             iteration = Iteration(lanes, loop, 0)
             iteration.adjoints({k: "1.0"}, to_carried=True, read=False)
             self.numbers += [(k, adjoint) for adjoint in iteration.sums()]
-        self.number, self.lines = lanes.kept.stretch.numbers[loop], self._written().lines
+        self.number, self.lines = lanes.kept.region.numbers[loop], self._written().lines
         self.outer = _outer(self.lines, self.number)
 
     def _written(self) -> Iteration:
@@ -233,7 +233,7 @@ class ForwardInLanes(Forward):
 
     def iterations(self, loop: Loop, chain: Chain) -> None:
         """In blocks, if something is computed first."""
-        number, independent = self.stretch.numbers[loop], self.functions.independent.get(loop)
+        number, independent = self.region.numbers[loop], self.functions.independent.get(loop)
         if independent is None:
             self.some(loop, chain, "0", str(loop.count))
             return
@@ -245,7 +245,7 @@ class ForwardInLanes(Forward):
 
     def some(self, loop: Loop, chain: Chain, first: str, stop: str) -> None:
         """Some iterations; in groups, each with the Jacobians of the one before."""
-        number, jacobian = self.stretch.numbers[loop], self.functions.jacobians.get(loop)
+        number, jacobian = self.region.numbers[loop], self.functions.jacobians.get(loop)
         if jacobian is None:
             with self.block(f"for i{number} in range({first}, {stop}):"):
                 self.iteration(loop, chain)
@@ -282,13 +282,13 @@ class ReverseInLanes(Reverse):
     def iterations(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """In blocks, the last one first; those that only add up in any order."""
         if loop in self.lanes.sums:
-            with self.block(f"for i{self.stretch.numbers[loop]} in range({loop.count}):"):
+            with self.block(f"for i{self.region.numbers[loop]} in range({loop.count}):"):
                 self.all_else(loop, {k: arriving[k][0] for k in self.lanes.carried(loop)})
             return
         if loop not in self.jacobians:
             super().iterations(loop, chain, arriving)
             return
-        number, blocks = self.stretch.numbers[loop], math.ceil(loop.count / BLOCK)
+        number, blocks = self.region.numbers[loop], math.ceil(loop.count / BLOCK)
         carried = {k: self.at(loop, j) for j, k in enumerate(self.lanes.carried(loop))}
         with self.block(f"for k{number} in range({blocks}):"):
             self.line(f"f{number} = ({blocks - 1} - k{number}) * {BLOCK}")
@@ -299,12 +299,12 @@ class ReverseInLanes(Reverse):
 
     def at(self, loop: Loop, which: int) -> str:
         """The place of the adjoint of a carried value, in S."""
-        number = self.stretch.numbers[loop]
+        number = self.region.numbers[loop]
         return f"S[{which * BLOCK} + i{number} - f{number}]"
 
     def chain(self, loop: Loop, chain: Chain, arriving: dict[int, list[str]]) -> None:
         """The adjoints of carried values, from iteration to iteration."""
-        number = self.stretch.numbers[loop]
+        number = self.region.numbers[loop]
         self.line(f"J{number} = f64s(memory + {8 * self.lanes.jacobians[loop]})")
         with self.block(f"for j{number} in range(l{number} - f{number}):"):
             self.line(f"i{number} = l{number} - 1 - j{number}")
@@ -327,7 +327,7 @@ class ReverseInLanes(Reverse):
             total = f"t{adjoint}" if adjoint in others.sums() else ""
             for k, name in self.jacobians[loop].numbers:
                 if name == adjoint:
-                    memory = f"J{self.stretch.numbers[loop]}"
+                    memory = f"J{self.region.numbers[loop]}"
                     slope = self.jacobians[loop].at(self, k, name, memory)
                     product = f"g{k} * {slope}"
                     total = f"multiply_add(g{k}, {slope}, {total})" if total else product

@@ -61,7 +61,7 @@ class Lanes:
     def __init__(self, kept: Kept, stores: Stores, finite: Finite):
         self.kept, self.stores, self.finite = kept, stores, finite
         self.operands = kept.operands
-        loops = [loop for loop in kept.stretch.numbers if self._is_suited(loop)]
+        loops = [loop for loop in kept.region.numbers if self._is_suited(loop)]
         self.independent = {loop: found for loop in loops if (found := self._independent(loop))}
         backwards = [loop for loop in loops if self._is_suited_backwards(loop)]
         self.sums = [loop for loop in backwards if self._adds_up(loop)]
@@ -96,7 +96,7 @@ class Lanes:
         return range(loop.start, loop.start + loop.length)
 
     def chain(self, loop: Loop) -> Chain:
-        return (*self.kept.stretch.around[loop], loop)
+        return (*self.kept.region.around[loop], loop)
 
     def _is_suited(self, loop: Loop) -> bool:
         return not loop.loops and loop not in self.kept.blocks and loop.count >= FEWEST
@@ -107,7 +107,7 @@ class Lanes:
         """Operations that are computed first; none if that is not worth it."""
         found: set[int] = set()
         for k in self.body(loop):
-            if self.kept.stretch.step.op[k] != GUARD and self._is_wide(k):
+            if self.kept.region.step.op[k] != GUARD and self._is_wide(k):
                 if all(self._is_known(x, loop, found) for x in self.operands.of[k]):
                     found.add(k)
         worth = len(found) >= MANY or any(map(self.kept.takes_long, found))
@@ -141,9 +141,9 @@ class Lanes:
 
     def _meets_itself(self, loop: Loop) -> bool:
         """Whether results of a loop are read in memory while it runs."""
-        stretch, at_once = self.kept.stretch, self.operands.read_at_once
+        region, at_once = self.kept.region, self.operands.read_at_once
         chain = self.chain(loop)
-        return any(at_once[stretch.positions(k, chain)].any() for k in self.body(loop))
+        return any(at_once[region.positions(k, chain)].any() for k in self.body(loop))
 
     def _carries_little(self, loop: Loop) -> bool:
         slopes, carried = len(self._slopes(loop)), len(self.carried(loop))
