@@ -37,10 +37,11 @@ def cut(array, block):
     return array
 
 
-def _aligned(count):
-    block = np.zeros(8 * count + 3 * CACHE_LINE, np.uint8)
+def _aligned(count, dtype=np.float64):
+    size = count * np.dtype(dtype).itemsize
+    block = np.zeros(size + 3 * CACHE_LINE, np.uint8)
     start = -block.ctypes.data % CACHE_LINE + CACHE_LINE
-    return cut(block[start : start + 8 * count].view(np.float64), block)
+    return cut(block[start : start + size].view(dtype), block)
 
 
 def _empty(shape, dtype=np.float64):

@@ -22,18 +22,19 @@ _reserved: list[tuple[int, int]] = []
 _turn = itertools.count()
 
 
-def fenced(shape) -> np.ndarray:
-    """Zeros in C order, of doubles, until `release`."""
-    count = int(np.prod(shape))
-    room = -(-max(8 * count, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+def fenced(shape, dtype=np.float64) -> np.ndarray:
+    """Zeros in C order until `release`."""
+    size_of_all = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = -(-max(size_of_all, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
     size = 2 * FENCE + room
     flags = _PRIVATE | _ANONYMOUS | _UNRESERVED
     start = _libc.mmap(None, size, _NOTHING, flags, -1, 0)
     assert start not in (None, ctypes.c_void_p(-1).value), ctypes.get_errno()
     _reserved.append((start, size))
     assert _libc.mprotect(start + FENCE, room, _USABLE) == 0
-    first = start + FENCE + (next(_turn) % 2) * (room - 8 * count)
-    return np.ctypeslib.as_array((ctypes.c_double * count).from_address(first)).reshape(shape)
+    first = start + FENCE + (next(_turn) % 2) * (room - size_of_all)
+    memory = (ctypes.c_char * size_of_all).from_address(first)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def release() -> None:

@@ -343,7 +343,7 @@ def test_a_result_that_is_no_number():
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (np.arange(3, dtype=np.float32), "dtype float32"),
+        (np.arange(3, dtype=np.float32), "of float32 and of float64"),
         (np.arange(3, dtype=np.float16), "dtype float16"),
         (np.array([2**60, 1, 2]), "integers beyond"),
         (np.random.default_rng(0), "of type Generator"),

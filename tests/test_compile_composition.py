@@ -264,9 +264,9 @@ def test_repr_and_clear():
     reads.clear()
     same(reads(X), 2 * X.sum())
     with pytest.warns(RuntimeWarning, match="without a program"):
-        eager = tg.compile(lambda x: np.float32(2.0) * x)
-        eager(np.float32(1.0))
-    assert "runs eagerly: an argument has dtype float32" in repr(eager)
+        eager = tg.compile(lambda x: np.float16(2.0) * x)
+        eager(np.float16(1.0))
+    assert "runs eagerly: an argument has dtype float16" in repr(eager)
 
 
 def test_copies_have_the_programs():

@@ -37,8 +37,8 @@ def planted(monkeypatch):
         for module in (fused_elementwise, scalar_code):
             compiled = module.compile_plain
 
-            def faulty(text, exports, compiled=compiled):
-                return compiled(text.replace(right, wrong), exports)
+            def faulty(text, exports, single=False, compiled=compiled):
+                return compiled(text.replace(right, wrong), exports, single)
 
             monkeypatch.setattr(module, "compile_plain", faulty)
         fused_elementwise._compiled.cache_clear()

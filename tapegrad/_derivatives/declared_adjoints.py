@@ -9,10 +9,10 @@ from .._core.ops.references import Site
 from .._core.ops.table import Pointwise, Structural
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import pack
-from .._core.tensor.values import shape_of, value_of
+from .._core.tensor.values import dtype_of, shape_of, value_of
 from .infinities import product
 from .rule_namespace import REVERSE
-from .tape_walk import evaluate
+from .tape_walk import beside, evaluate
 from .view_layouts import seen_as
 
 
@@ -94,7 +94,8 @@ def write_adjoint(walk, number: int, adjoint, op: Structural) -> None:
 def write_pointwise(walk, number: int, adjoint, declaration: Pointwise) -> None:
     """Write adjoint times partial derivative, for each operand of an element-wise row."""
     *operands, (_, out) = walk.operands(number)
-    names = dict(zip(declaration.inputs, [tensor for _, tensor in operands], strict=True))
+    values = [beside(dtype_of(out), tensor) for _, tensor in operands]
+    names = dict(zip(declaration.inputs, values, strict=True))
     pairs = zip(operands, declaration.slopes, strict=True)
     wanted = [(*pair, s) for pair, s in pairs if pair[0] >= 0 and s != "0.0"]
     slopes = evaluate(declaration, [slope for *_, slope in wanted], {**names, "out": out})

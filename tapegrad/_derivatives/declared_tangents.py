@@ -16,7 +16,7 @@ from .declared_adjoints import output_at, parts_of, site_of, summed_to, values_a
 from .infinities import symmetric_product as product
 from .recorded_reverse import adjoints_if_reached
 from .rule_namespace import FORWARD
-from .tape_walk import evaluate
+from .tape_walk import beside, evaluate
 from .view_layouts import joined
 
 
@@ -89,9 +89,11 @@ class _Values(dict):
     def __init__(self, walk, number, operands, names):
         self.operands = dict(zip(names, operands, strict=True))
         self.walk, self.number = walk, number
+        base = walk.base(number)
+        self.dtype = np.dtype(np.float64) if base is None else base.dtype
 
     def __missing__(self, name):
-        return self.walk.value(self.number, *self.operands[name])
+        return beside(self.dtype, self.walk.value(self.number, *self.operands[name]))
 
 
 def pointwise_tangent(walk, number, declaration):

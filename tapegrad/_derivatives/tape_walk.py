@@ -47,6 +47,11 @@ def _compiled(text: str):
     return compile(text, text, "eval")
 
 
+def beside(dtype: np.dtype, operand):
+    """An operand as it was computed with: a number of Python's took the dtype of the result."""
+    return dtype.type(operand) if type(operand) is np.float64 else operand
+
+
 def evaluate(declaration, slopes, values) -> list:
     """Partial derivatives of an operation, with the values of its names in a mapping.
 

@@ -163,12 +163,12 @@ def _compile(source: str, exports: dict[str, str], digest: str) -> dict[str, int
     return dict(zip(exports, load(code, symbols.values()), strict=True))
 
 
-def compile_plain(source: str, exports: dict[str, str]) -> dict[str, int]:
+def compile_plain(source: str, exports: dict[str, str], single: bool = False) -> dict[str, int]:
     """`compile_source` for functions of numbers: without Numba, where they are no more than that.
 
-    Other threads compile meanwhile.
+    Other threads compile meanwhile. Numbers in the text are of float32 if that is `single`.
     """
-    key = "plain" + fingerprint() + _machine() + source + repr(exports)
+    key = f"plain {single}" + fingerprint() + _machine() + source + repr(exports)
     digest = hashlib.sha256(key.encode()).hexdigest()[:24]
     with _lock:
         if digest in _loaded:
@@ -181,7 +181,8 @@ def compile_plain(source: str, exports: dict[str, str]) -> dict[str, int]:
         try:
             if not compat.holds("numba-intrinsics", known_intrinsics):
                 raise NotPlain("intrinsics are not as they were")
-            module = lowered(source, {symbols[name]: (name, exports[name]) for name in exports})
+            wanted = {symbols[name]: (name, exports[name]) for name in exports}
+            module = lowered(source, wanted, single)
         except NotPlain:
             return compile_source(source, exports)
         code = machine_code(parsed(module, symbols.values()))

@@ -58,9 +58,9 @@ def _store(kind):
 
 
 load_i64, load_i32, load_u8 = _load("i64"), _load("i32"), _load("u8")
-load_f64 = _load("f64")
+load_f64, load_f32 = _load("f64"), _load("f32")
 store_i64, store_i32 = _store("i64"), _store("i32")
-store_f64, store_u8 = _store("f64"), _store("u8")
+store_f64, store_f32, store_u8 = _store("f64"), _store("f32"), _store("u8")
 
 
 def _pointer(kind):
@@ -108,6 +108,12 @@ def _fits(operation):
 sum_fits, difference_fits, product_fits = _fits("sadd"), _fits("ssub"), _fits("smul")
 
 
+def floats(*kinds):
+    """The signature of a function of floats: in float32 where all of them are, else in float64."""
+    kind = types.float32 if all(one == types.float32 for one in kinds) else types.float64
+    return kind(*[kind] * len(kinds))
+
+
 @intrinsic
 def sum_of(typingctx, total, part):
     """total + part for a sum whose order does not matter, so that it is taken in lanes."""
@@ -115,7 +121,17 @@ def sum_of(typingctx, total, part):
     def codegen(context, builder, signature, args):
         return builder.fadd(*args, flags=("reassoc",))
 
-    return types.float64(types.float64, types.float64), codegen
+    return floats(total, part), codegen
+
+
+@intrinsic
+def single(typingctx, value):
+    """A number rounded to float32."""
+
+    def codegen(context, builder, signature, args):
+        return args[0]
+
+    return types.float32(types.float32), codegen
 
 
 @intrinsic
@@ -135,11 +151,11 @@ def multiply_add(typingctx, x, y, z):
     """x·y + z, rounded once where the processor does that in one instruction."""
 
     def codegen(context, builder, signature, args):
-        double = ir.DoubleType()
-        kind = ir.FunctionType(double, [double] * 3)
-        return builder.call(builder.module.declare_intrinsic("llvm.fmuladd", [double], kind), args)
+        number = args[0].type
+        kind = ir.FunctionType(number, [number] * 3)
+        return builder.call(builder.module.declare_intrinsic("llvm.fmuladd", [number], kind), args)
 
-    return types.float64(types.float64, types.float64, types.float64), codegen
+    return floats(x, y, z), codegen
 
 
 @intrinsic

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import is_jitted
@@ -31,7 +32,7 @@ class Value(NamedTuple):
     ir: Any
 
 
-INT, FLOAT, BOOL = types.int64, types.float64, types.boolean
+INT, FLOAT, BOOL, SINGLE = types.int64, types.float64, types.boolean, types.float32
 _LLVM = {
     types.int64: ir.IntType(64),
     types.int32: ir.IntType(32),
@@ -105,11 +106,18 @@ class Expressions:
     """Makes instructions, for functions of one module.
 
     `names` are local variables, `globals_` those of the text; `called` makes the call of a function
-    of the text, or of a helper.
+    of the text, or of a helper. Numbers in the text are of type `number`.
     """
 
-    def __init__(self, builder: ir.IRBuilder, globals_: dict[str, Any], called: Callable):
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        globals_: dict[str, Any],
+        called: Callable,
+        number: types.Type = FLOAT,
+    ):
         self.builder, self.globals, self.called = builder, globals_, called
+        self.literals = (bool, BOOL), (int, INT), (float, number)
         self.names: dict[str, Any] = {}
 
     def of(self, node: ast.expr) -> Any:
@@ -157,9 +165,11 @@ class Expressions:
         return self._literal(node.value)
 
     def _literal(self, value: Any) -> Value:
-        for python, kind in ((bool, BOOL), (int, INT), (float, FLOAT)):
+        for python, kind in self.literals:
             if type(value) is python:
-                return Value(kind, ir.Constant(_LLVM[kind], value))
+                with np.errstate(over="ignore"):
+                    given = float(np.float32(value)) if kind is SINGLE else value
+                return Value(kind, ir.Constant(_LLVM[kind], given))
         raise NotPlain(repr(value))
 
     def _name(self, node: ast.Name) -> Any:
@@ -177,7 +187,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             return Value(BOOL, self.builder.not_(self.truth(node.operand)))
         value = self.number(node.operand)
-        if isinstance(node.op, ast.USub) and value.kind is FLOAT:
+        if isinstance(node.op, ast.USub) and value.kind in (FLOAT, SINGLE):
             return Value(value.kind, self.builder.fneg(value.ir))
         if isinstance(node.op, ast.USub) and value.kind is INT:
             return Value(value.kind, self.builder.sub(value.ir.type(0), value.ir, flags=["nsw"]))
@@ -189,8 +199,10 @@ class Expressions:
     def binary(self, op: type, x: Value, y: Value) -> Value:
         """The result of an operator."""
         build = self.builder
-        if op in _FLOATS and (x.kind is FLOAT or y.kind is FLOAT):
-            return Value(FLOAT, getattr(build, _FLOATS[op])(self.float(x), self.float(y)))
+        if op in _FLOATS and {x.kind, y.kind} & {FLOAT, SINGLE}:
+            kind = self.common(x, y)
+            words = [self.float(one, kind) for one in (x, y)]
+            return Value(kind, getattr(build, _FLOATS[op])(*words))
         if x.kind is y.kind is INT and op in _INTEGERS:
             return Value(INT, getattr(build, _INTEGERS[op])(x.ir, y.ir, flags=("nsw",)))
         if x.kind is y.kind is INT and op is ast.FloorDiv:
@@ -199,13 +211,16 @@ class Expressions:
             return Value(BOOL, getattr(build, _TRUTHS[op])(x.ir, y.ir))
         raise NotPlain(f"{op.__name__} of {x.kind} and {y.kind}")
 
-    def float(self, value: Value) -> Any:
-        """A double, in LLVM's words."""
-        if value.kind is FLOAT:
-            return value.ir
-        if value.kind is not INT:
-            raise NotPlain(f"{value.kind} as a double")
-        return CONTEXT.cast(self.builder, value.ir, INT, FLOAT)
+    def common(self, x: Value, y: Value) -> types.Type:
+        """The type in which two numbers meet: that of float32 where a whole number does not ask."""
+        is_single = SINGLE in (x.kind, y.kind) and {x.kind, y.kind} <= {SINGLE, INT}
+        return SINGLE if is_single else FLOAT
+
+    def float(self, value: Value, kind: types.Type = FLOAT) -> Any:
+        """A float of a type, in LLVM's words."""
+        if value.kind not in (INT, FLOAT, SINGLE):
+            raise NotPlain(f"{value.kind} as a float")
+        return CONTEXT.cast(self.builder, value.ir, value.kind, kind)
 
     def _floor_divided(self, x: Any, y: Any) -> Any:
         """The quotient rounded down, as Python has it, by a number that is not 0."""
@@ -225,7 +240,8 @@ class Expressions:
         if x.kind is y.kind is BOOL and sign in ("==", "!="):
             return Value(BOOL, build.icmp_unsigned(sign, x.ir, y.ir))
         make = build.fcmp_unordered if sign == "!=" else build.fcmp_ordered
-        return Value(BOOL, make(sign, self.float(x), self.float(y)))
+        kind = self.common(x, y)
+        return Value(BOOL, make(sign, self.float(x, kind), self.float(y, kind)))
 
     def _boolop(self, node: ast.BoolOp) -> Value:
         _without_effects(*node.values[1:])
@@ -240,7 +256,8 @@ class Expressions:
         condition = self.truth(node.test)
         x, y = self.number(node.body), self.number(node.orelse)
         if x.kind is not y.kind:
-            x, y = Value(FLOAT, self.float(x)), Value(FLOAT, self.float(y))
+            kind = self.common(x, y)
+            x, y = Value(kind, self.float(x, kind)), Value(kind, self.float(y, kind))
         return Value(x.kind, self.builder.select(condition, x.ir, y.ir))
 
     def _subscript(self, node: ast.Subscript) -> Value:

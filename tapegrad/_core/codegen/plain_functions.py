@@ -19,13 +19,16 @@ from llvmlite import ir
 from numba import types
 
 from .machine_code import without_collections
-from .plain_expressions import CONTEXT, INT, Expressions, NotPlain, Value
+from .plain_expressions import CONTEXT, FLOAT, INT, SINGLE, Expressions, NotPlain, Value
 
 
 @without_collections()
-def lowered(source: str, exports: dict[str, tuple[str, str]]) -> ir.Module:
-    """A module with the functions of a text; `exports`: symbol → name in the text, signature."""
-    module = _Module(source)
+def lowered(source: str, exports: dict[str, tuple[str, str]], single: bool = False) -> ir.Module:
+    """A module with the functions of a text; `exports`: symbol → name in the text, signature.
+
+    Numbers in the text are of float32 if that is `single`.
+    """
+    module = _Module(source, SINGLE if single else FLOAT)
     for symbol, (name, signature) in exports.items():
         wanted = eval(signature, vars(types))
         module.function(module.globals[name], [*wanted.args], symbol, wanted.return_type)
@@ -35,8 +38,8 @@ def lowered(source: str, exports: dict[str, tuple[str, str]]) -> ir.Module:
 class _Module:
     """A text: its names, and the functions made of it by their types."""
 
-    def __init__(self, source: str):
-        tree = ast.parse(source)
+    def __init__(self, source: str, number: types.Type):
+        tree, self.number = ast.parse(source), number
         others = [one for one in tree.body if not isinstance(one, ast.FunctionDef)]
         self.globals: dict[str, Any] = {}
         exec(compile(ast.Module(others, []), "<text>", "exec"), self.globals)
@@ -145,7 +148,7 @@ class _Function:
         given = [CONTEXT.get_value_type(kind) for kind in _flat(kinds)]
         self.made = ir.Function(module.made, ir.FunctionType(ir.VoidType(), given), symbol)
         self.builder = ir.IRBuilder(self.made.append_basic_block("entry"))
-        self.values = Expressions(self.builder, names, self._called)
+        self.values = Expressions(self.builder, names, self._called, module.number)
         parameters = [one.arg for one in node.args.args]
         arguments = _values(kinds, iter(self.made.args))
         self.values.names = dict(zip(parameters, arguments, strict=True))

@@ -35,6 +35,16 @@ def sum64(address, n):
 
 
 @helper
+def sum32(address, n):
+    """The sum of float32 numbers side by side, in float64."""
+    apart()
+    s, total = f32s(address), 0.0
+    for i in range(n):
+        total = sum_of(total, s[i])
+    return total
+
+
+@helper
 def add_run64(target, target_stride, source, source_stride, n):
     apart()
     if target_stride == 8 and source_stride == 8:
@@ -69,6 +79,8 @@ def add_run32(target, target_stride, source, source_stride, n):
         t, value = f32s(target), f32s(source)[0]
         for i in range(n):
             t[i] += value
+    elif target_stride == 0 and source_stride == 4:
+        f32s(target)[0] += sum32(source, n)
     elif target_stride == 0:
         t = f32s(target)
         total = 0.0

@@ -2,10 +2,12 @@
 
 Where glibc's libmvec is present each call carries LLVM's `vector-function-abi-variant`, so a loop
 over it becomes calls of the function of four lanes (AVX2) or eight (AVX-512), at most 4 ulp off;
-elsewhere the scalar function of the C library serves. Nothing process-wide is changed.
+elsewhere the scalar function of the C library serves. Nothing process-wide is changed. Of float32
+numbers they are the functions of float32, which have twice the lanes.
 """
 
 import ctypes.util
+import itertools
 import platform
 
 import llvmlite.binding as llvm
@@ -15,7 +17,7 @@ from numba.extending import intrinsic
 
 from . import compat
 from .external_symbols import special_function
-from .intrinsics import c_function, helper
+from .intrinsics import c_function, floats, helper
 
 VECTOR = (
     "exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh "
@@ -41,6 +43,8 @@ def c_name(name: str) -> str | None:
 
 #: Instruction sets as LLVM calls them, with their letter in names of vector functions; lanes.
 _SETS = (("avx2", "d", 4), ("avx512f", "e", 8))
+#: By the end of the C name of a function: its numbers, and how many are in the lane of a double.
+_KINDS = {"": (ir.DoubleType(), 1), "f": (ir.FloatType(), 2)}
 
 
 def _libmvec() -> ctypes.CDLL | None:
@@ -53,22 +57,26 @@ def _libmvec() -> ctypes.CDLL | None:
         return None
 
 
-def _variants() -> dict[tuple[str, int], list[tuple[str, int]]]:
-    """By C name and arity of a function: the names and lanes of its vector functions."""
+def _variants() -> dict[tuple[str, int, str], list[tuple[str, int]]]:
+    """By name, arity and end of the name of a C function: its vector functions and their lanes."""
     library, features = _libmvec(), llvm.get_host_cpu_features()
     wanted = [(_C_NAME.get(name, name), 1) for name in VECTOR]
-    found: dict[tuple[str, int], list[tuple[str, int]]] = {}
-    for name, arity in [*wanted, ("pow", 2), ("atan2", 2), ("hypot", 2)]:
-        for feature, letter, lanes in _SETS:
-            mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}"
+    found: dict[tuple[str, int, str], list[tuple[str, int]]] = {}
+    wanted += [("pow", 2), ("atan2", 2), ("hypot", 2)]
+    for (name, arity), end in itertools.product(wanted, _KINDS):
+        for feature, letter, doubles in _SETS:
+            lanes = doubles * _KINDS[end][1]
+            mangled = f"_ZGV{letter}N{lanes}{'v' * arity}_{name}{end}"
             if features.get(feature) and hasattr(library, mangled):
-                found.setdefault((name, arity), []).append((mangled, lanes))
+                found.setdefault((name, arity, end), []).append((mangled, lanes))
     return found
 
 
 VARIANTS = _variants()
 #: Lanes of the widest vectors of doubles.
-WIDEST = max([lanes for variants in VARIANTS.values() for _, lanes in variants], default=4)
+WIDEST = max(
+    [n for (*_, end), variants in VARIANTS.items() for _, n in variants if not end], default=4
+)
 
 
 def _keep_declared(module):
@@ -78,9 +86,9 @@ def _keep_declared(module):
         return
     byte_pointer = ir.IntType(8).as_pointer()
     functions = []
-    for (_, arity), variants in VARIANTS.items():
+    for (_, arity, end), variants in VARIANTS.items():
         for name, lanes in variants:
-            vector = ir.VectorType(ir.DoubleType(), lanes)
+            vector = ir.VectorType(_KINDS[end][0], lanes)
             kind = ir.FunctionType(vector, [vector] * arity)
             functions.append(ir.Function(module, kind, name))
     array = ir.ArrayType(byte_pointer, len(functions))
@@ -90,17 +98,19 @@ def _keep_declared(module):
     used.initializer = ir.Constant(array, [f.bitcast(byte_pointer) for f in functions])
 
 
-def _emit(builder, c_name, args):
-    module, double = builder.module, ir.DoubleType()
+def _emit(builder, name, args):
+    """A call of a C function of doubles, or of its twin of float32 numbers."""
+    module, end = builder.module, "f" if isinstance(args[0].type, ir.FloatType) else ""
+    number, c_name = _KINDS[end][0], name + end
     function = module.globals.get(c_name)
     if function is None:
-        function = ir.Function(module, ir.FunctionType(double, [double] * len(args)), c_name)
+        function = ir.Function(module, ir.FunctionType(number, [number] * len(args)), c_name)
     call = builder.call(function, args)
     marks = ["nounwind", "memory(none)"]
-    if variants := VARIANTS.get((c_name, len(args))):
+    if variants := VARIANTS.get((name, len(args), end)):
         _keep_declared(module)
         shape = "v" * len(args)
-        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({name})" for name, lanes in variants]
+        pairs = [f"_ZGV_LLVM_N{lanes}{shape}_{c_name}({mangled})" for mangled, lanes in variants]
         marks.append(f'"vector-function-abi-variant"="{",".join(pairs)}"')
     call.attributes._known = frozenset(call.attributes._known) | set(marks)
     for mark in marks:
@@ -112,12 +122,9 @@ def _unary(c_name):
     @intrinsic
     def function(typingctx, x):
         def codegen(context, builder, signature, args):
-            x = context.cast(builder, args[0], signature.args[0], types.float64)
-            value = _emit(builder, c_name, [x])
-            return context.cast(builder, value, types.float64, signature.return_type)
+            return _emit(builder, c_name, args)
 
-        result = types.float32 if x == types.float32 else types.float64
-        return result(x), codegen
+        return floats(x), codegen
 
     return function
 
@@ -126,16 +133,9 @@ def _binary(c_name):
     @intrinsic
     def function(typingctx, x, y):
         def codegen(context, builder, signature, args):
-            cast = [
-                context.cast(builder, value, kind, types.float64)
-                for value, kind in zip(args, signature.args, strict=True)
-            ]
-            value = _emit(builder, c_name, cast)
-            return context.cast(builder, value, types.float64, signature.return_type)
+            return _emit(builder, c_name, args)
 
-        single = x == types.float32 and y == types.float32
-        result = types.float32 if single else types.float64
-        return result(x, y), codegen
+        return floats(x, y), codegen
 
     return function
 
@@ -146,13 +146,11 @@ def _llvm(name):
     @intrinsic
     def function(typingctx, x):
         def codegen(context, builder, signature, args):
-            x = context.cast(builder, args[0], signature.args[0], types.float64)
-            intrinsic_function = builder.module.declare_intrinsic(f"llvm.{name}", [ir.DoubleType()])
-            value = builder.call(intrinsic_function, [x])
-            return context.cast(builder, value, types.float64, signature.return_type)
+            return builder.call(
+                builder.module.declare_intrinsic(f"llvm.{name}", [args[0].type]), args
+            )
 
-        result = types.float32 if x == types.float32 else types.float64
-        return result(x), codegen
+        return floats(x), codegen
 
     return function
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen.elements import ITEM
 from ..codegen.intrinsics import f64s, free, helper, load_i64, malloc
 from ..codegen.layout import ARRAY, ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES
 from ..codegen.strided_sums import lines_of
@@ -94,7 +95,7 @@ def running_forward(refs, products):
     block = malloc(n * 8)
     x = f64s(block)
     for group in range(groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, ITEM == 8)
         for i in range(1, n):
             x[i] = x[i] * x[i - 1] if products else x[i] + x[i - 1]
         write_group(out, group, lines, block)

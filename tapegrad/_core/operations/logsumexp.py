@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..codegen.elements import ITEM
 from ..codegen.intrinsics import (
     f32s,
     f64s,
@@ -190,7 +191,7 @@ def short_logsumexps(array, lines, n, groups, out):
     for first in range(0, groups, SIDE_BY_SIDE):
         count = min(SIDE_BY_SIDE, groups - first)
         data = load_i64(array, ARRAY_DATA)
-        width = read_groups(array, data, first, count, lines, block, True)
+        width = read_groups(array, data, first, count, lines, block, ITEM == 8)
         logsumexps_beside(f64s(block), width, f64s(tops), f64s(totals), n)
         for g in range(count):
             out[first + g] = load_f64(totals, g * 8)

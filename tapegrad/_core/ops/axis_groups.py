@@ -2,9 +2,10 @@
 
 Kernels along axes refer to the operand through a view that has the axes in question last; how many
 lines a group has is the reference after it. Groups are copied to a block of doubles, so that one
-kernel serves both dtypes and all strides. Values, for programs, are of doubles.
+kernel serves both dtypes and all strides. Values, for programs, are of elements of ITEM bytes.
 """
 
+from tapegrad._core.codegen.elements import ITEM, floats, store_float
 from tapegrad._core.codegen.intrinsics import (
     f32s,
     f64s,
@@ -13,7 +14,6 @@ from tapegrad._core.codegen.intrinsics import (
     load_f64,
     load_i32,
     load_i64,
-    store_f64,
 )
 from tapegrad._core.codegen.layout import ARRAY_DATA, FRAME_SEEDS, REFERENCE_BYTES, TAG_SCALAR
 from tapegrad._core.codegen.shared_kernels import cell
@@ -95,24 +95,24 @@ def add_group(array, data, group, lines, block, factor, wide):
 
 @helper
 def group_in(array, group, lines, block):
-    """Address of the elements of a group of doubles: its own if they lie side by side, else a copy
-    in the block."""
+    """Address of the elements of a group as doubles: its own if they are and lie side by side, else
+    a copy in the block."""
     data = load_i64(array, ARRAY_DATA)
-    if lines == 1 and line_of(array)[1] == 8:
+    if ITEM == 8 and lines == 1 and line_of(array)[1] == 8:
         return data + line_offset(array, group)
-    read_group(array, data, group, lines, block, True)
+    read_group(array, data, group, lines, block, ITEM == 8)
     return block
 
 
 @helper
 def write_group(array, group, lines, block):
-    """Copy a block to the lines of a group of doubles."""
+    """Copy a block to the lines of a group."""
     n, stride = line_of(array)
     of = f64s(block)
     for line in range(lines):
         at = load_i64(array, ARRAY_DATA) + line_offset(array, group * lines + line)
         for i in range(n):
-            store_f64(at, i * stride, of[line * n + i])
+            store_float(at, i * stride, of[line * n + i])
 
 
 # --- adjoints ---------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def of_reduction(refs):
     """The operand, lines of a group, elements of one, how many there are, and their results."""
     array, lines = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
-    return array, lines, line_of(array)[0] * lines, count_of(out), f64s(load_i64(out, ARRAY_DATA))
+    return array, lines, line_of(array)[0] * lines, count_of(out), floats(load_i64(out, ARRAY_DATA))
 
 
 @helper

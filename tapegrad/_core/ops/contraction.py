@@ -24,6 +24,7 @@ from tapegrad._core.codegen.blas import (
     ROW_STRIDE,
     WORK_BYTES,
 )
+from tapegrad._core.codegen.elements import ITEM
 from tapegrad._core.codegen.intrinsics import (
     calloc,
     free,
@@ -337,20 +338,21 @@ def contract_forward(frame, id, refs, task):
     batch = load_i64(refs, 3 * REFERENCE_BYTES)
     data = load_i64(whole, ARRAY_DATA)
     work, empty = malloc(WORK_BYTES), count_of(left) == 0 or count_of(right) == 0
-    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), 8)
+    see_matrices(work, arrays, batch, load_i64(refs, 4 * REFERENCE_BYTES), ITEM)
     out = work + 2 * MATRIX_BYTES
     m, n = load_i64(out, ROW_COUNT), load_i64(out, COLUMN_COUNT)
     fresh = narrow(m, n, load_i64(work, COLUMN_COUNT)) and load_i64(out, PACKED) == 0
     if empty or not fresh:
-        memset(load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA), 0, count_of(whole) * 8)
+        to = load_i64(load_i64(refs, 5 * REFERENCE_BYTES), ARRAY_DATA)
+        memset(to, 0, count_of(whole) * ITEM)
     if empty:
         free(work)
         return
-    load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), 8)
-    load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), 8)
-    begin_sums(out, whole, data, 8)
-    add_products(work, OUT, arrays, batch, fresh, 8)
-    end_sums(frame, out, whole, data, 8)
+    load_matrix(frame, work, left, load_i64(left, ARRAY_DATA), ITEM)
+    load_matrix(frame, work + MATRIX_BYTES, right, load_i64(right, ARRAY_DATA), ITEM)
+    begin_sums(out, whole, data, ITEM)
+    add_products(work, OUT, arrays, batch, fresh, ITEM)
+    end_sums(frame, out, whole, data, ITEM)
     drop_matrix(work + MATRIX_BYTES)
     drop_matrix(work)
     free(work)

@@ -1,5 +1,6 @@
 """Rows that pick elements by position: gathers, and their writing counterpart."""
 
+from tapegrad._core.codegen.elements import ITEM, floats, load_float
 from tapegrad._core.codegen.intrinsics import (
     f32s,
     f64s,
@@ -17,6 +18,7 @@ from tapegrad._core.codegen.layout import (
     ARRAY_DTYPE,
     ARRAY_NDIM,
     ARRAY_STRIDES,
+    FRAME_FLOAT32,
     FRAME_FLOAT64,
     FRAME_RETAIN,
     FRAME_SEEDS,
@@ -87,13 +89,20 @@ def gather_adjoint(frame, id, refs, task):
 @helper
 def computed_position(picked, k, size):
     """The position of element k among those that a program has computed; −1 if it is outside."""
-    position = load_f64(load_i64(picked, ARRAY_DATA), element_offset(picked, k))
+    position = load_float(load_i64(picked, ARRAY_DATA), element_offset(picked, k))
     return int(position) if 0.0 <= position < size else -1
 
 
 @helper
+def is_computed(frame, picked):
+    """Whether positions are floats, as those are that a program computes."""
+    dtype = load_i64(picked, ARRAY_DTYPE)
+    return dtype == load_i64(frame, FRAME_FLOAT64) or dtype == load_i64(frame, FRAME_FLOAT32)
+
+
+@helper
 def add_at_computed(frame, id, refs):
-    """As `add_moved` for a deposit in a program, at positions that are doubles."""
+    """As `add_moved` for a deposit in a program, at positions that are floats."""
     array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
     found = mirror(frame, load_i32(refs, 8)) if load_i32(refs, 8) >= 0 else 0
@@ -104,12 +113,12 @@ def add_at_computed(frame, id, refs):
     for k in range(count_of(array)):
         position = computed_position(picked, k, count_of(out))
         if position >= 0:
-            f64s(target + element_offset(array, k))[0] += load_f64(adjoint, position * 8)
+            floats(target + element_offset(array, k))[0] += load_float(adjoint, position * ITEM)
 
 
 def deposit_adjoint(frame, id, refs, task):
     """References: the operand, positions in the output, the output; the transpose of a gather."""
-    if load_i64(load_i64(refs, REFERENCE_BYTES), ARRAY_DTYPE) == load_i64(frame, FRAME_FLOAT64):
+    if is_computed(frame, load_i64(refs, REFERENCE_BYTES)):
         add_at_computed(frame, id, refs)
     else:
         add_moved(frame, id, refs, False)
@@ -119,15 +128,15 @@ def deposit_forward(frame, id, refs, task):
     """The same references. What a program has computed as a position outside is left out."""
     array, picked = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
     out = load_i64(refs, 2 * REFERENCE_BYTES)
-    computed = load_i64(picked, ARRAY_DTYPE) == load_i64(frame, FRAME_FLOAT64)
+    computed = is_computed(frame, picked)
     whole = i64s(load_i64(picked, ARRAY_DATA))
-    source, sums = load_i64(array, ARRAY_DATA), f64s(load_i64(out, ARRAY_DATA))
+    source, sums = load_i64(array, ARRAY_DATA), floats(load_i64(out, ARRAY_DATA))
     for k in range(count_of(out)):
         sums[k] = 0.0
     for k in range(count_of(array)):
         at = computed_position(picked, k, count_of(out)) if computed else whole[k]
         if at >= 0:
-            sums[at] += load_f64(source, element_offset(array, k))
+            sums[at] += load_float(source, element_offset(array, k))
 
 
 @helper
@@ -205,7 +214,7 @@ def scatter_adjoint(frame, id, refs, task):
 
 #: What the kernels of gather and deposit call.
 GATHER_HELPERS = (element_offset, add_moved)
-DEPOSIT_HELPERS = (*GATHER_HELPERS, computed_position, add_at_computed)
+DEPOSIT_HELPERS = (*GATHER_HELPERS, is_computed, computed_position, add_at_computed)
 
 structural(
     "scatter",

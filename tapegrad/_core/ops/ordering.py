@@ -1,10 +1,11 @@
 """Positions by value, for programs: of sorting, of extremes, of masks. No derivative.
 
-Positions are whole numbers in doubles, as all integers of programs are. References are those of
+Positions are whole numbers in floats, as all integers of programs are. References are those of
 the kernels along axes (`along`); of `mask_positions`: the mask, the output.
 """
 
-from tapegrad._core.codegen.intrinsics import f64s, free, helper, i64s, load_f64, load_i64, malloc
+from tapegrad._core.codegen.elements import ITEM, floats, load_float
+from tapegrad._core.codegen.intrinsics import f64s, free, helper, i64s, load_i64, malloc
 from tapegrad._core.codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from tapegrad._core.codegen.strided_sums import line_of, line_offset, lines_of
 from tapegrad._core.codegen.sweep_frame import count_of
@@ -51,7 +52,7 @@ def stable_argsort_forward(frame, id, refs, task):
     block = malloc(n * 24)
     x = f64s(block)
     for group in range(groups):
-        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, True)
+        read_group(array, load_i64(array, ARRAY_DATA), group, lines, block, ITEM == 8)
         found = sorting_positions(x, n, i64s(block + n * 8), i64s(block + n * 16))
         for i in range(n):
             x[i] = float(found[i])
@@ -90,13 +91,13 @@ def argmin_forward(frame, id, refs, task):
 def mask_positions_forward(frame, id, refs, task):
     """Positions of the elements that are not 0; −1 fills up an output with room for more."""
     array, out = load_i64(refs, 0), load_i64(refs, REFERENCE_BYTES)
-    to, room = f64s(load_i64(out, ARRAY_DATA)), count_of(out)
+    to, room = floats(load_i64(out, ARRAY_DATA)), count_of(out)
     n, stride = line_of(array)
     count = 0
     for line in range(lines_of(array)):
         at = load_i64(array, ARRAY_DATA) + line_offset(array, line)
         for i in range(n):
-            if load_f64(at, i * stride) != 0.0 and count < room:
+            if load_float(at, i * stride) != 0.0 and count < room:
                 to[count] = float(line * n + i)
                 count += 1
     for k in range(count, room):

@@ -9,6 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 
+from ..codegen import elements
 from ..codegen.factory import compile_source
 from ..codegen.layout import FEW_OPERANDS
 from ..codegen.ufunc import make_ufunc
@@ -109,17 +110,20 @@ from numba import types
 """
 
 
-def structural_source(op: Structural, kernel: Callable) -> str:
-    """Text of the module with a kernel of a structural operation."""
+def structural_source(op: Structural, kernel: Callable, width: int) -> str:
+    """Text of the module with a kernel of a structural operation, whose values have this width."""
     texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, kernel)]
-    return _STRUCTURAL_HEAD + "\n\n".join(texts)
+    return _STRUCTURAL_HEAD + elements.head(width) + "\n\n".join(texts)
 
 
-def compile_structural(op: Structural, kernel: Callable | None = None) -> int:
-    """Address of the adjoint kernel of a structural operation, or of another of its kernels."""
+def compile_structural(op: Structural, kernel: Callable | None = None, width: int = 8) -> int:
+    """Address of the adjoint kernel of a structural operation, or of another of its kernels.
+
+    Values, and positions that a program computes, have so many bytes.
+    """
     kernel = kernel or op.adjoint or python_adjoint
     name, signature = kernel.__name__, "void(int64, int64, int64, int64)"
-    return compile_source(structural_source(op, kernel), {name: signature})[name]
+    return compile_source(structural_source(op, kernel, width), {name: signature})[name]
 
 
 def ufunc(op: Pointwise):

@@ -6,6 +6,7 @@ pages from the system for each of them would cost more than the arithmetic.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 
@@ -43,9 +44,10 @@ def empty(shape, dtype=np.float64) -> np.ndarray:
     return block[start : start + size].view(dtype).reshape(shape)
 
 
-def maker(shape):
-    """The function of a shape by which float64 arrays of this shape are made best."""
-    return empty if 8 * math.prod(shape) >= LARGE else np.empty
+def maker(shape, dtype: np.dtype):
+    """The function of a shape by which arrays of this shape and dtype are made best."""
+    make = empty if dtype.itemsize * math.prod(shape) >= LARGE else np.empty
+    return make if dtype == np.float64 else functools.partial(make, dtype=dtype)
 
 
 def _take(size: int) -> np.ndarray:

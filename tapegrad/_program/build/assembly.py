@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..ir.scalars_step import Scalars
-from ..ir.steps import Code, Step, View, contiguous
+from ..ir.steps import DOUBLE, Code, Step, View, contiguous
 from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
@@ -25,14 +25,15 @@ class Parts:
     """The parts of each step of a program; `slots` of the arena they need, `used` of its steps'."""
 
     def __init__(self, code: Code, native: bool, cut: bool):
-        self.code, self.cut = code, cut
+        self.code, self.cut, self.item = code, cut, code.item
         self.slots = code.slots
         self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
         self._make = native_part_of if native else part_of
-        whole = iter(parts_of(code.whole_steps, self._part, self.wanted))
-        self._pieces = self._planned() if native else {}
+        whole = iter(parts_of(code.whole_steps, self._part, self.wanted, self.item))
+        in_doubles = code.dtype == DOUBLE  # numbers in float32 are interpreted
+        self._pieces = self._planned() if native and in_doubles else {}
         numbers = code.of(Scalars)
         self.of = [
             self._of_numbers(k, numbers[k]) if k in numbers else [next(whole)]
@@ -46,7 +47,7 @@ class Parts:
         return len(readers) == 1 and readers[0].sets_adjoints and whole in readers[0].views_read
 
     def _part(self, step: Step, wanted: Callable[[View], bool]) -> Part:
-        return self._make(step, wanted, self.fresh)
+        return self._make(step, wanted, self.fresh, self.item)
 
     def _planned(self) -> dict[int, list[Piece]]:
         """By step: pieces of operations on numbers; those within the budget are compiled."""
@@ -62,7 +63,7 @@ class Parts:
     def _of_numbers(self, k: int, step: Scalars) -> list[Part]:
         pieces = self._pieces.get(k, [])
         if not any(piece.native for piece in pieces):
-            return [scalar_interpreter.interpreted(step)]
+            return [scalar_interpreter.interpreted(step, self.item)]
         slots = slice(step.first, step.first + len(step.op))
         outside, wanted = self._read_outside(k)[slots], ~self.wanted.constant
         known, initial = self._known, self._initial
@@ -94,7 +95,7 @@ class Parts:
         apart = starts[1:] - ends[:-1] > _NEAR
         starts = starts[np.concatenate(([True], apart))]
         ends = ends[np.concatenate((apart, [True]))]
-        return np.stack([8 * starts, 8 * (ends - starts)], 1)
+        return self.item * np.stack([starts, ends - starts], 1)
 
 
 #: Slots between that are set to 0 as well, rather than in another call.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import weakref
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import NOTHING, Code, View
+from ..ir.steps import DOUBLE, NOTHING, Code, View
 from ..replay import driver, njit_calls, run_layout
 from ..replay.clearing import clearing
 from ..replay.opaque_calls import error_of
@@ -44,16 +45,18 @@ class Program:
         self, code: Code, native: bool = False, cut: bool = False, source: Code | None = None
     ):
         self.source = source or code
-        self.code = code = spread(code) if native else code
+        self.code = code = spread(code) if native and code.dtype == DOUBLE else code
         self.native = native
         self.parts = Parts(code, native, cut)
-        self._clears = {k: [clearing(v) for v in views] for k, views in code.clears.items()}
+        self._clears = {
+            k: [clearing(view, code.item) for view in views] for k, views in code.clears.items()
+        }
         self.words = np.zeros(driver.WORDS, np.int64)
         _words.append(weakref.ref(self.words, _words.remove))
         self._keep: list[np.ndarray] = []
         self._fill_words()
         self.address = self.words.ctypes.data
-        self.compiled = driver.compiled()
+        self.compiled = driver.compiled(code.item)
         self._runs: list[Run] = []
         self._pooled: list[Run] = []  # of those that compiled code takes
         pool = np.zeros(driver.POOL_SIZE, np.int64)
@@ -136,7 +139,7 @@ class Program:
         """Memory for one evaluation, to be given to `end`."""
         with contextlib.suppress(IndexError):  # another thread may have taken the last
             return self._runs.pop()
-        run = Run(self.parts.slots, len(self.code.inputs) + 1, self)
+        run = Run(self.parts.slots, len(self.code.inputs) + 1, self, self.code.dtype)
         for slot, values in self.code.constants:
             run.values[slot : slot + len(values)] = values
         return run
@@ -151,7 +154,7 @@ class Program:
         return run.address
 
     def forward(self, run: Run, objects: list, ahead: bool = False) -> int:
-        """Compute values from floats and float64 arrays in C order; returns why it stopped.
+        """Compute values from floats and arrays in C order; returns why it stopped.
 
         `ahead` says that `reverse` will follow: it is faster then.
         """
@@ -161,7 +164,8 @@ class Program:
     def gradients(self) -> list:
         """New arrays for the derivatives of the inputs; None for data."""
         inputs = self.code.inputs
-        return [buffer_pool.empty(i.view.shape) if i.differentiated else None for i in inputs]
+        make = functools.partial(buffer_pool.empty, dtype=self.code.dtype)
+        return [make(i.view.shape) if i.differentiated else None for i in inputs]
 
     def reverse(self, run: Run, seeds: list[np.ndarray]) -> list:
         """Adjoints of the inputs after `forward`, from those of the results; None for data."""
@@ -177,6 +181,11 @@ class Program:
 
     def jitted(self):
         """(value, value_and_grad) for Numba code, which keeps the program."""
+        if self.code.dtype != DOUBLE:
+            raise ValueError(
+                "tapegrad.compile: jitted gives functions of float64, and the arguments are of "
+                f"{self.code.dtype}; convert them with astype(float)"
+            )
         shapes = [one.view.shape for one in self.code.inputs]
         wanted = [one.differentiated for one in self.code.inputs]
         call = ctypes.cast(self.compiled["call"], ctypes.c_void_p).value or 0
@@ -217,4 +226,4 @@ def _plan(calls: list[Call]) -> np.ndarray:
 
 def interpreted(code: Code) -> Program:
     """The interpreted version of a program with native code."""
-    return Program(sum_chains(code), source=code)
+    return Program(sum_chains(code) if code.dtype == DOUBLE else code, source=code)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..._core.codegen.elements import ITEM
 from ..ir.steps import Step, View
 from ..replay.parts import Part
 
@@ -85,7 +86,8 @@ class _Asked(_Swapped):
 class Template:
     """The part of a form, and the words of its data that move with each of its places."""
 
-    def __init__(self, step: Step, form: Form, make: Callable[..., Part], wanted):
+    def __init__(self, step: Step, form: Form, make: Callable[..., Part], wanted, item: int):
+        self.item = item
         self.part = make(step, wanted)
         self.places = np.array(form.places, np.int64)
         views = step.views
@@ -101,7 +103,7 @@ class Template:
         """The words that have changed, and by how many times the distance of which place."""
         self.words = change.nonzero()[0]
         change = change[self.words]
-        self.factors = np.where(change >= 8 * FAR, 8, 1)
+        self.factors = np.where(change >= self.item * FAR, self.item, 1)
         self.groups = (change // self.factors - FAR) // APART
         known = (self.groups >= 0) & (self.groups < len(self.places))
         exact = change == self.factors * (FAR + self.groups * APART)
@@ -119,8 +121,8 @@ class Template:
         ]
 
 
-def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]:
-    """The parts of steps, in order; `make(step, wanted)` makes one."""
+def parts_of(steps: list[Step], make: Callable[..., Part], wanted, item: int = ITEM) -> list[Part]:
+    """The parts of steps, in order; `make(step, wanted)` makes one, slots have `item` bytes."""
     alike: dict[tuple, list[int]] = {}
     places: dict[int, tuple[int, ...]] = {}
     for k, step in enumerate(steps):
@@ -131,7 +133,8 @@ def parts_of(steps: list[Step], make: Callable[..., Part], wanted) -> list[Part]
     parts: dict[int, Part] = {}
     for key, found in alike.items():
         if len(found) >= OFTEN:
-            template = Template(steps[found[0]], Form(key, places[found[0]]), make, wanted)
+            form = Form(key, places[found[0]])
+            template = Template(steps[found[0]], form, make, wanted, item)
             if template.fits:
                 made = template.at([places[k] for k in found])
                 parts.update(zip(found, made, strict=True))

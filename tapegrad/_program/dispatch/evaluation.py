@@ -283,7 +283,8 @@ class Replayed:
             return [m for _, m in tree_leaves(built)]
 
         noises = variant.noises(arguments.values, again, adjoints if gradient else None)
-        if (pair := first_difference(found, expected, *noises)) is not None:
+        pair = first_difference(found, expected, *noises, dtype=arguments.dtype)
+        if pair is not None:
             raise RuntimeError(
                 f"tapegrad.compile: {self._name} replayed gives {pair[0]}, called again {pair[1]}: "
                 "it depends on something else than its arguments, such as random numbers or state "

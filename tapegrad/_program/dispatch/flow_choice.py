@@ -13,6 +13,7 @@ import numpy as np
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import described
+from ..ir.steps import DOUBLE
 from .background import later
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
@@ -58,7 +59,7 @@ class Flows:
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or self._set_aside:
+        if owner._on_branch == "error" or self._set_aside or arguments.dtype != DOUBLE:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
@@ -75,8 +76,11 @@ class Flows:
         return self.of(owner, arguments) or self._read(owner, arguments)
 
     def of(self, owner, arguments: Arguments) -> Flow | None:
-        """The graph for a call; one that read what has changed since is made anew."""
-        if self._set_aside:
+        """The graph for a call; one that read what has changed since is made anew.
+
+        Graphs compute in float64.
+        """
+        if self._set_aside or arguments.dtype != DOUBLE:
             return None
         for exact in (False, True):
             key = key_of(arguments, exact)
@@ -96,7 +100,7 @@ class Flows:
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
-        if not is_readable(f):
+        if not is_readable(f) or arguments.dtype != DOUBLE:
             return None
         kinds = zip(arguments.kinds, arguments.fixed, strict=True)
         has_lengths = any(shape and not is_fixed for (_, shape, _), is_fixed in kinds)

@@ -18,46 +18,55 @@ import numpy as np
 from ..._core.tensor.pytree import tree_leaves
 from ..._core.tensor.values import value_of
 from ..build.executable import Program
+from ..ir.steps import DOUBLE
 from ..replay.opaque_calls import error_of
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 
-#: Results that are compared may differ by so much of the largest.
-ROUNDING = 1e-7
+#: Results that are compared may differ by so much of the largest, by the bytes of a number.
+ROUNDING = {8: 1e-7, 4: 5e-4}
 #: Runs up and down that are compared: inputs are moved by so many units in the last place at most,
 #: since a few do not reach the last place of what a small number is added to.
-_MOVES = [2.0**k for k in range(2, 21, 3)]
-_ULP, _FEW = 2.0**-52, 4.0
+_MOVES = {8: [2.0**k for k in range(2, 21, 3)], 4: [2.0**k for k in range(2, 9, 3)]}
+_FEW = 4.0
 #: By how many times more two ways of computing may differ: one adds up by pairs and the other in
 #: order, or computes exp by vectors.
 _MARGIN = 100.0
 
 
-def agree(a, b, noise: float = 0.0) -> bool:
-    """Whether two results are equal but for rounding, which moves them by `noise` at least."""
+def agree(a, b, noise: float = 0.0, dtype: np.dtype = DOUBLE) -> bool:
+    """Whether two results are equal but for rounding, which moves them by `noise` at least.
+
+    They have been computed in a dtype.
+    """
     a, b = np.asarray(value_of(a)), np.asarray(value_of(b))
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     if a.dtype.kind != "f":
         return bool(np.all(a == b))
     largest = np.max(np.abs(b), initial=0.0, where=np.isfinite(b))
-    allowed = ROUNDING * largest + noise
-    return bool(np.allclose(a, b, rtol=ROUNDING, atol=allowed, equal_nan=True))
+    rounding = ROUNDING[dtype.itemsize]
+    allowed = rounding * float(largest) + noise
+    return bool(np.allclose(a, b, rtol=rounding, atol=allowed, equal_nan=True))
 
 
-def first_difference(found, expected, *noises: Callable[[], list[float]]) -> tuple | None:
+def first_difference(
+    found, expected, *noises: Callable[[], list[float]], dtype: np.dtype = DOUBLE
+) -> tuple | None:
     """The first leaves of two results that are not equal but for rounding; None if all are.
+
+    They have been computed in a dtype.
 
     Each of `noises` says how far rounding moves leaves. It is called only where leaves seem to
     differ.
     """
     leaves = itertools.zip_longest(tree_leaves(found), tree_leaves(expected), fillvalue=("", None))
     pairs = [(a, b) for (_, a), (_, b) in leaves]
-    differing = [k for k, pair in enumerate(pairs) if not agree(*pair)]
+    differing = [k for k, pair in enumerate(pairs) if not agree(*pair, dtype=dtype)]
     for noise in noises:
         if differing:
             moved = [*noise(), *[0.0] * len(pairs)]
-            differing = [k for k in differing if not agree(*pairs[k], moved[k])]
+            differing = [k for k in differing if not agree(*pairs[k], moved[k], dtype)]
     return pairs[differing[0]] if differing else None
 
 
@@ -69,8 +78,8 @@ class Moves:
     number that is met.
     """
 
-    def __init__(self, objects: list, floats: list[bool]):
-        self.objects, self._floats = objects, floats
+    def __init__(self, objects: list, floats: list[bool], dtype: np.dtype = DOUBLE):
+        self.objects, self._floats, self.dtype = objects, floats, dtype
         self._rng = np.random.default_rng(0)
         self._largest, self._moved = 0.0, False
 
@@ -82,12 +91,13 @@ class Moves:
             return [0.0] * len(first)
         self._moved = True
         most = [self._most(compute, first, sign) for sign in (1.0, -1.0)]
-        return np.minimum(_MARGIN * np.minimum(*most), ROUNDING * self._largest).tolist()
+        largest = ROUNDING[self.dtype.itemsize] * self._largest
+        return np.minimum(_MARGIN * np.minimum(*most), largest).tolist()
 
     def _most(self, compute, first: list, sign: float) -> np.ndarray:
         """How far results are moved at most, of inputs moved up or down."""
         most = np.zeros(len(first))
-        for move in _MOVES:
+        for move in _MOVES[self.dtype.itemsize]:
             pairs = zip(self.objects, self._floats, strict=True)
             given = [self._away(x, sign * move) if moves else x for x, moves in pairs]
             most = np.maximum(most, _apart(_leaves(compute, given), first))
@@ -95,9 +105,9 @@ class Moves:
 
     def _away(self, value, units: float):
         """A number or an array, moved by fewer units in the last place than given."""
-        part = units * _ULP * self._rng.random(np.shape(value))
+        part = units * float(np.finfo(self.dtype).eps) * self._rng.random(np.shape(value))
         made = value * (1.0 + np.sign(value) * part)  # infinities stay
-        return made if isinstance(value, np.ndarray) else float(made)
+        return np.asarray(made, value.dtype) if isinstance(value, np.ndarray) else float(made)
 
 
 class RoundingOfCalls(Moves):
@@ -119,7 +129,8 @@ class Rounding(Moves):
     """
 
     def __init__(self, program: Program, objects: list, reverse: bool):
-        super().__init__(objects, [one.dtype.kind == "f" for one in program.code.inputs])
+        code = program.code
+        super().__init__(objects, [one.dtype.kind == "f" for one in code.inputs], code.dtype)
         self.program, self.reverse = program, reverse
 
     def of_program(self) -> tuple[list[float], list[float]]:

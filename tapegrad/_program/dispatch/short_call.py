@@ -10,12 +10,13 @@ from ..._core.tensor import buffer_pool
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import value_of
 from ..._derivatives.inputs import plain
+from ..ir.steps import DOUBLE
 from ..replay.parts import Run
 from ..replay.run_layout import FINISHED
 from .signature import Arguments, structure
 from .variants import Variant
 
-_FLOAT64 = np.dtype(np.float64)
+_SINGLE = np.dtype(np.float32)
 _word = ctypes.c_int64
 
 
@@ -34,7 +35,8 @@ class _Memory:
         self.results = run.program.results(run)
         self.inputs: tuple = ()
         first = self.results[0].ctypes.data if self.results else run.values.ctypes.data
-        self.value = ctypes.c_double.from_address(first)
+        number = ctypes.c_double if run.program.code.dtype == DOUBLE else ctypes.c_float
+        self.value = number.from_address(first)
 
 
 class FastCall:
@@ -57,7 +59,7 @@ class FastCall:
         #: For each differentiated input its place in the table, the function that makes its
         #: gradient, its shape.
         self.gradients = [
-            (2 + self.count + k, buffer_pool.maker(one.view.shape), one.view.shape)
+            (2 + self.count + k, buffer_pool.maker(one.view.shape, code.dtype), one.view.shape)
             for k, one in enumerate(code.inputs)
             if one.differentiated
         ]
@@ -67,10 +69,11 @@ class FastCall:
         self.is_number = (
             len(outputs) == len(variant.leaves) == 1
             and outputs[0].view.size == 1
-            and outputs[0].dtype == _FLOAT64
+            and outputs[0].dtype == code.dtype
         )
         bare = tree_build(variant.tree, iter([self] * len(variant.leaves))) is self
-        self.is_plain = self.is_number and outputs[0].view.shape == () and bare
+        is_float = self.is_number and outputs[0].view.shape == () and code.dtype == DOUBLE
+        self.is_plain = is_float and bare
         self.compiled = self.program.compiled["fast"]
         self.compiled_value = self.program.compiled["fast_value"]
         self.free: list[_Memory] = []
@@ -148,7 +151,8 @@ class StructuredCall(FastCall):
 def fast_call(variant: Variant, arguments: Arguments) -> FastCall | None:
     """The fast path of a variant, if there is one."""
     plain = not arguments.names and not any(fixed for fixed, _ in arguments.static)
-    exact = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
+    dtypes = [(dtype, shape) for dtype, shape, _ in arguments.kinds]
+    exact = all(dtype == DOUBLE or (dtype == _SINGLE and shape) for dtype, shape in dtypes)
     in_order = not any(arguments.orders)  # compiled code takes arrays in C order alone
     if not (plain and exact and in_order):
         return None
@@ -181,13 +185,15 @@ def arrays_for(out, args: tuple, argnums: tuple[int, ...], single: bool) -> dict
     for number, array in zip(numbers, arrays, strict=True):
         argument = value_of(args[number])
         shape = np.shape(argument) if isinstance(argument, (np.ndarray, float, int)) else None
-        fits = isinstance(array, np.ndarray) and array.dtype == _FLOAT64 and array.shape == shape
+        own = getattr(argument, "dtype", DOUBLE)
+        dtype = _SINGLE if own == _SINGLE else DOUBLE
+        fits = isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == shape
         if not fits or not array.flags.carray:
             seen = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else array
             wanted = "in a structure" if shape is None else f"of shape {shape}"
             raise ValueError(
                 f"tapegrad.compile: out for argument {number}, {wanted}, is {seen}; it must be a "
-                "writable float64 array in C order of the same shape"
+                f"writable {dtype} array in C order of the same shape"
             )
         others = [*map(value_of, args), *arrays]
         if sum(np.may_share_memory(array, x) for x in others if isinstance(x, np.ndarray)) > 1:

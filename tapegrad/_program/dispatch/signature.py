@@ -27,9 +27,10 @@ from ..._core.tensor.values import (
     plain_array,
     value_of,
 )
-from ..replay.opaque_calls import LARGEST, are_doubles
+from ..ir.steps import DOUBLE
+from ..replay.opaque_calls import LARGEST, holds
 
-_FLOAT64 = np.dtype(np.float64)
+_FLOAT32 = np.dtype(np.float32)
 _STATIC = (bool, int, str, bytes, type(None))
 
 
@@ -71,6 +72,7 @@ class Arguments:
     Floats and arrays are inputs; those under `argnums` are differentiated (there ints count as
     floats), the others are data. Everything else must be the same for a program to be used again.
     `nested` says that an argument is recorded elsewhere, `reason` why there can be no program.
+    `dtype` is that of all floats.
     """
 
     def __init__(self, args: tuple, kwargs: dict, argnums: tuple[int, ...]):
@@ -86,6 +88,7 @@ class Arguments:
         self.static: list[tuple[bool, Any]] = []  # by leaf: whether it is no input, and its value
         self.nested = False
         self.reason: str | None = None
+        self.dtype: np.dtype = DOUBLE
         key = []
         for number, tree in enumerate(self.trees):
             leaves = tree_leaves(tree)
@@ -96,6 +99,21 @@ class Arguments:
             )
             self._numbers += [number] * (len(self.values) - len(self._numbers))
         self.key = (len(args), *self.names, *key)
+        if any(dtype == _FLOAT32 for dtype, _, _ in self.kinds):
+            self._convert()
+
+    def _convert(self) -> None:
+        """Let all inputs be of float32."""
+        self.dtype = _FLOAT32
+        for k, ((dtype, _, _), value) in enumerate(zip(self.kinds, self.values, strict=True)):
+            if dtype == DOUBLE:
+                self.reason = (
+                    "arguments are of float32 and of float64, and a program computes in one of them"
+                )
+            elif dtype.kind in "iu" and np.max(np.abs(value), initial=0.0) > LARGEST[4]:
+                self.reason = f"an argument holds integers beyond ±{LARGEST[4]}"
+            elif isinstance(value, np.ndarray):
+                self.values[k] = np.ascontiguousarray(value, _FLOAT32).reshape(value.shape)
 
     def _number(self, number: int) -> int:
         """The argument that a number of `argnums` names."""
@@ -115,16 +133,17 @@ class Arguments:
             value = np.asarray(value)
         kind = type(value)
         if kind is float or (differentiated and kind is int) or kind is np.float64:
-            return self._input(float(value), _FLOAT64, (), differentiated)
+            return self._input(float(value), DOUBLE, (), differentiated)
         if isinstance(value, (np.ndarray, np.generic)):
             value = plain_array(value) if isinstance(value, np.ndarray) else value
-            if value.dtype.kind in "iub" or value.dtype == _FLOAT64:
-                if not are_doubles(np.asarray(value)):
-                    self.reason = f"an argument holds integers beyond ±{LARGEST}"
-                array = np.ascontiguousarray(value, np.float64).reshape(value.shape)
+            if value.dtype.kind in "iub" or value.dtype in (DOUBLE, _FLOAT32):
+                if not holds(DOUBLE, np.asarray(value)):
+                    self.reason = f"an argument holds integers beyond ±{LARGEST[8]}"
+                own = _FLOAT32 if value.dtype == _FLOAT32 else DOUBLE
+                array = np.ascontiguousarray(value, own).reshape(value.shape)
                 order = copy_axes(np.asarray(value))
                 return self._input(array, value.dtype, value.shape, differentiated, order)
-            self.reason = f"an argument has dtype {value.dtype}; programs compute in float64"
+            self.reason = f"an argument has dtype {value.dtype}; pass float64 or float32"
         elif not isinstance(value, _STATIC) and not callable(value):
             self.reason = f"an argument is of type {kind.__name__}"
             if isinstance(value, np.random.Generator):
@@ -137,7 +156,7 @@ class Arguments:
     def _input(self, value, dtype: np.dtype, shape: tuple, differentiated: bool, order=None):
         if differentiated and dtype.kind == "b":
             self.reason = "an argument to be differentiated is boolean"
-        dtype = _FLOAT64 if differentiated else dtype
+        dtype = DOUBLE if differentiated and dtype != _FLOAT32 else dtype
         self.static.append((False, None))
         self.values.append(float(value) if shape == () else value)
         self.kinds.append((dtype, shape, differentiated))
@@ -158,13 +177,13 @@ class Arguments:
         made = []
         inputs = zip(self.values, self.kinds, self.orders, strict=True)
         for value, (dtype, shape, differentiated), order in inputs:
-            if shape == () and dtype == _FLOAT64:
+            if shape == () and dtype == DOUBLE:
                 tensor = rt.scalar_leaf(value)
             else:
                 array = copied(np.asarray(value), order, dtype)
                 array.flags.writeable = differentiated
                 tensor = rt.row(LEAF, array)
-            if dtype != _FLOAT64 or not differentiated:
+            if dtype.kind != "f" or not differentiated:
                 trace.steering.add(tensor._id)
             rt.note_input(tensor._id, differentiated)
             made.append((tensor, differentiated))
@@ -231,12 +250,12 @@ class Arguments:
 def is_float(value) -> bool:
     """Whether a number, an array or a tensor is of float64."""
     value = value_of(value)
-    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype == _FLOAT64
+    return isinstance(value, (float, np.ndarray)) and np.asarray(value).dtype == DOUBLE
 
 
 def _typed(value, dtype: np.dtype, order):
     """A copy of a number or an array, of a dtype and in a memory order."""
-    is_float = type(value) is float and dtype == _FLOAT64
+    is_float = type(value) is float and dtype == DOUBLE
     return value if is_float else copied(np.asarray(value), order, dtype)[()]
 
 

@@ -89,7 +89,8 @@ def compared(plain: Program, native: Program, objects: list) -> bool:
         ways.append(_evaluated(native, objects, True))
     for found in ways:
         wanted = expected if found is None else expected[: len(found)]
-        if found is None or first_difference(found, wanted, noise) is not None:
+        dtype = plain.code.dtype
+        if found is None or first_difference(found, wanted, noise, dtype=dtype) is not None:
             if found is None or not _is_near(plain, objects, found, reverse):
                 raise RuntimeError(_fault(native, objects, found, expected))
     return True
@@ -142,14 +143,19 @@ def _adjoints(found: list) -> list:
 
 def _is_near(plain: Program, objects: list, found: list, reverse: bool) -> bool:
     """Whether the plain program gives the same where rounding might have led to."""
-    rng = np.random.default_rng(0)
+    rng, dtype = np.random.default_rng(0), plain.code.dtype
+    few = 4.0 * float(np.finfo(dtype).eps)
     for _ in range(_TRIES):
         moved = []
         for value in objects:
-            up = value * (1.0 + 4.0 * np.finfo(float).eps * rng.uniform(-1.0, 1.0, np.shape(value)))
-            moved.append(up if isinstance(value, np.ndarray) else float(up))
+            up = value * (1.0 + few * rng.uniform(-1.0, 1.0, np.shape(value)))
+            is_array = isinstance(value, np.ndarray)
+            moved.append(np.asarray(up, dtype) if is_array else float(up))
         near = _evaluated(plain, moved, reverse)
-        if near is not None and first_difference(found, near[: len(found)], list) is None:
+        if (
+            near is not None
+            and first_difference(found, near[: len(found)], list, dtype=dtype) is None
+        ):
             return True
     return False
 
@@ -163,7 +169,9 @@ def _fault(native: Program, objects: list, found: list | None, expected: list) -
         where = "a guard of it stops, which may see the rounded result of a sum"
     if where is None:
         pairs = zip(found or [], expected, strict=False)
-        k = next((k for k, (a, b) in enumerate(pairs) if not agree(a, b)), 0)
+        k = next(
+            (k for k, (a, b) in enumerate(pairs) if not agree(a, b, dtype=native.code.dtype)), 0
+        )
         results = len(native.code.outputs)
         what = f"result {k}" if k < results else f"the derivative by input {k - results}"
         where = f"{what} is another one; the steps before it agree"
@@ -183,7 +191,7 @@ def _first_step(native: Program, objects: list) -> str | None:
                     return f"{where}, stops"
         slots = _written(native, step)
         a, b = (run.values[slots] for run in runs)
-        if not agree(a, b):
+        if not agree(a, b, dtype=native.code.dtype):
             apart = ~np.isclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
             at = int(np.flatnonzero(apart)[0])
             seen = f"{float(a[at])!r}, interpreted {float(b[at])!r}"

@@ -76,7 +76,7 @@ class Variant:
             if status == GUARD_FAILED:
                 failed = self.program.failed(memory)
                 if failed is None:
-                    return f"it computes integers beyond ±{LARGEST}"
+                    return f"it computes integers beyond ±{LARGEST[self.program.code.item]}"
                 return (
                     f"replayed at once it takes another branch at {self.guards[failed[0]]}; a "
                     "number that Python reads there may be the rounded result of a sum"
@@ -84,7 +84,8 @@ class Variant:
             found = self.result(self.program.results(memory))
         finally:
             self.program.end(memory)
-        if first_difference(found, out, *self.noises(objects, again)) is None:
+        noises, dtype = self.noises(objects, again), self.program.code.dtype
+        if first_difference(found, out, *noises, dtype=dtype) is None:
             return None
         return (
             "replayed at once it gives something else: it writes to an array that it has read "
@@ -113,10 +114,15 @@ class Variant:
         """The result of the function from those of its program, which are copied."""
         outputs = self.program.code.outputs
         values = [
-            plain(copied(results[k], given, outputs[k].dtype)) if k >= 0 else _own(given)
+            _shown(copied(results[k], given, outputs[k].dtype)) if k >= 0 else _own(given)
             for k, given in self.leaves
         ]
         return tree_build(self.tree, iter(values))
+
+
+def _shown(array: np.ndarray):
+    """A result as the caller gets it: a number of float32 stays one."""
+    return array[()] if array.dtype == np.float32 else plain(array)
 
 
 def _own(given):
@@ -237,7 +243,8 @@ class Traced:
                 leaves.append((-1, value))
             else:
                 raise Unsupported(f"the result{place} is of type {type(value).__name__}")
-        converter = Converter(self.inputs, self._end, outputs, self.trace)
+        dtype = self._call[1].dtype
+        converter = Converter(self.inputs, self._end, outputs, self.trace, dtype)
         made = converter.convert(outputs)
         code, account = optimised(made, *converter.counts(), self._without)
         tree = tree_build(self.out, iter([0.0] * len(leaves)))

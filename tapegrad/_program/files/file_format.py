@@ -251,13 +251,16 @@ def _read_code(reader: Reader, program: list, most_bytes: int) -> Code:
             f"a program needs {16 * slots} bytes for values and adjoints; allow more than "
             f"{most_bytes} with most_bytes="
         )
+    inputs = [_read_input(reader, x) for x in items(given)]
+    floats = [one.dtype for one in inputs if one.dtype == np.float32]
     return Code(
         slots,
         [(integer(slot), reader.array(x)) for slot, x in pairs(constants)],
-        [_read_input(reader, x) for x in items(given)],
+        inputs,
         [reader.step(x) for x in items(steps)],
         [Output(reader.view(v), dtype_named(d)) for v, d in pairs(outputs)],
         {integer(k): [reader.view(v) for v in items(views)] for k, views in pairs(clears)},
+        *floats[:1],
     )
 
 

@@ -13,7 +13,7 @@ from .array_step import ArrayStep
 from .blocks import is_injective
 from .file_fields import CODE, OPERAND, VIEW, listed
 from .slots import slots_of
-from .steps import View, remembered, shown
+from .steps import DOUBLE, View, remembered, shown
 from .verify_memory import IllegalProgram, Memory, are_below, expect
 from .work import Work
 
@@ -224,6 +224,7 @@ def _sum(memory: Memory, step: Kernel) -> None:
     minus, *views = _given(step, int, *[View] * (len(step.operands) - 1))
     for view in views:
         memory.read(view)
+    expect(memory.dtype == DOUBLE, "a sum in order, which has a kernel of float64 alone")
     expect(0 <= minus < 1 << len(views), "bits of other operands")
     expect(step.out.size == 1, "a sum of more than one number")
 

@@ -36,4 +36,5 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
         [moved(step) for step in code.steps],
         [dataclasses.replace(made, view=move(made.view)) for made in code.outputs],
         {k: [move(view) for view in views] for k, views in code.clears.items()},
+        code.dtype,
     )

@@ -1,9 +1,9 @@
-"""The parts of a program: an arena of float64 slots and the steps that fill it.
+"""The parts of a program: an arena of slots of one dtype, and the steps that fill it.
 
 A program is in single assignment: every slot is written once, by one step, before it is read. A
 slot has its adjoint at the same place of a second arena. Elements of arrays lie in slots as well,
 so that a view of an array costs nothing and `x[3]` is a slot. Booleans and integers are kept as
-float64 (integers up to 2^53).
+floats of that dtype (integers up to 2^53 in float64, 2^24 in float32).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 from .json_values import fields
 from .work import Work
 
+#: What slots hold, unless everything is of float32.
+DOUBLE = np.dtype(np.float64)
 #: The base of the arena. Bases from 1 on are large inputs, read where the caller has them.
 ARENA = 0
 #: A slot that belongs to no value.
@@ -386,8 +388,9 @@ class Output:
 class Code:
     """A program: the number of slots, constants, steps, results.
 
-    `constants` are (first slot, float64 array) pairs; nothing writes there. `clears` are slots that
-    several arrays share, by step: after its reverse their adjoints are set back to 0.
+    `constants` are (first slot, array) pairs; nothing writes there. `clears` are slots that several
+    arrays share, by step: after its reverse their adjoints are set back to 0. `dtype` is that of
+    slots and constants, float64 or float32.
     """
 
     slots: int
@@ -396,6 +399,12 @@ class Code:
     steps: list[Step]
     outputs: list[Output]
     clears: dict[int, list[View]] = dataclasses.field(default_factory=dict)
+    dtype: np.dtype = DOUBLE
+
+    @property
+    def item(self) -> int:
+        """The bytes of a slot."""
+        return self.dtype.itemsize
 
     def of(self, kind: type[_Kind]) -> dict[int, _Kind]:
         """The steps of a kind, by their numbers."""

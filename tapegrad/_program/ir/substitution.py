@@ -35,6 +35,7 @@ def merged(code: Code, stands: np.ndarray) -> Code:
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
         [made for step in code.steps if (made := moves.visit(step)) is not None],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
+        dtype=code.dtype,
     )
 
 

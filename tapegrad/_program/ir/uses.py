@@ -44,7 +44,7 @@ def mark_outputs(code: Code, marks: np.ndarray) -> None:
 
 def constants_of(code: Code) -> tuple[np.ndarray, np.ndarray]:
     """By slot: whether it holds a constant, and which."""
-    known, values = np.zeros(code.slots, bool), np.zeros(code.slots)
+    known, values = np.zeros(code.slots, bool), np.zeros(code.slots, code.dtype)
     for slot, given in code.constants:
         known[slot : slot + len(given)] = True
         values[slot : slot + len(given)] = given

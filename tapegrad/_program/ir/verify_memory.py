@@ -36,13 +36,14 @@ class Memory:
     def __init__(self, code: Code, most: int):
         expect(NOTHING < code.slots <= MOST, f"{code.slots} slots")
         self.most = min(most, MOST)
-        self.inputs = code.inputs
+        self.inputs, self.dtype = code.inputs, code.dtype
         self.slots = code.slots
         self.ready = np.zeros(code.slots, bool)
         self.taken = np.zeros(code.slots, bool)
         self.taken[NOTHING] = True
         for slot, values in code.constants:
-            expect(values.dtype == np.float64 and values.ndim == 1, "constants are no doubles")
+            fits = values.dtype == code.dtype and values.ndim == 1
+            expect(fits, f"constants are not of {code.dtype}")
             self.write(contiguous(slot, values.shape))
         for number, one in enumerate(self.inputs):
             self._input(number, one)
@@ -56,7 +57,7 @@ class Memory:
             self.write(one.view)
         else:
             own = one.view.base == number + 1 and one.view.offset == 0
-            expect(own and one.dtype == np.float64, f"input {number} is base {one.view.base}")
+            expect(own and one.dtype == self.dtype, f"input {number} is base {one.view.base}")
 
     def is_shaped(self, view: View) -> None:
         """Shape and strides are such that no product of them is too large."""

@@ -23,16 +23,14 @@ from ..ir.link_step import Link
 from ..ir.scalar_expansion import summed
 from ..ir.scatter_step import Scatter
 from ..ir.slots import slots_of
-from ..ir.steps import View
-from . import intervals, small_arrays
+from ..ir.steps import DOUBLE, View
+from . import small_arrays
 from .buffers import is_output
 from .builder import Writer
 from .mask_calls import lowered
 from .numpy_calls import Given, element_wise, of_constant
 from .outputs import Target, broadcast
 from .tape_rows import Unsupported
-
-_FLOAT64 = np.dtype(np.float64)
 
 
 @dataclasses.dataclass
@@ -106,7 +104,7 @@ def _constants(writer: Writer, target: Target, number: int) -> np.ndarray:
     left = np.flatnonzero(target.counts == 0)
     if left.size:
         out = writer.past.at(number).value(number, number, target.out)
-        values = out.reshape(-1)[left].astype(np.float64)
+        values = out.reshape(-1)[left].astype(writer.dtype)
         if not values.any() and not np.signbit(values).any():
             slots.reshape(-1)[left] = writer.rows.constant(0.0)
         else:
@@ -182,7 +180,7 @@ def _computed(writer: Writer, row: Row) -> None:
         _given(writer, row.references[1 + what]) if recorded else what
         for recorded, what in call.arguments
     ]
-    every = [one if isinstance(one, Given) else of_constant(one) for one in operands]
+    every = [one if isinstance(one, Given) else of_constant(writer, one) for one in operands]
     result = element_wise(writer, call.function, call.keywords, every, row.array)
     if result is None:
         result = lowered(writer, call.function, call.keywords, operands, row.array)
@@ -219,21 +217,20 @@ def _given(writer: Writer, reference) -> Given:
     op = int(writer.rows.reader.row(number)["op"])
     known = writer.intervals.get(writer.rows.place(number))
     is_number = dtype.kind == "f" and op != layout.ARRAY + COMPUTED.code
-    interval = intervals.of_dtype(dtype) if known is None else known
+    interval = writer.interval_of(dtype) if known is None else known
     return Given(writer.view_of(reference), None, dtype, interval, is_number)
 
 
 def dtype_of(reference) -> np.dtype:
     """The dtype of the operand that a reference of a row names."""
     is_array = reference.is_array
-    return reference.array.dtype if is_array else _FLOAT64
+    return reference.array.dtype if is_array else DOUBLE
 
 
 # --- others -----------------------------------------------------------------------------------
 
 
 _REFUSALS = {
-    "convert": "it converts to float32, while programs compute in float64",
     "function": "it calls an autograd.Function, whose backward is Python",
     "called": "it calls a function of custom_vjp",
 }
@@ -241,6 +238,12 @@ _REFUSALS = {
 
 def _refused(writer: Writer, row: Row) -> None:
     raise Unsupported(_REFUSALS[row.op.name])
+
+
+def _convert(writer: Writer, row: Row) -> None:
+    raise Unsupported(
+        f"it converts to {row.array.dtype}, while its program computes in {writer.dtype}"
+    )
 
 
 def _deposit(writer: Writer, row: Row) -> None:
@@ -346,5 +349,6 @@ _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "scatter": _scatter,
     "deposit": _deposit,
     COMPUTED.name: _computed,
+    "convert": _convert,
     **dict.fromkeys(_REFUSALS, _refused),
 }

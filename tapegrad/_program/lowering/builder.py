@@ -13,12 +13,15 @@ from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
 from ..ir.steps import Step, View
-from ..replay.opaque_calls import are_doubles
+from ..replay.opaque_calls import LARGEST, holds
+from . import intervals
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
 from .outputs import Originals, broadcast
 from .tape_rows import Reference, Rows, Unsupported
 
+#: Why there is no program of both dtypes.
+MIXED = "it computes in float64 and in float32, and a program in one of them"
 #: Element-wise operations on so few elements become operations on numbers.
 FEW = 8
 #: Arrays of so few numbers that never change are single constants to such operations.
@@ -31,10 +34,13 @@ def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Writer:
-    """The steps written so far; rows of numbers are written by compiled code (`Rows`)."""
+    """The steps written so far; rows of numbers are written by compiled code (`Rows`).
 
-    def __init__(self, rows: Rows, originals: Originals):
-        self.rows = rows
+    All floats are of one dtype.
+    """
+
+    def __init__(self, rows: Rows, originals: Originals, dtype: np.dtype):
+        self.rows, self.dtype = rows, dtype
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
@@ -46,6 +52,10 @@ class Writer:
     def past(self) -> Before:
         """Arrays as they were before newer rows wrote to them."""
         return Before(())
+
+    def interval_of(self, dtype: np.dtype) -> Interval | None:
+        """The integers of a dtype that slots hold; None if they are none."""
+        return intervals.of_dtype(dtype, LARGEST[self.dtype.itemsize])
 
     # --- operations on numbers ----------------------------------------------------------------
 
@@ -87,16 +97,16 @@ class Writer:
 
     def constant_array(self, array: np.ndarray) -> View:
         """The slots of an array that never changes."""
-        if not are_doubles(array):
-            raise Unsupported(f"an array of {array.dtype}, which doubles do not hold")
+        if not holds(self.dtype, array):
+            raise Unsupported(f"an array of {array.dtype}, which {self.dtype} does not hold")
         if array.size == 1:
             slot = self.rows.constant(float(array.reshape(())[()]))
             return View(slot, array.shape, (0,) * array.ndim)
-        if array.size and array.dtype == np.float64 and not any(array.strides):
+        if array.size and array.dtype == self.dtype and not any(array.strides):
             slot = self.rows.constant(float(array.ravel()[0]))  # one value broadcast
             return View(slot, array.shape, (0,) * array.ndim)
         view = self.buffers.allocate(array.shape)
-        self.constants.append((view.offset, np.array(array, np.float64).ravel()))
+        self.constants.append((view.offset, np.array(array, self.dtype).ravel()))
         return view
 
     def view_of(self, reference: Reference) -> View:
@@ -117,7 +127,7 @@ class Writer:
         if reference.id >= 0:
             return self.buffers.slots(reference.id, reference.array)
         array = self.originals.of(reference.array)
-        if array.size > FEW_NUMBERS or not are_doubles(array):
+        if array.size > FEW_NUMBERS or not holds(self.dtype, array):
             return slots_of(self.constant_array(array))
         numbers = [self.rows.constant(float(x)) for x in array.ravel().tolist()]
         return np.array(numbers, np.int64).reshape(array.shape)  # the step of scalars continues
@@ -126,8 +136,8 @@ class Writer:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
-            if array.dtype == np.float32:
-                raise Unsupported("float32 arrays, while programs compute in float64")
+            if array.dtype.kind == "f" and array.dtype != self.dtype:
+                raise Unsupported(MIXED)
             self.buffers.add(row.place, array, slots)
         else:
             self.rows.slots[row.place] = (

@@ -33,7 +33,7 @@ class Lowering:
         return self.writer.together(self.writer.apply(op.code, views, shape))
 
     def constant(self, values) -> View:
-        return self.writer.constant_array(np.asarray(values, np.float64))
+        return self.writer.constant_array(np.asarray(values, self.writer.dtype))
 
     def mask(self, x: Given) -> View:
         """1 where x is true, else 0."""

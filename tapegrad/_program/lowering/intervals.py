@@ -1,7 +1,7 @@
 """Intervals of integers of a program: within them arithmetic in doubles is exact.
 
-A program keeps integers in doubles, which hold them up to 2^53 and do not wrap around as integers
-do. An interval is (least, greatest).
+A program keeps integers in floats, which hold them up to 2^53, or 2^24 in float32, and do not wrap
+around as integers do. An interval is (least, greatest).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..replay.opaque_calls import LARGEST
 Interval = tuple[int, int]
 
 
-def of_dtype(dtype: np.dtype) -> Interval | None:
-    """The numbers of a dtype that programs hold; None if they are no integers."""
+def of_dtype(dtype: np.dtype, most: int = LARGEST[8]) -> Interval | None:
+    """The numbers of a dtype, up to `most`; None if they are no integers."""
     if dtype.kind == "b":
         return 0, 1
     if dtype.kind not in "iu":
         return None
     info = np.iinfo(dtype)
-    return max(int(info.min), -LARGEST), min(int(info.max), LARGEST)
+    return max(int(info.min), -most), min(int(info.max), most)
 
 
 def of_values(values: np.ndarray) -> Interval | None:

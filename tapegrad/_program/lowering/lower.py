@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,39 @@ from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
 from ..ir.rewriting import renumbered
-from ..ir.steps import GUARD, Code, Input, Output, View
+from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, View
 from . import tape_scan
 from .array_rows import Row, write_row
 from .buffers import base_array
-from .builder import FEW, Writer
+from .builder import FEW, MIXED, Writer
 from .outputs import Originals
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
-_FLOAT64 = np.dtype(np.float64)
-
 
 class Converter:
-    """Reads the rows of a trace up to before `end`; `inputs` are (tensor, if differentiated)."""
+    """Reads the rows of a trace up to before `end`; `inputs` are (tensor, if differentiated).
 
-    def __init__(self, inputs: list[tuple[Any, bool]], end: int, outputs: list, trace: Trace):
-        self.trace = trace
+    Floats are of one dtype.
+    """
+
+    def __init__(
+        self,
+        inputs: list[tuple[Any, bool]],
+        end: int,
+        outputs: list,
+        trace: Trace,
+        dtype: np.dtype,
+    ):
+        self.trace, self.dtype = trace, dtype
         guards = trace.guards
         needed = [o._id for o in outputs] + [g.tensor._id for g in guards]
         needed += [tensor._id for tensor, _ in inputs]  # so that writes to them are seen
         needed += [tensor._id for tensor in trace.required]
         self.rows = Rows(inputs[0][0]._id, end, [number for number in needed if number >= 0])
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
-        self.writer = Writer(self.rows, Originals(list(trace.originals.values())))
+        if dtype != DOUBLE and self.rows[tape_scan.SCALARS]:
+            raise Unsupported(MIXED)  # numbers of Python are recorded in float64
+        self.writer = Writer(self.rows, Originals(list(trace.originals.values())), dtype)
         self.inputs = [self._input(*one) for one in inputs]
 
     def counts(self) -> tuple[int, int]:
@@ -51,12 +62,12 @@ class Converter:
         self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
         self.writer.flush()
-        return _settled(
-            Code(
-                self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
-            ),
-            self.rows.constant_values(),
+        code = Code(
+            self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
         )
+        with np.errstate(over="ignore"):  # a number of Python's, which is infinite in float32
+            constants = self.rows.constant_values().astype(self.dtype)
+        return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
         self.writer.begin_scalars()
@@ -77,7 +88,9 @@ class Converter:
     def _constant(self, place: int, number: int, array: np.ndarray) -> None:
         _, content = self.trace.originals.get(number, (array, array))
         view = self.writer.buffers.allocate(content.shape)
-        self.writer.constants.append((view.offset, np.array(content, np.float64).ravel()))
+        if content.dtype.kind == "f" and content.dtype != self.dtype:
+            raise Unsupported(MIXED)
+        self.writer.constants.append((view.offset, np.array(content, self.dtype).ravel()))
         self.writer.buffers.add(place, array, view)
 
     def _leaf(self, place: int, number: int, references: list[Reference]) -> None:
@@ -114,9 +127,11 @@ class Converter:
     def _output(self, output) -> Output:
         if output._id < 0:
             array = np.asarray(value_of(output))
+            if array.dtype.kind == "f" and array.dtype != self.dtype:
+                raise Unsupported(MIXED)
             return Output(self.writer.constant_array(array), array.dtype)
         if type(output) is rt.Scalar:
-            return Output(View(self.writer.slot(output._id), (), ()), _FLOAT64)
+            return Output(View(self.writer.slot(output._id), (), ()), DOUBLE)
         return Output(self.writer.buffers.view(output._id, output._array), output._array.dtype)
 
 

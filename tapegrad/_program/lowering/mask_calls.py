@@ -21,24 +21,22 @@ from .position_calls import HANDLERS, key_positions
 # --- counts and sums --------------------------------------------------------------------------
 
 
-_INT64 = intervals.of_dtype(np.dtype(np.int64))
-
-
 def _sum(lower: Lowering, x: Given, axis=None, dtype=None, keepdims=False) -> Result | None:
     view, given = detached(lower.writer, x), lower.out.dtype
     axes = axes_of(axis, len(view.shape))
     if x.interval is None:
-        is_double = x.dtype == given == np.float64
-        return Result(lower.total(view, axes, keepdims)) if is_double else None
+        is_float = x.dtype == given == lower.writer.dtype
+        return Result(lower.total(view, axes, keepdims)) if is_float else None
     interval = intervals.of_sum(x.interval, size_along(view.shape, axes))
-    allowed = _INT64 if given == np.float64 else intervals.of_dtype(given)
+    is_float = given == lower.writer.dtype
+    allowed = lower.writer.interval_of(np.dtype(np.int64) if is_float else given)
     if not intervals.is_within(interval, allowed):
         return None
     return Result(lower.total(view, axes, keepdims), interval)
 
 
 def _mean(lower: Lowering, x: Given, axis=None, dtype=None, keepdims=False) -> Result | None:
-    if lower.out.dtype != np.float64:
+    if lower.out.dtype != lower.writer.dtype:
         return None
     total = _sum(lower, x, axis, dtype, keepdims)
     if total is None or total.slots is None:
@@ -72,7 +70,7 @@ def _cumsum(lower: Lowering, x: Given, axis=None, dtype=None) -> Result | None:
     if axis is None:
         view, axis = lower.picked(view, np.arange(view.size)), 0
     interval = intervals.of_sum(x.interval, view.shape[axis])
-    if not intervals.is_within(interval, intervals.of_dtype(lower.out.dtype)):
+    if not intervals.is_within(interval, lower.writer.interval_of(lower.out.dtype)):
         return None
     return Result(lower.along("cumsum", view, axis % len(view.shape)), interval)
 
@@ -90,7 +88,7 @@ def _count_where(lower: Lowering, where: Given, shape, axes) -> Result:
 
 def _divisor(lower: Lowering, count: Given, ddof, axes, dtype) -> Result | None:
     """What a mean or a variance is divided by."""
-    if dtype != np.float64:
+    if dtype != lower.writer.dtype:
         return None
     left = lower.apply("subtract", count.slots(lower.writer), float(ddof))
     return Result(slots_of(lower.apply("maximum", left, 0.0)).reshape(lower.out.shape))
@@ -116,7 +114,7 @@ def _largest(lower: Lowering, x: Given, axes, largest) -> Result:
 
 
 def _count_of_largest(lower: Lowering, chosen: Given, axes, keepdims, dtype) -> Result | None:
-    if dtype != np.float64:
+    if dtype != lower.writer.dtype:
         return None
     view = lower.mask(chosen)
     return Result(lower.total(view, axes_of(axes, len(view.shape)), keepdims))

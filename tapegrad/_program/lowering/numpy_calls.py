@@ -13,13 +13,12 @@ from ..._core.operations.creation import converted
 from ..._core.ops.comparisons import STEERING
 from ..._core.ops.table import TABLE, Pointwise
 from ..ir.steps import View
-from ..replay.opaque_calls import are_doubles
+from ..replay.opaque_calls import holds
 from . import intervals
 from .builder import Writer
 from .intervals import Interval
 
 _BOOL = np.dtype(bool)
-_FLOAT64 = np.dtype(np.float64)
 _NAMED = {
     operator.lt: "less",
     operator.le: "less_equal",
@@ -69,13 +68,14 @@ class Given:
     def slots(self, writer: Writer) -> View:
         if self.view is not None:
             return self.view
-        return writer.constant_array(np.asarray(self.value, np.float64))
+        return writer.constant_array(np.asarray(self.value, writer.dtype))
 
 
-def of_constant(value) -> Given:
-    """An operand of a call that never changes."""
+def of_constant(writer: Writer, value) -> Given:
+    """An operand of a call that never changes; Python's floats are of any dtype."""
     array = np.asarray(value)
-    return Given(None, value, array.dtype, intervals.of_values(array))
+    dtype = writer.dtype if type(value) is float else array.dtype
+    return Given(None, value, dtype, intervals.of_values(array))
 
 
 @dataclasses.dataclass
@@ -95,11 +95,11 @@ def element_wise(
     """A call as an operation of the table, None if it is none; `out` is its recorded result."""
     if function in _SAME and len(operands) == 1:
         return _converted(writer, operands[0], np.dtype(keywords.get("dtype", out.dtype)))
-    if keywords or not all(are_doubles(np.asarray(x.value)) for x in operands if x.view is None):
+    if keywords or not all(_is_held(writer, x) for x in operands):
         return None
     if function is np.where and len(operands) == 3:
         return _where(writer, operands, out)
-    name = _name_of(function, operands, out.dtype)
+    name = _name_of(writer, function, operands, out.dtype)
     if name is None:
         return None
     if out.dtype.kind in "iu":
@@ -107,7 +107,13 @@ def element_wise(
     return Result(_applied(writer, name, operands, out.shape))
 
 
-def _name_of(function, operands: list[Given], dtype: np.dtype) -> str | None:
+def _is_held(writer: Writer, x: Given) -> bool:
+    """Whether a program computes with an operand as NumPy does: its slots hold the same numbers."""
+    is_wider = x.dtype.kind == "f" and x.dtype.itemsize > writer.dtype.itemsize
+    return not is_wider and (x.view is not None or holds(writer.dtype, np.asarray(x.value)))
+
+
+def _name_of(writer: Writer, function, operands: list[Given], dtype: np.dtype) -> str | None:
     """The name of the operation that a call is."""
     are_masks = all(x.dtype == _BOOL for x in operands)
     if function in _LOGICAL:
@@ -121,13 +127,13 @@ def _name_of(function, operands: list[Given], dtype: np.dtype) -> str | None:
         return _OF_MASKS.get(name) if are_masks else None
     if dtype.kind in "iu":
         return name
-    computes_in_doubles = dtype == _FLOAT64 and all(_is_exact(x.dtype) for x in operands)
-    return name if computes_in_doubles and isinstance(TABLE.get(name), Pointwise) else None
+    computes_alike = dtype == writer.dtype and all(_is_exact(writer, x.dtype) for x in operands)
+    return name if computes_alike and isinstance(TABLE.get(name), Pointwise) else None
 
 
-def _is_exact(dtype: np.dtype) -> bool:
-    """Whether NumPy computes with numbers of a dtype as with doubles."""
-    return dtype.kind in "biu" or dtype == _FLOAT64
+def _is_exact(writer: Writer, dtype: np.dtype) -> bool:
+    """Whether NumPy computes with numbers of a dtype as the program does."""
+    return dtype.kind in "biu" or dtype == writer.dtype
 
 
 def _applied(writer: Writer, name: str, operands: list[Given], shape) -> View | np.ndarray:
@@ -149,7 +155,7 @@ def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Resul
     """Arithmetic of integers if all results fit into their dtype, and into doubles."""
     found = [x.interval for x in operands]
     interval = intervals.of_result(name, *found)
-    if interval is None or not intervals.is_within(interval, intervals.of_dtype(out.dtype)):
+    if interval is None or not intervals.is_within(interval, writer.interval_of(out.dtype)):
         return None
     made = _applied(writer, name, operands, out.shape)
     if intervals.may_be_minus_zero(name, *[one for one in found if one is not None]):
@@ -160,9 +166,7 @@ def _of_integers(writer: Writer, name: str, operands: list[Given], out) -> Resul
 
 def _where(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | None:
     condition, x, y = operands
-    if out.dtype.kind not in "biu" and out.dtype != _FLOAT64:
-        return None
-    if not (_is_exact(x.dtype) and _is_exact(y.dtype)):
+    if not all(_is_exact(writer, dtype) for dtype in (out.dtype, x.dtype, y.dtype)):
         return None
     made = writer.apply(
         TABLE["where"].code,
@@ -175,10 +179,11 @@ def _where(writer: Writer, operands: list[Given], out: np.ndarray) -> Result | N
 def _converted(writer: Writer, x: Given, after: np.dtype) -> Result | None:
     if x.view is None:
         return None
-    if x.dtype == after == _FLOAT64:
+    if x.dtype == after == writer.dtype:
         return Result(writer.apply(STEERING["detached"].code, [x.view], x.view.shape))
-    fits = x.interval is not None and intervals.is_within(x.interval, intervals.of_dtype(after))
-    if after == x.dtype or after == _FLOAT64 or fits:
+    within = writer.interval_of(after)
+    fits = x.interval is not None and intervals.is_within(x.interval, within)
+    if after == x.dtype or after == writer.dtype or fits:
         return Result(x.view, x.interval)
     if after == _BOOL:
         zero = writer.constant_array(np.zeros(()))

@@ -13,6 +13,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
+from ..._core.codegen import elements
+from ..._core.codegen.elements import ITEM, SINGLE
 from ..._core.codegen.factory import compile_plain
 from ..ir.elementwise_flow import Flow
 from ..ir.elementwise_step import Elementwise
@@ -23,22 +25,22 @@ from .fused_loops import CarefulLoop, Loop, Words
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
-    f64s, helper, i64s, inside, multiply_add, sum_of, unaliased,
+    helper, i64s, inside, multiply_add, single, sum_of, unaliased,
 )
 from tapegrad._core.codegen.vector_math import select
 """
 
 
 @functools.cache
-def _compiled(text: str, names: tuple[str, ...]) -> dict[str, int]:
-    return compile_plain(text, dict.fromkeys(names, "void(int64, int64)"))
+def _compiled(text: str, names: tuple[str, ...], item: int) -> dict[str, int]:
+    return compile_plain(text, dict.fromkeys(names, "void(int64, int64)"), item == SINGLE)
 
 
 class _Kernel:
     """One kernel: two loops over the same words."""
 
-    def __init__(self, flow: Flow):
-        self.flow, self.code = flow, Pass(flow.cut)
+    def __init__(self, flow: Flow, item: int):
+        self.flow, self.code = flow, Pass(flow.cut, item)
         self.words = Words(self.code)
         self.plain, self.careful = Loop(flow, self.words), CarefulLoop(flow, self.words)
 
@@ -72,18 +74,20 @@ class _Kernel:
 
 
 @native_part_of.register(Elementwise)
-def native(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def native(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     """A step as one kernel. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
-    kernels = {name: _Kernel(flow) for name in ("forward", "reverse", "both")}
+    kernels = {name: _Kernel(flow, item) for name in ("forward", "reverse", "both")}
     kernels["forward"].results()
     read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
     kernels["reverse"].adjoints(flow.computed(read, set(flow.stores)))
     kernels["both"].results()
     kernels["both"].adjoints()
     made = {name: kernel for name, kernel in kernels.items() if kernel.plain.lines}
-    text = "\n\n".join([_HEAD, *(kernel.text(name) for name, kernel in made.items())])
-    addresses = _compiled(text, tuple(made))
+    text = "\n\n".join(
+        [elements.head(item) + _HEAD, *(kernel.text(name) for name, kernel in made.items())]
+    )
+    addresses = _compiled(text, tuple(made), item)
     for name, kernel in made.items():
         kernel.finish(addresses[name])
     return part([kernel.code for kernel in kernels.values()], "native")

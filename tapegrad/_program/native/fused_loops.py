@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterable
 
+from ..._core.codegen.elements import SINGLE
 from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.steps import View
@@ -45,7 +46,7 @@ class Words:
 
     def given(self) -> str:
         """The arguments for it, from the table `at`."""
-        words = [f"f64s(at[{k}])" for k in range(len(self.names))]
+        words = [f"floats(at[{k}])" for k in range(len(self.names))]
         groups = [f"({', '.join(group)})" for group in self._groups(words)]
         return ", ".join(groups or words)
 
@@ -115,8 +116,13 @@ class Loop:
 
     def compute(self, numbers: Iterable[int]) -> None:
         for k in numbers:
-            self.lines.append(f"o{k} = {self.expression(k, self.flow.ops[k].value)}")
+            value = self.expression(k, self.flow.ops[k].value)
+            self.lines.append(f"o{k} = {self.rounded(value)}")
             self._known[k] = f"o{k}"
+
+    def rounded(self, value: str) -> str:
+        """A result as it would be stored: functions of float64 alone are rounded to float32."""
+        return f"single({value})" if self.code.item == SINGLE else value
 
     def results(self) -> None:
         """Compute all that the step writes."""

@@ -71,7 +71,8 @@ def kinds_of(values: np.ndarray) -> np.ndarray:
     """The kinds of constants."""
     fraction, exponent = np.frexp(values)
     minus = np.signbit(values)
-    power = (np.abs(fraction) == 0.5) & (exponent >= -1021) & (exponent <= 1023)
+    least, most = np.finfo(values.dtype).minexp + 1, np.finfo(values.dtype).maxexp - 1
+    power = (np.abs(fraction) == 0.5) & (exponent >= least) & (exponent <= most)
     tests = {
         ONE: values == 1.0,
         MINUS_ONE: values == -1.0,
@@ -180,7 +181,7 @@ class _Simplifier:
         self._arrays([step for step in self.code.of(Elementwise).values() if _is_single(step)])
         if not self.new and not self.any_goes:
             return None
-        added = np.concatenate([np.zeros(0), *self.added])
+        added = np.concatenate([np.zeros(0, self.code.dtype), *self.added])
         constants = [*self.code.constants, *([(self.code.slots, added)] if len(added) else [])]
         steps = [self.new.get(id(step), step) for step in self.code.steps]
         slots = self.code.slots + len(added)

@@ -24,7 +24,8 @@ def fold(code: Code) -> Code:
     finder = _Finder(code)
     if not finder.steps:
         return code
-    program = Program(Code(code.slots, code.constants, [], finder.steps, []))
+    only = dataclasses.replace(code, inputs=[], steps=finder.steps, outputs=[], clears={})
+    program = Program(only)
     run = program.begin()
     if program.forward(run, []) != FINISHED:
         return code
@@ -89,8 +90,8 @@ def _without(code: Code, finder: _Finder, values: np.ndarray) -> Code:
         return code
     pairs = zip(finder.numbers, finder.wishes, strict=True)
     slots = np.concatenate([step.first + np.flatnonzero(wished) for step, wished in pairs])
-    bits, numbers = np.unique(values[slots].view(np.int64), return_inverse=True)
+    bits, numbers = np.unique(values[slots].view(f"i{code.item}"), return_inverse=True)
     stands = np.zeros(code.slots + len(bits), np.int32)
     stands[slots] = code.slots + numbers
-    constants = [*code.constants, (code.slots, bits.view(np.float64))]
+    constants = [*code.constants, (code.slots, bits.view(code.dtype))]
     return merged(dataclasses.replace(code, slots=len(stands), constants=constants), stands)

@@ -21,7 +21,7 @@ def leave_inputs(code: Code) -> Code:
     inputs, steps = list(code.inputs), list(code.steps)
     for number, one in enumerate(inputs):
         view, base = one.view, number + 1
-        if view.size < LARGE or one.dtype != np.float64 or _is_result(view, code):
+        if view.size < LARGE or one.dtype != code.dtype or _is_result(view, code):
             continue
         if not any(_reads_slots(step, view) or _reads_across(step, view) for step in steps):
             steps = [_moved(step, view, base) for step in steps]

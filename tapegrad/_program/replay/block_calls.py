@@ -7,23 +7,24 @@ fixed amount from block to block and along each outer axis, so that nothing is l
 views, block buffers in scratch memory and positions are all words.
 """
 
+import functools
+
 from numba import types
 
-from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen import elements
+from ..._core.codegen.elements import ITEM, floats, load_float, store_float, sum_of_run
+from ..._core.codegen.factory import compile_source
 from ..._core.codegen.intrinsics import (
     apart,
     call_address,
-    f64s,
     helper,
     i64s,
-    load_f64,
     load_i64,
     memset,
-    store_f64,
     store_i64,
 )
 from ..._core.codegen.layout import DIMENSIONS, FRAME_BYTES, FRAME_SCRATCH
-from ..._core.codegen.strided_sums import add_block, block_of, next_line, sum64
+from ..._core.codegen.strided_sums import add_block, block_of, next_line
 from .run_layout import RUN_SCRATCH
 
 # a pass: words of its head, byte offsets; those named AT_… are byte offsets from the head
@@ -142,52 +143,52 @@ def execute(run, data, number):
 @helper
 def fill(n, source, target):
     """A block of one value."""
-    value, block = load_f64(source, 0), f64s(target)
+    value, block = load_float(source, 0), floats(target)
     for i in range(n):
         block[i] = value
 
 
 @helper
 def zero(n, target):
-    memset(target, 0, 8 * n)
+    memset(target, 0, ITEM * n)
 
 
 @helper
 def copy(n, source, target):
-    s, t = f64s(source), f64s(target)
+    s, t = floats(source), floats(target)
     for i in range(n):
         t[i] = s[i]
 
 
 @helper
 def add(n, source, target):
-    s, t = f64s(source), f64s(target)
+    s, t = floats(source), floats(target)
     for i in range(n):
         t[i] += s[i]
 
 
 @helper
 def add_one(n, source, target):
-    store_f64(target, 0, load_f64(target, 0) + load_f64(source, 0))
+    store_float(target, 0, load_float(target, 0) + load_float(source, 0))
 
 
 @helper
 def add_total(n, source, target):
-    store_f64(target, 0, load_f64(target, 0) + sum64(source, n))
+    store_float(target, 0, load_float(target, 0) + sum_of_run(source, n))
 
 
 @helper
 def take(n, frame, axes, start, source, block):
     """A block of elements that are not contiguous."""
     ndim = load_i64(axes, 0)
-    block_of(frame, source, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
+    block_of(frame, source, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, ITEM)
 
 
 @helper
 def give(n, frame, axes, start, block, target):
     """Add a block to elements that are not contiguous."""
     ndim = load_i64(axes, 0)
-    add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, 8)
+    add_block(frame, target, axes + 8 * (ndim + 1), axes + 8, ndim, start, n, block, ITEM)
 
 
 @helper
@@ -196,7 +197,7 @@ def clear(n, frame, axes, target):
     ndim = load_i64(axes, 0)
     shape, strides = axes + 8, axes + 8 * (ndim + 1)
     if ndim == 0:
-        store_f64(target, 0, 0.0)
+        store_float(target, 0, 0.0)
         return
     lines, length, step = 1, load_i64(shape, 8 * ndim - 8), load_i64(strides, 8 * ndim - 8)
     index = i64s(load_i64(frame, FRAME_SCRATCH))
@@ -204,11 +205,11 @@ def clear(n, frame, axes, target):
         lines *= load_i64(shape, 8 * axis)
         index[axis] = 0
     for _ in range(lines):
-        if step == 8:
-            memset(target, 0, 8 * length)
+        if step == ITEM:
+            memset(target, 0, ITEM * length)
         else:
             for i in range(length):
-                store_f64(target, i * step, 0.0)
+                store_float(target, i * step, 0.0)
         target += next_line(index, strides, shape, ndim - 1)
 
 
@@ -227,10 +228,10 @@ CALLED["clear"] = 3
 PASSES = ("forward", "reverse", "both")
 
 
-def _source() -> str:
+def _source(item: int) -> str:
     lines = [
         "from tapegrad._core.codegen.intrinsics import i64s",
-        "from tapegrad._program.replay import block_calls",
+        elements.head(item, "tapegrad._program.replay.block_calls"),
     ]
     for number, name in enumerate(PASSES):
         lines += ["", "", f"def {name}(run, data):"]
@@ -242,8 +243,11 @@ def _source() -> str:
     return "\n".join(lines) + "\n"
 
 
-@once
-def compiled() -> dict[str, int]:
-    """Addresses of the three passes of a part, and of the functions that are called."""
+@functools.cache
+def compiled(item: int) -> dict[str, int]:
+    """Addresses of the three passes of a part, and of the functions that are called.
+
+    They are for elements of so many bytes.
+    """
     signatures = dict.fromkeys(PASSES, "int64(int64, int64)")
-    return compile_source(_source(), signatures | dict.fromkeys(CALLED, "void(int64, int64)"))
+    return compile_source(_source(item), signatures | dict.fromkeys(CALLED, "void(int64, int64)"))

@@ -72,14 +72,14 @@ Call = tuple[int, Sequence[Word]]
 
 
 class Pass:
-    """The calls of one pass over a step, in order."""
+    """The calls of one pass over a step, in order; elements have `item` bytes."""
 
-    def __init__(self, cut: Cut):
-        self.cut = cut
+    def __init__(self, cut: Cut, item: int):
+        self.cut, self.item = cut, item
         self.first: list[Call] = []
         self.once: list[Call] = []
         self.each: list[Call] = []
-        self.functions = block_calls.compiled()
+        self.functions = block_calls.compiled(item)
         self._read: dict[tuple[View, int, bool], Word] = {}
 
     def call(self, function: str | int, *words: Word) -> None:
@@ -142,16 +142,16 @@ def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], in
     return given, count
 
 
-def _length(cut: Cut, buffers: int, room: int) -> int:
+def _length(code: Pass, buffers: int, room: int) -> int:
     """Elements of a block: pieces of equal length, whose buffers stay near and fit the scratch."""
-    most = LONG
+    most, item, cut = LONG, code.item, code.cut
     if buffers:
-        fits = room // (8 * buffers) - 2 * CACHE_LINE // 8
+        fits = room // (item * buffers) - 2 * CACHE_LINE // item
         if fits < 1:
             raise ValueError(f"an element-wise step with {buffers} blocks at once is too large")
-        most = min(BLOCK, fits, max(SHORT, NEAR // (8 * buffers)))
+        most = min(BLOCK, fits, max(SHORT, NEAR // (item * buffers)))
     pieces = math.ceil(cut.size / most) or 1
-    return min(most, _rounded(math.ceil(cut.size / pieces), CACHE_LINE // 8))
+    return min(most, _rounded(math.ceil(cut.size / pieces), CACHE_LINE // item))
 
 
 def _rounded(count: int, unit: int) -> int:
@@ -163,7 +163,7 @@ class _Writer:
     """The data of one pass, as words, from its place in the data of the part on."""
 
     def __init__(self, code: Pass, at: int):
-        self.code, self.at = code, at
+        self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
         self.origins: dict[tuple[int, int], int] = {}
@@ -178,7 +178,7 @@ class _Writer:
         self.number = {word: k for k, word in enumerate(distinct)}
         self.buffers = self.numbers + CACHE_LINE * len(distinct)
         self.given, count = _assigned(code.each, code.once)
-        self.length = _length(code.cut, count, run_layout.SCRATCH_BYTES - self.buffers)
+        self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
         self.axes: dict[Axes, int] = {}
 
@@ -188,7 +188,7 @@ class _Writer:
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
         for axes in dict.fromkeys(word for word in self.words if isinstance(word, Axes)):
             self.axes[axes] = 8 * (self.at + len(head))
-            head += [len(axes.shape), *axes.shape, *(8 * stride for stride in axes.strides)]
+            head += [len(axes.shape), *axes.shape, *(self.item * n for n in axes.strides)]
         placed = [self._placed(word) for word in self.words]
         head[block_calls.WORDS // 8] = len(placed)
         for field, at in enumerate(
@@ -221,12 +221,13 @@ class _Writer:
         """Origin, offset and step of a word."""
         if isinstance(word, Place):
             origin = self.origins[word.side, 8 * word.view.base]
-            return origin, 8 * word.view.offset, 8 * self.length if word.moves else 0
+            step = self.item * self.length if word.moves else 0
+            return origin, self.item * word.view.offset, step
         if isinstance(word, Axes):
             return block_calls.DATA, self.axes[word], 0
         if isinstance(word, Buffer):
             # one cache line apart: lines at one place of all buffers would share a few sets
-            stride = _rounded(8 * self.length, CACHE_LINE) + CACHE_LINE
+            stride = _rounded(self.item * self.length, CACHE_LINE) + CACHE_LINE
             return block_calls.SCRATCH, self.buffers + self.given[word] * stride, 0
         if isinstance(word, Number):
             return block_calls.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
@@ -240,7 +241,8 @@ class _Writer:
                 strides = cut.outer_strides(word.view) if isinstance(word, Place) else cut.outer
                 after = zip(cut.outer[axis + 1 :], strides[axis + 1 :], strict=True)
                 back = sum((n - 1) * stride for n, stride in after)
-                moves.append(8 * (strides[axis] - back) if isinstance(word, Place) else 0)
+                step = self.item * (strides[axis] - back)
+                moves.append(step if isinstance(word, Place) else 0)
         return moves
 
 
@@ -252,5 +254,5 @@ def part(passes: list[Pass], tier: str) -> Part:
         if code.first or code.each:
             numbers[k] = 8 * len(numbers)
             numbers += _Writer(code, len(numbers)).write()
-            addresses[name] = block_calls.compiled()[name]
+            addresses[name] = block_calls.compiled(code.item)[name]
     return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)

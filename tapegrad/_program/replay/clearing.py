@@ -24,6 +24,6 @@ def compiled() -> int:
     return compile_source(SOURCE, {"clear": SIGNATURE})["clear"]
 
 
-def clearing(view: View) -> Part:
+def clearing(view: View, item: int) -> Part:
     """The part, as a forward, that sets the adjoints of slots in C order to 0."""
-    return Part(compiled(), 0, np.array([8 * view.offset, 8 * view.size], np.int64))
+    return Part(compiled(), 0, np.array([item * view.offset, item * view.size], np.int64))

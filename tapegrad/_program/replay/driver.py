@@ -2,12 +2,15 @@
 
 One entry into compiled code is one evaluation. It needs neither Python nor the interpreter lock.
 A plan is a list of calls of parts. Inputs and gradients are given as tables of addresses: of data,
-or of objects of Python's (floats, float64 arrays in C order).
+or of objects of Python's (floats, arrays of the program's dtype in C order).
 """
 
 from __future__ import annotations
 
-from ..._core.codegen.factory import functions, once
+import functools
+
+from ..._core.codegen import elements
+from ..._core.codegen.factory import functions
 
 #: Words of a program, byte offsets.
 (
@@ -44,11 +47,10 @@ OTHERS = -1
 SOURCE = '''
 from tapegrad._core.codegen.layout import (
     ARRAY_DATA, ARRAY_DTYPE, ARRAY_FLAGS, ARRAY_NDIM, ARRAY_SHAPE, C_CONTIGUOUS, FLOAT_VALUE,
-    OBJECT_TYPE, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
+    OBJECT_TYPE, STATE_FLOAT32, STATE_FLOAT64, STATE_FLOAT_TYPE, STATE_NDARRAY_TYPE,
 )
 from tapegrad._core.codegen.intrinsics import (
-    f64s, global_address, helper, load_f64, load_i32, load_i64, memcpy, memset, store_f64,
-    store_i64,
+    global_address, helper, load_f64, load_i32, load_i64, memcpy, memset, store_f64, store_i64,
 )
 from tapegrad._program.replay.driver import *
 from tapegrad._program.replay.run_layout import (
@@ -95,7 +97,11 @@ def do_enter(run, program, pointers):
         if load_i64(row, BASE) != 0:
             store_i64(bases, load_i64(row, BASE) * 8, given)
         else:
-            memcpy(V + load_i64(row, SLOT) * 8, given, load_i64(row, SIZE) * 8)
+            to = V + load_i64(row, SLOT) * ITEM
+            if ITEM != 8 and load_i64(row, IS_ARRAY) == 0:
+                store_float(to, 0, load_f64(given, 0))
+            else:
+                memcpy(to, given, load_i64(row, SIZE) * ITEM)
     return FINISHED
 
 
@@ -110,7 +116,7 @@ def do_clear(run, program, gradients):
         if load_i64(row, BASE) != 0 and to != 0:
             store_i64(load_i64(run, RUN_ADJOINT_BASES), load_i64(row, BASE) * 8, to)
             if load_i64(row, ZEROED) != 0:
-                memset(to, 0, load_i64(row, SIZE) * 8)
+                memset(to, 0, load_i64(row, SIZE) * ITEM)
     return FINISHED
 
 
@@ -121,7 +127,7 @@ def do_give(run, program, gradients):
     for k in range(load_i64(program, INPUTS_COUNT)):
         row, to = input_row(program, k), load_i64(gradients, k * 8)
         if load_i64(row, BASE) == 0 and to != 0:
-            memcpy(to, G + load_i64(row, SLOT) * 8, load_i64(row, SIZE) * 8)
+            memcpy(to, G + load_i64(row, SLOT) * ITEM, load_i64(row, SIZE) * ITEM)
     return FINISHED
 
 
@@ -132,7 +138,7 @@ def evaluate(run, program, pointers, gradients):
     if gradients == 0:
         return follow(run, load_i64(program, VALUE_PLAN), load_i64(program, VALUE_COUNT))
     do_clear(run, program, gradients)
-    store_f64(load_i64(run, RUN_ADJOINTS), load_i64(program, RESULT) * 8, 1.0)
+    store_float(load_i64(run, RUN_ADJOINTS), load_i64(program, RESULT) * ITEM, 1.0)
     status = follow(run, load_i64(program, GRADIENT_PLAN), load_i64(program, GRADIENT_COUNT))
     do_give(run, program, gradients)
     return status
@@ -140,14 +146,14 @@ def evaluate(run, program, pointers, gradients):
 
 @helper
 def fits(row, given):
-    """Whether an object is what an input takes: a float, or a float64 array in C order."""
+    """Whether an object is what an input takes: a float, or an array of floats in C order."""
     S, kind = state(), load_i64(given, OBJECT_TYPE)
     if load_i64(row, IS_ARRAY) == 0:
         return kind == load_i64(S, STATE_FLOAT_TYPE)
     if kind != load_i64(S, STATE_NDARRAY_TYPE):
         return False
     axes = load_i64(row, AXES)
-    if load_i64(given, ARRAY_DTYPE) != load_i64(S, STATE_FLOAT64):
+    if load_i64(given, ARRAY_DTYPE) != load_i64(S, STATE_FLOAT64 if ITEM == 8 else STATE_FLOAT32):
         return False
     if load_i32(given, ARRAY_NDIM) != axes or load_i32(given, ARRAY_FLAGS) & C_CONTIGUOUS == 0:
         return False
@@ -207,7 +213,7 @@ def add_to(row):
     """Add a gradient to the sum of those of all evaluations, if there is one."""
     total, given = load_i64(row, 32), load_i64(row, 16)
     if total != 0:
-        t, g = f64s(total), f64s(given)
+        t, g = floats(total), floats(given)
         for i in range(load_i64(row, 40)):
             t[i] += g[i]
 
@@ -222,7 +228,7 @@ def rows(run, program, table, count):
     inputs = load_i64(program, INPUTS_COUNT)
     pointers = load_i64(run, RUN_POINTERS)
     gradients = pointers + inputs * 8
-    values, result = load_i64(table, 0), load_i64(program, RESULT) * 8
+    values, result = load_i64(table, 0), load_i64(program, RESULT) * ITEM
     wanted = load_i64(table, 8)
     for row in range(count):
         for k in range(inputs):
@@ -234,7 +240,7 @@ def rows(run, program, table, count):
             return row
         for k in range(inputs):
             add_to(table + 16 + k * ROW_BYTES)
-        store_f64(values, row * 8, load_f64(load_i64(run, RUN_VALUES), result))
+        store_float(values, row * ITEM, load_float(load_i64(run, RUN_VALUES), result))
     return count
 
 
@@ -242,8 +248,8 @@ def call(program, pointers, gradients, result):
     """One evaluation by any thread: the value goes to an address. For compiled code."""
     run = take_run(program)
     status = evaluate(run, program, pointers, gradients)
-    at = load_i64(program, RESULT) * 8
-    store_f64(result, 0, load_f64(load_i64(run, RUN_VALUES), at))
+    at = load_i64(program, RESULT) * ITEM
+    store_float(result, 0, load_float(load_i64(run, RUN_VALUES), at))
     return_run(program, run)
     return status
 '''
@@ -258,7 +264,10 @@ EXPORTS = {
 }
 
 
-@once
-def compiled() -> dict:
-    """The functions as Python calls them, without the interpreter lock."""
-    return functions(SOURCE, EXPORTS, keep_lock=False)
+@functools.cache
+def compiled(item: int) -> dict:
+    """The functions as Python calls them, without the interpreter lock.
+
+    They are for programs whose slots have so many bytes.
+    """
+    return functions(elements.head(item) + SOURCE, EXPORTS, keep_lock=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
+from ..._core.codegen.elements import ITEM
 from ..._core.codegen.layout import FEW_OPERANDS
 from ..._core.ops.table import BY_CODE, TABLE
 from ..._core.sweep.kernels import compile_adjoint, compile_value
@@ -20,13 +21,13 @@ from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
 
 @functools.cache
-def _value_kernel(code: int, uniform: int = 0) -> int:
-    return compile_value(BY_CODE[code], 8, uniform)
+def _value_kernel(code: int, item: int, uniform: int = 0) -> int:
+    return compile_value(BY_CODE[code], item, uniform)
 
 
 @functools.cache
-def _adjoint_kernel(code: int, masks: int) -> int:
-    return compile_adjoint(BY_CODE[code], masks, 8)
+def _adjoint_kernel(code: int, item: int, masks: int) -> int:
+    return compile_adjoint(BY_CODE[code], masks, item)
 
 
 class _Values:
@@ -65,7 +66,7 @@ class _Values:
     def compute(self, numbers: Iterable[int]) -> None:
         for k in numbers:
             words = [self.operand(k, j) for j in range(len(self.flow.operands[k]))]
-            kernel = _value_kernel(self.flow.ops[k].code, self.uniform(k))
+            kernel = _value_kernel(self.flow.ops[k].code, self.code.item, self.uniform(k))
             self.code.call(kernel, *words, self.word(k))
 
     def results(self) -> None:
@@ -130,7 +131,8 @@ class _Adjoints:
             self.code.call("add", block, self.at[node])
         elif node in self.at:
             home = self._home(node)
-            self.code.call(_value_kernel(TABLE["add"].code), self.at[node], block, home)
+            kernel = _value_kernel(TABLE["add"].code, self.code.item)
+            self.code.call(kernel, self.at[node], block, home)
             self.at[node] = home
             self.own.add(node)
         elif node in self.flow.set_:
@@ -173,7 +175,8 @@ class _Adjoints:
                     self.own.add(node)
                     continue
             later.append((node, targets[j]))
-        self.code.call(_adjoint_kernel(op.code, masks), *self._read(k), g, *targets)
+        kernel = _adjoint_kernel(op.code, self.code.item, masks)
+        self.code.call(kernel, *self._read(k), g, *targets)
         for node, word in later:
             self._add(node, word)
         for _, node in edges:
@@ -188,10 +191,12 @@ class _Adjoints:
 
 
 @part_of.register(Elementwise)
-def interpreted(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def interpreted(
+    step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
     """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
-    forward, reverse, both = (Pass(flow.cut) for _ in range(3))
+    forward, reverse, both = (Pass(flow.cut, item) for _ in range(3))
     _Values(flow, forward).results()
     values = _Values(flow, reverse)
     read = {node for k in flow.pulled for node in flow.slope_nodes(k)}

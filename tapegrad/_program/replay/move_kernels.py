@@ -6,19 +6,16 @@ axes. For each of them it has its size, and the change of place of each view whe
 those inside it go back). What is picked: lists of places, or of runs of neighbours. See `moves`.
 """
 
+from ..._core.codegen.elements import ITEM, add_run, floats, load_float, store_float
 from ..._core.codegen.intrinsics import (
     apart,
-    f64s,
     helper,
     i64s,
-    load_f64,
     load_i64,
     memcpy,
     memset,
-    store_f64,
     store_i64,
 )
-from ..._core.codegen.strided_sums import add_run64
 from .run_layout import (
     FINISHED,
     RAISED,
@@ -66,17 +63,17 @@ def base_at(table, base):
 
 
 @helper
-def set_run64(target, target_step, source, source_step, n):
+def set_run(target, target_step, source, source_step, n):
     apart()
-    if target_step == 8 and source_step == 8:
-        memcpy(target, source, n * 8)
-    elif target_step == 8 and source_step == 0:
-        t, value = f64s(target), load_f64(source, 0)
+    if target_step == ITEM and source_step == ITEM:
+        memcpy(target, source, n * ITEM)
+    elif target_step == ITEM and source_step == 0:
+        t, value = floats(target), load_float(source, 0)
         for i in range(n):
             t[i] = value
     else:
         for i in range(n):
-            store_f64(target, i * target_step, load_f64(source, i * source_step))
+            store_float(target, i * target_step, load_float(source, i * source_step))
 
 
 @helper
@@ -89,9 +86,9 @@ def move(sets, item, target, to, source, of, index):
         index[k] = 0
     for _ in range(load_i64(item, LINES)):
         if sets:
-            set_run64(target, to_step, source, of_step, n)
+            set_run(target, to_step, source, of_step, n)
         else:
-            add_run64(target, to_step, source, of_step, n)
+            add_run(target, to_step, source, of_step, n)
         axis = axes - 1
         at = item + MOVE_AXES + axis * AXIS_BYTES
         while axis > 0 and index[axis] + 1 == load_i64(at, 0):
@@ -143,12 +140,12 @@ def pick_forward(run, data):
     places = data + PICK_LISTS
     count, at = load_i64(places, LIST_COUNT), i64s(places + LIST_PLACES)
     if load_i64(places, LIST_RUNS) == 0:
-        to = f64s(out)
+        to = floats(out)
         for k in range(count):
-            to[k] = load_f64(of, at[k])
+            to[k] = load_float(of, at[k])
     else:
         for k in range(count):
-            memcpy(out + at[3 * k + 1], of + at[3 * k], at[3 * k + 2] * 8)
+            memcpy(out + at[3 * k + 1], of + at[3 * k], at[3 * k + 2] * ITEM)
     return FINISHED
 
 
@@ -161,12 +158,12 @@ def pick_reverse(run, data):
     if of == 0:
         return FINISHED
     if load_i64(places, LIST_RUNS) == 0:
-        own = f64s(out)
+        own = floats(out)
         for k in range(count):
-            store_f64(of, at[k], load_f64(of, at[k]) + own[k])
+            store_float(of, at[k], load_float(of, at[k]) + own[k])
     else:
         for k in range(count):
-            add_run64(of + at[3 * k], 8, out + at[3 * k + 1], 8, at[3 * k + 2])
+            add_run(of + at[3 * k], ITEM, out + at[3 * k + 1], ITEM, at[3 * k + 2])
     return FINISHED
 
 
@@ -201,13 +198,13 @@ def gather_forward(run, data):
     picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
     positions, of = first_of(table, picked), first_of(table, source)
     size, out = load_i64(data, GATHER_SIZE), load_i64(data, GATHER_OUT)
-    to = f64s(load_i64(run, RUN_VALUES) + out)
+    to = floats(load_i64(run, RUN_VALUES) + out)
     for k in range(load_i64(data, GATHER_COUNT)):
-        position = load_f64(positions, place(picked, k))
+        position = load_float(positions, place(picked, k))
         if not (0.0 <= position < size):
-            store_i64(run, RUN_FAILED, out // 8)
+            store_i64(run, RUN_FAILED, out // ITEM)
             return RAISED
-        to[k] = load_f64(of, place(source, int(position)))
+        to[k] = load_float(of, place(source, int(position)))
     return FINISHED
 
 
@@ -216,12 +213,12 @@ def gather_reverse(run, data):
     picked, source = data + load_i64(data, GATHER_POSITIONS), data + load_i64(data, GATHER_SOURCE)
     positions = first_of(load_i64(run, RUN_VALUE_BASES), picked)
     of = first_of(load_i64(run, RUN_ADJOINT_BASES), source)
-    own = f64s(load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT))
+    own = floats(load_i64(run, RUN_ADJOINTS) + load_i64(data, GATHER_OUT))
     if of == 0:
         return FINISHED
     for k in range(load_i64(data, GATHER_COUNT)):
-        at = place(source, int(load_f64(positions, place(picked, k))))
-        store_f64(of, at, load_f64(of, at) + own[k])
+        at = place(source, int(load_float(positions, place(picked, k))))
+        store_float(of, at, load_float(of, at) + own[k])
     return FINISHED
 
 
@@ -239,11 +236,11 @@ def scatter_forward(run, data):
     picked, source = data + load_i64(data, SCATTER_POSITIONS), data + load_i64(data, SCATTER_SOURCE)
     positions, of = first_of(table, picked), first_of(table, source)
     for k in range(load_i64(data, SCATTER_COUNT)):
-        position = load_f64(positions, place(picked, k))
+        position = load_float(positions, place(picked, k))
         if not (0.0 <= position < load_i64(data, SCATTER_SIZE)):
-            store_i64(run, RUN_FAILED, out // 8)
+            store_i64(run, RUN_FAILED, out // ITEM)
             return RAISED
-        store_f64(to, int(position) * 8, load_f64(of, place(source, k)))
+        store_float(to, int(position) * ITEM, load_float(of, place(source, k)))
     return FINISHED
 
 
@@ -256,11 +253,11 @@ def scatter_reverse(run, data):
     own = load_i64(run, RUN_ADJOINTS) + load_i64(data, SCATTER_OUT)
     asked = load_i64(data, SCATTER_WANTED) != 0 and of != 0
     for k in range(load_i64(data, SCATTER_COUNT) - 1, -1, -1):
-        at = int(load_f64(positions, place(picked, k))) * 8
+        at = int(load_float(positions, place(picked, k))) * ITEM
         if asked:
             to = place(source, k)
-            store_f64(of, to, load_f64(of, to) + load_f64(own, at))
-        store_f64(own, at, 0.0)
+            store_float(of, to, load_float(of, to) + load_float(own, at))
+        store_float(own, at, 0.0)
     item = data + SCATTER_MOVE
     before = base_at(table, load_i64(item, SOURCE))
     if load_i64(item, WANTED) != 0 and before != 0:
@@ -279,6 +276,6 @@ EXPORTS = (
     "scatter_forward",
     "scatter_reverse",
 )
-TEXT = "from tapegrad._program.replay import move_kernels\n" + "".join(
+TEXT = "".join(
     f"\n\ndef {name}(run, data):\n    return move_kernels.{name}(run, data)\n" for name in EXPORTS
 )

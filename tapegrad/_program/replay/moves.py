@@ -7,9 +7,13 @@ together.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen import elements
+from ..._core.codegen.elements import ITEM
+from ..._core.codegen.factory import compile_source
 from ..ir.gather_step import Gather
 from ..ir.link_step import Link
 from ..ir.pack_step import Pack
@@ -23,10 +27,11 @@ from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
 LONG = 4
 
 
-@once
-def compiled() -> dict[str, int]:
-    """The one compiled module, by name of its functions."""
-    return compile_source(kernels.TEXT, dict.fromkeys(kernels.EXPORTS, SIGNATURE))
+@functools.cache
+def compiled(item: int) -> dict[str, int]:
+    """The one compiled module, by name of its functions, for elements of so many bytes."""
+    text = elements.head(item, "tapegrad._program.replay.move_kernels") + kernels.TEXT
+    return compile_source(text, dict.fromkeys(kernels.EXPORTS, SIGNATURE))
 
 
 def words(*items) -> np.ndarray:
@@ -64,7 +69,7 @@ def covered_once(link: Link) -> tuple[list[bool], bool]:
     return alone, reached == link.out.size
 
 
-def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarray:
+def move_words(target: View, source: View, sets: bool, wanted: bool, item: int) -> np.ndarray:
     """The words of a move; the line is the axis with the shortest steps."""
     order = sorted(
         range(len(target.shape)),
@@ -75,16 +80,16 @@ def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarr
     n, step, from_step = axes.pop()
     counts, back = [], np.zeros(2, np.int64)
     for size, *strides in axes[::-1]:  # when an axis counts, those inside it go back
-        counts.append([size, *(8 * (strides - back))])
+        counts.append([size, *(item * (strides - back))])
         back += (size - 1) * np.array(strides)
     lines = int(np.prod([size for size, *_ in axes], dtype=np.int64))
     sides = [
         target.base,
-        8 * target.offset,
-        8 * step,
+        item * target.offset,
+        item * step,
         source.base,
-        8 * source.offset,
-        8 * from_step,
+        item * source.offset,
+        item * from_step,
     ]
     found = words(0, sets, wanted, n, lines, len(axes), sides, *counts[::-1])
     found[0] = found.nbytes
@@ -92,16 +97,16 @@ def move_words(target: View, source: View, sets: bool, wanted: bool) -> np.ndarr
 
 
 @part_of.register(Link)
-def part_of_link(step: Link, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
-    code = compiled()
+def part_of_link(step: Link, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
+    code = compiled(item)
     pairs = [pair for pair in step.pairs if pair[0].size]
     alone, whole = covered_once(Link(step.out, pairs))
     moves = [
-        move_words(target, source, sets, wanted(source))
+        move_words(target, source, sets, wanted(source), item)
         for (target, source), sets in zip(pairs, alone, strict=True)
     ]
-    clear = 0 if whole else 8 * step.out.size
-    data = words(8 * step.out.offset, clear, len(moves), *moves)
+    clear = 0 if whole else item * step.out.size
+    data = words(item * step.out.offset, clear, len(moves), *moves)
     reverse = any(wanted(source) for _, source in pairs)
     return Part(code["link_forward"], code["link_reverse"] if reverse else 0, data)
 
@@ -109,55 +114,57 @@ def part_of_link(step: Link, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
 # --- picks ------------------------------------------------------------------------------------
 
 
-def _places(slots: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _places(slots: np.ndarray, out: np.ndarray, item: int) -> np.ndarray:
     """The words of a list of places, and of their places in the output."""
     breaks = (np.diff(slots) != 1) | (np.diff(out) != 1)
     starts = np.concatenate([np.zeros(min(1, slots.size), np.int64), breaks.nonzero()[0] + 1])
     whole = slots.size > 0 and out[0] == 0 and out[-1] == slots.size - 1
     if whole and slots.size < LONG * starts.size:
-        return words(0, slots.size, 8 * slots)
+        return words(0, slots.size, item * slots)
     lengths = np.diff(starts, append=slots.size)
-    return words(1, starts.size, np.stack([8 * slots[starts], 8 * out[starts], lengths], 1))
+    places = [item * slots[starts], item * out[starts], lengths]
+    return words(1, starts.size, np.stack(places, 1))
 
 
-def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray) -> Part:
+def _picked(out: View, base: int, slots: np.ndarray, mask: np.ndarray, item: int) -> Part:
     """The part that takes slots of a base; `mask` says which of them have an adjoint."""
-    code, slots = compiled(), slots.astype(np.int64).ravel()
+    code, slots = compiled(item), slots.astype(np.int64).ravel()
     order = np.arange(slots.size)
-    forward = _places(slots, order)
+    forward = _places(slots, order, item)
     at, lists = kernels.PICK_LISTS, [forward]
     if not mask.all():
         at += forward.nbytes
-        lists.append(_places(slots[mask], order[mask]))
-    data = words(base, 8 * out.offset, at, *lists)
+        lists.append(_places(slots[mask], order[mask], item))
+    data = words(base, item * out.offset, at, *lists)
     return Part(code["pick_forward"], code["pick_reverse"] if mask.any() else 0, data)
 
 
 @part_of.register(Pack)
-def part_of_pack(step: Pack, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def part_of_pack(step: Pack, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     slots = np.asarray(step.slots)
     each = {int(slot): wanted(View(int(slot), (), ())) for slot in np.unique(slots)}
     mask = np.array([each[slot] for slot in slots.ravel().tolist()], bool)
-    return _picked(step.out, ARENA, slots, mask)
+    return _picked(step.out, ARENA, slots, mask, item)
 
 
-def _view_words(view: View) -> np.ndarray:
+def _view_words(view: View, item: int) -> np.ndarray:
     """The words of a view that is read in C order."""
     axes = merged(view.shape, view.strides) or [(1, 0)]
-    return words(view.base, 8 * view.offset, len(axes), [(n, 8 * stride) for n, stride in axes])
+    pairs = [(n, item * stride) for n, stride in axes]
+    return words(view.base, item * view.offset, len(axes), pairs)
 
 
 @part_of.register(Gather)
-def part_of_gather(step: Gather, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def part_of_gather(step: Gather, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     reverse = wanted(step.source)
     if not isinstance(step.positions, View):
         slots = slots_of(step.source).ravel()[step.positions.ravel()]
-        return _picked(step.out, step.source.base, slots, np.full(slots.shape, reverse))
-    code = compiled()
-    positions, source = _view_words(step.positions), _view_words(step.source)
+        return _picked(step.out, step.source.base, slots, np.full(slots.shape, reverse), item)
+    code = compiled(item)
+    positions, source = _view_words(step.positions, item), _view_words(step.source, item)
     at = kernels.GATHER_WORDS
     sizes = (step.out.size, step.source.size)
-    data = words(8 * step.out.offset, sizes, at, at + positions.nbytes, positions, source)
+    data = words(item * step.out.offset, sizes, at, at + positions.nbytes, positions, source)
     return Part(code["gather_forward"], code["gather_reverse"] if reverse else 0, data)
 
 
@@ -165,15 +172,17 @@ def part_of_gather(step: Gather, wanted: Wanted, fresh: Bases = NO_BASES) -> Par
 
 
 @part_of.register(Scatter)
-def part_of_scatter(step: Scatter, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
-    code = compiled()
-    copy = move_words(step.out, step.before, True, wanted(step.before))
-    positions, source = _view_words(step.positions), _view_words(step.source)
+def part_of_scatter(
+    step: Scatter, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
+    code = compiled(item)
+    copy = move_words(step.out, step.before, True, wanted(step.before), item)
+    positions, source = _view_words(step.positions, item), _view_words(step.source, item)
     at = kernels.SCATTER_MOVE + copy.nbytes
     sizes = (step.source.size, step.out.size)
     asked = wanted(step.source)
     data = words(
-        8 * step.out.offset, sizes, asked, at, at + positions.nbytes, copy, positions, source
+        item * step.out.offset, sizes, asked, at, at + positions.nbytes, copy, positions, source
     )
     reverse = asked or wanted(step.before)
     return Part(code["scatter_forward"], code["scatter_reverse"] if reverse else 0, data)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.codegen.elements import ITEM
 from ..._core.ops.table import BY_CODE
 from ..ir.computed_step import Computed
 from ..ir.steps import View
@@ -29,8 +30,8 @@ from .run_layout import (
 
 _callback = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _word = ctypes.c_int64.from_address
-#: Doubles hold every whole number up to this one.
-LARGEST = 2**53
+#: The largest of the whole numbers that elements of so many bytes hold without gaps.
+LARGEST = {8: 2**53, 4: 2**24}
 #: The exceptions raised, by the run's address.
 _raised: dict[int, BaseException] = {}
 
@@ -53,46 +54,54 @@ def error_of(run: int, status: int) -> BaseException | None:
     return BY_CODE[code].refusal(_word(run + RUN_ANSWER).value)
 
 
-def array_of(run: int, view: View, bases: int = RUN_VALUE_BASES) -> np.ndarray:
-    """The values of a view in a run, where they are; or its adjoints."""
+def array_of(run: int, view: View, dtype: np.dtype, bases: int = RUN_VALUE_BASES) -> np.ndarray:
+    """The values of a view in a run of a program of a dtype, where they are; or its adjoints."""
+    item = dtype.itemsize
     base = _word(_word(run + bases).value + 8 * view.base).value
     spans = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
     low, high = sum(s for s in spans if s < 0), sum(s for s in spans if s > 0)
     count = high - low + 1 if view.size else 0
-    memory: Any = (ctypes.c_double * count).from_address(base + 8 * (view.offset + low))
-    strides = [8 * stride for stride in view.strides]
-    return np.ndarray(view.shape, np.float64, memory, -8 * low if count else 0, strides)
+    memory: Any = (ctypes.c_char * (item * count)).from_address(base + item * (view.offset + low))
+    strides = [item * stride for stride in view.strides]
+    return np.ndarray(view.shape, dtype, memory, -item * low if count else 0, strides)
 
 
-def are_doubles(values: np.ndarray) -> bool:
-    """Whether doubles hold the values."""
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and values.size:
-        return -LARGEST <= int(values.min()) and int(values.max()) <= LARGEST
+def float_of(item: int) -> np.dtype:
+    """The floats of so many bytes."""
+    return np.dtype(f"f{item}")
+
+
+def holds(dtype: np.dtype, values: np.ndarray) -> bool:
+    """Whether elements of a program of a dtype hold the values: whole numbers, and floats."""
+    if values.dtype.kind in "iu" and values.size:
+        most = LARGEST[dtype.itemsize]
+        return -most <= int(values.min()) and int(values.max()) <= most
     return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
 
 
-def fits(result: np.ndarray, out: View) -> bool:
-    """Whether a result fits into the program: its shape, and numbers that doubles hold.
+def fits(result: np.ndarray, out: View, dtype: np.dtype) -> bool:
+    """Whether a result fits into the program: its shape, and numbers that slots hold.
 
     Values of other shapes make another program.
     """
-    return result.shape == out.shape and are_doubles(result)
+    is_wide = result.dtype.kind == "f" and result.dtype.itemsize > dtype.itemsize
+    return result.shape == out.shape and not is_wide and holds(dtype, result)
 
 
-def compute(step: Computed, run: int) -> int:
+def compute(step: Computed, own: np.dtype, run: int) -> int:
     """Call the function with copies of its operands; returns the status of a part."""
-    result = np.asarray(step.function(*_given(step, run)))
-    if not fits(result, step.out):
+    result = np.asarray(step.function(*_given(step, own, run)))
+    if not fits(result, step.out, own):
         _word(run + RUN_FAILED).value = step.out.offset
         return GUARD_FAILED
-    array_of(run, step.out)[...] = result
+    array_of(run, step.out, own)[...] = result
     return FINISHED
 
 
-def _given(step: Computed, run: int) -> list:
+def _given(step: Computed, own: np.dtype, run: int) -> list:
     """Copies of the operands."""
     return [
-        array_of(run, operand).astype(dtype) if isinstance(operand, View) else operand
+        array_of(run, operand, own).astype(dtype) if isinstance(operand, View) else operand
         for operand, dtype in step.operands
     ]
 
@@ -116,6 +125,8 @@ def address_of(function) -> int:
 
 
 @part_of.register(Computed)
-def part_of_computed(step: Computed, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
-    function = c_function(functools.partial(compute, step))
+def part_of_computed(
+    step: Computed, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
+    function = c_function(functools.partial(compute, step, float_of(item)))
     return Part(address_of(function), 0, np.zeros(1, np.int64), keep=function, tier="Python")

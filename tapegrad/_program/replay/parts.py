@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.codegen.elements import ITEM
 from ..._core.codegen.layout import CACHE_LINE
-from ..ir.steps import Step, View
+from ..ir.steps import DOUBLE, Step, View
 from . import run_layout
 
 SIGNATURE = "int64(int64, int64)"
@@ -43,36 +44,37 @@ NO_BASES: Bases = frozenset()
 
 
 @functools.singledispatch
-def part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     """The part of a step without code of its own; each kind of steps registers a function.
 
     `wanted` says which views have adjoints, and `fresh` are the bases whose adjoints no other step
-    adds to.
+    adds to. Slots have `item` bytes.
     """
     raise TypeError(f"there is nothing that computes a step of the kind {step.name}")
 
 
 @functools.singledispatch
-def native_part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def native_part_of(step: Step, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     """The part of a step with code of its own, of kinds that register a function for that."""
-    return part_of(step, wanted, fresh)
+    return part_of(step, wanted, fresh, item)
 
 
-def aligned(count: int) -> np.ndarray:
+def aligned(count: int, dtype: np.dtype = DOUBLE) -> np.ndarray:
     """Zeros, aligned to a cache line."""
-    step = CACHE_LINE // 8
-    memory = np.zeros(count + step)
-    start = -(memory.ctypes.data // 8) % step
+    item = dtype.itemsize
+    step = CACHE_LINE // item
+    memory = np.zeros(count + step, dtype)
+    start = -(memory.ctypes.data // item) % step
     return memory[start : start + count]
 
 
 class Run:
     """Memory for one evaluation at a time: two arenas, scratch memory, the words of the run."""
 
-    def __init__(self, slots: int, bases: int = 1, program: Any = None):
+    def __init__(self, slots: int, bases: int = 1, program: Any = None, dtype: np.dtype = DOUBLE):
         self.program = program
-        self.values, self.adjoints = aligned(slots), aligned(slots)
-        self.scratch = aligned(run_layout.SCRATCH_BYTES // 8)
+        self.values, self.adjoints = aligned(slots, dtype), aligned(slots, dtype)
+        self.scratch = aligned(run_layout.SCRATCH_BYTES // DOUBLE.itemsize)
         self.value_bases = np.zeros(bases, np.int64)
         self.adjoint_bases = np.zeros(bases, np.int64)
         self.value_bases[0] = self.values.ctypes.data

@@ -7,7 +7,8 @@ is written once, and never changes.
 
 from numba import types
 
-from ..._core.codegen.intrinsics import call_address, f64s, helper, i64s, load_i64, store_i64
+from ..._core.codegen.elements import floats
+from ..._core.codegen.intrinsics import call_address, helper, i64s, load_i64, store_i64
 from .driver import VALUE_COUNT, VALUE_PLAN
 from .move_kernels import (
     BYTES,
@@ -46,8 +47,8 @@ python = call_address(types.int64(types.int64, types.int64))
 
 @helper
 def any_set(address, n):
-    """Whether one of n doubles is not 0."""
-    x = f64s(address)
+    """Whether one of n numbers is not 0."""
+    x = floats(address)
     for i in range(n):
         if x[i] != 0.0:
             return True
@@ -104,6 +105,6 @@ def rule_reverse(run, data):
 
 
 EXPORTS = ("rule_reverse",)
-TEXT = "from tapegrad._program.replay import rule_kernels\n" + "".join(
+TEXT = "".join(
     f"\n\ndef {name}(run, data):\n    return rule_kernels.{name}(run, data)\n" for name in EXPORTS
 )

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen import elements
+from ..._core.codegen.elements import ITEM
+from ..._core.codegen.factory import compile_source
 from ..._core.ops.references import Site
 from ..._core.ops.table import Structural
 from ..._core.sweep.kernels import compile_structural
@@ -22,10 +25,10 @@ from ..._core.tape.overlaps import add_to_view
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.kernel_step import Kernel
-from ..ir.steps import View
+from ..ir.steps import Step, View
 from . import rule_kernels
 from .moves import move_words, words
-from .opaque_calls import address_of, array_of, c_function, fits
+from .opaque_calls import address_of, array_of, c_function, fits, float_of
 from .parts import NO_BASES, SIGNATURE, Bases, Part, Wanted, part_of
 from .run_layout import FINISHED, GUARD_FAILED, RUN_ADJOINT_BASES, RUN_FAILED
 from .structural import compiled as compiled_kernels
@@ -36,13 +39,15 @@ _word = ctypes.c_int64.from_address
 
 
 class Use(NamedTuple):
-    """An operation as a step uses it: keyword arguments, shapes, which operands have adjoints."""
+    """An operation as a step uses it: keyword arguments, shapes, which operands have adjoints,
+    of which dtype the arrays are."""
 
     op: Structural
     static: tuple[tuple[str, Any], ...]
     shapes: tuple[tuple[int, ...], ...]
     out: tuple[int, ...]
     wanted: tuple[bool, ...]
+    dtype: np.dtype
 
     def site(self, out, operands) -> Site:
         """The place of a row of it: an operand without adjoint is of none."""
@@ -77,43 +82,55 @@ class RuleProgram:
 makers: list[Callable[[Use, np.ndarray, np.ndarray, list], RuleProgram | None]] = []
 
 
-@once
-def compiled() -> dict[str, int]:
+@functools.cache
+def compiled(item: int) -> dict[str, int]:
     exports = dict.fromkeys(rule_kernels.EXPORTS, SIGNATURE)
-    return compile_source(rule_kernels.TEXT, exports)
+    text = elements.head(item, "tapegrad._program.replay.rule_kernels") + rule_kernels.TEXT
+    return compile_source(text, exports)
+
+
+def calls_python(step: Step, item: int) -> bool:
+    """Whether values of a step are computed by Python, where slots have so many bytes.
+
+    Operations that a rule differentiates have kernels of float64 alone.
+    """
+    by_rule = isinstance(step, Kernel) and step.op.is_by_rule
+    return step.calls_python or (by_rule and item != ITEM)
 
 
 class Ruled:
     """An operation in a step: what Python does of it, and its rule once that is a program."""
 
-    def __init__(self, step: Kernel, wanted: Wanted):
+    def __init__(self, step: Kernel, wanted: Wanted, item: int):
+        self.dtype = float_of(item)
         self.op = step.op
         self.views: list[View] = step.operands[1:]
         self.static, self.out = step.operands[0], step.out
         shapes = tuple(view.shape for view in self.views)
         asked = tuple(map(wanted, self.views))
-        self.use = Use(self.op, self.static, shapes, step.out.shape, asked)
+        self.use = Use(self.op, self.static, shapes, step.out.shape, asked, self.dtype)
         self.made: RuleProgram | None = None
         self.has_called = False  # its rule, in Python
         self.words = np.zeros(rule_kernels.RULE_WORDS, np.int64)
-        self.words[rule_kernels.RULE_SEED // 8] = 8 * self.out.offset
+        self.words[rule_kernels.RULE_SEED // 8] = item * self.out.offset
         self.words[rule_kernels.RULE_SIZE // 8] = self.out.size
         self._tables: list[np.ndarray] = []
 
     def compute(self, run: int) -> int:
         """The value by NumPy; returns the status of a part."""
-        operands = [array_of(run, view).copy() for view in self.views]
+        operands = [array_of(run, view, self.dtype).copy() for view in self.views]
         result = np.asarray(self.op.value(*operands, **dict(self.static)))
-        if not fits(result, self.out):
+        if not fits(result, self.out, self.dtype):
             _word(run + RUN_FAILED).value = self.out.offset
             return GUARD_FAILED
-        array_of(run, self.out)[...] = result
+        array_of(run, self.out, self.dtype)[...] = result
         return FINISHED
 
     def pull(self, run: int) -> int:
         """Make the program of the rule, which the caller then runs; or evaluate the rule."""
-        g = array_of(run, self.out, RUN_ADJOINT_BASES).copy()
-        out, *operands = [array_of(run, view).copy() for view in (self.out, *self.views)]
+        g = array_of(run, self.out, self.dtype, RUN_ADJOINT_BASES).copy()
+        views = self.out, *self.views
+        out, *operands = [array_of(run, view, self.dtype).copy() for view in views]
         made = None
         if makers and not self.has_called:
             made = makers[0](self.use, g, out, operands)
@@ -126,17 +143,19 @@ class Ruled:
         self.has_called = True  # as from now on: a rule that cannot be traced now never can
         for view, part in zip(self.views, parts, strict=True):
             if part is not None and has_adjoints(run, view):
-                add_to_view(array_of(run, view, RUN_ADJOINT_BASES), value_of(part))
+                adjoint = array_of(run, view, self.dtype, RUN_ADJOINT_BASES)
+                add_to_view(adjoint, value_of(part))
         return FINISHED
 
     def _table(self, made: RuleProgram) -> np.ndarray:
         """The copies into a run of the program, and out of it."""
+        item = self.dtype.itemsize
         known = {-1: self.out, **dict(enumerate(self.views))}
         seeds = [] if made.seed is None else [(made.seed, self.out)]
         values = [(view, known[k]) for k, view in made.values.items()]
         results = [(self.views[k], view) for k, view in made.results.items()]
         moves = [
-            [move_words(*pair, sets, True) for pair in pairs if pair[0].size]
+            [move_words(*pair, sets, True, item) for pair in pairs if pair[0].size]
             for pairs, sets in ((seeds, True), (values, True), (results, False))
         ]
         return words(made.program.address, *map(len, moves), *sum(moves, []))
@@ -151,26 +170,29 @@ class Kept(NamedTuple):
 
 
 @part_of.register(Kernel)
-def part_of_operation(step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES) -> Part:
+def part_of_operation(
+    step: Kernel, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+) -> Part:
     """The part of an operation on whole arrays."""
-    return part_of_rule(step, wanted) if step.op.is_by_rule else part_of_kernel(step, wanted)
+    make = part_of_rule if step.op.is_by_rule else part_of_kernel
+    return make(step, wanted, item)
 
 
-def part_of_rule(step: Kernel, wanted: Wanted) -> Part:
+def part_of_rule(step: Kernel, wanted: Wanted, item: int = ITEM) -> Part:
     """The part of a step whose operation is differentiated by its rule."""
-    ruled, functions, reverse = Ruled(step, wanted), [], 0
+    ruled, functions, reverse = Ruled(step, wanted, item), [], 0
     if any(ruled.use.wanted) and not ruled.op.constant:
-        reverse = compiled()["rule_reverse"]
+        reverse = compiled(item)["rule_reverse"]
         functions.append(c_function(ruled.pull))
         ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])
-    static = step.static_words
+    static = None if calls_python(step, item) else step.static_words
     if static is None:
         functions.append(c_function(ruled.compute))
         forward, data = address_of(functions[-1]), np.zeros(K_COPY // 8, np.int64)
     else:
         kernel = compile_structural(ruled.op, ruled.op.value_kernel)
         forward = compiled_kernels()["kernel_forward"]
-        data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel)
+        data = forward_words(Kernel(step.code, [static, *ruled.views], step.out), kernel, item)
     data[K_REVERSE // 8] = ruled.words.ctypes.data
     tier = "Python" if static is None else "kernel"
     return Part(forward, reverse, data, keep=Kept(ruled, functions, static), tier=tier)

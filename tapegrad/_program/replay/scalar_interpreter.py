@@ -10,7 +10,9 @@ import functools
 
 import numpy as np
 
-from ..._core.codegen.factory import compile_source, once
+from ..._core.codegen import elements
+from ..._core.codegen.elements import ITEM
+from ..._core.codegen.factory import compile_source
 from ..._core.ops.opcode_cases import OPERANDS, adjoint_cases, declared, is_elementary, value_cases
 from ..._core.ops.table import MOST_CODES, TABLE, Pointwise
 from ..ir.operation_words import counted
@@ -28,7 +30,7 @@ ROW_BYTES = 16
 _HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
-    apart, f64s, helper, load_i32, load_i64, store_f64, store_i64,
+    apart, helper, load_i32, load_i64, store_f64, store_i64,
 )
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._program.replay.run_layout import (
@@ -48,7 +50,7 @@ def other_adjoints(row, V, G, slot, g):
 _LOOPS = """
 
 def forward(run, data):
-    V = f64s(load_i64(run, RUN_VALUES))
+    V = floats(load_i64(run, RUN_VALUES))
     first, rows = load_i64(data, FIRST), load_i64(data, ROWS)
     for k in range(load_i64(data, COUNT)):
         row = rows + k * ROW_BYTES
@@ -70,7 +72,7 @@ def forward(run, data):
 
 
 def reverse(run, data):
-    V, G = f64s(load_i64(run, RUN_VALUES)), f64s(load_i64(run, RUN_ADJOINTS))
+    V, G = floats(load_i64(run, RUN_VALUES)), floats(load_i64(run, RUN_ADJOINTS))
     first = load_i64(data, FIRST)
     slot, rows = first + load_i64(data, COUNT) - 1, load_i64(data, ROWS) - first * ROW_BYTES
     while slot >= first:
@@ -100,13 +102,14 @@ _FAILED = """
 """
 
 
-def source(ops: list[Pointwise]) -> str:
-    """The text of the module, for some operations."""
+def source(ops: list[Pointwise], item: int) -> str:
+    """The text of the module, for some operations on elements of so many bytes."""
     codes = "".join(
         f"{name.upper()} = {TABLE[name].code}\n" for name in ("add", "subtract", "multiply")
     )
     return (
-        _HEAD
+        elements.head(item)
+        + _HEAD
         + codes
         + "GUARD = 0\n\n\n@helper\ndef other_value(code, x, y, z):\n    apart()"
         + _FAILED
@@ -119,20 +122,11 @@ def source(ops: list[Pointwise]) -> str:
     )
 
 
-def _compiled(ops: list[Pointwise]) -> dict[str, int]:
-    return compile_source(source(ops), {"forward": SIGNATURE, "reverse": SIGNATURE})
-
-
-@once
-def compiled() -> dict[str, int]:
-    """The functions for all operations."""
-    return _compiled(declared())
-
-
-@once
-def compiled_elementary() -> dict[str, int]:
-    """Codes of operations that do not need SciPy; most programs need no others."""
-    return _compiled([op for op in declared() if is_elementary(op)])
+@functools.cache
+def compiled(item: int, elementary: bool) -> dict[str, int]:
+    """The functions; if `elementary`, for operations without SciPy, as most programs have."""
+    ops = [op for op in declared() if not elementary or is_elementary(op)]
+    return compile_source(source(ops, item), {"forward": SIGNATURE, "reverse": SIGNATURE})
 
 
 @functools.cache
@@ -143,7 +137,7 @@ def _others() -> np.ndarray:
     return found
 
 
-def interpreted(step: Scalars) -> Part:
+def interpreted(step: Scalars, item: int = ITEM) -> Part:
     """The part of a step without native code."""
     rows = np.full((len(step.op), 1 + OPERANDS), NOTHING, np.int32)
     rows[:, 0] = step.op
@@ -151,6 +145,6 @@ def interpreted(step: Scalars) -> Part:
         if len(column):
             rows[:, j] = np.where(column < 0, NOTHING, column)
     data = np.array([len(rows), step.first, rows.ctypes.data], np.int64)
-    found = compiled() if _others()[step.op].any() else compiled_elementary()
+    found = compiled(item, not _others()[step.op].any())
     note = f"{counted(len(rows), 'operation')}, which would take too long to compile, or are few"
     return Part(found["forward"], found["reverse"], data, keep=rows, tier="interpreted", note=note)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.codegen import layout
+from ..._core.codegen.elements import ITEM
 from ..._core.codegen.factory import compile_source, once
 from ..._core.codegen.sweep_frame import MIRROR_HEADER
 from ..._core.ops.table import BY_CODE
@@ -19,8 +20,8 @@ from .moves import words
 from .parts import SIGNATURE, Part, Wanted
 
 ARRAY_BYTES = 72
-#: What dtypes are in such a memory; that of integers is 0.
-_FLOAT32, _FLOAT64 = 1, 2
+#: What dtypes are in such a memory, by the bytes of an element; that of integers is 0.
+_DTYPES = {4: 1, 8: 2}
 
 
 @once
@@ -29,11 +30,11 @@ def compiled() -> dict[str, int]:
 
 
 @functools.cache
-def kernels_of(code: int) -> tuple[int, int]:
-    """Addresses of the kernels of an operation, forward and reverse."""
+def kernels_of(code: int, item: int) -> tuple[int, int]:
+    """Addresses of the kernels of an operation, forward and reverse, for a width of elements."""
     op = BY_CODE[code]
-    reverse = compile_structural(op) if op.adjoint or op.vjp else 0
-    return compile_structural(op, op.value_kernel), reverse
+    reverse = compile_structural(op, width=item) if op.adjoint or op.vjp else 0
+    return compile_structural(op, op.value_kernel, item), reverse
 
 
 class _Memory:
@@ -58,15 +59,15 @@ class _Memory:
         self.set(at, to)
         self.inside.append(at)
 
-    def describe(self, operand: View | np.ndarray) -> int:
+    def describe(self, operand: View | np.ndarray, item: int) -> int:
         """Describe an array, as far as kernels read; returns where."""
         at = self.add(*[0] * (ARRAY_BYTES // 8))
         self.set(at + layout.ARRAY_NDIM, len(operand.shape))
-        doubles = isinstance(operand, View) or operand.dtype.kind == "f"
-        self.set(at + layout.ARRAY_DTYPE, _FLOAT64 if doubles else 0)
+        floats = isinstance(operand, View) or operand.dtype.kind == "f"
+        self.set(at + layout.ARRAY_DTYPE, _DTYPES[item] if floats else 0)
         if isinstance(operand, View):
-            strides = [8 * stride for stride in operand.strides]
-            self.set(at + layout.ARRAY_DATA, 8 * operand.offset)
+            strides = [item * stride for stride in operand.strides]
+            self.set(at + layout.ARRAY_DATA, item * operand.offset)
             self.outside.append((at + layout.ARRAY_DATA, operand.base))
             flags = layout.C_CONTIGUOUS if operand.is_contiguous else 0
         else:
@@ -78,12 +79,12 @@ class _Memory:
         self.point(at + layout.ARRAY_STRIDES, self.add(*strides))
         return at
 
-    def refer(self, at: int, operand: Any, number: int) -> None:
+    def refer(self, at: int, operand: Any, number: int, item: int) -> None:
         """Set the reference at `at`; `number` is that of its row, −1 for none."""
         tag = layout.TAG_INT
         if isinstance(operand, (View, np.ndarray)):
             tag = layout.TAG_ARRAY
-            self.point(at, self.describe(operand))
+            self.point(at, self.describe(operand, item))
         elif isinstance(operand, float):
             tag = layout.TAG_CONSTANT
             self.set(at, int(np.float64(operand).view(np.int64)))
@@ -98,7 +99,9 @@ def _is_output(operand: Any, out: View) -> bool:
     return inside and out.offset <= operand.offset < out.offset + out.size
 
 
-def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, int, int]]]:
+def _sweep(
+    step: Kernel, wanted: Wanted, item: int
+) -> tuple[_Memory, int, list[tuple[int, int, int]]]:
     """The sweep's memory, where the references are in it, and (place, base, reference) of mirrors.
 
     Operand k is row k, and the output the row after the last of them.
@@ -108,8 +111,8 @@ def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, 
     frame = memory.add(*[0] * (layout.FRAME_BYTES // 8))
     memory.set(frame + layout.FRAME_SEEDS, 1)
     memory.set(frame + layout.FRAME_WANTED, step.code)
-    memory.set(frame + layout.FRAME_FLOAT32, _FLOAT32)
-    memory.set(frame + layout.FRAME_FLOAT64, _FLOAT64)
+    memory.set(frame + layout.FRAME_FLOAT32, _DTYPES[4])
+    memory.set(frame + layout.FRAME_FLOAT64, _DTYPES[8])
     memory.point(frame + layout.FRAME_LOWEST, memory.add(0))
     tables, cells = memory.add(0), memory.add(*[layout.UNTOUCHED] * len(operands))
     memory.point(tables, cells)
@@ -120,7 +123,7 @@ def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, 
         at = references + k * layout.REFERENCE_BYTES
         last = k == len(step.operands)
         has = isinstance(operand, View) and wanted(operand) and not _is_output(operand, step.out)
-        memory.refer(at, operand, k if has or last else -1)
+        memory.refer(at, operand, k if has or last else -1, item)
         if has or last:
             mirror = memory.add(*[0] * (MIRROR_HEADER // 8))
             memory.point(cells + 8 * k, mirror)
@@ -128,31 +131,33 @@ def _sweep(step: Kernel, wanted: Wanted) -> tuple[_Memory, int, list[tuple[int, 
     return memory, references, mirrors
 
 
-def _plain(operand: Any) -> Any:
-    """An operand as kernels of doubles and positions read it."""
+def _plain(operand: Any, item: int) -> Any:
+    """An operand as kernels of floats and positions read it."""
     if not isinstance(operand, np.ndarray):
         return operand
-    return operand.astype(np.float64 if operand.dtype.kind == "f" else np.int64, copy=False)
+    return operand.astype(f"f{item}" if operand.dtype.kind == "f" else np.int64, copy=False)
 
 
-def _words(step: Kernel, wanted: Wanted, forward: int, reverse: int) -> tuple[np.ndarray, int]:
+def _words(
+    step: Kernel, wanted: Wanted, item: int, forward: int, reverse: int
+) -> tuple[np.ndarray, int]:
     """The data of a part, given the addresses of its kernels, and how many mirrors there are."""
-    memory, references, mirrors = _sweep(step, wanted)
+    memory, references, mirrors = _sweep(step, wanted, item)
     counts = (len(memory.inside), len(memory.outside), len(mirrors))
     head = (forward, reverse, len(step.operands), references, 8 * len(memory.words))
     data = words(head, counts, memory.words, memory.inside, memory.outside, mirrors)
     return data, len(mirrors)
 
 
-def forward_words(step: Kernel, kernel: int) -> np.ndarray:
+def forward_words(step: Kernel, kernel: int, item: int) -> np.ndarray:
     """The data of a part that has a value kernel and no reverse one."""
-    return _words(step, lambda view: False, kernel, 0)[0]
+    return _words(step, lambda view: False, item, kernel, 0)[0]
 
 
-def part_of_kernel(step: Kernel, wanted: Wanted) -> Part:
-    step = Kernel(step.code, [_plain(operand) for operand in step.operands], step.out)
-    forward, reverse = kernels_of(step.code)
-    data, mirrors = _words(step, wanted, forward, reverse)
+def part_of_kernel(step: Kernel, wanted: Wanted, item: int = ITEM) -> Part:
+    step = Kernel(step.code, [_plain(operand, item) for operand in step.operands], step.out)
+    forward, reverse = kernels_of(step.code, item)
+    data, mirrors = _words(step, wanted, item, forward, reverse)
     code = compiled()
     has_reverse = reverse != 0 and mirrors > 1
     return Part(

@@ -179,7 +179,7 @@ def _inside(program: Program, k: int, step: Step) -> Iterator[str]:
         if part.note and program.native:
             yield f"  {part.tier}: {part.note}"
         if (ruled := ruled_of(part)) is not None:
-            value = "by NumPy, in Python" if step.calls_python else "without Python"
+            value = "by NumPy, in Python" if part.tier == "Python" else "without Python"
             yield f"{ruled.op.name}: value {value}; its rule {_rule(ruled)}"
 
 
@@ -204,11 +204,12 @@ def _guards(guards: list[Guard]) -> Iterator[str]:
 
 def _memory(program: Program) -> str:
     code = program.code
+    item = code.item
     constants = sum(values.nbytes for _, values in code.constants)
     shared = sum(view.size for views in code.clears.values() for view in views)
     outside = sum(one.view.size for one in code.inputs if one.view.base)
     return (
-        f"memory of a run: {8 * program.parts.slots} bytes of values, as many of adjoints; "
-        f"{constants} bytes of constants; {8 * shared} bytes of values share slots with others; "
-        f"{8 * outside} bytes of inputs stay with the caller"
+        f"memory of a run: {item * program.parts.slots} bytes of values, as many of adjoints; "
+        f"{constants} bytes of constants; {item * shared} bytes of values share slots with others; "
+        f"{item * outside} bytes of inputs stay with the caller"
     )
