@@ -16,7 +16,7 @@ from ..._core.codegen import forks
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.copies import pack
 from ..ir.uses import mark_outputs, mark_reads
-from ..replay.rule_parts import RuleProgram, Use, calls_python
+from ..replay.rule_parts import RuleProgram, Use
 from .signature import Arguments
 from .variants import NotRecorded, Traced, Variant
 
@@ -81,7 +81,7 @@ def _as_array(x):
 def _placed(use: Use, variant: Variant, numbers: list[int]) -> RuleProgram | None:
     """The places of inputs and results; None if the program has guards or calls Python."""
     code, results = variant.program.code, {}
-    if variant.guards or any(calls_python(step, code.item) for step in code.steps):
+    if variant.guards or any(step.calls_python_in(code.item) for step in code.steps):
         return None
     for k, (number, constant) in enumerate(variant.leaves):
         if number >= 0:

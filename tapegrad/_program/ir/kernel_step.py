@@ -67,6 +67,10 @@ class Kernel(ArrayStep):
     def calls_python(self) -> bool:
         return self.op.is_by_rule and self.static_words is None
 
+    def calls_python_in(self, item: int) -> bool:
+        """Operations that a rule differentiates have kernels of float64 alone."""
+        return self.calls_python or (self.op.is_by_rule and item != DOUBLE.itemsize)
+
     # --- how it is made a part ----------------------------------------------------------------
 
     @property

@@ -237,6 +237,10 @@ class Step:
         """Whether Python computes its values."""
         return False
 
+    def calls_python_in(self, item: int) -> bool:
+        """The same, where slots have so many bytes."""
+        return self.calls_python
+
     @property
     def movable(self) -> list[View]:
         """Results that may as well be written elsewhere."""

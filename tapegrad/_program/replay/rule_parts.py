@@ -25,7 +25,7 @@ from ..._core.tape.overlaps import add_to_view
 from ..._core.tensor.values import value_of
 from ..._derivatives.declared_adjoints import parts_of, summed_to
 from ..ir.kernel_step import Kernel
-from ..ir.steps import Step, View
+from ..ir.steps import View
 from . import rule_kernels
 from .moves import move_words, words
 from .opaque_calls import address_of, array_of, c_function, fits, float_of
@@ -87,15 +87,6 @@ def compiled(item: int) -> dict[str, int]:
     exports = dict.fromkeys(rule_kernels.EXPORTS, SIGNATURE)
     text = elements.head(item, "tapegrad._program.replay.rule_kernels") + rule_kernels.TEXT
     return compile_source(text, exports)
-
-
-def calls_python(step: Step, item: int) -> bool:
-    """Whether values of a step are computed by Python, where slots have so many bytes.
-
-    Operations that a rule differentiates have kernels of float64 alone.
-    """
-    by_rule = isinstance(step, Kernel) and step.op.is_by_rule
-    return step.calls_python or (by_rule and item != ITEM)
 
 
 class Ruled:
@@ -185,7 +176,7 @@ def part_of_rule(step: Kernel, wanted: Wanted, item: int = ITEM) -> Part:
         reverse = compiled(item)["rule_reverse"]
         functions.append(c_function(ruled.pull))
         ruled.words[rule_kernels.RULE_PYTHON // 8] = address_of(functions[-1])
-    static = None if calls_python(step, item) else step.static_words
+    static = None if step.calls_python_in(item) else step.static_words
     if static is None:
         functions.append(c_function(ruled.compute))
         forward, data = address_of(functions[-1]), np.zeros(K_COPY // 8, np.int64)
