@@ -118,3 +118,17 @@ def test_of_tensors_that_are_not_recorded():
 def test_fields_to_sort_by_are_refused(call):
     with pytest.raises(TypeError, match="order= is for structured arrays"):
         call(tg.tensor([3.0, 1.0, 2.0]))
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.0 + 2.0j])
+def test_reversed_goes_along_the_first_axis(factor):
+    def weighted(x):
+        rows = reversed(x * factor)
+        return sum(k * np.sum(np.abs(row) ** 2) for k, row in enumerate(rows))
+
+    value, gradient = tg.value_and_grad(weighted)(X)
+    size = abs(factor) ** 2
+    close(value, size * np.sum(X[0] ** 2))
+    close(gradient, size * np.stack([2.0 * X[0], np.zeros(3)]))
+    with pytest.raises(TypeError, match="length"):
+        reversed(tg.tensor(1.0)).__next__()

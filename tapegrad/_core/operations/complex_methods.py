@@ -374,6 +374,7 @@ METHODS = {
     "__setitem__": _set_item,
     "__len__": _length,
     "__iter__": _iterate,
+    "__reversed__": lambda self: (self[k] for k in reversed(range(len(self)))),
     "__neg__": lambda self: apply("negative", self),
     "__pos__": lambda self: combined(+self._re, +self._im),
     "__abs__": lambda self: apply("absolute", self),

@@ -302,6 +302,10 @@ def _iterate(self):
     return (self[k] for k in range(shape[0]))
 
 
+def _reverse(self):
+    return (self[k] for k in reversed(range(len(self))))
+
+
 def _length(self):
     shape = np.shape(value_of(self))
     if not shape:
@@ -415,7 +419,7 @@ for _name, _method in METHODS.items():
 def _make_numbers_and_arrays() -> None:
     """Scalars are numbers, as `np.float64` is: without length. Arrays without axes are not."""
     numbers.Real.register(rt.Scalar)
-    rt.Array.__iter__, rt.Array.__len__ = _iterate, _length
+    rt.Array.__iter__, rt.Array.__reversed__, rt.Array.__len__ = _iterate, _reverse, _length
 
 
 rt.on_start.append(_make_numbers_and_arrays)
