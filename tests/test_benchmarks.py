@@ -67,7 +67,7 @@ def test_workload_replayed_agrees(name):
 
 def test_a_workload_that_cannot_be_replayed_is_an_error(monkeypatch):
     def odd():
-        return workload_definitions.Workload(np.sum, (np.ones(2, np.float32),))
+        return workload_definitions.Workload(lambda x: np.sum(x.astype(np.float32)), (np.ones(2),))
 
     monkeypatch.setitem(workload_definitions.WORKLOADS, "odd", odd)
     with pytest.raises(RuntimeWarning):

@@ -209,3 +209,15 @@ def test_a_singular_matrix_has_no_condition():
     np.testing.assert_array_equal(gradient, 0.0)
     with pytest.raises(np.linalg.LinAlgError, match="cond is not defined on empty arrays"):
         tg.grad(lambda a: np.linalg.cond(a) + np.sum(a))(np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize("f", [np.linalg.pinv, lambda a: np.linalg.lstsq(a, a[:, 0] * 0 + 1)[0]])
+def test_float32_stays(f):
+    a = np.random.default_rng(3).normal(size=(4, 3))
+    single = a.astype(np.float32)
+    found = f(tg.tensor(single, requires_grad=True))
+    assert found.dtype == f(single).dtype == np.float32
+    np.testing.assert_allclose(found.detach().numpy(), f(single), rtol=1e-6)
+    gradient = tg.grad(lambda a: np.sum(f(a) ** 2))
+    assert gradient(single).dtype == np.float32
+    np.testing.assert_allclose(gradient(single), gradient(a), rtol=1e-4, atol=1e-4)

@@ -359,12 +359,8 @@ def test_complex_numbers():
         assert made.requires_grad and made.dtype == np.complex128
         if np.all(wanted != 0):
             assert np.array_equal(made.detach().numpy(), wanted)
-    for call in (
-        lambda: np.copyto(t * 1.0, 1j),
-        lambda: np.polymul(t, [1j]),
-    ):
-        with pytest.raises(TypeError, match="complex"):
-            call()
+    with pytest.raises(TypeError, match="complex"):
+        np.copyto(t * 1.0, 1j)
 
 
 def test_numbers_of_choices_may_be_computed():

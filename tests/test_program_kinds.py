@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._core.codegen.elements import ITEM
 from tapegrad._core.ops.table import TABLE
 from tapegrad._core.tensor import runtime
 from tapegrad._program.build.executable import interpreted
@@ -48,7 +49,7 @@ class Scaled(ArrayStep):
 
 
 @part_of.register(Scaled)
-def part_of_scaled(step, wanted, fresh=NO_BASES):
+def part_of_scaled(step, wanted, fresh=NO_BASES, item=ITEM):
     def forward(run):
         array_of(run, step.out)[...] = step.factor * array_of(run, step.source)
         return FINISHED

@@ -224,7 +224,8 @@ def lstsq(a, b, rcond=None):
     eps = float(np.finfo(np.float64).eps)  # in which NumPy solves those of float32, too
     least = eps * max(m, n) if rcond is None else float(rcond)
     least = least if 0.0 < least < 1.0 else 0.5 * eps  # as in LAPACK
-    made = _lstsq(a, columns, np.full(1, least))
+    is_single = dtype_of(a) == dtype_of(b) == np.float32
+    made = _lstsq(a, columns, np.full(1, least, np.float32 if is_single else np.float64))
     x, s = parts_of(made, (n, shape_of(columns)[1]), (min(m, n),))
     residuals = np.array([], dtype_of(x))
     if m > n and _is_full(s, least):

@@ -196,7 +196,10 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
 
 
 def _cutoff(a, rcond, rtol):
-    """The ratio of the least singular value to the largest, as in NumPy: an array with an axis."""
+    """The ratio of the least singular value to the largest, as in NumPy: an array with an axis.
+
+    Its dtype leaves that of the result to the matrix.
+    """
     if rcond is None and rtol is not np._NoValue:
         rcond = rtol if rtol is not None else max(shape_of(a)[-2:]) * np.finfo(dtype_of(a)).eps
     found = np.asarray(value_of(1e-15 if rcond is None else rcond), np.float64)
@@ -205,4 +208,5 @@ def _cutoff(a, rcond, rtol):
             f"tapegrad.pinv: rcond has shape {found.shape} with an operand of shape {shape_of(a)}; "
             "give a number, or one for each matrix of a stack"
         )
-    return np.atleast_1d(found)
+    is_single = dtype_of(a) in (np.float32, np.complex64)
+    return np.atleast_1d(found).astype(np.float32 if is_single else np.float64)
