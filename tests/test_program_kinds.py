@@ -23,7 +23,7 @@ from tapegrad._program.ir.link_step import Link
 from tapegrad._program.ir.steps import Code, Input, Output, View, contiguous
 from tapegrad._program.ir.verify_memory import IllegalProgram
 from tapegrad._program.passes.pipeline import optimised
-from tapegrad._program.replay.opaque_calls import address_of, array_of, c_function
+from tapegrad._program.replay.opaque_calls import address_of, array_of, c_function, float_of
 from tapegrad._program.replay.parts import NO_BASES, Part, part_of
 from tapegrad._program.replay.run_layout import FINISHED, RUN_ADJOINT_BASES
 from tapegrad._program.reports.draw import boxes_of
@@ -50,13 +50,15 @@ class Scaled(ArrayStep):
 
 @part_of.register(Scaled)
 def part_of_scaled(step, wanted, fresh=NO_BASES, item=ITEM):
+    dtype = float_of(item)
+
     def forward(run):
-        array_of(run, step.out)[...] = step.factor * array_of(run, step.source)
+        array_of(run, step.out, dtype)[...] = step.factor * array_of(run, step.source, dtype)
         return FINISHED
 
     def reverse(run):
-        g = array_of(run, step.out, RUN_ADJOINT_BASES)
-        array_of(run, step.source, RUN_ADJOINT_BASES)[...] += step.factor * g
+        g = array_of(run, step.out, dtype, RUN_ADJOINT_BASES)
+        array_of(run, step.source, dtype, RUN_ADJOINT_BASES)[...] += step.factor * g
         return FINISHED
 
     calls = c_function(forward), c_function(reverse)
