@@ -1,6 +1,9 @@
 """Values of declared operations by their kernels, against what NumPy and SciPy compute."""
 
+import contextlib
 import dataclasses
+import inspect
+import itertools
 
 import numpy as np
 import pytest
@@ -52,6 +55,9 @@ def test_what_a_kernel_does_not_take(rng):
     unaligned = np.frombuffer(b"-" + a.tobytes(), np.float64, offset=1).reshape(3, 3)
     for x in (a.astype(np.float32), a.astype(">f8"), unaligned, a.view(np.recarray), a[:2], 1.0):
         assert by_kernel(op, (x,), {}) is None
+    assert by_kernel(op, (a, np.ones(3)), {}) is None
+    with pytest.raises(TypeError, match="positional argument"):
+        tg.cholesky(tg.tensor(a, requires_grad=True), np.ones(3))
     for static in ({"upper": 0.5}, {"lower": True}):
         assert by_kernel(op, (a,), static) is None
     assert by_kernel(dataclasses.replace(op, value_kernel=None), (a,), {}) is None
@@ -63,3 +69,27 @@ def test_errors():
             f(a)
         with pytest.raises(np.linalg.LinAlgError, match=str(wanted.value)):
             f(tg.tensor(a, requires_grad=True))
+
+
+SHAPES = [(), (0,), (3,), (0, 0), (3, 3), (2, 3), (4, 1), (0, 3), (3, 0), (2, 3, 3), (1, 2, 2)]
+#: Operations of one or two matrices that users call.
+MATRICES = {op.name: op for op in TABLE.values() if getattr(op, "value_kernel", None) and op.shape}
+MATRICES = {k: op for k, op in MATRICES.items() if op.operand_count < 3 and k not in ("pinv",)}
+
+
+@pytest.mark.parametrize("name", sorted(MATRICES))
+def test_shapes_that_values_refuse_are_refused(name, rng):
+    """A kernel computes with shapes that the operation's `shape` allows, and looks at no other."""
+    op = MATRICES[name]
+    static = {k: 3 for k, default in op.keywords.items() if default is inspect.Parameter.empty}
+    for shapes in itertools.product(SHAPES, repeat=op.operand_count):
+        try:
+            wanted = op.value(*[rng.normal(size=shape) for shape in shapes], **static).shape
+        except np.linalg.LinAlgError:  # also for what elements are
+            continue
+        except (ValueError, TypeError, IndexError):
+            with pytest.raises((ValueError, TypeError, IndexError)):
+                op.shape(*shapes, **static)
+        else:
+            with contextlib.suppress(ValueError, TypeError, IndexError):  # computed otherwise
+                assert op.shape(*shapes, **static) == wanted

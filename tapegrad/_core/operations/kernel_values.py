@@ -43,9 +43,12 @@ def _compiled(op: Structural) -> Callable:
 def by_kernel(op: Structural, operands, static: dict[str, Any]) -> np.ndarray | None:
     """The value of an operation by its kernel, a new array in C order; None where it takes none.
 
-    Kernels take arrays of float64 whose shapes the operation allows, and whole keyword arguments.
+    Kernels take as many arrays of float64 as the operation has operands, of shapes that it allows,
+    and whole keyword arguments.
     """
     if op.value_kernel is None or op.shape is None or op.value is None:
+        return None
+    if len(operands) != op.operand_count:
         return None
     for x in operands:
         if type(x) is not np.ndarray or x.dtype is not DOUBLE or not x.flags.aligned:
@@ -54,7 +57,7 @@ def by_kernel(op: Structural, operands, static: dict[str, Any]) -> np.ndarray | 
         has_words = static or op.keywords
         words = np.array(op.static_words(static), np.int64) if has_words else _NO_WORDS
         out = empty(op.shape(*[x.shape for x in operands], **static))
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         return None
     call = _CALLS.get(op.value)
     if call is None:

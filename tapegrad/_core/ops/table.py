@@ -208,6 +208,12 @@ class Structural:
         found = inspect.signature(self.value).parameters.values()
         return {one.name: one.default for one in found if one.kind is one.KEYWORD_ONLY}
 
+    @functools.cached_property
+    def operand_count(self) -> int:
+        """How many operands `value` takes."""
+        found = inspect.signature(self.value).parameters.values()
+        return sum(one.kind is not one.KEYWORD_ONLY for one in found)
+
 
 def read_by(rule: Callable | None) -> int:
     """Bits of the values that a rule reads: the output, then the operands in order."""
