@@ -43,5 +43,5 @@ def test_right_or_refused(name):
 
 def test_reading_has_an_end(monkeypatch):
     monkeypatch.setattr(reader, "FOLLOWED", 10)
-    with pytest.raises(Refused, match="too many ways"):
+    with pytest.raises(Refused, match="too many paths"):
         check(FUNCTIONS["branches"])

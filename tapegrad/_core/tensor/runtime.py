@@ -153,29 +153,25 @@ def tracing(made):
         _mode.trace = before
 
 
-class recording:
-    """Record whatever the thread's mode: inside a transform."""
+@contextlib.contextmanager
+def recording():
+    """Record whatever the thread's mode: inside a transform.
 
-    __slots__ = ("_before",)
-
-    def __enter__(self):
-        mode = _mode
-        self._before = mode.recording, mode.depth, len(mode.inputs)
+    A generator, which is closed even if an interrupt comes between its parts.
+    """
+    mode = _mode
+    before = mode.recording, mode.depth, len(mode.inputs)
+    try:
+        if not before[0]:
+            set_recording(True)
+        mode.depth += 1
+        transforming.add(threading.get_ident())
+        yield
+    finally:
         try:
-            if not mode.recording:
-                set_recording(True)
-            mode.depth += 1
-            transforming.add(threading.get_ident())
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_):
-        mode = _mode
-        try:
-            _go_back(mode, *self._before)
+            _go_back(mode, *before)
         except BaseException:  # an interrupt: once more
-            _go_back(mode, *self._before)
+            _go_back(mode, *before)
             raise
 
 

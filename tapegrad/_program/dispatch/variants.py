@@ -254,7 +254,7 @@ class Traced:
     def value(self):
         """The result with plain values."""
         leaves = [value for _, value in tree_leaves(self.out)]
-        made = [plain(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
+        made = [_shown(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
         return tree_build(self.out, iter(made))
 
 
