@@ -221,3 +221,12 @@ def test_float32_stays(f):
     gradient = tg.grad(lambda a: np.sum(f(a) ** 2))
     assert gradient(single).dtype == np.float32
     np.testing.assert_allclose(gradient(single), gradient(a), rtol=1e-4, atol=1e-4)
+
+
+def test_no_right_hand_sides():
+    """The rank and the singular values are those of the matrix."""
+    a = np.random.default_rng(3).normal(size=(4, 3))
+    x, _, rank, s = np.linalg.lstsq(tg.tensor(a, requires_grad=True), np.zeros((4, 0)))
+    wanted = np.linalg.lstsq(a, np.zeros((4, 0)))
+    assert x.shape == (3, 0) and rank == wanted[2] == 3
+    np.testing.assert_allclose(s.detach().numpy(), wanted[3])

@@ -227,11 +227,13 @@ def lstsq(a, b, rcond=None):
     is_single = dtype_of(a) == dtype_of(b) == np.float32
     made = _lstsq(a, columns, np.full(1, least, np.float32 if is_single else np.float64))
     x, s = parts_of(made, (n, shape_of(columns)[1]), (min(m, n),))
+    if shape_of(columns)[1] == 0:  # LAPACK is not called
+        s = svdvals(a)
     residuals = np.array([], dtype_of(x))
     if m > n and _is_full(s, least):
         residuals = sum_of((columns - matmul(a, x)) ** 2, axis=0)
     rank = steered(_rank, s, rcond=least)
-    values = svdvals(a) if differentiates(a) else detach(s)
+    values = svdvals(a) if differentiates(a) else detach(s) if is_tensor(s) else s
     return x[:, 0] if len(shapes[1]) == 1 else x, residuals, rank, values
 
 
