@@ -242,7 +242,9 @@ NOT_CALLED = {
         "backward grad grad_fn register_hook register_post_accumulate_grad_hook retain_grad "
         "retains_grad requires_grad requires_grad_ is_leaf"
     ),
-    "shapes, dtypes, elements one by one": "dtype flags itemsize nbytes strides __iter__ __len__",
+    "shapes, dtypes, elements one by one": (
+        "dtype flags itemsize nbytes strides __iter__ __reversed__ __len__"
+    ),
     "written in place": (
         "put __setitem__ __delitem__ __iadd__ __ifloordiv__ __imatmul__ __imod__ __imul__ __ipow__ "
         "__isub__ __itruediv__"
