@@ -8,6 +8,7 @@ import collections
 import contextlib
 import functools
 import importlib
+import re
 
 import llvmlite.binding as llvm
 import numba
@@ -187,6 +188,16 @@ class Piece(JITCodeLibrary):
         return self._shared_module
 
 
+_GLOBAL = re.compile(r'@(?:"([^"]+)"|([\w.$-]+))')
+
+
+def _metadata_text(value, known) -> str:
+    """Metadata as text; empty if it names functions of other modules, as Numba 0.62 makes it."""
+    text = str(value)
+    names = [quoted or plain for quoted, plain in _GLOBAL.findall(text)]
+    return text if all(name in known for name in names) else f"{value.get_reference()} = !{{}}"
+
+
 def _joined(piece):
     """A module of LLVM's with a piece and all that it calls."""
     pieces, others, waiting = {}, {}, [piece]
@@ -204,8 +215,10 @@ def _joined(piece):
         for name, text in piece.defined.items():
             if defined.setdefault(name, text) != text:
                 raise RuntimeError(f"two functions of generated code define {name} differently")
-    texts = [str(piece.codegen._create_empty_module("joined")), *(declared | defined).values()]
-    module = read_text("\n".join([*texts, *map(str, _metadata.metadata)]))
+    known = declared | defined
+    texts = [str(piece.codegen._create_empty_module("joined")), *known.values()]
+    metadata = [_metadata_text(value, known) for value in _metadata.metadata]
+    module = read_text("\n".join([*texts, *metadata]))
     for library in others:
         module.link_in(library._get_module_for_linking(), preserve=True)
     module.verify()
