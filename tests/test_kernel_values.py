@@ -61,6 +61,7 @@ def test_what_a_kernel_does_not_take(rng):
     for static in ({"upper": 0.5}, {"lower": True}):
         assert by_kernel(op, (a,), static) is None
     assert by_kernel(dataclasses.replace(op, value_kernel=None), (a,), {}) is None
+    assert by_kernel(TABLE["eigvalsh"], (np.diag([1.0, np.nan]),), {}) is None
 
 
 def test_errors():

@@ -44,7 +44,7 @@ def by_kernel(op: Structural, operands, static: dict[str, Any]) -> np.ndarray | 
     """The value of an operation by its kernel, a new array in C order; None where it takes none.
 
     Kernels take as many arrays of float64 as the operation has operands, of shapes that it allows,
-    and whole keyword arguments.
+    and whole keyword arguments. Results that are not finite are left to NumPy's function.
     """
     if op.value_kernel is None or op.shape is None or op.value is None:
         return None
@@ -68,4 +68,6 @@ def by_kernel(op: Structural, operands, static: dict[str, Any]) -> np.ndarray | 
     if memory[_STATUS] == layout.REFUSED:
         assert op.refusal is not None
         raise op.refusal(memory[_ANSWER])
+    if not np.isfinite(out).all():  # NumPy's function may raise, or have infinities
+        return None
     return out
