@@ -46,7 +46,13 @@ class Composed(Reported):
         numbers = int(argnums) if single else tuple(map(int, argnums))
         if numbers == self._asked():
             return self
-        return self._made(f"argnums={numbers}", lambda: self._again(numbers))
+
+        def make():
+            made = self._again(numbers)
+            made._flows.choices = self._flows.choices
+            return made
+
+        return self._made(f"argnums={numbers}", make)
 
     def _with_argnames(self, argnames):
         """The function with arguments that are named differentiated."""

@@ -5,6 +5,7 @@ addresses of the inputs, the output, its adjoint and the adjoints of the inputs,
 """
 
 import ctypes
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -112,8 +113,13 @@ from numba import types
 
 def structural_source(op: Structural, kernel: Callable, width: int) -> str:
     """Text of the module with a kernel of a structural operation, whose values have this width."""
-    texts = [textwrap.dedent(inspect.getsource(f)) for f in (*op.helpers, kernel)]
+    texts = map(_text_of, (*op.helpers, kernel))
     return _STRUCTURAL_HEAD + elements.head(width) + "\n\n".join(texts)
+
+
+@functools.cache
+def _text_of(function: Callable) -> str:
+    return textwrap.dedent(inspect.getsource(function))
 
 
 def compile_structural(op: Structural, kernel: Callable | None = None, width: int = 8) -> int:

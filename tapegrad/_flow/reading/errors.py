@@ -14,6 +14,10 @@ class Refused(Exception):
         return super().__str__() + (f" ({self.line})" if self.line else "")
 
 
+class Lost(Refused):
+    """A derivative would be lost, whatever the lengths of the arguments are."""
+
+
 class Leaves(Exception):
     """A call leaves the graph here, for this reason."""
 

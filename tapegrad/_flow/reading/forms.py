@@ -205,9 +205,9 @@ class Array(Form):
 
     def with_parts(self, parts):
         n = len(self.lengths)
-        return dataclasses.replace(
-            self, address=parts[0], lengths=parts[1 : 1 + n], strides=parts[1 + n :]
-        )
+        address, lengths, strides = parts[0], parts[1 : 1 + n], parts[1 + n :]
+        kind = self.element, self.as_doubles, self.writable, self.plain
+        return Array(address, lengths, strides, self.region, *kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,7 +235,7 @@ class Row(Form):
         return (self.handle,)
 
     def with_parts(self, parts):
-        return dataclasses.replace(self, handle=parts[0])
+        return Row(parts[0], self.element, self.sites)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -338,7 +338,11 @@ def shape_of(form: Form) -> tuple:
         return Number, form.kind
     if isinstance(form, Known):
         return form.head
-    return form.head, *[shape_of(part) for part in form.parts]
+    found = form.__dict__.get("shape")
+    if found is None:
+        found = form.head, *[shape_of(part) for part in form.parts]
+        form.__dict__["shape"] = found
+    return found
 
 
 def numbers(form: Form) -> Iterator[Number]:
@@ -349,20 +353,64 @@ def numbers(form: Form) -> Iterator[Number]:
         yield from numbers(part)
 
 
-def unbound(form: Form) -> Form:
-    """The form as a block takes it: numbers without values."""
+def kinds_of(form: Form) -> tuple[str, ...]:
+    """Kinds of the numbers in a form, in order."""
     if isinstance(form, Number):
+        return (form.kind,)
+    found = form.__dict__.get("kinds")
+    if found is None:
+        found = tuple([one.kind for one in numbers(form)])
+        form.__dict__["kinds"] = found
+    return found
+
+
+def unbound(form: Form) -> Form:
+    """The form as a block takes it: numbers without values.
+
+    It is kept with the form, so that what a block only passes on is known by identity.
+    """
+    found = form.__dict__.get("unbound", form)
+    if found is form:
+        found = form.__dict__["unbound"] = _unbound(form)
+    return form if found is None else found
+
+
+def _unbound(form: Form) -> Form | None:
+    """The form without values for its numbers; None if it has none of these."""
+    if isinstance(form, Number):
+        if form.value is None:
+            return None
         return Number(form.kind, None, form.tensor, form.natural, form.mixed)
     parts = form.parts
-    return form.with_parts(tuple([unbound(part) for part in parts])) if parts else form
+    made = tuple([unbound(part) for part in parts])
+    if all([p is q for p, q in zip(parts, made, strict=True)]):
+        return None
+    return form.with_parts(made)
 
 
 def bound(form: Form, values: Iterator[Value]) -> Form:
     """The form with values for its numbers, in order."""
+    made: Form
     if isinstance(form, Number):
-        return Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
-    parts = form.parts
-    return form.with_parts(tuple([bound(part, values) for part in parts])) if parts else form
+        made = Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
+    elif kinds_of(form):
+        made = form.with_parts(tuple([bound(part, values) for part in form.parts]))
+    else:
+        return form
+    made.__dict__["unbound"] = unbound(form)
+    return made
+
+
+def leads(form: Form) -> bool:
+    """Whether objects or frames may be reached through a form."""
+    if isinstance(form, (Number, Known)):
+        return False
+    if isinstance(form, (Ref, Row, Function, Choice)):
+        return True
+    found = form.__dict__.get("leads")
+    if found is None:
+        found = form.__dict__["leads"] = any([leads(part) for part in form.parts])
+    return found
 
 
 def is_natural(form: Form) -> bool:

@@ -37,6 +37,8 @@ def joined(a: Form, b: Form, unite) -> Form:
 
     `unite(region, region)` is called for memory that may be the one or the other.
     """
+    if is_unchanged(a, b):
+        return a
     if isinstance(a, Possible) or isinstance(b, Possible) or ABSENT in (a, b):
         return _possible(a, b, unite)
     if isinstance(a, Number) and isinstance(b, Number):
@@ -71,6 +73,11 @@ def joined(a: Form, b: Form, unite) -> Form:
         tensor = _tensor(a) and _tensor(b)
         return Number(kind, None, tensor, natural and kind == INT, mixed)
     return _with_none(a, b, unite)
+
+
+def is_unchanged(a: Form, b: Form) -> bool:
+    """Whether a block passes on in `b` what it took as `a`."""
+    return a is b or unbound(b) is a
 
 
 def element_joined(a: Form | None, b: Form | None, unite) -> Form | None:

@@ -59,15 +59,22 @@ class Reading:
     hidden: list[np.ndarray]
 
 
-def read(f: Callable, trees: list, names: list[str], inputs: Sequence[Given] = ()) -> Reading:
+def read(
+    f: Callable,
+    trees: list,
+    names: list[str],
+    inputs: Sequence[Given] = (),
+    choices: dict[Any, Form | None] | None = None,
+) -> Reading:
     """Read `f` for arguments: trees of `Given`, `Known` and containers; the last ones are named.
 
     The inputs of the graph are in the order of the arguments, if `inputs` does not give another.
-    Raises Refused if there is no graph.
+    `choices` are lists that lie in the arena, as an earlier reading has found; those that this one
+    finds are added. Raises Refused if there is no graph.
     """
     if not isinstance(f, types.FunctionType):
         raise Refused(f"it is of type {type(f).__name__}")
-    choices: dict[Any, Form | None] = {}
+    choices = {} if choices is None else choices
     followed = 0
     for _ in range(_TIMES):
         reader = Opened(Graph(), choices, followed)

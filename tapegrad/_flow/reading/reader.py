@@ -18,7 +18,7 @@ from ..ir.block_builder import Builder
 from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
 from .arena_lists import element_of
 from .array_arithmetic import mapped
-from .errors import Again, Refused
+from .errors import Again, Lost, Refused
 from .forms import (
     ABSENT,
     Array,
@@ -276,7 +276,7 @@ class Reader:
             if given.region >= 0:
                 given.region = self.find(given.region)
         if not varying(self.graph)[0].isdisjoint(self._plain):
-            raise Refused("float() or item() of a number that has a derivative")
+            raise Lost("float() or item() of a number that has a derivative")
 
     def _endless(self) -> Refused:
         """Why no way through the function comes to an end that the graph knows."""

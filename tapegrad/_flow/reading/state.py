@@ -9,8 +9,20 @@ from typing import Any
 from ..ir.flow_graph import Value
 from .code import Code
 from .errors import Again
-from .forms import ABSENT, Choice, Contents, Form, Function, Ref, Row, bound, numbers, unbound
-from .joins import aligned, joined
+from .forms import (
+    ABSENT,
+    Choice,
+    Contents,
+    Form,
+    Function,
+    Ref,
+    Row,
+    bound,
+    kinds_of,
+    leads,
+    unbound,
+)
+from .joins import aligned, is_unchanged, joined
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,6 +84,8 @@ class State:
         return state
 
     def _follow(self, form: Form, state: State, waiting: list, cells) -> None:
+        if not leads(form):
+            return
         if isinstance(form, Ref) and form.site not in state.heap and form.site in self.heap:
             contents = state.heap[form.site] = self.heap[form.site]
             if contents.what == "generator":
@@ -101,18 +115,18 @@ class State:
 
     def kinds(self) -> list[str]:
         """Kinds of the numbers, in order."""
-        return [
-            one.kind
-            for form in (*self.variables.values(), *self.heap.values())
-            for one in numbers(form)
-        ]
+        forms = (*self.variables.values(), *self.heap.values())
+        return [kind for form in forms for kind in kinds_of(form)]
 
     def join(self, other: State, unite) -> bool:
         """Widen this state to include another one; returns whether it changed."""
         changed = False
         for mine, its in ((self.variables, other.variables), (self.heap, other.heap)):
             for key in dict.fromkeys((*mine, *its)):
-                a, b = aligned(mine.get(key, ABSENT), its.get(key, ABSENT))
+                a, b = mine.get(key, ABSENT), its.get(key, ABSENT)
+                if is_unchanged(a, b):
+                    continue
+                a, b = aligned(a, b)
                 if _differ(a, b):
                     raise Again({key}, None)
                 if ABSENT in (a, b) and mine is self.heap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import warnings
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tensor.row_listeners import users_level
-from ..._flow.reading.errors import Refused
+from ..._flow.reading.errors import Lost, Refused
 from ..._flow.reading.forms import described
 from ..ir.steps import DOUBLE
 from .background import later
@@ -25,6 +26,8 @@ from .signature import Arguments
 _LENGTHS = 2
 #: Graphs kept for arguments of other structures and lengths.
 _MOST = 64
+#: Lengths that graphs are refused for before no others are tried.
+_REFUSALS = 2
 
 
 class Flows:
@@ -33,6 +36,9 @@ class Flows:
     def __init__(self):
         self.found: dict[Any, Flow] = {}
         self.refused: dict[Any, str] = {}
+        self._refusals: collections.Counter = collections.Counter()  # of lengths, by structure
+        #: What readings found, by arguments; derived functions of the same one share it.
+        self.choices: dict[Any, dict] = {}
         self._recorded: dict[Any, int] = {}
         self.branches = False  # whether a call went another way, so that there may be a graph
         self._last: Flow | None = None  # the graph used last
@@ -104,20 +110,25 @@ class Flows:
             return None
         kinds = zip(arguments.kinds, arguments.fixed, strict=True)
         has_lengths = any(shape and not is_fixed for (_, shape, _), is_fixed in kinds)
+        open_key = key_of(arguments, exact=False)
         for exact in (False, True) if has_lengths else (False,):
             key = key_of(arguments, exact)
-            if key in self.refused:
+            if key in self.refused or self._refusals[open_key] >= _REFUSALS:
                 continue
+            alike = key_of(arguments, exact, for_all=True)
+            choices = dict(self.choices.get(alike, ()))
             try:
-                flow = flow_for(owner._f, arguments, exact)
+                flow = flow_for(owner._f, arguments, exact, choices)
                 if not is_result(flow.reading.result):
                     raise Refused(f"its result is {described(flow.reading.result)}")
             except Refused as error:
                 self.refused[key] = str(error)
+                self._refusals[open_key] += _REFUSALS if isinstance(error, Lost) else exact
                 continue
             except Exception as error:  # a fault of ours must not stop the user's call
                 self.refused[key] = f"reading failed, please report this: {error!r}"
                 continue
+            self.choices[alike] = choices
             self.found[key] = flow
             if len(self.found) > _MOST:  # another thread may have been first
                 self.found.pop(next(iter(self.found)), None)

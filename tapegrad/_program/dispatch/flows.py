@@ -25,11 +25,14 @@ _FLOAT64 = np.dtype(np.float64)
 _DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
 
 
-def key_of(arguments: Arguments, exact: bool) -> tuple:
-    """Equal for calls that one graph serves; lengths of what is not `fixed` may differ."""
+def key_of(arguments: Arguments, exact: bool, for_all: bool = False) -> tuple:
+    """Equal for calls that one graph serves; lengths of what is not `fixed` may differ.
+
+    The one `for_all` arguments does not say which of them are differentiated.
+    """
     inputs = [
-        (dtype.str, shape if is_fixed or exact else len(shape), differentiated)
-        for (dtype, shape, differentiated), is_fixed in _kinds(arguments)
+        (dtype.str, shape if shape and (is_fixed or exact) else len(shape), wanted or for_all)
+        for (dtype, shape, wanted), is_fixed in _kinds(arguments)
     ]
     fixed = [(type(value), value) for is_fixed, value in arguments.static if is_fixed]
     structures = [structure(tree) for tree in arguments.trees]
@@ -41,8 +44,11 @@ def _kinds(arguments: Arguments) -> Iterator:
     return zip(arguments.kinds, arguments.fixed, strict=True)
 
 
-def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
-    """The graph of a function for such arguments; Refused where there is none."""
+def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> Flow:
+    """The graph of a function for such arguments; Refused where there is none.
+
+    `choices` are what other readings of the function have found, to which this one adds.
+    """
     leaves: list[Given | Known] = []
     kinds = _kinds(arguments)
     for is_fixed, value in arguments.static:
@@ -62,7 +68,7 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool) -> Flow:
     if isinstance(f, functools.partial):
         trees, names = with_bound(f, trees, names)
         f = f.func
-    return Flow(read(f, trees, names, inputs), arguments, exact)
+    return Flow(read(f, trees, names, inputs, choices), arguments, exact)
 
 
 def with_bound(partial: functools.partial, trees: list, names: list[str]) -> tuple[list, list[str]]:
