@@ -17,7 +17,7 @@ from pathlib import Path
 from fuzz_programs import LONG
 
 #: Programs that a process runs, and seconds after which it is taken to hang.
-BATCH, PATIENCE = 50, 900
+BATCH, PATIENCE = 100, 900
 #: Findings of one kind that are printed in full.
 IN_FULL = 2
 
