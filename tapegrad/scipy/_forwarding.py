@@ -12,7 +12,7 @@ import types
 import numpy as np
 
 from .._core.tensor.docstrings import with_note
-from .._core.tensor.recorded_arguments import none_recorded
+from .._core.tensor.recorded_arguments import none_recorded, none_traced
 from . import (  # noqa: F401
     _analytic,
     _banded_matrices,
@@ -108,9 +108,11 @@ def stand_in(place: str, theirs):
     if ours is None and (isinstance(theirs, np.ufunc) or not inspect.isroutine(theirs)):
         return theirs
 
+    is_plain = none_recorded if ours is None else none_traced
+
     @functools.wraps(theirs)
     def function(*args, **kwargs):
-        if none_recorded(args) and (not kwargs or none_recorded(kwargs.values())):
+        if is_plain(args) and (not kwargs or is_plain(kwargs.values())):
             return theirs(*args, **kwargs)
         if ours is None:
             raise TypeError(

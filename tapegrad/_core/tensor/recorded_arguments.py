@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .complex_tensors import ComplexTensor
@@ -14,17 +16,26 @@ _PLAIN = frozenset((float, int, bool, str, type(None), np.ndarray, np.float64))
 
 def none_recorded(arguments) -> bool:
     """Whether no argument is recorded, or a list with something recorded."""
+    return _none(arguments, lambda x: is_recorded(x) and not is_steering(x))
+
+
+def none_traced(arguments) -> bool:
+    """The same, where values of which a program only computes choices count as recorded, too."""
+    return _none(arguments, is_recorded)
+
+
+def _none(arguments, counts: Callable) -> bool:
     for x in arguments:
         kind = type(x)
         if kind in _PLAIN:
             continue
         if isinstance(x, Tensor):
-            if is_recorded(x) and not is_steering(x):
+            if counts(x):
                 return False
-        elif kind is ComplexTensor and not none_recorded((x._re, x._im)):
+        elif kind is ComplexTensor and not _none((x._re, x._im), counts):
             return False
-        elif (kind is list or kind is tuple) and not none_recorded(x):
+        elif (kind is list or kind is tuple) and not _none(x, counts):
             return False
-        elif kind is dict and not none_recorded(x.values()):
+        elif kind is dict and not _none(x.values(), counts):
             return False
     return True
