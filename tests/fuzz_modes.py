@@ -44,6 +44,8 @@ def rows(p, k, A):
 
 
 def loaded(c, p):
+    if c._reason:  # it runs eagerly since this call: a file has the branches before
+        return c.value_and_grad(*p)
     with tempfile.TemporaryDirectory() as folder:
         c.save(folder + "/program")
         return tg.load(folder + "/program").value_and_grad(*p)
