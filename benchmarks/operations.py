@@ -3,6 +3,7 @@
 import tapegrad  # noqa: F401  (declares the rows)
 from benchmarks import figures
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
 
 
 def track_record(name):
@@ -17,6 +18,7 @@ def track_reverse(name):
 
 track_record.unit = track_reverse.unit = "ns"
 #: Parts of complex functions have no public names.
+load_families()
 NAMES = [name for name in TABLE if not name.startswith("complex_")]
 track_record.params = track_reverse.params = NAMES
 track_record.param_names = track_reverse.param_names = ["operation"]

@@ -10,7 +10,7 @@ import numpy as np
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE, Pointwise
 from tapegrad._core.tensor import runtime
-from tapegrad._core.tensor.registry import OF_NUMPY
+from tapegrad._core.tensor.registry import OF_NUMPY, load_families
 
 PAGE = Path(__file__).resolve().parent / "operations.md"
 
@@ -120,6 +120,7 @@ def function_rows():
 
 def text() -> str:
     """The whole page."""
+    load_families()
     heads = "op", "value", "partial derivatives", "domain", "awkward points"
     return (
         HEAD

@@ -7,8 +7,8 @@ from ._core.later import later as _later
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
 from ._core.tensor.tensor_classes import Tensor
-from ._functions import *  # noqa: F403
-from ._functions import __all__ as _public
+from ._functions import EARLY as _EARLY
+from ._functions import LATER as _FUNCTIONS
 from ._program import record
 from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
 from ._transforms.jacobians import hessian, jacobian
@@ -57,10 +57,11 @@ __all__ = [
     "value_and_grad",
     "vjp",
     "vmap",
-    *_public,
+    *_EARLY,
+    *_FUNCTIONS,
 ]
 
-#: Modules that many programs do not need; programs alone are a fifth of the package.
+#: What many programs do not need; programs alone are a fifth of the package.
 _LATER = {
     "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
     "check_grads": ".testing:check_grads",
@@ -77,8 +78,11 @@ _LATER = {
     "scipy": ".scipy",
     "testing": ".testing",
     "vmap": "._batching.vmap:vmap",
+    **{name: f"._functions:{name}" for name in _FUNCTIONS},
 }
 __getattr__, __dir__ = _later(globals(), _LATER)
+
+globals().update(_EARLY)
 
 # Pickles name functions and classes by their modules: by this one, wherever the code moves.
 for _name in {*__all__} - {*_LATER}:

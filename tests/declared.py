@@ -15,11 +15,13 @@ from tapegrad._core.ops.sample_inputs import called
 from tapegrad._core.ops.table import BY_CODE, TABLE, Structural
 from tapegrad._core.tape.compiled_sweep import compiled
 from tapegrad._core.tape.tape import needed
+from tapegrad._core.tensor.registry import load_families
 from tapegrad._derivatives.declared_adjoints import site_of
 from tapegrad._derivatives.rule_namespace import FORWARD, REVERSE
 from tapegrad._derivatives.tape_walk import Walk
 
 #: Operations with rules of their own.
+load_families()
 OPS = [op for op in TABLE.values() if isinstance(op, Structural) and op.vjp is not None]
 #: (name, example, shape) of each of their examples.
 EXAMPLES = [

@@ -3,9 +3,11 @@
 import numpy as np
 
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.replay import rule_parts
 
 SLOTS, OUT = 9000, 6000
+load_families()
 CHOLESKY, SOLVE = TABLE["cholesky"].code, TABLE["solve"].code
 
 

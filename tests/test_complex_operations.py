@@ -6,6 +6,9 @@ from declared import example_of
 
 import tapegrad as tg
 from tapegrad._core.ops.table import COMPLEX
+from tapegrad._core.tensor.registry import load_families
+
+load_families()
 
 #: Of a complex z of shape (3, 4), a real x of that shape and a complex vector w of length 4.
 EXPRESSIONS = """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._core.tensor.registry import OF_NUMPY
+from tapegrad._core.tensor.registry import OF_NUMPY, load_families
 
 #: numpydoc's sections, in their order.
 SECTIONS = "Parameters Attributes Methods Returns Yields Raises Warns".split()
@@ -49,6 +49,7 @@ CLASSES |= {type(tg.compile(np.sin))}
 OURS = {name for name in sys.modules if name.startswith("tapegrad")}
 for one in sorted(CLASSES, key=lambda kind: kind.__name__):
     NAMES.update(methods_of(one))
+load_families()
 MIRRORED = {id(inspect.unwrap(function)) for function in OF_NUMPY.values()}
 
 

@@ -18,6 +18,9 @@ from tapegrad._core.operations.fourier_rows import (
     real_fourier,
 )
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
+
+load_families()
 
 ROWS = {
     "complex_fourier": (complex_fourier, "inverse"),

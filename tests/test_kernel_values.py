@@ -11,6 +11,9 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.operations.kernel_values import by_kernel
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
+
+load_families()
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

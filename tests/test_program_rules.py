@@ -9,6 +9,7 @@ from ruled_programs import FUNCTIONS, definite, programs_of, rules_of
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.ir.computed_step import Computed
 from tapegrad._program.ir.kernel_step import Kernel
@@ -16,6 +17,8 @@ from tapegrad._program.ir.steps import View, contiguous
 from tapegrad._program.replay import rule_parts, run_layout
 from tapegrad._program.replay.opaque_calls import error_of
 from tapegrad._program.replay.rule_parts import part_of_rule
+
+load_families()
 
 SLOTS, OUT = 9000, 6000
 CHOLESKY, SOLVE, LU = (TABLE[name].code for name in ("cholesky", "solve", "lu_factors"))

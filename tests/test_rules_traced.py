@@ -10,8 +10,11 @@ from ruled_programs import FUNCTIONS, definite, rules_of
 
 import tapegrad as tg
 from tapegrad._core.ops.table import TABLE
+from tapegrad._core.tensor.registry import load_families
 from tapegrad._program.dispatch import rule_programs
 from tapegrad._program.replay import rule_parts
+
+load_families()
 
 SLOTS, OUT = 9000, 6000
 CHOLESKY, SOLVE = TABLE["cholesky"].code, TABLE["solve"].code

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._core.operations import PUBLIC
 from .._core.ops.table import TABLE, Pointwise
-from .._core.tensor.registry import OF_NUMPY, STAND_INS
+from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation
 
 
 class Known(NamedTuple):
@@ -166,7 +166,7 @@ def _module_of(function) -> list[str]:
 
 def _name_in_table(function) -> str | None:
     """The table's name of a function of NumPy, SciPy or tapegrad."""
-    ours = OF_NUMPY.get(function)
+    ours = implementation(function)
     if ours is None and (isinstance(function, np.ufunc) or _module_of(function)[0] == "scipy"):
         ours = OF_NUMPY.get(function.__name__)
     if ours is None and _module_of(function)[0] == "tapegrad":

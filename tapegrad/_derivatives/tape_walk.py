@@ -39,7 +39,8 @@ def _select(condition, x, y):
     return PUBLIC["where"](condition, x, y)
 
 
-_NAMES = {"np": types.SimpleNamespace(**PUBLIC), "select": _select}
+_FUNCTIONS = {name: PUBLIC[name] for name in PUBLIC.early()}  # element-wise ones among them
+_NAMES = {"np": types.SimpleNamespace(**_FUNCTIONS), "select": _select}
 
 
 @functools.cache

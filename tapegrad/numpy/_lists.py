@@ -18,7 +18,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.copies import holds_tensor, unlisted
 from .._core.tensor.docstrings import with_note
 from .._core.tensor.lost_derivatives import DerivativeLost
-from .._core.tensor.registry import OF_NUMPY, STAND_INS
+from .._core.tensor.registry import OF_NUMPY, STAND_INS, implementation
 from ._notes import of_recorded
 
 #: The type of functions that dispatch by `__array_function__`.
@@ -153,7 +153,7 @@ def again(found, args: tuple, kwargs: dict):
             return found(*made, **named)
         except DerivativeLost:
             pass
-    if found not in OF_NUMPY:
+    if implementation(found) is None:
         raise lost(found.__name__)
     try:
         return OF_NUMPY[found](*made, **named)

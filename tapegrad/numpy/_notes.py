@@ -7,7 +7,7 @@ import textwrap
 import numpy
 
 from .._core.operations.numpy_protocols import COMPARISONS, UNRECORDED
-from .._core.tensor.registry import OF_NUMPY, PUBLIC
+from .._core.tensor.registry import PUBLIC, implementation
 
 _CREATES = (
     "Inside a transform (`tg.grad` and others, `tg.compile`, `tg.vmap`) an array of\n"
@@ -26,7 +26,7 @@ _NAMES = {id(ours): name for name, ours in PUBLIC.items()}
 
 def of_recorded(found) -> str:
     """How a NumPy function takes recorded values; empty if it takes none."""
-    ours, name = OF_NUMPY.get(found), getattr(found, "__name__", "")
+    ours, name = implementation(found), getattr(found, "__name__", "")
     if ours is not None and id(ours) in _NAMES:
         name = name if PUBLIC.get(name) is ours else _NAMES[id(ours)]
         return f"Recorded values are accepted, also in lists; see `tapegrad.{name}`."

@@ -11,8 +11,6 @@ import sys
 import types
 from typing import Any
 
-from numba.core.dispatcher import Dispatcher
-
 from .intrinsics import f32s, f64s, helper, load_f32, load_f64, store_f32, store_f64
 from .strided_sums import add_run32, add_run64, sum32, sum64
 
@@ -40,7 +38,7 @@ def of_width(module: types.ModuleType, width: int) -> types.ModuleType:
     made = types.ModuleType(f"{module.__name__}_{width}")
     own = vars(made)
     for name, given in vars(module).items():
-        f = given.py_func if isinstance(given, Dispatcher) else None
+        f = given.py_func if isinstance(given, helper) else None
         if name in _TWINS:
             own[name] = _TWINS[name]
         elif f is None or not _TWINS.keys() & f.__globals__.keys():

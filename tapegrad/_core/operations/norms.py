@@ -13,10 +13,11 @@ from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import differentiates, scalar_of, shape_of, value_of
 from .einsum import as_tensor
-from .reductions import axes_of, plain
+from .reductions import axes_of, kept_shape, plain
 from .reductions import sum as sum_of
-from .shapes import moveaxis, reshape
+from .shapes import moveaxis, ravel, reshape, transpose
 from .singular_values import svdvals
+from .unrecorded import unrecorded
 
 
 @function("linalg.norm", public="norm")
@@ -173,3 +174,49 @@ def _spectral_norm(x, ord, axes, keepdims):
     if not keepdims:
         return found
     return reshape(found, [1 if k in axes else n for k, n in enumerate(shape_of(x))])
+
+
+# --- names of the array API ----------------------------------------------------------------------
+
+
+@function("linalg.vector_norm")
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Compute the norms of vectors.
+
+    Parameters
+    ----------
+    axis : int or tuple of ints, optional
+        The axes that a vector has; by default all.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> tg.vector_norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(5.)
+    """
+    x = unlisted(x)
+    check_order("vector_norm", ord)
+    if not differentiates(x):
+        return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
+    x, shape = as_tensor("vector_norm", x), shape_of(x)
+    check_axis("vector_norm", axis)
+    axes = axes_of("vector_norm", axis, len(shape))
+    kept = [k for k in range(len(shape)) if k not in axes]
+    moved = x if not kept or len(axes) == 1 else transpose(x, (*axes, *kept))
+    if not kept:
+        made = norm(ravel(moved), ord, 0)
+    elif len(axes) == 1:
+        made = norm(moved, ord, axes[0])
+    else:
+        made = norm(reshape(moved, (-1, *[shape[k] for k in kept])), ord, 0)
+    return reshape(made, kept_shape(shape, axes)) if keepdims else made
+
+
+@function("linalg.matrix_norm")
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Compute the norms of the matrices along the last two axes."""
+    x = unlisted(x)
+    check_order("matrix_norm", ord)
+    if not differentiates(x):
+        return unrecorded(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
+    return norm(x, ord, (-2, -1), keepdims)

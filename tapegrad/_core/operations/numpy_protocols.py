@@ -13,7 +13,7 @@ from ..tensor import runtime as rt
 from ..tensor.complex_functions import refused
 from ..tensor.complex_tensors import ComplexTensor
 from ..tensor.copies import unlisted
-from ..tensor.registry import OF_NUMPY
+from ..tensor.registry import OF_NUMPY, implementation
 from ..tensor.trace import fixed, name_of, steered, steering_tensor
 from ..tensor.values import (
     differentiates,
@@ -126,7 +126,7 @@ def array_function(self, function, types, args, kwargs):
     for kind in types:
         if kind is not np.ndarray and issubclass(kind, np.ndarray):
             _refuse_class(kind, (args, tuple(kwargs.values())))
-    found = OF_NUMPY.get(function)
+    found = OF_NUMPY.get(function) or implementation(function)
     if found is not None:
         if kwargs:
             kwargs = {

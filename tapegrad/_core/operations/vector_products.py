@@ -13,9 +13,7 @@ from ..tensor.values import differentiates, shape_of
 from .einsum import as_tensor
 from .joining import checked_axis, stack
 from .linear_algebra import matmul, outer, trace
-from .norms import check_axis, check_order, norm
-from .reductions import axes_of, kept_shape
-from .shapes import diagonal, matrix_transpose, moveaxis, ravel, reshape, transpose
+from .shapes import diagonal, matrix_transpose, moveaxis
 from .unrecorded import unrecorded
 
 
@@ -165,46 +163,3 @@ def _diagonal_of_last(x, /, *, offset=0):
 @_of_linalg("matrix_transpose")
 def _matrix_transpose(x, /):
     return matrix_transpose(x)
-
-
-@function("linalg.vector_norm")
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Compute the norms of vectors.
-
-    Parameters
-    ----------
-    axis : int or tuple of ints, optional
-        The axes that a vector has; by default all.
-
-    Examples
-    --------
-    >>> import tapegrad as tg
-    >>> tg.vector_norm(tg.tensor([[3.0, 0.0], [0.0, 4.0]]))
-    tensor(5.)
-    """
-    x = unlisted(x)
-    check_order("vector_norm", ord)
-    if not differentiates(x):
-        return unrecorded(np.linalg.vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
-    x, shape = as_tensor("vector_norm", x), shape_of(x)
-    check_axis("vector_norm", axis)
-    axes = axes_of("vector_norm", axis, len(shape))
-    kept = [k for k in range(len(shape)) if k not in axes]
-    moved = x if not kept or len(axes) == 1 else transpose(x, (*axes, *kept))
-    if not kept:
-        made = norm(ravel(moved), ord, 0)
-    elif len(axes) == 1:
-        made = norm(moved, ord, axes[0])
-    else:
-        made = norm(reshape(moved, (-1, *[shape[k] for k in kept])), ord, 0)
-    return reshape(made, kept_shape(shape, axes)) if keepdims else made
-
-
-@function("linalg.matrix_norm")
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """Compute the norms of the matrices along the last two axes."""
-    x = unlisted(x)
-    check_order("matrix_norm", ord)
-    if not differentiates(x):
-        return unrecorded(np.linalg.matrix_norm, x, keepdims=keepdims, ord=ord)
-    return norm(x, ord, (-2, -1), keepdims)

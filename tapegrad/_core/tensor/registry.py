@@ -1,6 +1,11 @@
-"""Registration of functions: as NumPy's function on a tensor, as a method, as `tg.name`."""
+"""Registration of functions: as NumPy's function on a tensor, as a method, as `tg.name`.
+
+Some families of functions are imported when one of their functions is first used.
+"""
 
 from __future__ import annotations
+
+import importlib
 
 import numpy as np
 
@@ -10,12 +15,85 @@ from .docstrings import completed
 
 #: NumPy's (or SciPy's) function → ours, for `__array_function__` and `__array_ufunc__`.
 OF_NUMPY: dict = {}
+#: Modules that are not imported yet, with the public names of their functions.
+LATE: dict[str, tuple[str, ...]] = {}
+
+
+def load_families() -> None:
+    """Import the modules of all functions."""
+    for module in list(LATE):
+        _load(module)
+
+
+def _load(module: str) -> None:
+    importlib.import_module(module)
+    LATE.pop(module, None)  # another thread may have been first
+
+
+def _module_of(name: str) -> str | None:
+    """The module of a public function that is not imported yet."""
+    return next((module for module, names in list(LATE.items()) if name in names), None)
+
+
+class Public(dict):
+    """Functions by public name; those of late modules are imported when they are asked for."""
+
+    def __missing__(self, name):
+        module = _module_of(name)
+        if module is None:
+            raise KeyError(name)
+        _load(module)
+        return self[name]
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def __contains__(self, name) -> bool:
+        return super().__contains__(name) or _module_of(name) is not None
+
+    def __iter__(self):
+        load_families()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        load_families()
+        return super().__len__()
+
+    def keys(self):
+        load_families()
+        return super().keys()
+
+    def values(self):
+        load_families()
+        return super().values()
+
+    def items(self):
+        load_families()
+        return super().items()
+
+    def early(self) -> list[str]:
+        """The names of functions whose modules are imported already."""
+        return list(super().keys())
+
+
 #: Names at top level.
-PUBLIC: dict = {}
+PUBLIC = Public()
 #: Functions of `tapegrad.numpy` → the functions of NumPy that they replace.
 STAND_INS: dict = {}
 #: Public functions by name, those at top level first; modules of others add theirs.
 SPACES: list[dict] = [PUBLIC]
+
+
+def implementation(theirs):
+    """Our function for one of NumPy's, whose module is imported for it; None if there is none.
+
+    Late modules have the names of NumPy's functions.
+    """
+    found = OF_NUMPY.get(theirs)
+    if found is None and (module := _module_of(getattr(theirs, "__name__", ""))) is not None:
+        _load(module)
+        found = OF_NUMPY.get(theirs)
+    return found
 
 
 def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):

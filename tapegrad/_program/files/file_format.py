@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.tape.memory_order import copied, copy_axes
+from ..._core.tensor.registry import load_families
 from ..._core.tensor.trace import Guard
 from ..build.executable import interpreted
 from ..dispatch.signature import structure
@@ -42,6 +43,7 @@ def save(path, found: Compilation) -> None:
 
 def load(path, most_bytes: int = MOST_BYTES) -> Compilation:
     """Read a file. Everything is checked before any of it can run."""
+    load_families()  # a file names operations of any
     header, pools = read(path)
     if type(header) is not dict or header.get("format") != FORMAT:
         raise ValueError("it is no program")
