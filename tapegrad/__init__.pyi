@@ -1,7 +1,8 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import (
     Any,
+    ClassVar,
     Concatenate,
     Generic,
     Literal,
@@ -13,7 +14,8 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import NDArray
+from _typeshed import DataclassInstance
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self, TypeVarTuple, Unpack
 
 from . import _functions
@@ -87,13 +89,51 @@ _Ts = TypeVarTuple("_Ts")
 #: The argument that is differentiated: its gradient has its structure. Bound by Any, so that the
 #: arguments of a lambda, of which nothing is known, may be used in any way.
 _X = TypeVar("_X", bound=Any)
+#: Arguments and results that are numbers, and what is known of those that are arrays. An array is
+#: one with axes: where it has none, derivatives are numbers.
+_Number = TypeVar("_Number", bound=float | np.floating[Any])
+_ResultNumber = TypeVar("_ResultNumber", bound=float | np.floating[Any])
+_Shape = TypeVar("_Shape", bound=tuple[Any, ...])
+_ResultShape = TypeVar("_ResultShape", bound=tuple[Any, ...])
+_DType = TypeVar("_DType", bound=np.inexact[Any])
+_Real = TypeVar("_Real", bound=np.floating[Any] | np.integer[Any] | np.bool)
+#: Results of one element of a batch: a number, an element of an array, several in a tuple.
+_Plain = TypeVar("_Plain", bound=complex)
+_Element = TypeVar("_Element", bound=np.generic)
+_Leaves = TypeVar("_Leaves", bound=tuple[complex | np.generic | NDArray[Any], ...])
+_Unstructured = TypeVar("_Unstructured", bound=_Flat)
 _Gradient = TypeVar("_Gradient", covariant=True)
 _Result = TypeVar("_Result", covariant=True)
 
+_Array: TypeAlias = np.ndarray[_Shape, np.dtype[_Element]]
 #: What a function that is differentiated returns.
 _Scalar: TypeAlias = float | np.floating[Any] | NDArray[Any] | Tensor
+#: What a function with a Jacobian returns. Its Jacobian by several arguments is a tuple, or a
+#: structure of tuples.
+_Flat: TypeAlias = ArrayLike | Tensor | ComplexTensor | Sequence[Any]
+_Structure: TypeAlias = Mapping[Any, Any] | DataclassInstance | _AttrsInstance
+#: Results for which the types of derivatives are not known.
+_Untyped: TypeAlias = _Unknown | tuple[_Unknown, Any] | _NamedTuple
 _Several: TypeAlias = Sequence[int]
 _Path: TypeAlias = str | PathLike[str]
+
+class _AttrsInstance(Protocol):
+    __attrs_attrs__: ClassVar[Any]
+
+class _NamedTuple(Protocol):
+    def _asdict(self) -> dict[str, Any]: ...
+
+class _Unknown:
+    """No type but Any is one: arguments and results without a type are told from others."""
+
+class _Function(Generic[_P, _Result]):
+    """The derivative of a function for which no type is given.
+
+    It is a class for mypy: if several overloads fit, it takes the result for Any only where not all
+    are a `Callable`, else for a function without types, and `--strict` refuses to call that.
+    """
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
 
 # --- transforms ---------------------------------------------------------------------------------
 
@@ -325,6 +365,8 @@ def elementwise_grad(
 def elementwise_grad(
     f: Callable[_P, Any], argnums: Literal[0] = 0, *, argnames: Sequence[str]
 ) -> Callable[_P, tuple[Any, ...]]: ...
+
+# Functions without types come first, since pyright takes the first overload that fits.
 @overload
 def hessian(
     f: np.ufunc,
@@ -333,30 +375,107 @@ def hessian(
     *,
     argnames: None = None,
 ) -> Callable[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_X, _P], _Untyped], *, has_aux: bool = False, argnames: None = None
+) -> _Function[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_Unknown, _P], _Scalar | tuple[_Scalar, Any]],
+    *,
+    has_aux: bool = False,
+    argnames: None = None,
+) -> _Function[..., Any]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_Number, _P], _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], float]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_Array[_Shape, _DType], _P], _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_Array[_Shape, _DType], _P], NDArray[_DType]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_X, _P], _Scalar],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> _Function[Concatenate[_X, _P], Any]: ...
 @overload
 def hessian(
     f: Callable[_P, _Scalar],
-    argnums: int | _Several = 0,
+    argnums: int,
     has_aux: Literal[False] = False,
     *,
-    argnames: str | Sequence[str] | None = None,
+    argnames: None = None,
 ) -> Callable[_P, Any]: ...
 @overload
 def hessian(
-    f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: int | _Several = 0,
+    f: Callable[_P, _Scalar],
+    argnums: _Several,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def hessian(
+    f: Callable[_P, _Scalar], has_aux: Literal[False] = False, *, argnames: str
+) -> Callable[_P, Any]: ...
+@overload
+def hessian(
+    f: Callable[_P, _Scalar], has_aux: Literal[False] = False, *, argnames: Sequence[str]
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_Number, _P], tuple[_Scalar, _Aux]],
     *,
     has_aux: Literal[True],
-    argnames: str | Sequence[str] | None = None,
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], tuple[float, _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[_Scalar, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[NDArray[_DType], _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[Concatenate[_X, _P], tuple[_Scalar, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> _Function[Concatenate[_X, _P], tuple[Any, _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[_P, tuple[_Scalar, _Aux]],
+    argnums: int,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
 @overload
 def hessian(
     f: Callable[_P, tuple[_Scalar, _Aux]],
-    argnums: int | _Several,
+    argnums: _Several,
     has_aux: Literal[True],
     *,
-    argnames: str | Sequence[str] | None = None,
+    argnames: None = None,
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[_P, tuple[_Scalar, _Aux]], *, has_aux: Literal[True], argnames: str
 ) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def hessian(
+    f: Callable[_P, tuple[_Scalar, _Aux]], *, has_aux: Literal[True], argnames: Sequence[str]
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
 @overload
 def jacobian(
     f: np.ufunc,
@@ -367,28 +486,154 @@ def jacobian(
 ) -> Callable[..., Any]: ...
 @overload
 def jacobian(
-    f: Callable[_P, Any],
+    f: Callable[Concatenate[_X, _P], _Untyped],
+    argnums: int | _Several = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> _Function[..., Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Unknown, _P], _Flat | _Structure],
+    argnums: int | _Several = 0,
+    has_aux: bool = False,
+    *,
+    argnames: str | Sequence[str] | None = None,
+) -> _Function[..., Any]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Number, _P], _ResultNumber],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], float]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_X, _P], _ResultNumber],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_X, _P], _X]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Array[_Shape, _DType], _P], _Array[_ResultShape, _Real]],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_Array[_Shape, _DType], _P], NDArray[_DType]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Number, _P], _Array[_ResultShape, _Real]],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], NDArray[np.float64]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_X, _P], _Unstructured],
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> _Function[Concatenate[_X, _P], Any]: ...
+@overload
+def jacobian(
+    f: Callable[_P, _Unstructured],
+    argnums: int,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[_P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[_P, _Unstructured],
+    argnums: _Several,
+    has_aux: Literal[False] = False,
+    *,
+    argnames: None = None,
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, _Unstructured], has_aux: Literal[False] = False, *, argnames: str
+) -> Callable[_P, Any]: ...
+@overload
+def jacobian(
+    f: Callable[_P, _Unstructured], has_aux: Literal[False] = False, *, argnames: Sequence[str]
+) -> Callable[_P, tuple[Any, ...]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, _Structure],
     argnums: int | _Several = 0,
     has_aux: Literal[False] = False,
     *,
     argnames: str | Sequence[str] | None = None,
-) -> Callable[_P, Any]: ...
+) -> _Function[_P, Any]: ...
 @overload
 def jacobian(
-    f: Callable[_P, tuple[Any, _Aux]],
+    f: Callable[Concatenate[_Number, _P], tuple[_ResultNumber, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], tuple[float, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_X, _P], tuple[_ResultNumber, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> Callable[Concatenate[_X, _P], tuple[_X, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[_Array[_ResultShape, _Real], _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> Callable[Concatenate[_Array[_Shape, _DType], _P], tuple[NDArray[_DType], _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_Number, _P], tuple[_Array[_ResultShape, _Real], _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> Callable[Concatenate[_Number, _P], tuple[NDArray[np.float64], _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[Concatenate[_X, _P], tuple[_Unstructured, _Aux]],
+    *,
+    has_aux: Literal[True],
+    argnames: None = None,
+) -> _Function[Concatenate[_X, _P], tuple[Any, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[_Unstructured, _Aux]],
+    argnums: int,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[_Unstructured, _Aux]],
+    argnums: _Several,
+    has_aux: Literal[True],
+    *,
+    argnames: None = None,
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[_Unstructured, _Aux]], *, has_aux: Literal[True], argnames: str
+) -> Callable[_P, tuple[Any, _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[_Unstructured, _Aux]], *, has_aux: Literal[True], argnames: Sequence[str]
+) -> Callable[_P, tuple[tuple[Any, ...], _Aux]]: ...
+@overload
+def jacobian(
+    f: Callable[_P, tuple[_Structure, _Aux]],
     argnums: int | _Several = 0,
     *,
     has_aux: Literal[True],
     argnames: str | Sequence[str] | None = None,
-) -> Callable[_P, tuple[Any, _Aux]]: ...
-@overload
-def jacobian(
-    f: Callable[_P, tuple[Any, _Aux]],
-    argnums: int | _Several,
-    has_aux: Literal[True],
-    *,
-    argnames: str | Sequence[str] | None = None,
-) -> Callable[_P, tuple[Any, _Aux]]: ...
+) -> _Function[_P, tuple[Any, _Aux]]: ...
 @overload
 def hvp(
     f: Callable[Concatenate[_X, _P], _Scalar], has_aux: Literal[False] = False
@@ -411,11 +656,50 @@ def jvp(
 ) -> tuple[_R, _R]: ...
 @overload
 def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
+
+# The arguments are batches of those of `f`: an array in place of a number. So they have no types.
+@overload
 def vmap(
-    f: Callable[..., Any],
+    f: Callable[_P, _Untyped],
     in_axes: int | Sequence[Any] | None = 0,
     out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
-) -> Callable[..., Any]: ...
+) -> _Function[..., Any]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Element],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> Callable[..., NDArray[_Element]]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Plain],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> Callable[..., NDArray[Any]]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Array[_Shape, _Element]],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> Callable[..., NDArray[_Element]]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Leaves],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> Callable[..., tuple[NDArray[Any], ...]]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Unstructured],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> _Function[..., Any]: ...
+@overload
+def vmap(
+    f: Callable[_P, _Structure],
+    in_axes: int | Sequence[Any] | None = 0,
+    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+) -> _Function[..., Any]: ...
 def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
 
 # --- operations of the user's ---------------------------------------------------------------------
@@ -452,6 +736,20 @@ class _CompiledMethod(Protocol[_P, _Result]):
     def hvp(self, x: Any, v: Any, *others: Any) -> Any: ...
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]: ...
     def vjp(self, *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]: ...
+    def map(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: bool = True,
+        threads: int | None = None,
+    ) -> Any: ...
+    def sum(
+        self,
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: bool = True,
+        threads: int | None = None,
+    ) -> Any: ...
     def wait(self) -> None: ...
     def explain(self) -> str: ...
     def clear(self) -> None: ...
@@ -460,6 +758,14 @@ class _CompiledByName(Protocol[_P, _Result]):
     """A compiled function whose differentiated arguments are named."""
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _Result: ...
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: _CompiledByName[Concatenate[Any, _Q], _Result],
+        instance: object,
+        owner: type[Any] | None = None,
+    ) -> _CompiledByName[_Q, _Result]: ...
     def value_and_grad(self, *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, Any]: ...
     def grad(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
     def jacobian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
@@ -508,14 +814,86 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def grad(self, *args: _P.args, **kwargs: _P.kwargs) -> _Gradient: ...
     @overload
     def grad(self, *args: Any, out: _Out, **kwargs: Any) -> _Out: ...
-    def jacobian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
-    def hessian(self, *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
-    def hvp(self, x: Any, v: Any, *others: Any) -> Any: ...
+    @overload
+    def jacobian(self: Compiled[_P, _Unknown, Any], *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _R, _Unknown | _NamedTuple], *args: _P.args, **kwargs: _P.kwargs
+    ) -> Any: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _ResultNumber, _Number], *args: _P.args, **kwargs: _P.kwargs
+    ) -> float: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _ResultNumber, _X], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _X: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _Array[_ResultShape, _Real], _Array[_Shape, _DType]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> NDArray[_DType]: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _Array[_ResultShape, _Real], _Number],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> NDArray[np.float64]: ...
+    @overload
+    def jacobian(
+        self: Compiled[_P, _Array[_ResultShape, _Real], tuple[Any, ...]],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def jacobian(self: Compiled[_P, _R, Any], *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    @overload
+    def hessian(
+        self: Compiled[_P, _R, _Unknown | _NamedTuple], *args: _P.args, **kwargs: _P.kwargs
+    ) -> Any: ...
+    @overload
+    def hessian(self: Compiled[_P, _R, _Number], *args: _P.args, **kwargs: _P.kwargs) -> float: ...
+    @overload
+    def hessian(
+        self: Compiled[_P, _R, _Array[_Shape, _DType]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> NDArray[_DType]: ...
+    @overload
+    def hessian(
+        self: Compiled[_P, _R, tuple[Any, ...]], *args: _P.args, **kwargs: _P.kwargs
+    ) -> tuple[Any, ...]: ...
+    @overload
+    def hessian(self: Compiled[_P, _R, Any], *args: _P.args, **kwargs: _P.kwargs) -> Any: ...
+    def hvp(self: Compiled[Concatenate[_X, _Q], _R, Any], x: _X, v: _X, *others: Any) -> _X: ...
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[_R, _R]: ...
     def vjp(self, *primals: Any) -> tuple[_R, Callable[[Any], tuple[Any, ...]]]: ...
     @overload
     def map(
-        self,
+        self: Compiled[_P, _R, _Unknown],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.float64], Any]: ...
+    @overload
+    def map(
+        self: Compiled[_P, _R, float | np.floating[Any] | NDArray[Any]],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    @overload
+    def map(
+        self: Compiled[_P, _R, tuple[Any, ...]],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]: ...
+    @overload
+    def map(
+        self: Compiled[_P, _R, Any],
         *args: Any,
         in_axes: int | Sequence[int | None] = 0,
         gradient: Literal[True] = True,
@@ -531,7 +909,31 @@ class Compiled(Generic[_P, _R, _Gradient]):
     ) -> NDArray[np.float64]: ...
     @overload
     def sum(
-        self,
+        self: Compiled[_P, _R, _Unknown],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[float, Any]: ...
+    @overload
+    def sum(
+        self: Compiled[_P, _R, NDArray[Any]],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[float, NDArray[np.float64]]: ...
+    @overload
+    def sum(
+        self: Compiled[_P, _R, tuple[Any, ...]],
+        *args: Any,
+        in_axes: int | Sequence[int | None] = 0,
+        gradient: Literal[True] = True,
+        threads: int | None = None,
+    ) -> tuple[float, tuple[Any, ...]]: ...
+    @overload
+    def sum(
+        self: Compiled[_P, _R, Any],
         *args: Any,
         in_axes: int | Sequence[int | None] = 0,
         gradient: Literal[True] = True,

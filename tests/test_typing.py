@@ -8,12 +8,14 @@ import runpy
 import shutil
 import subprocess
 import sys
+import typing
 import warnings
 from pathlib import Path
 
 import every_call
 import numpy as np
 import pytest
+import typing_extensions
 
 import tapegrad as tg
 
@@ -51,7 +53,28 @@ def test_checkers_find_mistakes_and_nothing_else(checker):
     assert found == wanted, run.stdout + run.stderr
 
 
-def test_the_text_of_a_user_runs():
+def holds(value, declared) -> bool:
+    """Whether a value is of a type that the text of a user asserts."""
+    outer, inner = typing.get_origin(declared), typing.get_args(declared)
+    if declared is typing.Any:
+        return True
+    if outer is np.ndarray:
+        (scalar,) = typing.get_args(inner[1])
+        wanted = np.generic if scalar is typing.Any else scalar
+        return isinstance(value, np.ndarray) and np.issubdtype(value.dtype, wanted)
+    if outer is dict:
+        return isinstance(value, dict) and all(holds(one, inner[1]) for one in value.values())
+    if outer is tuple:
+        each = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
+        return isinstance(value, tuple) and [*map(holds, value, each)] == [True] * len(each)
+    return isinstance(value, declared)
+
+
+def test_the_text_of_a_user_runs_and_its_types_hold(monkeypatch):
+    def check(value, declared):
+        assert holds(value, declared), (value, declared)
+
+    monkeypatch.setattr(typing_extensions, "assert_type", check)
     runpy.run_path(str(TEXTS / "user.py"))
 
 
