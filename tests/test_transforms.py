@@ -236,3 +236,17 @@ def test_jacobians_of_constants_have_the_dtype_of_the_input():
     for f in (lambda x: np.ones(2), lambda x: np.array([1, 2]), lambda x: x[:0]):
         found = tg.jacobian(f)(x)
         assert found.dtype == np.float32 and not found.any()
+
+
+@pytest.mark.parametrize("result", [None, "text", object(), (1.0, None), np.array(["a"])])
+def test_results_that_are_no_numbers_are_refused(result):
+    """A function without `return` had a Jacobian of zeros."""
+    x = np.ones(2)
+    for transform in (
+        lambda: tg.jacobian(lambda x: result)(x),
+        lambda: tg.jvp(lambda x: result, (x,), (x,)),
+        lambda: tg.vjp(lambda x: result, x),
+        lambda: tg.grad(lambda y: np.sum(y) + tg.jvp(lambda x: result, (y,), (x,))[1])(x),
+    ):
+        with pytest.raises(TypeError, match="the function returned .*must be a number"):
+            transform()

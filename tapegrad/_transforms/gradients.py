@@ -152,6 +152,18 @@ def first_order(out, value, inputs):
         return inputs.gradients(sweep)
 
 
+def results_of(name: str, out) -> list:
+    """The leaves of a result, which must be numbers or arrays of numbers."""
+    outs = [value for _, value in tree_leaves(out)]
+    for one in outs:
+        if np.asarray(value_of(one)).dtype.kind not in "biufc":
+            raise TypeError(
+                f"tapegrad.{name}: the function returned {one!r:.60}; a result must be a number, "
+                "an array of numbers, or tuples, lists and dicts of them (is a `return` missing?)"
+            )
+    return outs
+
+
 def must_record(outs, inputs) -> bool:
     """Whether derivatives of these results must themselves be recorded.
 
@@ -289,6 +301,8 @@ def vjp(f, *primals, has_aux=False):
 
     Raises
     ------
+    TypeError
+        If a result is not numeric, such as None.
     ValueError
         If the adjoint does not have the structure and shapes of the value.
 
@@ -306,7 +320,7 @@ def vjp(f, *primals, has_aux=False):
         inputs = Inputs("vjp", primals, tuple(range(len(primals))))
         out = f(*inputs.args)
         out, aux = with_aux("vjp", out, inputs) if has_aux else (out, None)
-        outs = [value for _, value in tree_leaves(out)]
+        outs = results_of("vjp", out)
         nested = must_record(outs, inputs)
     value = out if nested else tree_build(out, iter(map(copied, outs)))
 
@@ -394,7 +408,7 @@ def jvp(f, primals, tangents):
     Raises
     ------
     TypeError
-        If `primals` or `tangents` is not a tuple or list.
+        If `primals` or `tangents` is not a tuple or list, or a result is not numeric.
     ValueError
         If the tangents do not have the structure and shapes of the primals.
 
@@ -423,7 +437,7 @@ def jvp(f, primals, tangents):
         tangents = as_complex_as(tuple(tangents), tuple(primals))
         seeds = directions("jvp", inputs, tuple(primals), tangents)
         out = f(*inputs.args)
-        outs = [value for _, value in tree_leaves(out)]
+        outs = results_of("jvp", out)
         nested = must_record(outs, inputs)
         found = pushed(outs, inputs, seeds, nested)
     found = [tangent[0] for tangent in found]

@@ -10,7 +10,7 @@ from .._core.operations import PUBLIC
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
 from .._core.tensor.copies import unlisted
-from .._core.tensor.pytree import tree_build, tree_leaves
+from .._core.tensor.pytree import tree_build
 from .._core.tensor.values import array_of, dtype_of, is_recorded, scalar_of, shape_of
 from .._derivatives.infinities import settled
 from .._derivatives.inputs import Inputs, plain
@@ -18,7 +18,7 @@ from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
-from .gradients import grad, must_record, pushed, with_aux
+from .gradients import grad, must_record, pushed, results_of, with_aux
 from .named_arguments import by_names
 
 #: Right-hand sides that one sweep of a Jacobian carries.
@@ -50,7 +50,8 @@ def jacobian(f, argnums=0, has_aux=False, *, argnames=None):
     Raises
     ------
     TypeError
-        When called with differentiated arguments that are not numbers, as `value_and_grad`.
+        When called with differentiated arguments that are not numbers, as `value_and_grad`, and if
+        a result is not numeric, such as None.
 
     Notes
     -----
@@ -148,7 +149,7 @@ def _matrices(name, f, args, argnums, has_aux):
         if name == "jacobian" and isinstance(out, list):
             out = unlisted(out)
         refuse_two_complex(name, args, argnums, out)
-        outs = [value for _, value in tree_leaves(out)]
+        outs = results_of(name, out)
         nested = must_record(outs, inputs)
         blocks = _blocks(name, outs, inputs, nested)
     blocks = [[_leaf(block) for block in row] for row in blocks]
