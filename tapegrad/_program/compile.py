@@ -516,6 +516,8 @@ class Compiled(OverRows):
                 "tapegrad.compile: numba was given a recorded tensor; Numba code computes "
                 "with plain numbers, so give arrays like those that it will be called with"
             )
+        if (flow := self._graph(args)) is not None:
+            return flow.jitted()
         with self._flows.aside():
             variant = self._variant(args, gradient=True)
         if variant is None:
