@@ -6,7 +6,7 @@ import threading
 import numba
 import numpy as np
 import pytest
-from compiled import same
+from compiled import by_ways, same
 
 import tapegrad as tg
 
@@ -156,7 +156,7 @@ def kinked(x):
 
 
 def test_a_guard_that_fails():
-    c = tg.compile(kinked)
+    c = by_ways(tg.compile(kinked))
     value, both = c.numba(np.ones(2))
 
     @numba.njit
@@ -293,7 +293,7 @@ def test_gradients_that_cannot_be_written():
 
 
 def test_the_program_is_that_of_the_arguments():
-    c = tg.compile(lambda x: np.sum(x * x) if x[0] > 0 else 3.0 * x[1])
+    c = by_ways(tg.compile(lambda x: np.sum(x * x) if x[0] > 0 else 3.0 * x[1]))
     a, b = np.array([1.0, 2.0]), np.array([-1.0, 2.0])
     for x in (a, a, b):
         c.value_and_grad(x)

@@ -13,7 +13,7 @@ import numpy as np
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled
 from .ir import frame as layout
-from .ir.flow_graph import BOOL, FLOAT, Graph, Reason, Return
+from .ir.flow_graph import BOOL, FLOAT, MAY_LEAVE, Graph, Leave, Reason, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 
 #: The number of runs kept for later calls.
@@ -340,10 +340,17 @@ class FlowProgram:
         ]
 
     def reason_numbers(self) -> list[int]:
-        """The numbers of all reasons to leave."""
-        lines = {step.line for step in self.graph.steps()}
-        arithmetic = sorted(ARITHMETIC - line for line in {0, *lines})
-        return [*range(len(self.graph.reasons)), TOO_MANY_JUMPS, *arithmetic]
+        """The numbers of the reasons for which calls may leave."""
+        numbers = {TOO_MANY_JUMPS}
+        for block in self.graph.blocks:
+            if isinstance(block.end, Leave):
+                numbers.add(block.end.reason)
+            for step in block.steps:
+                if step.op == "check":
+                    numbers.add(step.payload)  # type: ignore[arg-type]
+                elif step.op in MAY_LEAVE:
+                    numbers.add(ARITHMETIC - step.line)
+        return sorted(numbers)
 
     def why(self, number: int) -> str:
         """A reason to leave, by the number that compiled code has for it."""

@@ -65,14 +65,14 @@ def {name}({arguments}):
     table, numbers, out = np.empty({words}, np.int64), np.empty({words}), np.empty(1)
     at, first = words_of(table), data_of_1(numbers)
 """
+_ADDRESS = "    table[{place}] = data_of_{axes}({x})\n"
 _SHAPE = """\
     if {x}.shape != {shape}:
         raise ValueError("tapegrad: argument {number} of a compiled function has another shape")
 """
-_ARRAY = """\
+_ORDER = """\
     if not {x}.flags.c_contiguous:
         raise ValueError("tapegrad: argument {number} of a compiled function is not in C order")
-    table[{place}] = data_of_{axes}({x})
 """
 _LENGTH = "    table[{place}] = {x}.shape[{axis}]\n"
 _NUMBER = "    numbers[{place}] = {x}\n    table[{place}] = first + 8 * {place}\n"
@@ -90,8 +90,10 @@ _TAIL = """\
 def _take(x: str, axes: int, shape: tuple[int, ...] | None, number: int, place: int) -> str:
     if axes == 0:
         return _NUMBER.format(x=x, place=place)
-    checked = "" if shape is None else _SHAPE.format(x=x, shape=shape, number=number)
-    return checked + _ARRAY.format(x=x, axes=axes, number=number, place=place)
+    taken = _ADDRESS.format(x=x, axes=axes, place=place)
+    if shape is not None:
+        taken += _SHAPE.format(x=x, shape=shape, number=number)
+    return taken + _ORDER.format(x=x, number=number)
 
 
 def _made(name: str, text: str, axes: set[int], refuse: Callable) -> Any:
