@@ -1,6 +1,9 @@
 """Programs called from a user's own Numba code."""
 
 import gc
+import pickle
+import subprocess
+import sys
 import threading
 
 import numba
@@ -146,6 +149,26 @@ def test_the_functions_keep_the_program():
         c.value_and_grad(np.ones(3))
     gradient = np.zeros(3)
     assert both(np.ones(3), gradient) == value(np.ones(3)) == 9.0 and (gradient == 3.0).all()
+
+
+def test_numba_keeps_no_code_with_addresses_in_files():
+    value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
+
+    @numba.njit(cache=True)
+    def loop(x):
+        return value(x)
+
+    with pytest.warns(numba.NumbaWarning, match="Cannot cache .*loop"):
+        assert loop(np.ones(3)) == 9.0
+
+
+def test_another_process_refuses_the_functions():
+    value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
+    written = pickle.dumps(value)
+    assert pickle.loads(written) is value
+    code = f"import pickle; pickle.loads({written!r})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "was pickled by another process; pickle what numba() is called on" in found.stderr
 
 
 # --- guards -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -60,6 +61,39 @@ def _data(dtype, axes: int):
     return function
 
 
+_process = os.urandom(16)  # of this process and its forks
+
+
+class _Address(int):
+    """An address, which is refused where it is unpickled by another process."""
+
+    def __reduce__(self):
+        return _unpickled, (_process, int(self))
+
+
+def _unpickled(process: bytes, value: int) -> _Address:
+    if process != _process:
+        raise ValueError(
+            "tapegrad: a compiled function for Numba code was pickled by another process; pickle "
+            "what numba() is called on, and call it here"
+        )
+    return _Address(value)
+
+
+def _address(value: _Address):
+    """A function that returns an address; Numba keeps no code with it in files."""
+
+    @intrinsic
+    def function(typingctx):
+        def codegen(context, builder, signature, args):
+            at = context.add_dynamic_addr(builder, value, info="tapegrad")
+            return builder.ptrtoint(at, ir.IntType(64))
+
+        return types.int64(), codegen
+
+    return function
+
+
 _HEAD = """\
 def {name}({arguments}):
     table, numbers, out = np.empty({words}, np.int64), np.empty({words}), np.empty(1)
@@ -78,7 +112,7 @@ _LENGTH = "    table[{place}] = {x}.shape[{axis}]\n"
 _NUMBER = "    numbers[{place}] = {x}\n    table[{place}] = first + 8 * {place}\n"
 #: Numba lets go of an array after its last use.
 _TAIL = """\
-    status = entry({call}, {callee}, at, {gradients}, data_of_1(out))
+    status = entry(call(), callee(), at, {gradients}, data_of_1(out))
     reason = table[0]
     table[0], numbers[0] = 0, 0.0
     if status != 0:
@@ -96,14 +130,8 @@ def _take(x: str, axes: int, shape: tuple[int, ...] | None, number: int, place: 
     return taken + _ORDER.format(x=x, number=number)
 
 
-def _made(name: str, text: str, axes: set[int], refuse: Callable) -> Any:
-    names: dict[str, Any] = {
-        "np": np,
-        "entry": entry,
-        "refuse": refuse,
-        "words_of": _data(types.int64, 1),
-        **{f"data_of_{count}": _data(types.float64, count) for count in {1, *axes}},
-    }
+def _made(name: str, text: str, known: dict[str, Any]) -> Any:
+    names = {"np": np, "entry": entry, "words_of": _data(types.int64, 1), **known}
     exec(text, names)
     return numba.njit(names[name])
 
@@ -145,7 +173,7 @@ def functions(
     a number. With `lengths` the lengths of an array follow its address; `refuse` is called with
     another status than 0, and the first word of the table.
     """
-    n, place, axes, inputs = len(arguments), 0, {one.axes for one in arguments}, ""
+    n, place, inputs = len(arguments), 0, ""
     xs, gs = [f"x{k}" for k in range(n)], [f"g{k}" for k in range(n) if arguments[k].is_wanted]
     for k, one in enumerate(arguments):
         inputs += _take(xs[k], one.axes, one.shape, k, place)
@@ -153,9 +181,8 @@ def functions(
         for axis in range(one.axes if lengths else 0):
             inputs += _LENGTH.format(x=xs[k], axis=axis, place=place)
             place += 1
-    ends = {"call": call, "callee": callee}
     value = _HEAD.format(name="value", arguments=", ".join(xs), words=place) + inputs
-    value += _TAIL.format(gradients=0, **ends)
+    value += _TAIL.format(gradients=0)
     both = _HEAD.format(name="value_and_grad", arguments=", ".join(xs + gs), words=place + n)
     both += inputs
     for k, one in enumerate(arguments):
@@ -165,8 +192,8 @@ def functions(
             both += f"    g{k}[:0] = 0.0\n"  # which Numba refuses for an array that is read only
         else:
             both += f"    table[{place + k}] = 0\n"
-    both += _TAIL.format(gradients=f"at + {8 * place}", **ends)
-    return (
-        _made("value", value, axes, refuse),
-        _made("value_and_grad", both, axes, refuse),
-    )
+    both += _TAIL.format(gradients=f"at + {8 * place}")
+    known = {"call": _address(_Address(call)), "callee": _address(_Address(callee)), "refuse": refuse}
+    for axes in {1, *[one.axes for one in arguments]}:
+        known[f"data_of_{axes}"] = _data(types.float64, axes)
+    return _made("value", value, known), _made("value_and_grad", both, known)
