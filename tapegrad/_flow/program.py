@@ -266,7 +266,9 @@ class FlowProgram:
                     run.shadow[:, : run.frame[_USED]] = 0.0
                 return Call(self, run, functions, status, "", self._results(run))
             if status == LEFT:
-                return Call(self, run, functions, status, self.why(int(run.frame[layout.REASON // 8])))
+                return Call(
+                    self, run, functions, status, self.why(int(run.frame[layout.REASON // 8]))
+                )
             if not run.grow(status):
                 return Call(self, run, functions, LEFT, TOO_LARGE)
 

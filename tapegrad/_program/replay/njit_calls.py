@@ -80,14 +80,15 @@ def _unpickled(process: bytes, value: int) -> _Address:
     return _Address(value)
 
 
-def _address(value: _Address):
+def _address(at: int):
     """A function that returns an address; Numba keeps no code with it in files."""
+    value = _Address(at)
 
     @intrinsic
     def function(typingctx):
         def codegen(context, builder, signature, args):
-            at = context.add_dynamic_addr(builder, value, info="tapegrad")
-            return builder.ptrtoint(at, ir.IntType(64))
+            found = context.add_dynamic_addr(builder, value, info="tapegrad")
+            return builder.ptrtoint(found, ir.IntType(64))
 
         return types.int64(), codegen
 
@@ -193,7 +194,11 @@ def functions(
         else:
             both += f"    table[{place + k}] = 0\n"
     both += _TAIL.format(gradients=f"at + {8 * place}")
-    known = {"call": _address(_Address(call)), "callee": _address(_Address(callee)), "refuse": refuse}
+    known = {
+        "call": _address(_Address(call)),
+        "callee": _address(_Address(callee)),
+        "refuse": refuse,
+    }
     for axes in {1, *[one.axes for one in arguments]}:
         known[f"data_of_{axes}"] = _data(types.float64, axes)
     return _made("value", value, known), _made("value_and_grad", both, known)
