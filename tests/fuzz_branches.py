@@ -27,6 +27,8 @@ import tapegrad.numpy
 #: Calls of a program, by other numbers, data and lengths; the data have 2-D arrays, too.
 CALLS, LENGTHS = 12, (5, 5, 5, 3, 8)
 RTOL, ATOL = 1e-9, 1e-11
+#: One program in this number is called from Numba code, which takes long to compile.
+NUMBA = 4
 #: Seeds that a task runs, and the seconds after which a program is taken to hang.
 BATCH, PATIENCE = 25, 120
 
@@ -67,6 +69,30 @@ def differs(found, wanted) -> str:
         return "" if same else f"{found} in place of {wanted}"
     near = np.allclose(found, wanted, rtol=RTOL, atol=ATOL, equal_nan=True)
     return "" if near else f"{found} in place of {wanted}"
+
+
+def in_numba(c, rng) -> list[str]:
+    """What differs from eager calls where Numba code calls the graph; calls may leave it."""
+    try:
+        _, both = c.numba(*arguments(rng, 0))
+    except ValueError:
+        return []  # its result is no float
+    if not hasattr(both, "graph"):
+        return []
+
+    def called(*args):
+        found = np.full((2, 1), np.nan)
+        return both(*args, *found), tuple(found[:, 0])
+
+    wrong, eager = [], tg.value_and_grad(c._f, (0, 1))
+    for k in range(CALLS):
+        p, q, data, table = arguments(rng, k)
+        args = p, q, data[: k if k < 3 else None], table
+        found, wanted = outcome(called, *args), outcome(eager, *args)
+        left = isinstance(found, tuple) and "in Numba code" in found[1]
+        if not left and (said := differs(found, wanted)):
+            wrong.append(f"Numba code, call {k}: {said}")
+    return wrong
 
 
 def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
@@ -113,6 +139,9 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
         counts["graphs"] += 1
         counts["evaluations by graphs"] += sum(graph.calls for graph in flow.tiers)
         counts["left"] += sum(graph.left for graph in flow.tiers)
+    if seed % NUMBA == 0 and c._flows.found and c._reason is None:
+        counts["graphs in Numba code"] += 1
+        wrong += [f"seed {seed}, {said}" for said in in_numba(c, rng)]
     for reason in {*c._flows.refused.values(), *first._flows.refused.values()}:
         counts[f"no graph: {reason}"[:100]] += 1
         if "a call gives" in reason or "failed" in reason:

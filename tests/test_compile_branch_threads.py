@@ -1,4 +1,4 @@
-"""Graphs of compiled functions in several threads, in a fork, and beside programs of one way."""
+"""Graphs of compiled functions in several threads, and in a fork."""
 
 import os
 import sys
@@ -94,18 +94,3 @@ def test_a_child_goes_on(native):
         except BaseException:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def test_numba_refuses_other_branches():
-    """A function for Numba is of one path: a number, or an error on another one."""
-    c = tg.compile(lambda a, x: a * x if x > 0 else a * a)
-    for x in (1.0, -1.0, 2.0, -2.0):
-        c.grad(3.0, x)
-    above, _ = c.numba(3.0, 1.0)
-    below, gradient = c.numba(3.0, -1.0)
-    assert above(3.0, 2.0) == 6.0 and below(3.0, -2.0) == 9.0
-    for function, x in ((above, -1.0), (below, 1.0)):
-        with pytest.raises(ValueError, match="was not recorded"):
-            function(3.0, x)
-    out = np.empty(1)
-    assert gradient(4.0, -1.0, out) == 16.0 and out[0] == 8.0

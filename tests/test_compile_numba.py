@@ -1,12 +1,15 @@
 """Programs called from a user's own Numba code."""
 
 import gc
+import pickle
+import subprocess
+import sys
 import threading
 
 import numba
 import numpy as np
 import pytest
-from compiled import same
+from compiled import by_ways, same
 
 import tapegrad as tg
 
@@ -148,6 +151,26 @@ def test_the_functions_keep_the_program():
     assert both(np.ones(3), gradient) == value(np.ones(3)) == 9.0 and (gradient == 3.0).all()
 
 
+def test_numba_keeps_no_code_with_addresses_in_files():
+    value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
+
+    @numba.njit(cache=True)
+    def loop(x):
+        return value(x)
+
+    with pytest.warns(numba.NumbaWarning, match="Cannot cache .*loop"):
+        assert loop(np.ones(3)) == 9.0
+
+
+def test_another_process_refuses_the_functions():
+    value, _ = tg.compile(lambda x: np.sum(x * 3.0)).numba(np.ones(3))
+    written = pickle.dumps(value)
+    assert pickle.loads(written) is value
+    code = f"import pickle; pickle.loads({written!r})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "was pickled by another process; pickle what numba() is called on" in found.stderr
+
+
 # --- guards -------------------------------------------------------------------------------------
 
 
@@ -156,7 +179,7 @@ def kinked(x):
 
 
 def test_a_guard_that_fails():
-    c = tg.compile(kinked)
+    c = by_ways(tg.compile(kinked))
     value, both = c.numba(np.ones(2))
 
     @numba.njit
@@ -293,7 +316,7 @@ def test_gradients_that_cannot_be_written():
 
 
 def test_the_program_is_that_of_the_arguments():
-    c = tg.compile(lambda x: np.sum(x * x) if x[0] > 0 else 3.0 * x[1])
+    c = by_ways(tg.compile(lambda x: np.sum(x * x) if x[0] > 0 else 3.0 * x[1]))
     a, b = np.array([1.0, 2.0]), np.array([-1.0, 2.0])
     for x in (a, a, b):
         c.value_and_grad(x)

@@ -13,16 +13,16 @@ import numpy as np
 from .interpreted.encoding import Encoding
 from .interpreted.interpreter import compiled
 from .ir import frame as layout
-from .ir.flow_graph import BOOL, FLOAT, Graph, Reason, Return
+from .ir.flow_graph import BOOL, FLOAT, MAY_LEAVE, Graph, Leave, Reason, Return
 from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
 
-#: The number of runs kept for later calls; words of tape and arena to begin with, and at most.
-_KEPT, _TAPE_WORDS, _ARENA_WORDS, _MOST_WORDS = 8, 1 << 12, 1 << 8, 1 << 28
+#: The number of runs kept for later calls.
+_KEPT = 8
 _MOST_JUMPS = 1 << 40
 _USED = layout.ARENA_USED // 8
 _ENDLESS = Reason("the call has no end")
 _NO_NUMBER = "an integer beyond 63 bits, or a division by the integer 0"
-_TOO_LARGE = "the call needs more memory than a program takes"
+TOO_LARGE = "the call needs more memory than a program takes"
 _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -69,8 +69,8 @@ class Run:
         self._point(layout.COVERED, self.covered)
         self.frame[layout.JUMPS // 8] = program.jumps
         self.spaces = program.graph.spaces
-        self.set_tape(_TAPE_WORDS)
-        self.set_arena(_ARENA_WORDS)
+        self.set_tape(layout.FIRST_TAPE_WORDS)
+        self.set_arena(layout.FIRST_ARENA_WORDS)
 
     @property
     def taken(self) -> int:
@@ -94,7 +94,7 @@ class Run:
     def grow(self, status: int) -> bool:
         """Twice the tape or the arena; False where that would be too much."""
         words = 2 * (len(self.tape) if status == TAPE_FULL else self.arena.shape[1])
-        if words * (1 if status == TAPE_FULL else 2 * self.spaces) > _MOST_WORDS:
+        if words * (1 if status == TAPE_FULL else 2 * self.spaces) > layout.MOST_WORDS:
             return False
         (self.set_tape if status == TAPE_FULL else self.set_arena)(words)
         return True
@@ -192,6 +192,8 @@ class FlowProgram:
         self.most_results, self._all_float = len(self.kinds), set(self.kinds) <= {FLOAT}
         self._plan = self._planned()
         self._pool: list[Run] = []
+        self.current = np.zeros(1, np.int64)  # the address of those of `functions`, in their order
+        self._every: list[tuple[Functions, np.ndarray]] = []  # compiled code may be in any of them
         self.use(functions or interpreted(graph))
 
     @property
@@ -201,6 +203,10 @@ class FlowProgram:
 
     def use(self, functions: Functions) -> None:
         """Compute with other functions from now on."""
+        addresses = functions.forward, functions.ahead, functions.reverse, functions.data
+        words = np.array(addresses, np.int64)
+        self._every.append((functions, words))
+        self.current[0] = words.ctypes.data
         self._used = (*functions.callables(), functions.data, functions)
 
     def _planned(self) -> list[tuple[int, int, bool, bool]]:
@@ -260,9 +266,11 @@ class FlowProgram:
                     run.shadow[:, : run.frame[_USED]] = 0.0
                 return Call(self, run, functions, status, "", self._results(run))
             if status == LEFT:
-                return Call(self, run, functions, status, self._why(run))
+                return Call(
+                    self, run, functions, status, self.why(int(run.frame[layout.REASON // 8]))
+                )
             if not run.grow(status):
-                return Call(self, run, functions, LEFT, _TOO_LARGE)
+                return Call(self, run, functions, LEFT, TOO_LARGE)
 
     # --- memory -------------------------------------------------------------------------------
 
@@ -333,8 +341,21 @@ class FlowProgram:
             for kind, number, word in zip(self.kinds, found, words, strict=True)
         ]
 
-    def _why(self, run: Run) -> str:
-        number = int(run.frame[layout.REASON // 8])
+    def reason_numbers(self) -> list[int]:
+        """The numbers of the reasons for which calls may leave."""
+        numbers = {TOO_MANY_JUMPS}
+        for block in self.graph.blocks:
+            if isinstance(block.end, Leave):
+                numbers.add(block.end.reason)
+            for step in block.steps:
+                if step.op == "check":
+                    numbers.add(step.payload)  # type: ignore[arg-type]
+                elif step.op in MAY_LEAVE:
+                    numbers.add(ARITHMETIC - step.line)
+        return sorted(numbers)
+
+    def why(self, number: int) -> str:
+        """A reason to leave, by the number that compiled code has for it."""
         if number <= ARITHMETIC:
             reason, line = _NO_NUMBER, ARITHMETIC - number
         else:
@@ -377,4 +398,4 @@ def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
     return counts
 
 
-__all__ = ["Call", "FlowProgram", "Functions", "Outcome", "edge_counts", "interpreted"]
+__all__ = ["TOO_LARGE", "Call", "FlowProgram", "Functions", "Outcome", "edge_counts", "interpreted"]

@@ -11,15 +11,28 @@ from .._core.codegen.factory import compile_source, once
 from .ir.frame import ARENA_FULL, TAPE_FULL
 from .program import FlowProgram
 
+#: One evaluation of what is in a frame: its value, and adjoints unless `reverse` is 0.
+EVALUATED = """
+@helper
+def evaluated(frame, forward, reverse, data):
+    status = called_with(forward, frame, data)
+    if status == FINISHED and reverse != 0:
+        memset(load_i64(frame, SHADOW), 0, 8 * load_i64(frame, ARENA_USED))
+        store_f64(load_i64(frame, OUTPUT_ADJOINTS), 0, 1.0)
+        called_with(reverse, frame, data)
+    return status
+"""
+
 #: The table has forward or ahead, reverse or 0, their data; the number of inputs, the number of
 #: words of the arena that they use; the status where a row stops. For each input follow its first
 #: word among the parameters or in the arena, the bytes of a row, and whether it is an array.
-_TEXT = """
+_TEXT = f"""
 from tapegrad._core.codegen.intrinsics import (
-    called_with, f64s, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
+    called_with, f64s, helper, load_f64, load_i64, memcpy, memset, store_f64, store_i64,
 )
 from tapegrad._flow.ir.frame import *
 
+{EVALUATED}
 
 def rows(frame, table, words, start, count):
     forward, reverse, data = load_i64(table, 0), load_i64(table, 8), load_i64(table, 16)
@@ -32,16 +45,13 @@ def rows(frame, table, words, start, count):
             base = load_i64(frame, ARENA if load_i64(at, 16) else INPUTS)
             memcpy(base + 8 * load_i64(at, 0), source, load_i64(at, 8))
         store_i64(frame, ARENA_USED, used)
-        status = called_with(forward, frame, data)
+        status = evaluated(frame, forward, reverse, data)
         if status != FINISHED:
             store_i64(table, 40, status)
             return row
         store_f64(values, 8 * row, load_f64(load_i64(frame, OUTPUTS), 0))
         if reverse == 0:
             continue
-        memset(load_i64(frame, SHADOW), 0, 8 * load_i64(frame, ARENA_USED))
-        store_f64(load_i64(frame, OUTPUT_ADJOINTS), 0, 1.0)
-        called_with(reverse, frame, data)
         for k in range(inputs):
             at, given = table + 48 + 24 * k, words + 16 + 48 * k
             to = load_i64(given, 16)

@@ -486,7 +486,8 @@ class Compiled(OverRows):
     def numba(self, *args):
         """Return functions for Numba code: the value, and value and gradient.
 
-        Both are called inside `@numba.njit` code, without Python and without the interpreter lock.
+        Both are called inside `@numba.njit` code, without Python and without the interpreter lock,
+        by any number of threads.
 
         Parameters
         ----------
@@ -507,15 +508,33 @@ class Compiled(OverRows):
         TypeError
             If an argument is a recorded tensor.
         ValueError
-            If there is no program for such arguments. The functions raise it where a guard fails.
+            If there is neither a graph nor a program for such arguments. The functions raise it
+            where a guard of the program fails, or a call leaves the graph.
         numpy.linalg.LinAlgError
             By the functions, where an operation refuses a matrix.
+
+        Notes
+        -----
+        If calls have taken several branches before, and a graph of them can be read, the functions
+        take every branch, and other lengths of arrays that are not differentiated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda x: np.sum(x * x))
+        >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
+        >>> value, value_and_grad = f.numba(x)
+        >>> value_and_grad(x, gradient), gradient
+        (5.0, array([2., 4.]))
         """
         if records(*args):
             raise TypeError(
                 "tapegrad.compile: numba was given a recorded tensor; Numba code computes "
                 "with plain numbers, so give arrays like those that it will be called with"
             )
+        if (flow := self._graph(args)) is not None:
+            return flow.jitted()
         with self._flows.aside():
             variant = self._variant(args, gradient=True)
         if variant is None:

@@ -9,6 +9,7 @@ from .._core.tensor.copies import unlisted
 from .._core.tensor.values import array_of, is_recorded, records, value_of
 from .composition import Composed
 from .dispatch.batch import Batch
+from .dispatch.flows import Flow
 from .dispatch.rowwise import RecordedRows, gathered, row_of
 from .dispatch.short_call import fast_call
 from .dispatch.signature import Arguments
@@ -62,7 +63,7 @@ class OverRows(Composed):
         if not self._flows.found or self._reason is not None:
             return False
         flow = self._flows.of(self, Arguments(first, {}, self._argnums))
-        if flow is None or not flow.is_number or flow.shapes is None:
+        if flow is None or not flow.is_plain:
             return False
         gradient = bool(batch.wanted)
         batch.clear()
@@ -77,6 +78,21 @@ class OverRows(Composed):
                 batch.set(row, *self._flat(gradient, batch.arguments(row)))
         self._flows.count(self, flow.primal, flow.inputs(list(first)))
         return True
+
+    def _graph(self, args: tuple) -> Flow | None:
+        """The graph of all ways through the function, if there is one for such arguments.
+
+        A call with these has been compared with the function.
+        """
+        arguments = Arguments(args, {}, self._argnums)
+        if not self._flows.branches or self._reason is not None:
+            return None
+        flow = self._flows.graph(self, arguments)
+        if flow is None or not flow.is_plain:
+            return None
+        if self._verify != "never":
+            self._evaluate(args, {}, gradient=True)
+        return flow if flow in self._flows.found.values() else None
 
     def _flat(self, gradient: bool, args: list):
         """The value, and the derivatives of the differentiated arguments in their order."""

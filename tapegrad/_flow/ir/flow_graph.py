@@ -67,6 +67,11 @@ OPERATIONS: dict[str, Operation] = {
 
 #: Choices between two values.
 SELECTS = frozenset(("float_select", "int_select", "bool_select"))
+#: Steps that leave the graph where their result is no integer of 64 bits, or does not exist.
+MAY_LEAVE = frozenset(
+    "int_add int_subtract int_multiply int_floor_divide int_remainder int_negative int_absolute "
+    "float_to_int allocate".split()
+)
 
 
 class Value:

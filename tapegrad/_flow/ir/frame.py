@@ -33,3 +33,5 @@ COVERED = 96
 #: The largest number of jumps of a call before it leaves, which protects from infinite loops.
 JUMPS = 104
 FRAME_BYTES = 112
+#: Words of tape and arena of a first call, and the most that a call takes of one of them.
+FIRST_TAPE_WORDS, FIRST_ARENA_WORDS, MOST_WORDS = 1 << 12, 1 << 8, 1 << 28

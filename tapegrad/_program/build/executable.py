@@ -186,10 +186,13 @@ class Program:
                 "tapegrad.compile: jitted gives functions of float64, and the arguments are of "
                 f"{self.code.dtype}; convert them with astype(float)"
             )
-        shapes = [one.view.shape for one in self.code.inputs]
-        wanted = [one.differentiated for one in self.code.inputs]
+        arguments = [
+            njit_calls.Argument(len(one.view.shape), one.view.shape, one.differentiated)
+            for one in self.code.inputs
+        ]
         call = ctypes.cast(self.compiled["call"], ctypes.c_void_p).value or 0
-        made = njit_calls.functions(call, self.address, shapes, wanted)
+        refuse = njit_calls.refuse_of_program
+        made = njit_calls.functions(call, self.address, arguments, refuse)
         for function in made:
             function.program = self
         return made

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build
+from ..._flow.foreign_calls import Callee, entry
 from ..._flow.ir.flow_graph import FLOAT
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import Outcome
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import Known, Number
 from ..._flow.reading.read import Given, Reading, read
+from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
 from .signature import Arguments, structure
@@ -197,9 +199,26 @@ class Flow:
         outcome = self.primal.again(self.inputs(values), gradient)
         return self._result(outcome), outcome.gradients
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it takes floats and arrays in C order alone, and gives one float."""
+        return self.is_number and self.shapes is not None
+
     def timed(self, values: list) -> tuple[float, float]:
         """Seconds forward and in reverse, at inputs that are no call's: nothing is counted."""
         return self.primal.program.timed(self.inputs(values))
+
+    def jitted(self):
+        """(value, value_and_grad) for Numba code, which keep the graph; its result is a float."""
+        program, shapes = self.primal.program, self.shapes
+        callee = Callee(program, self.hidden)
+        given = zip(shapes, program.graph.inputs, strict=False)  # hidden inputs are the last
+        arguments = [njit_calls.Argument(*of, one.differentiated) for of, one in given]
+        refuse = njit_calls.refuse_of_graph({k: program.why(k) for k in program.reason_numbers()})
+        made = njit_calls.functions(entry(), callee.address, arguments, refuse, lengths=True)
+        for function in made:
+            function.graph = callee
+        return made
 
     def _result(self, outcome: Outcome):
         if self.is_number:
