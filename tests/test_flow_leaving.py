@@ -125,3 +125,25 @@ def test_reasons_to_refuse(f, what):
 def test_a_try_statement_on_each_way_refuses():
     with pytest.raises(Refused, match=r"it has a try statement \(test_flow_leaving.py:.* trying\)"):
         read(trying, given((X,), 0), [])
+
+
+def test_zip_with_strict_raises_at_other_lengths():
+    def f(p, x, y):
+        total = 0.0
+        for a, b in zip(x, y, strict=True):
+            total += p * a * b if a > b else p
+        return total
+
+    c = tg.compile(f, native=False)
+    rng = np.random.default_rng(5)
+    for n in (3, 3, 4, 6, 0, 1):
+        x, y = rng.normal(size=(2, n))
+        value, gradient = c.value_and_grad(1.7, x, y)
+        assert value == pytest.approx(f(1.7, x, y))
+        assert gradient == pytest.approx(tg.grad(f)(1.7, x, y))
+    (flow,) = c._flows.found.values()
+    assert flow.primal.calls > 3 and not c._flows.refused
+    for n, m in ((3, 4), (4, 3), (0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="zip"):
+            c.value_and_grad(1.7, np.ones(n), np.ones(m))
+    assert c.grad(2.0, np.array([1.0, 2.0]), np.array([0.0, 3.0])) == pytest.approx(1.0)

@@ -70,14 +70,14 @@ def _enumerate(s, form, start=None):
     return s.reader.make(s.site, "enumerate", (), (inner, start or Known(0)))
 
 
-def _zip(s, *args, strict=None):
+def _zip(s, *args, strict=Known(False)):  # noqa: B008  (it does not change)
     inner = [iterators.over(s.reader, (*s.site, k), one) for k, one in enumerate(args)]
     _only_fresh(s, args, inner)
     if not inner:
         return iterators.over(s.reader, s.site, Tuple(()))
-    if strict is not None and getattr(strict, "value", True):
-        raise Refused("zip with strict")
-    return s.reader.make(s.site, "zip", (), tuple(inner))
+    if not isinstance(strict, Known):
+        raise Refused("zip with a strict that is computed")
+    return s.reader.make(s.site, "zip", (bool(strict.value),), tuple(inner))
 
 
 def _only_fresh(s, given, inner) -> None:

@@ -6,7 +6,7 @@ import operator
 
 from ..ir.flow_graph import BOOL
 from . import access, dicts
-from .errors import Refused
+from .errors import Raises, Refused
 from .forms import Array, Form, Known, Method, Range, Ref, Row, Tuple, described, is_natural
 from .numbers import arithmetic, compared, converted, number
 from .positions import natural
@@ -67,7 +67,8 @@ def has_next(reader, iterator: Ref) -> Form:
         return has_next(reader, contents.items[0])
     if contents.what == "zip":
         found = [has_next(reader, one) for one in contents.items]
-        return _all(reader, found)
+        (strict,) = contents.keys
+        return _alike(reader, found) if strict else _all(reader, found)
     raise Refused(f"iteration over {contents.what}")
 
 
@@ -77,6 +78,20 @@ def _has_next_backwards(reader, form: Form, count: Form) -> Form:
     there = compared(build, operator.le, count, access.length(reader, form))
     build.check(converted(build, there, BOOL), "a list that shrinks while it is gone through")
     return compared(build, operator.gt, count, Known(0))
+
+
+def _alike(reader, found: list[Form]) -> Form:
+    """One of truths that are equal, or else the call leaves the graph: Python raises."""
+    error = "ValueError: zip() with strict of arguments of other lengths"
+    if len({one.value for one in found if isinstance(one, Known)}) > 1:
+        raise Raises(error)
+    first, *others = sorted(found, key=lambda one: not isinstance(one, Known))
+    build = reader.builder
+    for one in others:
+        if not isinstance(one, Known):
+            differ = build.step("bool_xor", *[converted(build, x, BOOL) for x in (first, one)])
+            build.check(build.step("bool_not", differ), f"the function raises {error}")
+    return first
 
 
 def _all(reader, found: list[Form]) -> Form:
