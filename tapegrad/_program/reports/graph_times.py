@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._core.ops.table import find
+from ..._flow.edge_counting import edge_counts
 from ..._flow.ir.activity import varying
 from ..._flow.ir.flow_graph import OPERATIONS, Block, Branch, Graph, Leave, Return, Step, Value
-from ..._flow.program import edge_counts
 from ..dispatch.flows import Flow
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
 from ..ir.work import is_function
@@ -31,7 +31,7 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
     Raises ValueError where the call leaves the graph.
     """
     graph = flow.primal.program.graph
-    counts = edge_counts(graph, flow.inputs([*values]))
+    counts = edge_counts(flow.primal.program, flow.inputs([*values]))
     tier = "native" if flow.primal.state == "native" else "interpreted"
     best = np.min([flow.timed([*values]) for _ in range(repeats)], axis=0)
     steps, costs = _steps(graph, _rounds(graph, counts), tier)
