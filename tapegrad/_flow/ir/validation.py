@@ -30,6 +30,8 @@ def validate_with(graph: Graph, blocks: list[Block], nearest: Sequence[int]) -> 
         For each of these the place of its nearest dominator, before its own.
     """
     _check(_parameters(graph) == _kinds(graph.entry.parameters), "inputs and parameters differ")
+    for one in graph.inputs:
+        _check(one.ndim is None or _is_region(graph, one.region, FLOAT), f"region {one.region}")
     for reason in graph.reasons:
         _check(0 <= reason.line < len(graph.lines), "a reason has no line")
     known = {id(block) for block in graph.blocks}
@@ -75,10 +77,13 @@ def _check_step(graph: Graph, step: Step) -> None:
 
 
 def _check_place(graph: Graph, op: str, place: Place) -> None:
-    _check(0 <= place.region < len(graph.regions), f"region {place.region}")
-    _check(0 <= place.space < graph.spaces, f"space {place.space}")
     kind = FLOAT if op.endswith("float") else INT
-    _check(graph.regions[place.region].kind == kind, f"{op} in a region of other numbers")
+    _check(_is_region(graph, place.region, kind), f"{op} in region {place.region}")
+    _check(0 <= place.space < graph.spaces, f"space {place.space}")
+
+
+def _is_region(graph: Graph, number: int, kind: str) -> bool:
+    return _is_number(number, len(graph.regions)) and graph.regions[number].kind == kind
 
 
 def _is_number(payload, count: int) -> bool:

@@ -81,8 +81,8 @@ class TieredGraph:
 
     @property
     def uselessness(self) -> str:
-        """Why most calls leave it, if they do."""
-        if self.left < MANY or 2 * self.left <= self.calls:
+        """Why most calls leave it, if they do, and the function could be called instead."""
+        if self.program.limits.are_checked or self.left < MANY or 2 * self.left <= self.calls:
             return ""
         return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
 

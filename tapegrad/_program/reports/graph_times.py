@@ -59,7 +59,7 @@ def _steps(graph: Graph, rounds: list[int], tier: str) -> tuple[list[StepTime], 
         for number, (ops, cost) in _by_line(block, active).items() if count else ():
             line = graph.lines[number]
             what = f"{count} × ({counted_kinds(ops)})"
-            operations = {tuple(line) if line else None: float(count * len(ops))}
+            operations = {line[:3] if line else None: float(count * len(ops))}
             steps.append(StepTime(block.number, what, tier, 0.0, 0.0, operations))  # type: ignore[arg-type]
             costs.append(count * cost)
     return steps, np.reshape(costs, (-1, 2))
