@@ -19,6 +19,7 @@ from .decode import Reader, dtype_named
 from .encode import Writer
 from .graph_format import encode_graph, read_graph
 from .signature_format import (
+    SIGNATURE,
     built,
     count_leaves,
     encode_order,
@@ -101,8 +102,8 @@ def _read_function(reader: Reader, item, most_bytes: int) -> Compilation:
 
 
 def _family(reader: Reader, item, most_bytes: int) -> tuple[tuple, Variants]:
-    *signature, variants = fields(item, "positional", "keywords", "arguments", "variants")
-    key, inputs = read_signature(reader, *signature)
+    *signature, variants = fields(item, *SIGNATURE, "variants")
+    key, inputs = read_signature(reader, signature)
     found = [_read_variant(reader, one, inputs, most_bytes) for one in items(variants)]
     family = Variants(max(len(found), 1))
     family.found = found

@@ -42,7 +42,7 @@ from ..ir.json_values import fields, integer, integers, items, pairs, short, tex
 from .decode import Reader
 from .encode import Writer
 from .form_format import encode_form, kinds_of, read_form
-from .signature_format import encode_signature, read_signature
+from .signature_format import SIGNATURE, encode_signature, read_signature
 
 #: The most steps that a call computes, which protects from infinite loops.
 MOST_STEPS = 1 << 38
@@ -133,11 +133,10 @@ class _Encoder:
 
 def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
     """A graph of a file, checked; what it does at run time, above all addresses, is limited."""
-    signature = "positional", "keywords", "arguments"
     parts = "hidden", "inputs", "regions", "lines", "reasons", "blocks", "result"
-    found = fields(item, *signature, *parts)
-    hidden, regions_of_inputs, regions, lines, reasons, blocks, result = found[len(signature) :]
-    key, _ = read_signature(reader, *found[: len(signature)], of_graph=True)
+    found = fields(item, *SIGNATURE, *parts)
+    hidden, regions_of_inputs, regions, lines, reasons, blocks, result = found[len(SIGNATURE) :]
+    key, _ = read_signature(reader, found[: len(SIGNATURE)], of_graph=True)
     arrays = [reader.array(one, np.float64) for one in items(hidden)]
     graph = Graph()
     graph.inputs = _read_inputs(key, arrays, integers(regions_of_inputs))

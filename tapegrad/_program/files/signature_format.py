@@ -115,22 +115,25 @@ def _read_leaf(reader: Reader, item, of_graph: bool) -> tuple:
     return type(value), value
 
 
-def read_signature(
-    reader: Reader, positional, keywords, arguments, of_graph: bool = False
-) -> tuple[tuple, list]:
+#: The fields of a signature.
+SIGNATURE = "positional", "keywords", "arguments"
+
+
+def read_signature(reader: Reader, found: list, of_graph: bool = False) -> tuple[tuple, list]:
     """The key of a call, and its inputs: dtype, shape, whether it is differentiated.
 
     In that of calls that a graph serves, lengths may be None, and there is no order of memory.
     """
+    positional, keywords, arguments = found
     names, parts, inputs = list(map(text, items(keywords))), [], []
     for argument in items(arguments):
         tree, leaves = items(argument, 2)
         made = read_structure(reader, tree)
-        found = [_read_leaf(reader, leaf, of_graph) for leaf in items(leaves)]
-        if len(found) != count_leaves(made):
+        read = [_read_leaf(reader, leaf, of_graph) for leaf in items(leaves)]
+        if len(read) != count_leaves(made):
             raise ValueError("an argument has leaves of another number")
-        inputs += [leaf[:3] for leaf in found if len(leaf) > 2]
-        parts.append((made, *found))
+        inputs += [leaf[:3] for leaf in read if len(leaf) > 2]
+        parts.append((made, *read))
     if integer(positional) + len(names) != len(parts):
         raise ValueError("arguments of another number")
     return (positional, *names, *parts), inputs

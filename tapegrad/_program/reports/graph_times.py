@@ -60,7 +60,7 @@ def _steps(graph: Graph, rounds: list[int], tier: str) -> tuple[list[StepTime], 
             line = graph.lines[number]
             what = f"{count} × ({counted_kinds(ops)})"
             operations = {line[:3] if line else None: float(count * len(ops))}
-            steps.append(StepTime(block.number, what, tier, 0.0, 0.0, operations))  # type: ignore[arg-type]
+            steps.append(StepTime(block.number, what, tier, 0.0, 0.0, operations))
             costs.append(count * cost)
     return steps, np.reshape(costs, (-1, 2))
 
