@@ -21,9 +21,9 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     path : str or path-like
         The file.
     most_bytes : int, optional
-        The largest memory in bytes that a program in the file may need.
+        The largest memory in bytes that a program in the file, or a call of a graph, may need.
     native : bool or None, optional
-        As in `tg.compile`. A file holds no machine code.
+        As in `tg.compile`. A file holds no machine code; graphs of files stay interpreted.
 
     Returns
     -------
@@ -40,7 +40,8 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
         If the file cannot be read.
     RuntimeError
         When the loaded function is called with arguments of a shape, dtype or structure, or with
-        values that take a branch, for which the file holds no program.
+        values that take a branch, for which the file holds no program and no graph; or with values
+        that leave its graph.
 
     Examples
     --------
