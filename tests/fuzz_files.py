@@ -15,6 +15,7 @@ import types
 from pathlib import Path
 
 import numpy as np
+import random_flow
 import saved_functions
 from fences import fenced, release
 
@@ -22,12 +23,18 @@ import tapegrad as tg
 from tapegrad._core.tensor import buffer_pool
 from tapegrad._core.tensor.pytree import tree_leaves
 from tapegrad._flow import program
+from tapegrad._flow.reading.forms import Number, Tuple
 from tapegrad._program.dispatch import flow_derivatives, rule_programs
 from tapegrad._program.files import archive, file_format, graph_format
 from tapegrad._program.replay import parts
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
 MOST_BYTES = 1 << 22
+#: The arguments and the result of random graphs.
+RANDOM = (
+    [0.5, 1.5, np.linspace(-1, 1, 6), np.linspace(0, 2, 5)],
+    Tuple((Number("f", None), Number("f", None))),
+)
 
 
 def places(tree, found):
@@ -180,6 +187,11 @@ def main(count, seed, unchecked):
             made._families.found.clear()  # the graph is called
             made.save(path)
             saved.append((path, calls[0]))
+        for seed in range(12):
+            path, (values, form) = Path(folder) / f"random{seed}.npz", RANDOM
+            graph = random_flow.RandomGraph(seed).graph
+            file_format.save(path, saved_functions.of_graph(graph, values, form))
+            saved.append((path, values))
         parts.aligned = fenced
         buffer_pool.maker, buffer_pool.empty = (
             lambda shape, dtype: fenced,

@@ -5,6 +5,9 @@ from compiled import by_ways
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
+from tapegrad._flow.reading.read import Reading
+from tapegrad._program.dispatch.flows import Flow
+from tapegrad._program.dispatch.variants import Compilation
 from tapegrad._program.passes.input_planning import LARGE
 
 A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)
@@ -219,6 +222,15 @@ def with_graph(f):
         made(*args)
     assert made._flows.found, made._flows.refused
     return made, calls
+
+
+def of_graph(graph, arguments, form):
+    """What files hold of a function of floats and arrays of fixed lengths, with this graph."""
+    pairs = zip(graph.inputs, arguments, strict=True)
+    parts = [(None, ("<f8", np.shape(value), one.differentiated)) for one, value in pairs]
+    flow = Flow(Reading(graph, form, [], []), (len(parts), *parts))
+    wanted = tuple([k for k, one in enumerate(graph.inputs) if one.differentiated])
+    return Compilation("graph", "value", wanted, len(wanted) == 1, {}, {}, graphs=(flow,))
 
 
 # --- functions with programs of one way -----------------------------------------------------------
