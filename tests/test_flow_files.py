@@ -409,3 +409,73 @@ def test_graphs_of_files_have_checks_and_no_native_code(tmp_path):
     assert isinstance(flow.primal.program, FlowProgram)
     assert not any(line.is_here for line in flow.primal.program.graph.lines if line)
     assert "for i in range" not in loaded.explain()  # the text of a file that the file names
+
+
+# --- other calls ----------------------------------------------------------------------------------
+
+
+def shifted(model, x, *, scale=1.0, kind="a"):
+    """Containers, names, and a text."""
+    total = 0.0 * model["w"][0]
+    for v in x:
+        total = total + (model["w"][0] * v if v > model["b"] else model["w"][1] * v * scale)
+    return total if kind == "a" else total * 2.0
+
+
+def test_structures_keywords_and_texts(tmp_path):
+    made = tg.compile(shifted)
+    rng = np.random.default_rng(3)
+
+    def calls():
+        for kind in ("a", "b"):
+            for n in (4, 5, 6, 0, 1):
+                model = {"w": (float(rng.normal()), float(rng.normal())), "b": float(rng.normal())}
+                yield (model, rng.normal(size=n)), {"scale": float(rng.normal()), "kind": kind}
+
+    for args, keywords in calls():
+        made.value_and_grad(*args, **keywords)
+    made.save(tmp_path / "f.npz")
+    loaded = tg.load(tmp_path / "f.npz")
+    for args, keywords in calls():
+        eager = tg.value_and_grad(shifted)(*args, **keywords)
+        same(loaded.value_and_grad(*args, **keywords), eager, rtol=1e-12)
+    with pytest.raises(RuntimeError, match="no program in its file for arguments like these"):
+        loaded(*args, scale=1.0, kind="c")
+
+
+def test_functions_that_give_gradients_and_arrays_for_them(tmp_path):
+    calls = [(np.array([0.3, -0.8]), rng) for rng in np.random.default_rng(5).normal(size=(5, 4))]
+
+    def split(p, x):
+        total = 0.0
+        for v in x:
+            total = total + (p[0] * v * v if v > p[1] else p[1] * v)
+        return total
+
+    for made in (tg.compile(tg.value_and_grad(split)), tg.compile(tg.grad(split, argnums=(1, 0)))):
+        for args in calls[:3]:
+            made(*args)
+        made.save(tmp_path / "f.npz")
+        loaded = tg.load(tmp_path / "f.npz")
+        for args in calls:
+            same(loaded(*args), made(*args), rtol=1e-12)
+        assert all(flow.primal.calls == 5 for flow in loaded._flows.found.values())
+    p, x = calls[0]
+    f = tg.compile(split)
+    for _, x in calls:
+        f.value_and_grad(p, x)
+    f.save(tmp_path / "f.npz")
+    gradient = np.empty(2)
+    assert tg.load(tmp_path / "f.npz").value_and_grad(p, x, out=gradient)[1] is gradient
+    same(gradient, tg.grad(split)(p, x))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_float32_and_integers_are_other_arguments(n, tmp_path):
+    _, loaded, (args, *_) = in_file(robust, tmp_path)
+    p, x, y = args[0], args[1][:n], args[2][:n]
+    same(loaded(p, x, y), robust(p, x, y))
+    same(loaded(p, x[::-1], y[::-1]), robust(p, x[::-1], y[::-1]))  # not contiguous
+    for other in (x.astype(np.float32), x.astype(np.int64)):
+        with pytest.raises(RuntimeError, match="tapegrad.load: robust"):
+            loaded(p, other, y)

@@ -53,6 +53,10 @@ class Limits:
     are_checked: bool = False
 
 
+#: Those of graphs that are read from functions.
+OWN = Limits()
+
+
 def interpreted(graph: Graph, checked: bool = False) -> Functions:
     """The functions of the interpreter; `checked` ones leave where an address is not in use."""
     encoding, functions = Encoding(graph), compiled_with_checks() if checked else compiled()
@@ -197,7 +201,7 @@ class FlowProgram:
         self,
         graph: Graph,
         functions: Functions | None = None,
-        limits: Limits = Limits(),  # noqa: B008
+        limits: Limits = OWN,
         read: Callable[[Call], Any] | None = None,
     ):
         self.graph, self.limits, self.read = graph, limits, read
@@ -372,4 +376,4 @@ class FlowProgram:
         return gradients
 
 
-__all__ = ["Call", "FlowProgram", "Functions", "Limits", "Outcome", "interpreted"]
+__all__ = ["OWN", "Call", "FlowProgram", "Functions", "Limits", "Outcome", "interpreted"]

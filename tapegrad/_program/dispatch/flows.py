@@ -14,7 +14,7 @@ from ..._core.tensor.pytree import tree_build
 from ..._flow.ir.flow_graph import FLOAT
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import Limits, Outcome
+from ..._flow.program import OWN, Limits, Outcome
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import Known, Number
 from ..._flow.reading.read import Given, Reading, read
@@ -121,10 +121,10 @@ class Evaluated(NamedTuple):
 class Flow:
     """A graph of a function and that of its tangents, and the access of calls to them."""
 
-    def __init__(self, reading: Reading, key: tuple, limits: Limits | None = None):
+    def __init__(self, reading: Reading, key: tuple, limits: Limits = OWN):
         self.reading, self.key = reading, key
         self.form = form = reading.result
-        self.limits = Limits() if limits is None else limits
+        self.limits = limits
         read = functools.partial(of_call, form) if has_array(form) else None
         self.primal = TieredGraph(reading.graph, read, self.limits)
         self._tangents: TieredGraph | None = None
