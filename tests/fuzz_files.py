@@ -8,23 +8,33 @@ import collections
 import copy
 import itertools
 import json
+import math
 import sys
 import tempfile
+import types
 from pathlib import Path
 
 import numpy as np
+import random_flow
 import saved_functions
 from fences import fenced, release
 
 import tapegrad as tg
 from tapegrad._core.tensor import buffer_pool
 from tapegrad._core.tensor.pytree import tree_leaves
-from tapegrad._program.dispatch import rule_programs
-from tapegrad._program.files import archive, file_format
+from tapegrad._flow import program
+from tapegrad._flow.reading.forms import Number, Tuple
+from tapegrad._program.dispatch import flow_derivatives, rule_programs
+from tapegrad._program.files import archive, file_format, graph_format
 from tapegrad._program.replay import parts
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 8, 64, 2**31 - 1, 2**31, -(2**31), 2**33, 2**53, 2**59, 2**63, 10**30]
 MOST_BYTES = 1 << 22
+#: The arguments and the result of random graphs.
+RANDOM = (
+    [0.5, 1.5, np.linspace(-1, 1, 6), np.linspace(0, 2, 5)],
+    Tuple((Number("f", None), Number("f", None))),
+)
 
 
 def places(tree, found):
@@ -80,7 +90,7 @@ def damage(path, rng):
     if where < 0.7:
         for _ in range(1 if rng.random() < 0.8 else 3):
             change(header, rng)
-    elif where < 0.9:
+    elif where < 0.9 and pools.pools:
         name = sorted(pools.pools)[rng.integers(len(pools.pools))]
         pool = pools.pools[name]
         pools.pools[name] = np.frombuffer(flip(pool.tobytes(), rng), pool.dtype)
@@ -101,27 +111,47 @@ def argument(made, leaves, values):
     leaf = next(leaves)
     if len(leaf) == 2:
         return leaf[1]
-    _, shape, _, order = leaf
-    value = next(values)
+    dtype, shape, _, *order = leaf
+    value, order = next(values), order[0] if order else None
+    shape = [np.size(value) if one is None else one for one in shape]
     if not shape:
         return float(np.ravel(value)[0])
-    array = fenced(shape if order is None else [shape[k] for k in order])
+    if min(shape) < 0 or 8 * math.prod(shape) > MOST_BYTES:
+        raise ValueError(f"no argument has shape {shape}")
+    array = fenced(shape if order is None else [shape[k] for k in order], dtype)
     array = array if order is None else array.transpose(np.argsort(order))
     array[...] = np.resize(value, shape)
     return array
 
 
+def arguments(key, given):
+    """Arguments of calls with this key, positional and named."""
+    count, *rest = key
+    names = [item for item in rest if isinstance(item, str)]
+    values = itertools.cycle([value for _, value in tree_leaves(given)])
+    args = [argument(made, iter(leaves), values) for made, *leaves in rest[len(names) :]]
+    return args[:count], dict(zip(names, args[count:], strict=True))
+
+
 def evaluate(loaded, given):
-    for count, *rest in list(loaded._families.found):
-        names = [item for item in rest if isinstance(item, str)]
-        values = itertools.cycle([value for _, value in tree_leaves(given)])
-        args = [argument(made, iter(leaves), values) for made, *leaves in rest[len(names) :]]
-        keywords = dict(zip(names, args[count:], strict=True))
+    for key in list(loaded._families.found):
+        args, keywords = arguments(key, given)
         for _ in range(2):
-            loaded.value_and_grad(*args[:count], **keywords)
-        loaded(*args[:count], **keywords)
+            loaded.value_and_grad(*args, **keywords)
+        loaded(*args, **keywords)
         for derived in loaded._derived.values():
-            derived(*args[:count], **keywords)
+            derived(*args, **keywords)
+    for key, flow in list(loaded._flows.found.items()):
+        args, keywords = arguments(key, given)
+        loaded(*args, **keywords)
+        if flow.is_number:
+            loaded.value_and_grad(*args, **keywords)
+            loaded.hessian(*args, **keywords)
+            if not keywords:
+                loaded.profile(*args, repeats=1)
+        if flow_derivatives._has_derivatives(flow, flow_derivatives.jacobian_of):
+            loaded.jacobian(*args, **keywords)
+    loaded.explain()
 
 
 def attempt(path, given) -> str:
@@ -144,6 +174,7 @@ def attempt(path, given) -> str:
 def main(count, seed, unchecked):
     if unchecked:
         file_format.check = lambda code, most: None
+        graph_format.validate_with = lambda graph, blocks, dominators: None
     rng, found = np.random.default_rng(seed), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         saved = []
@@ -151,11 +182,23 @@ def main(count, seed, unchecked):
             path = Path(folder) / f"{f.__name__}.npz"
             saved_functions.compiled(f).save(path)
             saved.append((path, given))
+        for f in saved_functions.GRAPHS:
+            path, (made, calls) = Path(folder) / f"{f.__name__}.npz", saved_functions.with_graph(f)
+            made._families.found.clear()  # the graph is called
+            made.save(path)
+            saved.append((path, calls[0]))
+        for seed in range(12):
+            path, (values, form) = Path(folder) / f"random{seed}.npz", RANDOM
+            graph = random_flow.RandomGraph(seed).graph
+            file_format.save(path, saved_functions.of_graph(graph, values, form))
+            saved.append((path, values))
         parts.aligned = fenced
         buffer_pool.maker, buffer_pool.empty = (
             lambda shape, dtype: fenced,
             fenced,
         )
+        program.np = types.SimpleNamespace(**{**vars(np), "zeros": fenced, "empty": fenced})
+        graph_format.MOST_STEPS = 1 << 22
         for path, given in saved:
             assert attempt(path, given) == "evaluated", path
         for _ in range(count):

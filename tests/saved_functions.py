@@ -4,6 +4,10 @@ import numpy as np
 from compiled import by_ways
 
 import tapegrad as tg
+import tapegrad.numpy as tnp
+from tapegrad._flow.reading.read import Reading
+from tapegrad._program.dispatch.flows import Flow
+from tapegrad._program.dispatch.variants import Compilation
 from tapegrad._program.passes.input_planning import LARGE
 
 A = np.linspace(-1.0, 1.5, 30).reshape(5, 6)
@@ -114,6 +118,122 @@ FUNCTIONS = {
 }
 #: Their Hessians are saved too.
 WITH_HESSIAN = (feedback,)
+
+
+# --- functions with graphs ------------------------------------------------------------------------
+
+
+def robust(p, x, y):
+    """Branches in a loop over data of any length."""
+    total = 0.0
+    for i in range(len(x)):
+        r = abs(y[i] - p[0] * np.exp(-p[1] * x[i]))
+        total = total + (r * r if r < 1.0 else 2.0 * r - 1.0)
+    return total
+
+
+def newton(a):
+    """Rounds until a tolerance is reached."""
+    x = 1.0 + 0.0 * a
+    while abs(x * x - a) > 1e-12:
+        x = 0.5 * (x + a / x)
+    return x
+
+
+def gathered(x, shift):
+    """Lists filled in loops, sorted by sign."""
+    low, high = [], []
+    for v in x:
+        if v < 0:
+            low.append(v * shift)
+        else:
+            high.append(np.sin(v) + len(low))
+    return sum(low) + sum([h * h for h in high]) + 2.0 * len(high)
+
+
+def looked_up(x, places):
+    """Numbers from outside, at places that are data."""
+    total = 0.0
+    for i in range(len(x)):
+        k = int(places[i])
+        total = total + (X[k] * x[i] if x[i] < 1.0 else x[i] * x[i])
+    return total
+
+
+def described(x, scale):
+    """Several numbers and an array in a dict."""
+    count, largest, total = 0, x[0], 0.0
+    for v in x:
+        if v > largest:
+            largest = v
+        if v > 0:
+            count += 1
+            total = total + v * scale
+    return {"total": total, "largest": [largest, "x"], "count": count, "squares": x * x * total}
+
+
+def cut(x, most):
+    """An array, and a number."""
+    made, count = tnp.zeros(len(x)), 0.0 * x[0]
+    for i in range(len(x)):
+        if x[i] > most:
+            made[i] = most + 0.1 * (x[i] - most) ** 2
+            count = count + x[i]
+        else:
+            made[i] = x[i] * x[0]
+    return made * 2.0, count
+
+
+def stepped(x, n):
+    """The number of rounds is an argument; a negative one raises."""
+    if n < 0:
+        raise ValueError("n is negative")
+    k = 0.0
+    while k < n:
+        x, k = (x * 0.5 + 1.0, k + 1.0) if x > 1.0 else (x * x + 0.25, k + 1.0)
+    return x
+
+
+_RNG = np.random.default_rng(11)
+
+
+def _robust(n):
+    return _RNG.normal(size=2), _RNG.normal(size=n), 2.0 * _RNG.normal(size=n)
+
+
+#: By function argnums and calls that take different ways; the first ones of two are made before it
+#: is saved.
+GRAPHS = {
+    robust: (0, [_robust(n) for n in (4, 4, 5, 0, 1, 13)]),
+    newton: (0, [(a,) for a in (2.0, 50.0, 3.0, 0.01)]),
+    gathered: ((1, 0), [(_RNG.normal(size=6), s) for s in (1.5, -0.5, 0.2, 3.0)]),
+    looked_up: (0, [(_RNG.normal(size=5), _RNG.integers(0, 12, size=5)) for _ in range(5)]),
+    cut: (0, [(_RNG.normal(size=5), s) for s in (0.5, -0.5, 0.2, 3.0)]),
+    described: (0, [(_RNG.normal(size=5), s) for s in (1.5, -0.5, 0.2, 3.0)]),
+    stepped: (0, [(0.7, 2.0), (1.9, 5.0), (0.3, 11.0), (1.1, 0.0)]),
+}
+
+
+def with_graph(f):
+    """The function compiled, with a graph, and its calls."""
+    argnums, calls = GRAPHS[f]
+    made = tg.compile(f, argnums=argnums, native=False)
+    for args in calls[:3]:
+        made(*args)
+    assert made._flows.found, made._flows.refused
+    return made, calls
+
+
+def of_graph(graph, arguments, form):
+    """What files hold of a function of floats and arrays of fixed lengths, with this graph."""
+    pairs = zip(graph.inputs, arguments, strict=True)
+    parts = [(None, ("<f8", np.shape(value), one.differentiated)) for one, value in pairs]
+    flow = Flow(Reading(graph, form, [], []), (len(parts), *parts))
+    wanted = tuple([k for k, one in enumerate(graph.inputs) if one.differentiated])
+    return Compilation("graph", "value", wanted, len(wanted) == 1, {}, {}, graphs=(flow,))
+
+
+# --- functions with programs of one way -----------------------------------------------------------
 
 
 def compiled(f):

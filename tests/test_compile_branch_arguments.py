@@ -190,3 +190,19 @@ def test_methods_that_write_on_one_path_run_eagerly(change):
             wanted = tg.value_and_grad(lambda a, x: scope["loss"](other, a, x))(1.5, given)
             np.testing.assert_allclose(found, wanted, rtol=1e-10)
     assert model.k == other.k and len(model.seen) == len(other.seen)
+
+
+def test_an_int_that_is_elsewhere_makes_another_graph():
+    """Calls with the same numbers, of which another one is fixed."""
+
+    def weighted(x, a, b):
+        total = 0.0
+        for v in x:
+            total = total + (v * v * a if v > 0 else v * b)
+        return total
+
+    c = tg.compile(weighted)
+    for x in np.random.default_rng(0).normal(size=(4, 5)):
+        for a, b in ((3, 1.5), (1.5, 3), (3, 1.5)):
+            assert c(x, a, b) == pytest.approx(weighted(x, a, b), rel=1e-14)
+    assert len(c._flows.found) == 2

@@ -12,7 +12,7 @@ from tapegrad._flow.ir.block_builder import Builder
 from tapegrad._flow.ir.flow_graph import BOOL, FLOAT, INT, OPERATIONS, Edge, Graph, Input, Place
 from tapegrad._flow.ir.frame import ARITHMETIC, FINISHED, LEFT
 from tapegrad._flow.ir.validation import validate
-from tapegrad._flow.program import FlowProgram
+from tapegrad._flow.program import FlowProgram, Limits
 
 ROWS = [op for op in TABLE.values() if isinstance(op, Pointwise)]
 
@@ -299,7 +299,7 @@ def test_loops_without_an_end_are_left():
     build.jump(block)
     build.block = block
     build.jump(block)
-    assert "no end" in FlowProgram(graph, jumps=1000).run([1.0]).reason
+    assert "no end" in FlowProgram(graph, limits=Limits(jumps=1000)).run([1.0]).reason
 
 
 def test_infinite_slopes_of_what_has_no_adjoint():

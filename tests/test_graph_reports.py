@@ -11,9 +11,10 @@ from random_flow import RandomGraph
 
 import tapegrad as tg
 import tapegrad.math as math
+from tapegrad._flow.edge_counting import edge_counts
 from tapegrad._flow.ir.flow_graph import Return
 from tapegrad._flow.passes.simplify import simplified
-from tapegrad._flow.program import edge_counts
+from tapegrad._flow.program import FlowProgram
 from tapegrad._program.reports.graph_nesting import every, nested
 
 
@@ -284,7 +285,9 @@ def test_profiles_count_by_line(native, n):
 def test_edges_are_counted(seed):
     """A call comes to each block as often as it goes on from there, but for the last one."""
     graph = RandomGraph(seed).graph
-    counts = edge_counts(graph, [0.5, 1.5, np.linspace(-1, 1, 6), np.linspace(0, 2, 5)])
+    counts = edge_counts(
+        FlowProgram(graph), [0.5, 1.5, np.linspace(-1, 1, 6), np.linspace(0, 2, 5)]
+    )
     edges = [(block, edge.target) for block in graph.blocks for edge in block.end.edges]
     balance = {block: int(block is graph.entry) for block in graph.blocks}
     for (before, after), count in zip(edges, counts.tolist(), strict=True):

@@ -153,7 +153,7 @@ def test_the_file_is_plain_arrays(tmp_path):
     compiled(structured).save(path)
     with np.load(path, allow_pickle=False) as file:
         header = json.loads(file["header"].tobytes())
-        assert header["format"] == "tapegrad program" and header["version"] == 1
+        assert header["format"] == "tapegrad program" and header["version"] == 2
         assert {"guard", "add", "multiply"} <= set(header["operations"])
         assert set(file.files) - {"header"} <= set(container.DTYPES)
     assert tg.load(path).value_and_grad(MODEL)
@@ -198,7 +198,7 @@ def rewritten(path, change):
     "change, message",
     [
         (lambda h: h.update(format="other"), "it is no program"),
-        (lambda h: h.update(version=2), "its version is 2; this tapegrad reads version 1"),
+        (lambda h: h.update(version=3), "its version is 3; this tapegrad reads version 2"),
         (lambda h: h.update(operations=["no such"]), "there is no operation 'no such'"),
         (
             lambda h: h["function"]["signatures"][0]["variants"][0].update(slots=2**40),

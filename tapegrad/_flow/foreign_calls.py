@@ -18,10 +18,11 @@ from .row_runs import EVALUATED
     ARGUMENTS,  # the number of inputs that are arguments, the first ones
     PARAMETERS,
     MOST_JUMPS,
+    MOST,  # words of tape, or of the arena with its adjoints
     NEEDED_TAPE,  # words of tape that calls needed so far
     NEEDED_ARENA,
     ROWS,  # for each input its axes and, for an array that is no argument, its table as in `given`
-) = range(0, 64, 8)
+) = range(0, 72, 8)
 
 #: `given` has for each argument the address of its data and its lengths, `gradients` (or 0) the
 #: address of each argument's gradient, or 0. The value goes to an address. Where the call leaves
@@ -138,7 +139,7 @@ def call(graph, given, gradients, value):
             tape *= 2
         else:
             arena *= 2
-        if tape > MOST_WORDS or 2 * arena > MOST_WORDS:
+        if tape > load_i64(graph, {MOST}) or 2 * arena > load_i64(graph, {MOST}):
             return status
         store_i64(graph, {NEEDED_TAPE}, tape)  # other threads may do so too: calls begin with it
         store_i64(graph, {NEEDED_ARENA}, arena)
@@ -165,7 +166,8 @@ class Callee:
         tables = [np.array([one.ctypes.data, *one.shape], np.int64) for one in others]
         self.keep = program, others, tables
         counts = len(inputs), arguments, program.parameters
-        head = program.current.ctypes.data, *counts, program.jumps
+        limits = program.limits.jumps, program.limits.words
+        head = program.current.ctypes.data, *counts, *limits
         room = layout.FIRST_TAPE_WORDS, layout.FIRST_ARENA_WORDS
         own = [0] * arguments + [table.ctypes.data for table in tables]
         rows = [(one.ndim or 0, at) for one, at in zip(inputs, own, strict=True)]

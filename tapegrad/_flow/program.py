@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from .interpreted.encoding import Encoding
-from .interpreted.interpreter import compiled
+from .interpreted.interpreter import compiled, compiled_with_checks
 from .ir import frame as layout
 from .ir.flow_graph import BOOL, FLOAT, MAY_LEAVE, Graph, Leave, Reason, Return
-from .ir.frame import ARITHMETIC, FINISHED, LEFT, TAPE_FULL, TOO_MANY_JUMPS
+from .ir.frame import ARITHMETIC, FINISHED, LEFT, OUTSIDE, TAPE_FULL, TOO_MANY_JUMPS
 
 #: The number of runs kept for later calls.
 _KEPT = 8
-_MOST_JUMPS = 1 << 40
 _USED = layout.ARENA_USED // 8
-_ENDLESS = Reason("the call has no end")
 _NO_NUMBER = "an integer beyond 63 bits, or a division by the integer 0"
 TOO_LARGE = "the call needs more memory than a program takes"
+_OUTSIDE = "the graph reads or writes outside of its memory"
+_REASONS = {TOO_MANY_JUMPS: Reason("the call has no end"), OUTSIDE: Reason(_OUTSIDE)}
 _prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -40,10 +41,26 @@ class Functions:
         return _prototype(self.forward), _prototype(self.ahead), _prototype(self.reverse)
 
 
-def interpreted(graph: Graph) -> Functions:
-    """The functions of the interpreter."""
-    encoding = Encoding(graph)
-    return Functions(**compiled(), data=encoding.data, keep=encoding)
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What calls may use: words of tape, and of the arena with its adjoints; jumps.
+
+    `are_checked` says that addresses are checked, too, as in graphs that may come from anywhere.
+    """
+
+    words: int = 1 << 28
+    jumps: int = 1 << 40
+    are_checked: bool = False
+
+
+#: Those of graphs that are read from functions.
+OWN = Limits()
+
+
+def interpreted(graph: Graph, checked: bool = False) -> Functions:
+    """The functions of the interpreter; `checked` ones leave where an address is not in use."""
+    encoding, functions = Encoding(graph), compiled_with_checks() if checked else compiled()
+    return Functions(**functions, data=encoding.data, keep=encoding)
 
 
 class Run:
@@ -67,8 +84,8 @@ class Run:
         self._point(layout.INPUT_ADJOINTS, self.input_adjoints)
         self.covered = np.zeros(program.graph.flags, np.uint8)
         self._point(layout.COVERED, self.covered)
-        self.frame[layout.JUMPS // 8] = program.jumps
-        self.spaces = program.graph.spaces
+        self.frame[layout.JUMPS // 8] = program.limits.jumps
+        self.spaces, self.most = program.graph.spaces, program.limits.words
         self.set_tape(layout.FIRST_TAPE_WORDS)
         self.set_arena(layout.FIRST_ARENA_WORDS)
 
@@ -94,7 +111,7 @@ class Run:
     def grow(self, status: int) -> bool:
         """Twice the tape or the arena; False where that would be too much."""
         words = 2 * (len(self.tape) if status == TAPE_FULL else self.arena.shape[1])
-        if words * (1 if status == TAPE_FULL else 2 * self.spaces) > layout.MOST_WORDS:
+        if words * (1 if status == TAPE_FULL else 2 * self.spaces) > self.most:
             return False
         (self.set_tape if status == TAPE_FULL else self.set_arena)(words)
         return True
@@ -127,12 +144,17 @@ class Call:
 
     def array_at(self, address: int, shape: Sequence[int], space: int = 0) -> np.ndarray:
         """A copy of words of the arena."""
-        words = self._open.arena[space]
-        return words[address : address + int(np.prod(shape))].reshape(shape).copy()
+        return self._words(self._open.arena[space], address, shape).copy()
 
     def seed(self, address: int, adjoint: np.ndarray, space: int = 0) -> None:
         """Add to the adjoints of words of the arena."""
-        self._open.shadow[space, address : address + adjoint.size] += adjoint.ravel()
+        self._words(self._open.shadow[space], address, adjoint.shape)[...] += adjoint
+
+    def _words(self, memory: np.ndarray, address: int, shape: Sequence[int]) -> np.ndarray:
+        end = address + math.prod(shape)
+        if min(address, *shape) < 0 or end > self._open.frame[_USED]:
+            raise ValueError(f"{_OUTSIDE}: the result is an array of {shape} at {address}")
+        return memory[address:end].reshape(shape)
 
     def reverse(self, adjoints: Sequence[float] = (1.0,)) -> list:
         """The adjoint of each differentiated input, once."""
@@ -179,10 +201,10 @@ class FlowProgram:
         self,
         graph: Graph,
         functions: Functions | None = None,
-        jumps: int = _MOST_JUMPS,
+        limits: Limits = OWN,
         read: Callable[[Call], Any] | None = None,
     ):
-        self.graph, self.jumps, self.read = graph, jumps, read
+        self.graph, self.limits, self.read = graph, limits, read
         self.parameters = len(graph.entry.parameters)
         ends = [block.end for block in graph.blocks if isinstance(block.end, Return)]
         kinds = {"".join(one.kind for one in end.results) for end in ends} or {""}
@@ -194,7 +216,7 @@ class FlowProgram:
         self._pool: list[Run] = []
         self.current = np.zeros(1, np.int64)  # the address of those of `functions`, in their order
         self._every: list[tuple[Functions, np.ndarray]] = []  # compiled code may be in any of them
-        self.use(functions or interpreted(graph))
+        self.use(functions or interpreted(graph, limits.are_checked))
 
     @property
     def functions(self) -> Functions:
@@ -343,7 +365,7 @@ class FlowProgram:
 
     def reason_numbers(self) -> list[int]:
         """The numbers of the reasons for which calls may leave."""
-        numbers = {TOO_MANY_JUMPS}
+        numbers = {TOO_MANY_JUMPS, OUTSIDE} if self.limits.are_checked else {TOO_MANY_JUMPS}
         for block in self.graph.blocks:
             if isinstance(block.end, Leave):
                 numbers.add(block.end.reason)
@@ -359,7 +381,7 @@ class FlowProgram:
         if number <= ARITHMETIC:
             reason, line = _NO_NUMBER, ARITHMETIC - number
         else:
-            reason, line = _ENDLESS if number == TOO_MANY_JUMPS else self.graph.reasons[number]
+            reason, line = _REASONS.get(number) or self.graph.reasons[number]
         return f"{reason} ({self.graph.lines[line]})" if line else reason
 
     def _gradients(self, run: Run) -> list:
@@ -375,27 +397,13 @@ class FlowProgram:
         return gradients
 
 
-def edge_counts(graph: Graph, values: Sequence) -> np.ndarray:
-    """The number of times that a call takes each edge; ValueError says why it left.
-
-    The interpreter has put the number of each edge on the tape, after the registers saved there.
-    """
-    functions = interpreted(graph)
-    encoding: Encoding = functions.keep  # type: ignore[assignment]
-    program = FlowProgram(graph, functions)
-    call = program.start(values, gradient=True)
-    if call.status != FINISHED:
-        raise ValueError(call.reason)
-    run = call._open
-    words = run.tape[: run.frame[layout.TAPE_USED // 8] - 1 - encoding.registers].tolist()
-    counts = np.zeros(graph.edges, np.int64)
-    at = len(words)
-    while at:
-        edge = words[at - 1]
-        counts[edge] += 1
-        at -= 1 + encoding.kept[edge]
-    call.close()
-    return counts
-
-
-__all__ = ["TOO_LARGE", "Call", "FlowProgram", "Functions", "Outcome", "edge_counts", "interpreted"]
+__all__ = [
+    "OWN",
+    "TOO_LARGE",
+    "Call",
+    "FlowProgram",
+    "Functions",
+    "Limits",
+    "Outcome",
+    "interpreted",
+]

@@ -134,7 +134,7 @@ class Compiled(OverRows):
     numba
         Functions for a user's own `@numba.njit` code.
     save
-        Write the programs to a file.
+        Write programs and graphs to a file.
     explain, profile, draw
         Text about the programs, their times, and a picture.
     wait, clear
@@ -559,7 +559,7 @@ class Compiled(OverRows):
             derived.wait()
 
     def save(self, path) -> None:
-        """Write the programs of all signatures so far to a file, which `tg.load` reads.
+        """Write the programs of all signatures so far, and graphs, to a file for `tg.load`.
 
         Parameters
         ----------

@@ -42,8 +42,7 @@ class Composed(Reported):
 
     def _with_argnums(self, argnums) -> Composed:
         """The function with other arguments differentiated; compiled on first use."""
-        single = isinstance(argnums, (int, np.integer))
-        numbers = int(argnums) if single else tuple(map(int, argnums))
+        numbers = plain_argnums(argnums)
         if numbers == self._asked():
             return self
 
@@ -76,11 +75,17 @@ class Composed(Reported):
         """
         if not self._flows.branches or self._reason is not None:
             return None
-        owner = self if argnums is None else self._with_argnums(argnums)
+        owner = self._for_graph(argnums)
+        if owner is None:
+            return None
         arguments = Arguments(args, kwargs, owner._argnums)
         if owner is not self and args:
             arguments.fix_lengths_of(self._argnums)
         return by_graph(owner, arguments, rule, *given)
+
+    def _for_graph(self, argnums) -> Composed | None:
+        """The function by whose graph a rule with these argnums is computed, if there is one."""
+        return self if argnums is None else self._with_argnums(argnums)
 
     def _install(self, found: Compilation, native: bool) -> None:
         """Have programs that were made elsewhere, and native code of them at once."""
@@ -140,6 +145,13 @@ class Composed(Reported):
             state += f", {native} native" if native else ""
             state += f", {_count(len(self._flows.found), 'graph')}" if self._flows.found else ""
         return f"<compiled function {self._name}: {state}>"
+
+
+def plain_argnums(argnums) -> int | tuple[int, ...]:
+    """Argnums as Python's numbers."""
+    if isinstance(argnums, (int, np.integer)):
+        return int(argnums)
+    return tuple(map(int, argnums))
 
 
 def _count(number: int, what: str) -> str:

@@ -7,6 +7,8 @@ import io
 
 from .._core.tensor import runtime as rt
 from .compile import Compiled
+from .composition import plain_argnums
+from .dispatch.evaluation import NO_NUMBER
 from .dispatch.variants import Compilation
 from .files import file_format
 
@@ -19,9 +21,9 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
     path : str or path-like
         The file.
     most_bytes : int, optional
-        The largest memory in bytes that a program in the file may need.
+        The largest memory in bytes that a program in the file, or a call of a graph, may need.
     native : bool or None, optional
-        As in `tg.compile`. A file holds no machine code.
+        As in `tg.compile`. A file holds no machine code; graphs of files stay interpreted.
 
     Returns
     -------
@@ -38,7 +40,8 @@ def load(path, *, most_bytes=file_format.MOST_BYTES, native=None):
         If the file cannot be read.
     RuntimeError
         When the loaded function is called with arguments of a shape, dtype or structure, or with
-        values that take a branch, for which the file holds no program.
+        values that take a branch, for which the file holds no program and no graph; or with values
+        that leave its graph.
 
     Examples
     --------
@@ -81,6 +84,9 @@ class Loaded(Compiled):
         self._compares = True  # that needs no function
         self._families.found = found.families
         self._families.most = len(found.families) + 1  # and one without a program
+        self._flows.found = {flow.key: flow for flow in found.graphs}
+        every = [found, *found.derived.values()]
+        self._flows.branches = any(one.graphs for one in every)
         self._derived = {name: Loaded(one, native) for name, one in found.derived.items()}
         if native:
             for family in found.families.values():
@@ -105,14 +111,43 @@ class Loaded(Compiled):
 
     def _made(self, name, make):
         if name not in self._derived:
+            what = "its graph does not give it for this call" if self._flows.found else ""
             raise RuntimeError(
-                f"tapegrad.load: {self._name} has no {name} in its file; call it before it is saved"
+                f"tapegrad.load: {self._name} has no {name} in its file"
+                f"{what and f', and {what}'}; call it before it is saved"
             )
         return self._derived[name]
 
-    def _record(self, family, arguments, args, kwargs, gradient):
+    def _for_graph(self, argnums):
+        numbers = self._argnums if argnums is None else plain_argnums(argnums)
+        found = self._derived.get(f"argnums={numbers}")
+        if argnums is None or numbers == self._asked() or found is not None:
+            return found or self
+        if self._argnums != (numbers if isinstance(numbers, tuple) else (numbers,)):
+            return None
+        own = self._compilation()  # in a tuple, or not: the graphs are the same
+        single = isinstance(numbers, int)
+        alike = Compilation(own.name, own.kind, self._argnums, single, {}, {}, graphs=own.graphs)
+        return Loaded(alike, self._native)
+
+    def _on_another_way(self, family, arguments, stopped, args, kwargs, gradient):
+        flow = self._flow_for(arguments)
         if not family.found:
             self._families.found.pop(arguments.key, None)
+        if flow is None or isinstance(stopped, Exception):
+            return super()._on_another_way(family, arguments, stopped, args, kwargs, gradient)
+        if gradient and not flow.is_number:
+            raise ValueError(NO_NUMBER)
+        try:
+            flow.again(arguments.values, gradient)
+        except ValueError as error:
+            raise RuntimeError(
+                f"tapegrad.load: with these values {self._name} leaves its graph, and its file has "
+                f"no function to call: {error}"
+            ) from None
+        return super()._on_another_way(family, arguments, stopped, args, kwargs, gradient)
+
+    def _record(self, family, arguments, args, kwargs, gradient):
         raise RuntimeError(
             f"tapegrad.load: {self._name} has no program in its file for arguments like these; "
             "call it with such arguments before it is saved"

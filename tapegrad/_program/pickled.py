@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import io
 import pickle
@@ -11,6 +12,7 @@ from typing import Any
 
 from .._core.tensor import runtime as rt
 from .composition import Composed
+from .dispatch.variants import Compilation
 from .files import file_format
 
 
@@ -62,10 +64,16 @@ def _programs(compiled: Composed) -> bytes | None:
     """The content of its file; None where it has no programs, or they cannot be saved."""
     stream = io.BytesIO()
     try:
-        file_format.save(stream, compiled._compilation())
+        file_format.save(stream, _without_graphs(compiled._compilation()))
     except ValueError:
         return None
     return stream.getvalue()
+
+
+def _without_graphs(found: Compilation) -> Compilation:
+    """The programs alone: the function is there to be read, with the names it sees there."""
+    derived = {name: _without_graphs(one) for name, one in found.derived.items()}
+    return dataclasses.replace(found, graphs=(), derived=derived)
 
 
 def _has_native(compiled: Composed) -> bool:

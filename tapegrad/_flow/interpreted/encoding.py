@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class Encoding:
         #: The number of registers, and the number of them that the tape saves for each edge.
         self.registers, self.kept = len(self._registers), [edge[4] for edge in edges]
         returns = [k for k, block in enumerate(graph.blocks) if isinstance(block.end, Return)]
-        tables = [sum(rows, []), sum(back, []), sum(edges, []), self._lists]
+        tables = [_joined(rows), _joined(back), _joined(edges), self._lists]
         self._keep = [np.array([*table, 0], np.int32) for table in tables]
         self._keep += [self._template(), np.array([back_starts[k] for k in returns], np.int32)]
         at = [table.ctypes.data for table in self._keep]
@@ -87,7 +88,7 @@ class Encoding:
 
     def _rows(self, block: Block) -> list[int]:
         rows = [self._row(step) for step in block.steps if step.op not in _CONSTANTS]
-        return sum([*rows, self._end(block)], [])
+        return _joined([*rows, self._end(block)])
 
     def _row(self, step: Step) -> list[int]:
         operands = [self._registers[one] for one in step.operands]
@@ -144,7 +145,7 @@ class Encoding:
             at = self._list([number for pair in pairs for number in pair])
             rows.append(_padded(CODES["return"], 0, at, len(pairs)))
         rows += [self._back_row(step) for step in reversed(block.steps) if self._is_reversed(step)]
-        return sum([*rows, _padded(CODES["jump"])], [])
+        return _joined([*rows, _padded(CODES["jump"])])
 
     def _back_row(self, step: Step) -> list[int]:
         code, registers = _code(step.op), [self._registers[one] for one in step.operands]
@@ -187,6 +188,10 @@ class Encoding:
         adjoints = [one for pair in active for one in pair]
         found = [self._list(moves), len(pairs), self._list(saves), len(saves)]
         return [*found, self._list(adjoints), len(active)]
+
+
+def _joined(lists: list[list[int]]) -> list[int]:
+    return [*itertools.chain.from_iterable(lists)]
 
 
 def _padded(*words: int) -> list[int]:

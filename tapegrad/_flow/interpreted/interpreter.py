@@ -40,6 +40,11 @@ def allocated(frame, spaces, count):
 
 
 @helper
+def touches(op):
+    return op == LOAD_FLOAT or op == LOAD_INT or op == STORE_FLOAT or op == STORE_INT
+
+
+@helper
 def refused(frame, why):
     store_i64(frame, REASON, why)
     return LEFT
@@ -175,6 +180,8 @@ def followed(frame, data, regs, moved, start):
                     W[lists[first + 2 * k + 1]] = M[k]
             row = rows + load_i32(at, TARGET)
             continue
+        if CHECKED and touches(op) and not 0 <= W[x] < load_i64(frame, ARENA_USED):
+            return refused(frame, OUTSIDE)
         if op == ADD:
             V[load_i32(row, OUT)] = V[x] + V[y]
         elif op == MULTIPLY:
@@ -315,8 +322,11 @@ def reverse(frame, data):
 """
 
 
-def source() -> str:
-    """The text of the module."""
+def source(checked: bool) -> str:
+    """The text of the module; if `checked`, calls leave at an address that is not in use.
+
+    Reverse needs no checks: it reads addresses from registers as they were.
+    """
     codes = "".join(f"{name.upper()} = {op.code}\n" for name, op in _hot().items())
     values = "\n\n@helper\ndef other_value(code, x, y, z):\n    apart()\n" + value_cases()
     adjoints = (
@@ -327,7 +337,7 @@ def source() -> str:
     )
     cases = adjoint_cases("G[to_x]", "G[to_y]", "G[to_z]")
     parts = (values, "\n    return 0.0\n", adjoints, cases, "\n", _FORWARD, _REVERSE)
-    return _HEAD + NAMES + codes + _INTEGERS + "".join(parts)
+    return _HEAD + NAMES + f"CHECKED = {checked}\n" + codes + _INTEGERS + "".join(parts)
 
 
 def _hot() -> dict[str, Pointwise]:
@@ -335,7 +345,18 @@ def _hot() -> dict[str, Pointwise]:
     return {name: TABLE[name] for name in ("add", "subtract", "multiply")}
 
 
+def _functions(checked: bool) -> dict[str, int]:
+    names = dict.fromkeys(("forward", "ahead", "reverse"), SIGNATURE)
+    return compile_source(source(checked), names)
+
+
 @once
 def compiled() -> dict[str, int]:
     """The addresses of `forward`, `ahead` and `reverse`."""
-    return compile_source(source(), dict.fromkeys(("forward", "ahead", "reverse"), SIGNATURE))
+    return _functions(checked=False)
+
+
+@once
+def compiled_with_checks() -> dict[str, int]:
+    """The same for graphs whose addresses are checked."""
+    return _functions(checked=True)

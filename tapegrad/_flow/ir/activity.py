@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from typing import Any
 
 from ..._core.ops.table import find
 from .flow_graph import FLOAT, OPERATIONS, Graph, Place, Step, Value
@@ -20,22 +21,15 @@ def varying(graph: Graph, inputs: Iterable[int] | None = None) -> tuple[set[Valu
     """
     if inputs is None:
         inputs = [k for k, one in enumerate(graph.inputs) if one.differentiated]
-    values, places = _seeds(graph, set(inputs))
-    steps = [step for step in graph.steps() if _may_pass_on(step)]
-    joins = [
-        (argument, parameter)
-        for block in graph.blocks
-        for edge in (block.end.edges if block.end else ())
-        for argument, parameter in zip(edge.arguments, edge.target.parameters, strict=True)
-        if parameter.kind == FLOAT
-    ]
-    before = -1
-    while before < len(values) + len(places):
-        before = len(values) + len(places)
-        for step in steps:
-            _pass_on(step, values, places)
-        values.update(parameter for argument, parameter in joins if argument in values)
-    return values, places
+    passed_on = _passed_on(graph)
+    found, waiting = set(), _seeds(graph, set(inputs))
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += passed_on.get(one, ())
+    values = {one for one in found if isinstance(one, Value)}
+    return values, {one for one in found if isinstance(one, Place)}
 
 
 @functools.lru_cache(4096)
@@ -56,28 +50,27 @@ def differentiable_operands(step: Step) -> list[Value]:
     return [operand for operand, has_slope in pairs if has_slope]
 
 
-def _seeds(graph: Graph, inputs: set[int]) -> tuple[set[Value], set[Place]]:
-    values, places, at = set(), set(), 0
+def _seeds(graph: Graph, inputs: set[int]) -> list[Value | Place]:
+    seeds: list[Value | Place] = []
+    at = 0
     for k, one in enumerate(graph.inputs):
         if k in inputs:
-            if one.ndim is None:
-                values.add(graph.entry.parameters[at])
-            else:
-                places.add(Place(one.region, one.space))
+            is_number = one.ndim is None
+            seeds.append(graph.entry.parameters[at] if is_number else Place(one.region, one.space))
         at += len(one.parameters)
-    return values, places
+    return seeds
 
 
-def _may_pass_on(step: Step) -> bool:
-    return step.op == "load_float" or any(with_slopes(step.op))
-
-
-def _pass_on(step: Step, values: set[Value], places: set[Place]) -> None:
-    if step.op == "load_float":
-        if step.payload in places:
-            values.add(step.result)  # type: ignore[arg-type]
-    elif not values.isdisjoint(differentiable_operands(step)):
-        if step.op == "store_float":
-            places.add(step.payload)  # type: ignore[arg-type]
-        else:
-            values.add(step.result)  # type: ignore[arg-type]
+def _passed_on(graph: Graph) -> dict[Value | Place, list[Value | Place]]:
+    """For a value, or a place, what varies with it directly."""
+    found: dict[Value | Place, list[Value | Place]] = {}
+    for step in graph.steps():
+        to: Any = step.payload if step.op == "store_float" else step.result
+        for one in [step.payload] if step.op == "load_float" else differentiable_operands(step):
+            found.setdefault(one, []).append(to)  # type: ignore[arg-type]
+    for block in graph.blocks:
+        for edge in block.end.edges if block.end else ():
+            for argument, parameter in zip(edge.arguments, edge.target.parameters, strict=True):
+                if parameter.kind == FLOAT:
+                    found.setdefault(argument, []).append(parameter)
+    return found

@@ -191,11 +191,15 @@ class Block:
 
 
 class Line(NamedTuple):
-    """A line of the user's code, and the function that it is of."""
+    """A line of the user's code, and the function that it is of.
+
+    `is_here` says that the file is one of this process, whose text reports may show.
+    """
 
     file: str
     number: int
     function: str
+    is_here: bool = True
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.number} in {self.function}"

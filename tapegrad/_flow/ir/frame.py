@@ -2,9 +2,10 @@
 
 #: A call's outcome: finished; left (word REASON has why); more words of tape, of the arena needed.
 FINISHED, LEFT, TAPE_FULL, ARENA_FULL = range(4)
-#: Reasons without a number of the graph's: more jumps than JUMPS; an integer that does not fit, a
-#: divisor or length that does not exist, less the number of the line.
-TOO_MANY_JUMPS, ARITHMETIC = -1, -2
+#: Reasons without a number of the graph's: more jumps than JUMPS; an address not in use, where
+#: that is checked; an integer that does not fit, a divisor or length that does not exist, less the
+#: number of the line.
+TOO_MANY_JUMPS, OUTSIDE, ARITHMETIC = -1, -2, -3
 
 #: Byte offsets of the words of a frame. Pointers are addresses.
 #: The arena of space s begins `8 * s * ARENA_WORDS` bytes after ARENA; SHADOW has adjoints of its
@@ -33,5 +34,5 @@ COVERED = 96
 #: The largest number of jumps of a call before it leaves, which protects from infinite loops.
 JUMPS = 104
 FRAME_BYTES = 112
-#: Words of tape and arena of a first call, and the most that a call takes of one of them.
-FIRST_TAPE_WORDS, FIRST_ARENA_WORDS, MOST_WORDS = 1 << 12, 1 << 8, 1 << 28
+#: Words of tape and arena of a first call.
+FIRST_TAPE_WORDS, FIRST_ARENA_WORDS = 1 << 12, 1 << 8

@@ -1,34 +1,53 @@
-"""A graph checked: kinds, arguments, and that every value is set before it is read."""
+"""A graph checked: kinds, numbers, and that every value is set before it is read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .block_builder import operand_kinds, result_kind
-from .flow_graph import Block, Graph, Place, Value
+from .block_order import dominators, ordered, spans, ways_in
+from .flow_graph import FLOAT, INT, SELECTS, Block, Branch, Graph, Leave, Place, Step, Value
+
+#: The types of the payloads of constants.
+_CONSTANTS = {"float_const": float, "int_const": int, "bool_const": bool}
 
 
 def validate(graph: Graph) -> None:
     """ValueError where a graph is none."""
-    blocks = {id(block) for block in graph.blocks}
-    _check(len(_parameters(graph)) == len(graph.entry.parameters), "inputs and parameters differ")
+    blocks = ordered(graph)
+    validate_with(graph, blocks, dominators(blocks, ways_in(blocks)))
+
+
+def validate_with(graph: Graph, blocks: list[Block], nearest: Sequence[int]) -> None:
+    """The same, in linear time: the dominators of blocks that can be reached are known or claimed.
+
+    Parameters
+    ----------
+    graph : Graph
+    blocks : list of Block
+        The blocks of the graph, the first one first; at least all that can be reached.
+    nearest : sequence of int
+        For each of these the place of its nearest dominator, before its own.
+    """
+    _check(_parameters(graph) == _kinds(graph.entry.parameters), "inputs and parameters differ")
+    for one in graph.inputs:
+        _check(one.ndim is None or _is_region(graph, one.region, FLOAT), f"region {one.region}")
+    for reason in graph.reasons:
+        _check(0 <= reason.line < len(graph.lines), "a reason has no line")
+    known = {id(block) for block in graph.blocks}
     for block in graph.blocks:
-        _check(block.end is not None, f"block {block.number} has no end")
         for step in block.steps:
-            kinds = "".join(one.kind for one in step.operands)
-            _check(kinds == operand_kinds(step.op), f"{step.op} of {kinds}")
-            kind = step.result.kind if step.result is not None else ""
-            _check(kind == result_kind(step.op), f"{step.op} gives {kind}")
-            if isinstance(step.payload, Place):
-                _check(step.payload.region < len(graph.regions), f"region {step.payload}")
-        for edge in block.end.edges:  # type: ignore[union-attr]
-            _check(id(edge.target) in blocks, f"an edge of block {block.number} leads nowhere")
-            _check(edge.target is not graph.entry, "an edge leads to the first block")
-            pairs = zip(edge.arguments, edge.target.parameters, strict=True)
-            _check(all(a.kind == p.kind for a, p in pairs), "arguments and parameters differ")
-    _check_order(graph)
+            _check_step(graph, step)
+        _check_end(graph, block, known)
+    _check_order(blocks, nearest)
 
 
 def _parameters(graph: Graph) -> str:
     return "".join(one.parameters for one in graph.inputs)
+
+
+def _kinds(values) -> str:
+    return "".join(one.kind for one in values)
 
 
 def _check(holds: bool, what: str) -> None:
@@ -36,22 +55,81 @@ def _check(holds: bool, what: str) -> None:
         raise ValueError(what)
 
 
-def _check_order(graph: Graph) -> None:
-    """Every path to a block sets the values that it reads."""
-    known: dict[int, set[Value]] = {id(graph.entry): set()}
-    waiting: list[Block] = [graph.entry]
-    while waiting:
-        block = waiting.pop()
-        here = {*known[id(block)], *block.parameters}
+def _check_step(graph: Graph, step: Step) -> None:
+    op, payload = step.op, step.payload
+    kinds = _kinds(step.operands)
+    _check(kinds == operand_kinds(op), f"{op} of {kinds}")
+    kind = step.result.kind if step.result is not None else ""
+    _check(kind == result_kind(op), f"{op} gives {kind}")
+    _check(0 <= step.line < len(graph.lines), f"{op} has no line")
+    if op in _CONSTANTS:
+        _check(type(payload) is _CONSTANTS[op], f"{op} is {payload!r:.60}")
+        _check(op != "int_const" or -(2**63) <= payload < 2**63, f"{op} is {payload}")  # type: ignore[operator]
+    elif op.startswith(("load_", "store_")):
+        _check(isinstance(payload, Place), f"{op} has no place")
+        _check_place(graph, op, payload)  # type: ignore[arg-type]
+    elif op == "check":
+        _check(_is_number(payload, len(graph.reasons)), f"reason {payload!r:.60}")
+    elif op == "note_choice" or (op in SELECTS and payload is not None):
+        _check(_is_number(payload, graph.selects), f"select {payload!r:.60}")
+    else:
+        _check(payload is None, f"{op} has {payload!r:.60}")
+
+
+def _check_place(graph: Graph, op: str, place: Place) -> None:
+    kind = FLOAT if op.endswith("float") else INT
+    _check(_is_region(graph, place.region, kind), f"{op} in region {place.region}")
+    _check(0 <= place.space < graph.spaces, f"space {place.space}")
+
+
+def _is_region(graph: Graph, number: int, kind: str) -> bool:
+    return _is_number(number, len(graph.regions)) and graph.regions[number].kind == kind
+
+
+def _is_number(payload, count: int) -> bool:
+    return type(payload) is int and 0 <= payload < count
+
+
+def _check_end(graph: Graph, block: Block, known: set[int]) -> None:
+    end = block.end
+    _check(end is not None, f"block {block.number} has no end")
+    if isinstance(end, Branch):
+        _check(end.condition.kind == "b", "a condition is no truth")
+        _check(0 <= end.line < len(graph.lines), "a branch has no line")
+    if isinstance(end, Leave):
+        _check(_is_number(end.reason, len(graph.reasons)), f"reason {end.reason}")
+    for edge in end.edges:  # type: ignore[union-attr]
+        _check(id(edge.target) in known, f"an edge of block {block.number} leads nowhere")
+        _check(edge.target is not graph.entry, "an edge leads to the first block")
+        same = _kinds(edge.arguments) == _kinds(edge.target.parameters)
+        _check(same, "arguments and parameters differ")
+
+
+def _check_order(blocks: list[Block], nearest: Sequence[int]) -> None:
+    """Every path to a block sets the values that it reads.
+
+    It is enough that for each edge the dominator of its target also dominates its source: then
+    those that are claimed are dominators, if not the nearest ones.
+    """
+    span = spans([*nearest])
+    places = {id(block): k for k, block in enumerate(blocks)}
+    made: dict[Value, int] = {}  # the place of the block of each value
+
+    def dominates(a: int, b: int) -> bool:
+        return span[a][0] <= span[b][0] <= span[a][1]
+
+    def check_set(values, place: int, what: str) -> None:
+        for value in values:
+            _check(value in made and dominates(made[value], place), f"{what} is not set")
+
+    for place, block in enumerate(blocks):
+        made.update(dict.fromkeys(block.parameters, place))
         for step in block.steps:
-            _check(here.issuperset(step.operands), f"{step.op} reads what is not set")
+            check_set(step.operands, place, f"what {step.op} reads")
             if step.result is not None:
-                here.add(step.result)
-        _check(here.issuperset(block.end.reads), "an end reads what is not set")  # type: ignore[union-attr]
+                made[step.result] = place
+        check_set(block.end.reads, place, "what an end reads")  # type: ignore[union-attr]
         for edge in block.end.edges:  # type: ignore[union-attr]
-            _check(here.issuperset(edge.arguments), "an edge reads what is not set")
-            before = known.get(id(edge.target))
-            after = here if before is None else before & here
-            if before is None or len(after) < len(before):
-                known[id(edge.target)] = set(after)
-                waiting.append(edge.target)
+            check_set(edge.arguments, place, "what an edge reads")
+            above = nearest[places[id(edge.target)]]
+            _check(dominates(above, place), "a block is not reached through its dominator")

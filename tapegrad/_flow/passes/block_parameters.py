@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..ir.block_order import ordered
 from ..ir.flow_graph import Block, Graph, Step, Value
-from .graph_edits import last, ordered, replace
+from .graph_edits import last, replace
 
 CONSTANTS = {"float_const": "f", "int_const": "i", "bool_const": "b"}
 

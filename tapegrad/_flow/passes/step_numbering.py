@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..ir.block_builder import BOOL, FLOAT, INT, result_kind
+from ..ir.block_order import dominators, ways_in
 from ..ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Jump, Leave, Place, Step, Value
 from .block_parameters import CONSTANTS, constant_key
 from .folding import EXACT, PAIRS, Number, folded_pair, folded_select
-from .graph_edits import dominators, renamed, replace, ways_in
+from .graph_edits import renamed, replace
 
 _LOADS = frozenset(("load_float", "load_int"))
 #: Never equal to another step: memory is new, or changes.

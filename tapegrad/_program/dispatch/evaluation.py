@@ -31,6 +31,10 @@ from .variants import Families, NotRecorded, Traced, Variant, Variants, reads_ot
 VARIANTS, SIGNATURES = 32, 64
 #: Per this number of recordings at least one in FEW_HITS evaluations must have found a program.
 MANY, FEW_HITS = 16, 4
+NO_NUMBER = (
+    "tapegrad.compile: the function returned more than one number; a gradient is of a scalar: "
+    "reduce it, for instance with sum(), or use jacobian"
+)
 
 
 rule_parts.makers.append(rule_program)
@@ -206,10 +210,7 @@ class Replayed:
     def _differentiated(self, variant: Variant, memory, arguments: Arguments, value):
         outputs = variant.program.code.outputs
         if len(variant.leaves) != 1 or np.size(value) != 1:
-            raise ValueError(
-                "tapegrad.compile: the function returned more than one number; a gradient is of a "
-                "scalar: reduce it, for instance with sum(), or use jacobian"
-            )
+            raise ValueError(NO_NUMBER)
         adjoints = memory.program.reverse(memory, [np.ones(one.view.shape) for one in outputs])
         found = [plain(adjoint) for adjoint in adjoints if adjoint is not None]
         return plain(np.reshape(value, ())), arguments.gradients(found, self._argnums, self._single)

@@ -18,7 +18,7 @@ from ..ir.steps import DOUBLE
 from .background import later
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
-from .flows import Flow, flow_for, is_readable, key_of
+from .flows import Flow, flow_for, is_readable, key_of, regardless_of_argnums
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments
 
@@ -115,7 +115,7 @@ class Flows:
             key = key_of(arguments, exact)
             if key in self.refused or self._refusals[open_key] >= _REFUSALS:
                 continue
-            alike = key_of(arguments, exact, for_all=True)
+            alike = regardless_of_argnums(key)
             choices = dict(self.choices.get(alike, ()))
             try:
                 flow = flow_for(owner._f, arguments, exact, choices)

@@ -12,8 +12,7 @@ import numpy as np
 from ..._flow.ir.flow_graph import FLOAT, Graph
 from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
-from ..._flow.passes.simplify import simplified
-from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Outcome
+from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Limits, Outcome
 from ..._flow.row_runs import evaluate_rows
 from .rounding import first_difference
 
@@ -26,15 +25,16 @@ SAMPLED, MANY = 1000, 32
 class TieredGraph:
     """A graph, its evaluator, and counts of its calls.
 
-    `calls` counts its calls, `reasons` why some of them had to leave it.
+    `calls` counts its calls, `reasons` why some of them had to leave it. A graph whose addresses
+    are checked stays interpreted.
     """
 
-    def __init__(self, graph: Graph, read: Callable[[Call], Any] | None = None):
-        self.program = FlowProgram(simplified(graph), read=read)
+    def __init__(self, graph: Graph, read: Callable[[Call], Any] | None, limits: Limits):
+        self.program = FlowProgram(graph, limits=limits, read=read)
         self.calls = 0
         self.reasons: Counter[str] = Counter()
         self.seconds = 0.0
-        self.state = "interpreted"
+        self.state = "interpreted with checks" if limits.are_checked else "interpreted"
         self._taken = 0  # the edges that calls took
         self._compared = [0, 0]  # edges along which values, and adjoints, were compared
 
@@ -81,8 +81,8 @@ class TieredGraph:
 
     @property
     def uselessness(self) -> str:
-        """Why most calls leave it, if they do."""
-        if self.left < MANY or 2 * self.left <= self.calls:
+        """Why most calls leave it, if they do, and the function could be called instead."""
+        if self.program.limits.are_checked or self.left < MANY or 2 * self.left <= self.calls:
             return ""
         return f"most calls leave it: {self.reasons.most_common(1)[0][0]}"
 

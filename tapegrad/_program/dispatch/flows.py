@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,37 +13,58 @@ import numpy as np
 from ..._core.tensor.pytree import tree_build
 from ..._flow.foreign_calls import Callee, entry
 from ..._flow.ir.flow_graph import FLOAT
+from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
-from ..._flow.program import Outcome
+from ..._flow.program import OWN, Limits, Outcome
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import Known, Number
 from ..._flow.reading.read import Given, Reading, read
 from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
-from .signature import Arguments, structure
+from .signature import Arguments
 
 _FLOAT64 = np.dtype(np.float64)
 _DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
 
 
-def key_of(arguments: Arguments, exact: bool, for_all: bool = False) -> tuple:
-    """Equal for calls that one graph serves; lengths of what is not `fixed` may differ.
+def key_of(arguments: Arguments, exact: bool) -> tuple:
+    """Equal for calls that one graph serves: a description of plain objects.
 
-    The one `for_all` arguments does not say which of them are differentiated.
+    The number of positional arguments and the names of others, then for each argument its structure
+    and leaves: (dtype, lengths, whether it is differentiated) of an input, where None is a length
+    that may differ, or (type, value).
     """
-    inputs = [
-        (dtype.str, shape if shape and (is_fixed or exact) else len(shape), wanted or for_all)
-        for (dtype, shape, wanted), is_fixed in _kinds(arguments)
-    ]
-    fixed = [(type(value), value) for is_fixed, value in arguments.static if is_fixed]
-    structures = [structure(tree) for tree in arguments.trees]
-    return (arguments.count, *arguments.names, *structures, *inputs, *fixed, exact)
+    fixed = iter(arguments.fixed)
+
+    def leaf(found: tuple) -> tuple:
+        if len(found) == 2:
+            return found
+        dtype, shape, differentiated, _ = found
+        has_lengths = next(fixed) or exact
+        return dtype, tuple(shape) if has_lengths else (None,) * len(shape), differentiated
+
+    count, *rest = arguments.key
+    names, parts = rest[: len(arguments.names)], rest[len(arguments.names) :]
+    return (count, *names, *[(made, *map(leaf, leaves)) for made, *leaves in parts])
 
 
-def _kinds(arguments: Arguments) -> Iterator:
-    """The kind of each input, and whether a graph is for its lengths alone."""
-    return zip(arguments.kinds, arguments.fixed, strict=True)
+def regardless_of_argnums(key: tuple) -> tuple:
+    """A key that says of all inputs that they are differentiated."""
+
+    def every(part):
+        if type(part) is not tuple:
+            return part
+        made, *leaves = part
+        return made, *[(*leaf[:2], True) if len(leaf) == 3 else leaf for leaf in leaves]
+
+    return tuple(map(every, key))
+
+
+def inputs_of(key: tuple) -> list[tuple]:
+    """Of each input of the calls that a graph serves: dtype, lengths, whether differentiated."""
+    parts = [part for part in key[1:] if type(part) is not str]
+    return [leaf for part in parts for leaf in part[1:] if len(leaf) == 3]
 
 
 def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> Flow:
@@ -52,15 +73,16 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     `choices` are what other readings of the function have found, to which this one adds.
     """
     leaves: list[Given | Known] = []
-    kinds = _kinds(arguments)
+    key = key_of(arguments, exact)
+    kinds = iter(inputs_of(key))
     for is_fixed, value in arguments.static:
         if is_fixed:
             leaves.append(Known(value))
             continue
-        (dtype, shape, differentiated), has_lengths = next(kinds)
+        name, lengths, differentiated = next(kinds)
+        dtype = np.dtype(name)
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
-        lengths = tuple(shape) if has_lengths or exact else (None,) * len(shape)
         leaves.append(Given(dtype.kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
@@ -70,7 +92,9 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
     if isinstance(f, functools.partial):
         trees, names = with_bound(f, trees, names)
         f = f.func
-    return Flow(read(f, trees, names, inputs, choices), arguments, exact)
+    reading = read(f, trees, names, inputs, choices)
+    simplified(reading.graph)
+    return Flow(reading, key)
 
 
 def with_bound(partial: functools.partial, trees: list, names: list[str]) -> tuple[list, list[str]]:
@@ -114,25 +138,16 @@ class Evaluated(NamedTuple):
 class Flow:
     """A graph of a function and that of its tangents, and the access of calls to them."""
 
-    def __init__(self, reading: Reading, arguments: Arguments, exact: bool):
-        self.reading = reading
+    def __init__(self, reading: Reading, key: tuple, limits: Limits = OWN):
+        self.reading, self.key = reading, key
         self.form = form = reading.result
+        self.limits = limits
         read = functools.partial(of_call, form) if has_array(form) else None
-        self.primal = TieredGraph(reading.graph, read)
+        self.primal = TieredGraph(reading.graph, read, self.limits)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self._hidden_shapes = [array.shape for array in reading.hidden]
-        bare = not arguments.names and not any(fixed for fixed, _ in arguments.static)
-        in_order = not any(arguments.orders)
-        of_floats = all(dtype == _FLOAT64 for dtype, _, _ in arguments.kinds)
-        plain = [structure(tree) is None for tree in arguments.trees]
-        #: For each argument its number of dimensions and, if they are fixed, its lengths.
-        self.shapes: list[tuple[int, tuple | None]] | None = None
-        if bare and in_order and of_floats and all(plain):
-            self.shapes = [
-                (len(shape), shape if is_fixed or exact else None)
-                for (_, shape, _), is_fixed in _kinds(arguments)
-            ]
+        self.shapes = _shapes(key)
         self.is_number = isinstance(form, Number) and form.kind == FLOAT
 
     @property
@@ -142,7 +157,10 @@ class Flow:
             graph = self.primal.program.graph
             which = [k for k, one in enumerate(graph.inputs) if one.differentiated]
             read = functools.partial(with_tangents_of, self.form)
-            self._tangents = TieredGraph(with_tangents(graph, which), read)
+            made = with_tangents(graph, which)
+            if not self.limits.are_checked:  # the passes take time to settle any graph there can be
+                simplified(made)
+            self._tangents = TieredGraph(made, read, self.limits)
         return self._tangents
 
     @property
@@ -226,6 +244,22 @@ class Flow:
         if self.primal.program.read is not None:
             return outcome.results
         return of_numbers(self.form, outcome.results)
+
+
+def _shapes(key: tuple) -> list[tuple[int, tuple | None]] | None:
+    """For each argument its number of dimensions and, if they are fixed, its lengths.
+
+    None unless all of them are floats, or arrays of floats, and have no names.
+    """
+    found: list[tuple[int, tuple | None]] = []
+    for part in key[1:]:
+        if type(part) is str or part[0] is not None or len(part) != 2 or len(part[1]) != 3:
+            return None
+        dtype, lengths, _ = part[1]
+        if dtype != _FLOAT64.str:
+            return None
+        found.append((len(lengths), None if None in lengths else lengths))
+    return found
 
 
 def _is_plain(array: np.ndarray) -> bool:

@@ -80,6 +80,11 @@ class Reader:
             return self.view(item["view"])
         return self.value(item)
 
+    def frame(self, item) -> tuple[str, int, str]:
+        """A line of the user's code: file, number, function."""
+        file, line, function = items(item, 3)
+        return text(file), integer(line), text(function)
+
     def dtype(self, item) -> np.dtype:
         return dtype_named(item)
 

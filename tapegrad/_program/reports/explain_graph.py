@@ -31,7 +31,8 @@ def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
     if len(lines) > MOST:
         yield f"  … and {len(lines) - MOST} more"
     if flow.primal.left:
-        yield f"  {counted(flow.primal.left, 'evaluation')} left it and ran eagerly"
+        what = "raised an error" if flow.limits.are_checked else "ran eagerly"
+        yield f"  {counted(flow.primal.left, 'evaluation')} left it and {what}"
         for reason, times in flow.primal.reasons.most_common(MOST):
             yield f"    {times} × {_with(reason, advice_on_leaving(reason))}"
 
@@ -39,7 +40,9 @@ def graph_text(flow: Flow, native: bool | None) -> Iterator[str]:
 def _state(one: TieredGraph, what: str, native: bool | None) -> str:
     """The size of a graph, its evaluator, and how often it was called."""
     state = one.state
-    if state == "interpreted" and native is None:
+    if one.program.limits.are_checked:
+        state += ", since it is from a file"
+    elif state == "interpreted" and native is None:
         state = f"interpreted for {one.seconds:.2g} s (native code after {PATIENCE:g} s)"
     count = f"{len(one.program.graph.blocks)} {what}"
     return f"branches and loops: a graph of {count}, {state}, {counted(one.calls, 'evaluation')}"
@@ -108,7 +111,7 @@ def _shown(graph: Graph, entry: _Entry, seen: np.ndarray) -> str:
 
 def source_of(line: Line | None) -> str:
     """The text of a line of the user's code, "" if there is no file."""
-    return linecache.getline(line.file, line.number).strip() if line else ""
+    return linecache.getline(line.file, line.number).strip() if line and line.is_here else ""
 
 
 def edges_text(edges: list[int], seen: np.ndarray) -> str:

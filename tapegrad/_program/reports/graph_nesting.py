@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from ..._flow.ir.block_order import dominators, ordered, spans, ways_in
 from ..._flow.ir.flow_graph import SELECTS, Block, Branch, Edge, Graph, Leave, Return
-from ..._flow.passes.graph_edits import dominators, ordered, ways_in
 
 #: Deeper branches are put in sequence.
 _DEEPEST = 40
@@ -54,7 +54,7 @@ class _Nesting:
     def __init__(self, graph: Graph, blocks: list[Block]):
         self.graph, self.numbers = graph, _edge_numbers(graph)
         self.ways = ways_in(blocks)
-        self.spans = _spans(blocks, dominators(blocks, self.ways))
+        self.spans = dict(zip(blocks, spans(dominators(blocks, self.ways)), strict=True))
         self.loops = self._find_loops(blocks)
 
     def dominates(self, a: Block, b: Block) -> bool:
@@ -192,25 +192,6 @@ def every(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
         for part in node.parts:
             yield from every(part)
-
-
-def _spans(blocks: list[Block], nearest: list[int]) -> dict[Block, tuple[int, int]]:
-    """Numbers down the tree of dominators: of a block itself, and the last one below it."""
-    below: list[list[int]] = [[] for _ in blocks]
-    for k, above in enumerate(nearest[1:], 1):
-        below[above].append(k)
-    first = [0] * len(blocks)
-    last = [0] * len(blocks)
-    waiting, count = [(0, False)], 0
-    while waiting:
-        k, done = waiting.pop()
-        if done:
-            last[k] = count - 1
-            continue
-        first[k], count = count, count + 1
-        waiting.append((k, True))
-        waiting.extend((one, False) for one in below[k])
-    return dict(zip(blocks, zip(first, last, strict=True), strict=True))
 
 
 def _edges(block: Block) -> tuple[Edge, ...]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._core.ops.table import find
+from ..._flow.edge_counting import edge_counts
 from ..._flow.ir.activity import varying
 from ..._flow.ir.flow_graph import OPERATIONS, Block, Branch, Graph, Leave, Return, Step, Value
-from ..._flow.program import edge_counts
 from ..dispatch.flows import Flow
 from ..ir.cost import GRADIENT_COSTS, VALUE_COSTS
 from ..ir.work import is_function
@@ -31,7 +31,7 @@ def profile_graph(flow: Flow, name: str, values: Sequence, repeats: int) -> Prog
     Raises ValueError where the call leaves the graph.
     """
     graph = flow.primal.program.graph
-    counts = edge_counts(graph, flow.inputs([*values]))
+    counts = edge_counts(flow.primal.program, flow.inputs([*values]))
     tier = "native" if flow.primal.state == "native" else "interpreted"
     best = np.min([flow.timed([*values]) for _ in range(repeats)], axis=0)
     steps, costs = _steps(graph, _rounds(graph, counts), tier)
@@ -59,8 +59,8 @@ def _steps(graph: Graph, rounds: list[int], tier: str) -> tuple[list[StepTime], 
         for number, (ops, cost) in _by_line(block, active).items() if count else ():
             line = graph.lines[number]
             what = f"{count} × ({counted_kinds(ops)})"
-            operations = {tuple(line) if line else None: float(count * len(ops))}
-            steps.append(StepTime(block.number, what, tier, 0.0, 0.0, operations))  # type: ignore[arg-type]
+            operations = {line[:3] if line else None: float(count * len(ops))}
+            steps.append(StepTime(block.number, what, tier, 0.0, 0.0, operations))
             costs.append(count * cost)
     return steps, np.reshape(costs, (-1, 2))
 

@@ -1,0 +1,139 @@
+"""What calls a program or a graph of a file serves, and the structure of results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.json_values import fields, integer, integers, items, pairs, text, truth
+from .decode import Reader, dtype_named
+from .encode import Writer
+
+_CONTAINERS = {"tuple": tuple, "list": list, "dict": dict, "complex": complex}
+#: Types of arguments that belong to the signature by their value, and of results that are fixed.
+STATIC = (bool, int, str, bytes, type(None))
+
+
+def encode_structure(writer: Writer, made) -> Any:
+    """The containers of an argument or a result, as `structure` describes them."""
+    if made is None:
+        return None
+    kind, inner = made
+    if kind is dict:
+        return {
+            "dict": [[writer.value(key), encode_structure(writer, item)] for key, item in inner]
+        }
+    if kind not in (tuple, list, complex):
+        raise ValueError(f"an argument or a result is a {kind.__name__}")
+    return {kind.__name__: [encode_structure(writer, item) for item in inner]}
+
+
+def read_structure(reader: Reader, item) -> Any:
+    if item is None:
+        return None
+    if type(item) is not dict or len(item) != 1 or not set(item) <= set(_CONTAINERS):
+        raise ValueError("an argument or a result is in an unknown container")
+    ((name, inner),) = item.items()
+    if name == "dict":
+        found = tuple((reader.value(k), read_structure(reader, v)) for k, v in pairs(inner))
+        if len(dict(found)) != len(found):  # a TypeError where a key cannot be one
+            raise ValueError("a dict has a key twice")
+        return dict, found
+    if name == "complex" and inner != [None, None]:
+        raise ValueError("a complex value has two parts")
+    return _CONTAINERS[name], tuple(read_structure(reader, one) for one in items(inner))
+
+
+def built(made) -> Any:
+    """A tree of a structure, with None for each leaf."""
+    if made is None:
+        return None
+    kind, inner = made
+    if kind is complex:
+        return 0j
+    if kind is dict:
+        return {key: built(item) for key, item in inner}
+    return kind(built(item) for item in inner)
+
+
+def count_leaves(made) -> int:
+    if made is None:
+        return 1
+    kind, inner = made
+    return sum(count_leaves(item[1] if kind is dict else item) for item in inner)
+
+
+def encode_signature(writer: Writer, key: tuple) -> dict:
+    """The key of a call (see `Arguments`), or of those that a graph serves (see `key_of`)."""
+    count, *rest = key
+    names = [item for item in rest if type(item) is str]
+    arguments = [
+        [encode_structure(writer, made), [_leaf(writer, leaf) for leaf in leaves]]
+        for made, *leaves in rest[len(names) :]
+    ]
+    return {"positional": count, "keywords": names, "arguments": arguments}
+
+
+def _leaf(writer: Writer, leaf: tuple) -> dict:
+    if len(leaf) > 2:
+        dtype, shape, differentiated, *order = leaf
+        given = [np.dtype(dtype).name, list(shape), differentiated, *map(encode_order, order)]
+        return {"input": given}
+    kind, value = leaf
+    if kind not in STATIC:
+        raise ValueError(f"an argument is {value!r:.60}, which files have no name for")
+    return {"static": writer.value(value)}
+
+
+def encode_order(axes) -> list[int] | None:
+    """The axes of an array in the order of memory; None for C order."""
+    return None if axes is None else list(axes)
+
+
+def read_order(item, shape) -> tuple[int, ...] | None:
+    if item is None:
+        return None
+    axes = integers(item)
+    if sorted(axes) != list(range(len(shape))):
+        raise ValueError(f"the axes of an array of {len(shape)} are in the order {axes}")
+    return axes
+
+
+def _read_leaf(reader: Reader, item, of_graph: bool) -> tuple:
+    if type(item) is dict and set(item) == {"input"}:
+        dtype, shape, differentiated, *order = items(item["input"], 3 if of_graph else 4)
+        name = dtype_named(dtype).str
+        if of_graph:
+            free = [None if one is None else integer(one) for one in items(shape)]
+            return name, tuple(free), truth(differentiated)
+        lengths = integers(shape)
+        return name, lengths, truth(differentiated), read_order(order[0], lengths)
+    (value,) = (reader.value(one) for one in fields(item, "static"))
+    if type(value) not in STATIC:
+        raise ValueError("an argument that is fixed is of another type")
+    return type(value), value
+
+
+#: The fields of a signature.
+SIGNATURE = "positional", "keywords", "arguments"
+
+
+def read_signature(reader: Reader, found: list, of_graph: bool = False) -> tuple[tuple, list]:
+    """The key of a call, and its inputs: dtype, shape, whether it is differentiated.
+
+    In that of calls that a graph serves, lengths may be None, and there is no order of memory.
+    """
+    positional, keywords, arguments = found
+    names, parts, inputs = list(map(text, items(keywords))), [], []
+    for argument in items(arguments):
+        tree, leaves = items(argument, 2)
+        made = read_structure(reader, tree)
+        read = [_read_leaf(reader, leaf, of_graph) for leaf in items(leaves)]
+        if len(read) != count_leaves(made):
+            raise ValueError("an argument has leaves of another number")
+        inputs += [leaf[:3] for leaf in read if len(leaf) > 2]
+        parts.append((made, *read))
+    if integer(positional) + len(names) != len(parts):
+        raise ValueError("arguments of another number")
+    return (positional, *names, *parts), inputs
