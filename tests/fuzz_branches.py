@@ -28,7 +28,7 @@ import tapegrad.numpy
 CALLS, LENGTHS = 12, (5, 5, 5, 3, 8)
 RTOL, ATOL = 1e-9, 1e-11
 #: One program in this number is called from Numba code, which takes long to compile.
-NUMBA = 4
+NUMBA = 20
 #: Seeds that a task runs, and the seconds after which a program is taken to hang.
 BATCH, PATIENCE = 25, 120
 
@@ -189,6 +189,7 @@ def run(given) -> int:
                 found, wrong = {"crashed": 1}, [(first, f"seeds from {first}: {error!r}")]
             counts.update(found)
             findings += wrong
+            print(f"programs to {first + BATCH - 1} done, {len(findings)} findings", flush=True)
             for seed, said in wrong:
                 (given.out / f"branches-{seed}.py").write_text(random_branches.source(seed))
                 print(said[:600], flush=True)
