@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.opaque_call import COMPUTED
-from ..._core.ops.table import USERS, Pointwise, Structural
+from ..._core.ops.table import Pointwise, Structural
 from ..._core.tape.tape import object_at
 from ..._core.tensor.trace import Call
 from ..ir.computed_step import Computed
@@ -59,8 +59,6 @@ class Row:
 
 def write_row(writer: Writer, row: Row) -> None:
     """Write the steps of a row of arrays."""
-    if row.op.name in USERS:
-        raise Unsupported("it calls a function of tg.elementwise; call the function it was made of")
     if isinstance(row.op, Pointwise):
         writer.result(row, writer.apply(row.op.code, row.references[:-1], row.array.shape))
     else:

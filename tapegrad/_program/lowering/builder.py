@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from ..._core.codegen import layout
+from ..._core.ops.table import BY_CODE
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
@@ -158,7 +159,7 @@ class Writer:
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if math.prod(shape) <= FEW:
+        if math.prod(shape) <= FEW and not BY_CODE[code].is_users:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             return self.each(code, *[spread(slots, shape) for slots in found])
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
