@@ -17,9 +17,11 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
+from .._core.tensor.trace import is_steering, steered, steering_tensor
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.view_layouts import seen_as
+from .vjp_call import VjpCall
 
 _lock = forks.lock()
 _NUMBER = (np.dtype(np.float64), 0)
@@ -42,11 +44,11 @@ class CustomVjp:
 
     def __call__(self, *operands: Any) -> Any:
         items = [self._operand(k, unlisted(x)) for k, x in enumerate(operands)]
-        values = [value_of(item) for item in items]
-        given = self.forward(*[float(v) if np.ndim(v) == 0 and _is_float(v) else v for v in values])
-        outputs = self._outputs(given)
+        values = [_argument(item) for item in items]
+        given = self.forward(*values)
+        outputs = self.outputs(given)
         if records(*items):
-            made = self._record(items, values, outputs)
+            made = self._record(items, values, given, outputs)
         else:
             plain = not any(map(is_tensor, operands))
             made = [_number(y) if plain else wrap(y) for y in outputs]
@@ -61,6 +63,8 @@ class CustomVjp:
         value = value_of(x)
         if isinstance(value, (bool, np.bool_, int, np.integer)):
             return int(value)
+        if np.ndim(value) == 0 and is_recorded(x) and is_steering(x):
+            return steered(np.asarray, x, dtype=np.int64 if value.dtype.kind in "biu" else float)
         if not isinstance(value, (float, np.floating, np.ndarray)):
             raise TypeError(
                 f"tapegrad.{self.__name__}: operand {k} has type {type(value).__name__}; it must "
@@ -72,7 +76,14 @@ class CustomVjp:
             return x if x._array.flags.c_contiguous else copy_tensor(x)
         return np.array(value, order="C")  # a copy, since the caller may write to it
 
-    def _outputs(self, given) -> list[np.ndarray]:
+    @staticmethod
+    def form(given) -> tuple:
+        """What is the same in every call that a program repeats: tuple or not, shapes, dtypes."""
+        is_tuple = isinstance(given, tuple)
+        every = [np.asarray(y) for y in (given if is_tuple else (given,))]
+        return is_tuple, *[(y.shape, y.dtype) for y in every]
+
+    def outputs(self, given) -> list[np.ndarray]:
         """The results of forward, as arrays of one dtype."""
         found = [np.asarray(y) for y in (given if isinstance(given, tuple) else (given,))]
         dtypes = {y.dtype for y in found}
@@ -86,10 +97,10 @@ class CustomVjp:
 
     # --- recording ----------------------------------------------------------------------------
 
-    def _record(self, items, values, outputs):
+    def _record(self, items, values, given, outputs):
         """One row; several outputs are contiguous in its array."""
         operands = [_kind(v) for v in values]
-        recorded = tuple(is_recorded(x) for x in items)
+        recorded = tuple(is_recorded(x) and not is_steering(x) for x in items)
         address = self._bridge(operands, tuple(_kind(y) for y in outputs), recorded)
         if len(outputs) == 1:
             whole = _own(outputs[0], values)
@@ -99,6 +110,10 @@ class CustomVjp:
             views = _parts(whole, outputs)
         row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
         made = [row] if len(outputs) == 1 else [view_like(row, view) for view in views]
+        if (trace := rt.trace()) is not None:
+            replaced = [is_recorded(x) for x in items]
+            trace.repeat(row, VjpCall(self, values, replaced, recorded, given, address))
+            made = made if any(recorded) else [steering_tensor(np.array, one) for one in made]
         return [scalar_of(_laid(*pair)) for pair in zip(made, outputs, strict=True)]
 
     def _bridge(self, operands, outputs, recorded) -> int:
@@ -186,8 +201,12 @@ def _parts(whole: np.ndarray, shapes) -> list[np.ndarray]:
     return [whole[end - y.size : end].reshape(y.shape) for y, end in ends]
 
 
-def _is_float(value) -> bool:
-    return isinstance(value, (float, np.floating, np.ndarray))
+def _argument(item):
+    """An operand as `forward` gets it: an array, or a number of Python's."""
+    value = value_of(item)
+    if np.ndim(value):
+        return value
+    return int(value) if np.asarray(value).dtype.kind in "biu" else float(value)
 
 
 def _number(y):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Collection
 
 import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
+from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
@@ -37,11 +39,20 @@ def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class Writer:
     """The steps written so far; rows of numbers are written by compiled code (`Rows`).
 
-    All floats are of one dtype.
+    All floats are of one dtype. `custom` are calls of users' operations, by row, and derivatives
+    pass the rows that are `reached`.
     """
 
-    def __init__(self, rows: Rows, originals: Originals, dtype: np.dtype):
+    def __init__(
+        self,
+        rows: Rows,
+        originals: Originals,
+        dtype: np.dtype,
+        custom: dict[int, CustomCall],
+        reached: Collection[int],
+    ):
         self.rows, self.dtype = rows, dtype
+        self.custom, self.reached = custom, reached
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
