@@ -28,9 +28,9 @@ _NUMBER = (np.dtype(np.float64), 0)
 
 
 class CustomVjp:
-    """An operation on arrays made by `tg.custom_vjp`."""
+    """An operation on arrays made by `tg.custom_vjp`; without `backward` it has no derivative."""
 
-    def __init__(self, forward: Callable, backward: Callable, op: Any):
+    def __init__(self, forward: Callable, backward: Callable | None, op: Any):
         self.forward, self.backward, self.op = forward, backward, op
         self.__name__ = self.__qualname__ = forward.__name__
         self.__doc__ = forward.__doc__
@@ -118,6 +118,8 @@ class CustomVjp:
 
     def _bridge(self, operands, outputs, recorded) -> int:
         """The bridge for operands and outputs of these kinds, compiled at their first use."""
+        if self.backward is None:
+            return njit_adjoints.no_bridge()
         key = (*operands, None, *outputs, None, *recorded)
         if key not in self._bridges:
             with _lock:
@@ -147,6 +149,8 @@ class CustomVjp:
     def refusal(self, answer: int) -> Exception:
         """The answer of a bridge, in words."""
         name = f"tapegrad.{self.__name__}"
+        if answer == njit_adjoints.MISSING:
+            return self._not_again()
         if answer == njit_adjoints.RAISED:
             return RuntimeError(
                 f"{name}: backward raised an exception inside the reverse sweep; call it with the "
@@ -161,20 +165,29 @@ class CustomVjp:
 
     # --- derivatives of derivatives -------------------------------------------------------------
 
+    def _not_again(self) -> Exception:
+        return NotImplementedError(
+            f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
+            "of its backward; give custom_vjp one that is itself made by custom_vjp"
+        )
+
     def rule(self, walk, number: int, adjoint) -> None:
-        """The adjoint as an operation, where it has an adjoint itself."""
-        if not isinstance(self.backward, CustomVjp):
-            raise NotImplementedError(
-                f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
-                "of its backward; give custom_vjp one that is itself made by custom_vjp"
-            )
+        """The adjoint as an operation, where it has an adjoint itself.
+
+        In a traced program it need not have one, unless it is differentiated there.
+        """
+        backward = self.backward
+        if not isinstance(backward, CustomVjp):
+            if backward is None or rt.trace() is None:
+                raise self._not_again()
+            backward = _made(backward, None)
         *operands, (_, count), _, (_, whole) = walk.operands(number)
         operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
         base = walk.base(number)
         views = _parts(base, shapes) if count > 1 else [base]
         adjoints = [scalar_of(seen_as(adjoint, base, view)) for view in views]
         outputs = [scalar_of(view_like(whole, view)) for view in views]
-        parts = self.backward(*adjoints, *[x for _, x in operands], *outputs)
+        parts = backward(*adjoints, *[x for _, x in operands], *outputs)
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
                 walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)

@@ -90,9 +90,7 @@ class Call:
         """For each argument the row and the view that it was; (−1, None) without derivative."""
         recorded = iter(walk.read(number)[1:])
         found = [next(recorded) if one else (-1, None) for one in self.recorded]
-        return [
-            one if need else (-1, None) for one, need in zip(found, self.needs, strict=True)
-        ]
+        return [one if need else (-1, None) for one, need in zip(found, self.needs, strict=True)]
 
     def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
         """The results of backward for the gradients of all results, checked, for each argument."""

@@ -242,7 +242,9 @@ def _custom(writer: Writer, row: Row) -> None:
 
 
 def _function(writer: Writer, row: Row) -> None:
-    raise Unsupported("it calls an autograd.Function and writes in place where it is differentiated")
+    raise Unsupported(
+        "it calls an autograd.Function and writes in place where it is differentiated"
+    )
 
 
 # --- others -----------------------------------------------------------------------------------

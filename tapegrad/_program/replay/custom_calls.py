@@ -57,9 +57,7 @@ class _Repeated:
 
 
 @part_of.register(Custom)
-def part_of_custom(
-    step: Custom, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
-) -> Part:
+def part_of_custom(step: Custom, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
     calls = _Repeated(step, wanted, item)
     functions = [c_function(calls.value)]
     ahead = reverse = 0
