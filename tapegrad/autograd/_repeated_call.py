@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.tape.tape import Reader
 from .._core.tensor import runtime as rt
+from .._core.tensor.reachable import reachable
 from .._core.tensor.row_listeners import listen, stop_listening
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor, value_of, wrap
 from ._context import Context
@@ -37,7 +39,7 @@ def _common_float(args) -> np.dtype:
 
 @contextlib.contextmanager
 def noting_reads(name: str) -> Iterator[None]:
-    """Let the trace be refused if a recorded tensor is read inside."""
+    """Let the trace be refused if a recorded tensor is read inside, or an error raised."""
     rows: list[int] = []
     trace, thread = rt.trace(), threading.get_ident()
     guards = len(trace.guards)
@@ -49,6 +51,9 @@ def noting_reads(name: str) -> Iterator[None]:
     listen(note)
     try:
         yield
+    except Exception as error:  # which the function may catch, and take another way
+        trace.refuse(f"forward of {name} raises {type(error).__name__} in it")
+        raise
     finally:
         stop_listening(note)
     if rows or len(trace.guards) > guards:
@@ -126,6 +131,16 @@ class Repeated:
             if is_tensor(one) and k not in self.outputs and not _is_held(array_of(one), self.dtype):
                 return f"forward of {self.name} returns numbers that {self.dtype} does not hold"
         return "" if self.tensors else f"forward of {self.name} returns no tensor"
+
+    def reads_more(self, trace) -> bool:
+        """Whether backward can reach a tensor that the trace has recorded, other than by ctx."""
+        reader = Reader()
+        start = reader.time(trace.held[0]._id)
+
+        def is_traced(one) -> bool:
+            return is_tensor(one) and is_recorded(one) and reader.time(one._id) >= start
+
+        return bool(reachable(self.cls.backward, is_traced))
 
     def place(self, call: Call, whole: np.ndarray) -> None:
         """Note where the results of the recorded call lie in the array of its row."""

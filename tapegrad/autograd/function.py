@@ -187,6 +187,8 @@ def _traced(cls, ctx, args):
         out = _forward(cls, ctx, [unrecorded(arg) for arg in args])
     results = results_of(out)
     again = Repeated(functools.partial(_forward, cls), cls, ctx, args, out)
+    if again.reads_more(rt.trace()):
+        refuse(f"backward of {cls.__name__} reads a recorded tensor that is not in ctx")
     asides = again.asides_of(results)
     if asides is None:
         refuse(again.unlike(results))
@@ -337,6 +339,8 @@ def _row(cls, ctx, args, raw, outputs, asides=()):
     buffer, parts = _buffer([*[array_of(raw[k]) for k in outputs], *asides], args)
     call = Call(cls, ctx, args, raw, outputs)
     operands = ctx._pack(args, raw, outputs)
+    if len(operands) > sum(call.recorded):
+        refuse(f"ctx of {cls.__name__} holds a recorded tensor that is not an argument of apply")
     made = rt.row(FUNCTION, buffer, call, *operands)
     call.places(buffer, parts)
     if outputs and buffer is array_of(raw[outputs[0]]):
