@@ -45,7 +45,7 @@ def noting_reads(name: str) -> Iterator[None]:
     guards = len(trace.guards)
 
     def note(row, *_):
-        if threading.get_ident() == thread:
+        if threading.get_ident() == thread and rt.trace() is trace:
             rows.append(row)
 
     listen(note)

@@ -159,7 +159,7 @@ class Function:
         if any(type(leaf) is ComplexTensor for leaf in args):
             raise refused(cls.__name__)
         ctx = Context(tuple([is_recorded(arg) and not is_steering(arg) for arg in args]))
-        if rt.trace() is not None and rt.is_recording() and any(map(is_recorded, args)):
+        if rt.trace() is not None and rt.is_recording():
             if not _writes(cls):
                 return _traced(cls, ctx, args)
             refuse(f"it calls {cls.__name__}, an autograd.Function that may write to its arguments")
@@ -186,6 +186,8 @@ def _traced(cls, ctx, args):
     with noting_reads(cls.__name__):
         out = _forward(cls, ctx, [unrecorded(arg) for arg in args])
     results = results_of(out)
+    if not any(map(is_recorded, args)):
+        return _finished(out, _recorded(cls, ctx, args, results, {}, True))
     again = Repeated(functools.partial(_forward, cls), cls, ctx, args, out)
     if again.reads_more(rt.trace()):
         refuse(f"backward of {cls.__name__} reads a recorded tensor that is not in ctx")
