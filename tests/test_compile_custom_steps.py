@@ -326,6 +326,11 @@ def sum_of_given(ctx, g, h):
     return sum(factor * one for factor, one in ((2.0, g), (3.0, h)) if one is not None)
 
 
+def nesting(ctx, x):
+    ctx.save_for_backward(x)
+    return Cubed.apply(x) * 1.0
+
+
 def saved_with_constant(ctx, x, weights):
     ctx.save_for_backward(weights)
     return x * weights
@@ -365,6 +370,8 @@ FUNCTIONS = {
     "a result without elements": lambda x: np.sum(first_and_nothing(x)[0] * x),
     "a constant tensor": lambda x: np.sum(weighted(x, WEIGHTS)),
     "no elements": lambda x: np.sum(Cubed.apply(x[:0])) + np.sum(x),
+    "one inside another": lambda x: np.sum(function(nesting, Cubed.backward)(x)),
+    "constants": lambda x: np.sum(x * Cubed.apply(WEIGHTS)),
     "a derivative inside": lambda x: np.sum(
         tg.grad(lambda x: np.sum(np.sin(Cubed.apply(x))))(x) ** 2
     ),

@@ -19,8 +19,8 @@ class Custom(ArrayStep):
     """A call of a user's operation: out = call(*operands), and its adjoint.
 
     `code` is that of the operation in its row; `operands` are views, each with the dtype of the
-    array that is passed. Without adjoints where
-    none from the results of the program is `reached`.
+    array that is passed. The adjoint is computed if `is_reached` says that adjoints of results of
+    the program get here: then it is called even for zeros.
     """
 
     code: int
@@ -34,7 +34,8 @@ class Custom(ArrayStep):
     needs_values = False  # the call keeps what its adjoint reads
 
     def key(self, places: Any) -> None:
-        """Each is called: it may have effects, or depend on more than its operands."""
+        """None is the same as another: it may have effects, or depend on more than operands."""
+        return None
 
     # --- files --------------------------------------------------------------------------------
 
