@@ -645,6 +645,28 @@ def catching(x):
         return 3.0 * np.sum(x)
 
 
+@numba.njit
+def raising(x):
+    if x[0] > 1.0:
+        raise ValueError("too large")
+    return 2.0 * x
+
+
+@numba.njit
+def raising_adjoint(g, x, y):
+    return 2.0 * g
+
+
+raises = tg.custom_vjp(raising, raising_adjoint)
+
+
+def catching_compiled(x):
+    try:
+        return np.sum(raises(x))
+    except ValueError:
+        return 3.0 * np.sum(x)
+
+
 EAGER = {
     "reads a recorded tensor that is not an argument": [closed_over, closed_over_number],
     "ctx of Made holds a recorded tensor": [saves_another, keeps_another],
@@ -657,6 +679,7 @@ EAGER = {
         lambda x: np.sum(function(written, lambda ctx, g: 2.0 * g)(1.0 * x) ** 2)
     ],
     "forward of Made raises KeyError": [catching],
+    "raising raises ValueError in it": [catching_compiled],
     "returns a result of type float": [
         lambda x: np.sum(x) * function(lambda ctx, x: 3.0, lambda ctx, g: None)(x)
     ],

@@ -17,7 +17,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
-from .._core.tensor.trace import is_steering, steered, steering_tensor
+from .._core.tensor.trace import is_steering, refuse, steered, steering_tensor
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.view_layouts import seen_as
@@ -45,7 +45,11 @@ class CustomVjp:
     def __call__(self, *operands: Any) -> Any:
         items = [self._operand(k, unlisted(x)) for k, x in enumerate(operands)]
         values = [_argument(item) for item in items]
-        given = self.forward(*values)
+        try:
+            given = self.forward(*values)
+        except Exception as error:  # which the caller may catch, and take another way
+            refuse(f"{self.__name__} raises {type(error).__name__} in it")
+            raise
         outputs = self.outputs(given)
         if records(*items):
             made = self._record(items, values, given, outputs)
@@ -150,7 +154,7 @@ class CustomVjp:
         """The answer of a bridge, in words."""
         name = f"tapegrad.{self.__name__}"
         if answer == njit_adjoints.MISSING:
-            return self._not_again()
+            return self._without_adjoint()
         if answer == njit_adjoints.RAISED:
             return RuntimeError(
                 f"{name}: backward raised an exception inside the reverse sweep; call it with the "
@@ -165,7 +169,7 @@ class CustomVjp:
 
     # --- derivatives of derivatives -------------------------------------------------------------
 
-    def _not_again(self) -> Exception:
+    def _without_adjoint(self) -> Exception:
         return NotImplementedError(
             f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
             "of its backward; give custom_vjp one that is itself made by custom_vjp"
@@ -179,7 +183,7 @@ class CustomVjp:
         backward = self.backward
         if not isinstance(backward, CustomVjp):
             if backward is None or rt.trace() is None:
-                raise self._not_again()
+                raise self._without_adjoint()
             backward = _made(backward, None)
         *operands, (_, count), _, (_, whole) = walk.operands(number)
         operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
