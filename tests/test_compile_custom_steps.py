@@ -714,7 +714,7 @@ def test_whole_numbers_that_become_too_large():
 
 def test_a_batch_of_calls_of_a_function_is_a_loop(rng):
     xs = rng.normal(size=(64, 2))
-    with pytest.warns(RuntimeWarning, match="in a loop: it calls function, which has no batching"):
+    with pytest.warns(RuntimeWarning, match="in a loop: it calls Cubed, which has no batching"):
         found = tg.grad(lambda xs: np.sum(tg.vmap(lambda x: np.sum(Cubed.apply(x)))(xs)))(xs)
     np.testing.assert_allclose(found, 3.0 * xs**2)
 
@@ -724,3 +724,14 @@ def test_values_of_a_function_that_takes_tensors_alone(rng):
     for _ in range(4):
         x = rng.normal(size=3)
         same(c(x), np.sum(x**4))
+
+
+@pytest.mark.parametrize("f, reason", [(catching, "Made raises"), (catching_compiled, "raising")])
+def test_errors_that_are_caught_after_a_program_was_made(f, reason):
+    c = tg.compile(f)
+    for _ in range(3):
+        same(c.grad(np.zeros(2)), np.full(2, 2.0))
+    assert programs(c) == 1
+    with pytest.warns(RuntimeWarning, match=reason):
+        same(c.grad(np.full(2, 2.0)), np.full(2, 3.0))
+    same(c.grad(np.zeros(2)), np.full(2, 2.0))
