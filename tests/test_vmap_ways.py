@@ -154,7 +154,7 @@ LOOPS = {
         r"tolist\(\) reads .*shape \(120,\), at .*py",
     ),
     "an array": (lambda x: np.sum(np.asarray(x)), r"recorded it raises TypeError: .*plain NumPy"),
-    "no rule": (lambda x: Twice.apply(tg.asarray(x)), r"recording is switched off .*, at .*py:\d+"),
+    "no rule": (lambda x: Twice.apply(tg.asarray(x)), r"it calls Twice, which .*, at .*py:\d+"),
     "a write": (overwriting, r"it writes to its argument in place; write to a copy\(\) of it"),
 }
 

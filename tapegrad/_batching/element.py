@@ -13,7 +13,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import is_differentiated
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.row_listeners import places
-from .._core.tensor.trace import Guard, Trace
+from .._core.tensor.trace import CustomCall, Guard, Trace
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
 from .._program.lowering.outputs import Originals
@@ -32,6 +32,9 @@ class _ElementTrace(Trace):
         for file, line, _ in places(1):
             reason = f"{reason}, at {file}:{line}"
         super().refuse(reason)
+
+    def repeat(self, row, call: CustomCall) -> None:
+        self.refuse(f"it calls {call.name}, which has no batching rule")
 
 
 class Element:

@@ -17,18 +17,20 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import is_complex
 from .._core.tensor.copies import copy_tensor, in_dtype, link, unlisted, view_like
+from .._core.tensor.trace import is_steering, refuse, steered, steering_tensor
 from .._core.tensor.values import FLOATS, is_recorded, is_tensor, records, scalar_of, value_of, wrap
 from .._derivatives.recorded_reverse import BY_HAND
 from .._derivatives.view_layouts import seen_as
+from .vjp_call import VjpCall
 
 _lock = forks.lock()
 _NUMBER = (np.dtype(np.float64), 0)
 
 
 class CustomVjp:
-    """An operation on arrays made by `tg.custom_vjp`."""
+    """An operation on arrays made by `tg.custom_vjp`; without `backward` it has no derivative."""
 
-    def __init__(self, forward: Callable, backward: Callable, op: Any):
+    def __init__(self, forward: Callable, backward: Callable | None, op: Any):
         self.forward, self.backward, self.op = forward, backward, op
         self.__name__ = self.__qualname__ = forward.__name__
         self.__doc__ = forward.__doc__
@@ -42,11 +44,15 @@ class CustomVjp:
 
     def __call__(self, *operands: Any) -> Any:
         items = [self._operand(k, unlisted(x)) for k, x in enumerate(operands)]
-        values = [value_of(item) for item in items]
-        given = self.forward(*[float(v) if np.ndim(v) == 0 and _is_float(v) else v for v in values])
-        outputs = self._outputs(given)
+        values = [_argument(item) for item in items]
+        try:
+            given = self.forward(*values)
+        except Exception as error:  # which the caller may catch, and take another way
+            refuse(f"{self.__name__} raises {type(error).__name__} in it")
+            raise
+        outputs = self.outputs(given)
         if records(*items):
-            made = self._record(items, values, outputs)
+            made = self._record(items, values, given, outputs)
         else:
             plain = not any(map(is_tensor, operands))
             made = [_number(y) if plain else wrap(y) for y in outputs]
@@ -61,6 +67,8 @@ class CustomVjp:
         value = value_of(x)
         if isinstance(value, (bool, np.bool_, int, np.integer)):
             return int(value)
+        if np.ndim(value) == 0 and is_recorded(x) and is_steering(x):
+            return steered(np.asarray, x, dtype=np.int64 if value.dtype.kind in "biu" else float)
         if not isinstance(value, (float, np.floating, np.ndarray)):
             raise TypeError(
                 f"tapegrad.{self.__name__}: operand {k} has type {type(value).__name__}; it must "
@@ -72,7 +80,14 @@ class CustomVjp:
             return x if x._array.flags.c_contiguous else copy_tensor(x)
         return np.array(value, order="C")  # a copy, since the caller may write to it
 
-    def _outputs(self, given) -> list[np.ndarray]:
+    @staticmethod
+    def form(given) -> tuple:
+        """What is the same in every call that a program repeats: tuple or not, shapes, dtypes."""
+        is_tuple = isinstance(given, tuple)
+        every = [np.asarray(y) for y in (given if is_tuple else (given,))]
+        return is_tuple, *[(y.shape, y.dtype) for y in every]
+
+    def outputs(self, given) -> list[np.ndarray]:
         """The results of forward, as arrays of one dtype."""
         found = [np.asarray(y) for y in (given if isinstance(given, tuple) else (given,))]
         dtypes = {y.dtype for y in found}
@@ -86,10 +101,10 @@ class CustomVjp:
 
     # --- recording ----------------------------------------------------------------------------
 
-    def _record(self, items, values, outputs):
+    def _record(self, items, values, given, outputs):
         """One row; several outputs are contiguous in its array."""
         operands = [_kind(v) for v in values]
-        recorded = tuple(is_recorded(x) for x in items)
+        recorded = tuple(is_recorded(x) and not is_steering(x) for x in items)
         address = self._bridge(operands, tuple(_kind(y) for y in outputs), recorded)
         if len(outputs) == 1:
             whole = _own(outputs[0], values)
@@ -99,10 +114,16 @@ class CustomVjp:
             views = _parts(whole, outputs)
         row = rt.row(ARRAY + self.op.code, whole, *items, *views, len(views), address)
         made = [row] if len(outputs) == 1 else [view_like(row, view) for view in views]
+        if (trace := rt.trace()) is not None:
+            replaced = [is_recorded(x) for x in items]
+            trace.repeat(row, VjpCall(self, values, replaced, recorded, given, address))
+            made = made if any(recorded) else [steering_tensor(np.array, one) for one in made]
         return [scalar_of(_laid(*pair)) for pair in zip(made, outputs, strict=True)]
 
     def _bridge(self, operands, outputs, recorded) -> int:
         """The bridge for operands and outputs of these kinds, compiled at their first use."""
+        if self.backward is None:
+            return njit_adjoints.no_bridge()
         key = (*operands, None, *outputs, None, *recorded)
         if key not in self._bridges:
             with _lock:
@@ -132,6 +153,8 @@ class CustomVjp:
     def refusal(self, answer: int) -> Exception:
         """The answer of a bridge, in words."""
         name = f"tapegrad.{self.__name__}"
+        if answer == njit_adjoints.MISSING:
+            return self._without_adjoint()
         if answer == njit_adjoints.RAISED:
             return RuntimeError(
                 f"{name}: backward raised an exception inside the reverse sweep; call it with the "
@@ -146,20 +169,29 @@ class CustomVjp:
 
     # --- derivatives of derivatives -------------------------------------------------------------
 
+    def _without_adjoint(self) -> Exception:
+        return NotImplementedError(
+            f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
+            "of its backward; give custom_vjp one that is itself made by custom_vjp"
+        )
+
     def rule(self, walk, number: int, adjoint) -> None:
-        """The adjoint as an operation, where it has an adjoint itself."""
-        if not isinstance(self.backward, CustomVjp):
-            raise NotImplementedError(
-                f"tapegrad: a derivative of a derivative through {self.__name__} needs the adjoint "
-                "of its backward; give custom_vjp one that is itself made by custom_vjp"
-            )
+        """The adjoint as an operation, where it has an adjoint itself.
+
+        In a traced program it need not have one, unless it is differentiated there.
+        """
+        backward = self.backward
+        if not isinstance(backward, CustomVjp):
+            if backward is None or rt.trace() is None:
+                raise self._without_adjoint()
+            backward = _made(backward, None)
         *operands, (_, count), _, (_, whole) = walk.operands(number)
         operands, shapes = operands[:-count], [shape for _, shape in operands[-count:]]
         base = walk.base(number)
         views = _parts(base, shapes) if count > 1 else [base]
         adjoints = [scalar_of(seen_as(adjoint, base, view)) for view in views]
         outputs = [scalar_of(view_like(whole, view)) for view in views]
-        parts = self.backward(*adjoints, *[x for _, x in operands], *outputs)
+        parts = backward(*adjoints, *[x for _, x in operands], *outputs)
         for (source, tensor), part in zip(operands, _tuple(parts), strict=True):
             if source >= 0:
                 walk.add(source, tensor._array if type(tensor) is rt.Array else None, part)
@@ -186,8 +218,12 @@ def _parts(whole: np.ndarray, shapes) -> list[np.ndarray]:
     return [whole[end - y.size : end].reshape(y.shape) for y, end in ends]
 
 
-def _is_float(value) -> bool:
-    return isinstance(value, (float, np.floating, np.ndarray))
+def _argument(item):
+    """An operand as `forward` gets it: an array, or a number of Python's."""
+    value = value_of(item)
+    if np.ndim(value):
+        return value
+    return int(value) if np.asarray(value).dtype.kind in "biu" else float(value)
 
 
 def _number(y):

@@ -54,6 +54,7 @@ class Context:
         self._constant: tuple = ()
         self._materialize = True
         self._packed: dict[str, _Saved] = {}
+        self._is_packed = True  # whether all that backward finds is arguments and results
         self._held: dict = {}
         self._given: list = []
         self._walk: Any = None
@@ -144,14 +145,25 @@ class Context:
             operands.append(value)
             return _Saved("operand", len(operands) - 1, value)
 
-        self._saved = tuple([_kept(packed(one)) for one in self._saved])
-        self._given = []
-        self._dirty = self._constant = ()
+        self._saved = tuple([packed(one) for one in self._saved])
+        known = [None, *args]
+        self._is_packed = all(
+            type(one) is _Saved or any(one is x for x in known) for one in self._saved
+        )
+        self._keep()
         for name, value in list(vars(self).items()):
             if not name.startswith("_") and type(found := packed(value)) is _Saved:
                 self._packed[name] = found
                 del self.__dict__[name]
+            elif not name.startswith("_") and name != "needs_input_grad":
+                self._is_packed = False
         return operands
+
+    def _keep(self) -> None:
+        """Forget what was only for the call of forward; later writes do not change the rest."""
+        self._saved = tuple([_kept(one) for one in self._saved])
+        self._given = []
+        self._dirty = self._constant = ()
 
     @contextlib.contextmanager
     def _at(self, walk: Walk, number: int):

@@ -8,7 +8,8 @@ from .._core.operations import PUBLIC
 from .._core.operations.creation import tensor
 from .._core.tape.tape import object_at
 from .._core.tensor import runtime as rt
-from .._core.tensor.values import is_recorded, is_tensor, value_of, wrap
+from .._core.tensor.trace import refuse
+from .._core.tensor.values import FLOATS, is_recorded, is_tensor, value_of, wrap
 from .._derivatives.forward_mode import BY_HAND as TANGENTS
 from .._derivatives.recorded_reverse import BY_HAND as ADJOINTS
 from .._derivatives.recorded_reverse import adjoints_if_reached
@@ -25,6 +26,26 @@ def as_tensor(value):
     return value
 
 
+def shape_and_dtype(value) -> tuple:
+    """Those of an argument: an array, or a number or another object."""
+    is_array = isinstance(value, np.ndarray)
+    return (value.shape, value.dtype) if is_array else ((), np.dtype(np.float64))
+
+
+def results_of(out) -> list:
+    """The results of forward, arrays as tensors."""
+    return [as_tensor(one) for one in (out if isinstance(out, tuple) else (out,))]
+
+
+def differentiable(ctx, results) -> list[int]:
+    """The places of the results that have a derivative."""
+    return [
+        k
+        for k, one in enumerate(results)
+        if is_tensor(one) and one.dtype in FLOATS and not any(one is n for n in ctx._constant)
+    ]
+
+
 class Call:
     """One call of a Function, held by its row; the sweep calls it (`Sweep.run`)."""
 
@@ -32,6 +53,7 @@ class Call:
         self.cls = cls
         self.ctx = ctx
         self.is_tensor = [is_tensor(arg) for arg in args]
+        self.recorded = [is_recorded(arg) for arg in args]
         self.needs = ctx.needs_input_grad
         self.zeros = [(one.shape, one.dtype) if is_tensor(one) else None for one in raw]
         self.outputs = outputs
@@ -48,7 +70,12 @@ class Call:
 
     def views(self, base: np.ndarray) -> list[np.ndarray]:
         """The parts of the row's buffer, or of memory like it, that the results are."""
-        if self.parts[0][0] == base.shape and self.parts[0][3] == base.strides:
+        return self.every_view(base)[: len(self.outputs)]
+
+    def every_view(self, base: np.ndarray) -> list[np.ndarray]:
+        """The same with those after them that have no derivative, in traced programs."""
+        shape, _, _, strides = self.parts[0]
+        if len(self.parts) == 1 and (shape, strides) == (base.shape, base.strides):
             return [base]
         return [np.ndarray(shape, dtype, base, *place) for shape, dtype, *place in self.parts]
 
@@ -62,10 +89,19 @@ class Call:
     def operands(self, walk: Walk, number: int) -> list:
         """For each argument the row and the view that it was; (−1, None) without derivative."""
         recorded = iter(walk.read(number)[1:])
-        return [next(recorded) if need else (-1, None) for need in self.needs]
+        found = [next(recorded) if one else (-1, None) for one in self.recorded]
+        return [one if need else (-1, None) for one, need in zip(found, self.needs, strict=True)]
 
     def pass_back(self, walk: Walk, number: int, gradients) -> tuple:
         """The results of backward for the gradients of all results, checked, for each argument."""
+        operands = self.operands(walk, number)
+        with self.ctx._at(walk, number):
+            found = self.returned(gradients, [shape_and_dtype(view) for _, view in operands])
+        pairs = zip(found, operands, strict=True)
+        return tuple([one if source >= 0 else None for one, (source, _) in pairs])
+
+    def returned(self, gradients, kinds) -> list:
+        """The same for arguments of these shapes and dtypes, wherever they are."""
         given = list(gradients)
         if self.ctx._materialize:
             for k, zeros in enumerate(self.zeros):
@@ -73,19 +109,13 @@ class Call:
                     given[k] = wrap(np.zeros(*zeros))
         for k in self.outputs:
             given[k] = None if given[k] is None else cast(given[k], self.zeros[k][1])
-        with self.ctx._at(walk, number):
-            returned = self.cls.backward(self.ctx, *given)
-        name, found = self.cls.__name__, []
-        operands = self.operands(walk, number)
-        for k, one in enumerate(gradients_for(name, returned, len(self.needs))):
-            source, view = operands[k]
-            shape = () if view is None else view.shape
-            dtype = np.dtype(np.float64) if view is None else view.dtype
-            one = gradient_for(name, k, one, self.is_tensor[k], self.needs[k], shape, dtype)
-            found.append(one if source >= 0 else None)
-        return tuple(found)
+        name, returned = self.cls.__name__, self.cls.backward(self.ctx, *given)
+        return [
+            gradient_for(name, k, one, self.is_tensor[k], self.needs[k], *kinds[k])
+            for k, one in enumerate(gradients_for(name, returned, len(self.needs)))
+        ]
 
-    def _split(self, parts: list) -> list:
+    def split(self, parts: list) -> list:
         """The gradients of all results, None where they have none, from those of the recorded.
 
         Without materialisation a gradient that is all zero counts as none, unless all are.
@@ -109,7 +139,7 @@ class Call:
         try:
             found = [
                 self.pass_back(
-                    walk, number, self._split([wrap(np.array(m[seed, ...])) for m in mirrors])
+                    walk, number, self.split([wrap(np.array(m[seed, ...])) for m in mirrors])
                 )
                 for seed in range(sweep.seeds)
             ]
@@ -123,8 +153,17 @@ class Call:
                 seeds = [zero if one is None else np.asarray(value_of(one)) for one in given]
                 sweep.plant(tensor, np.array(seeds))
 
+    def _derived(self) -> None:
+        """The derivative becomes operations; a program has them for other arguments.
+
+        So it may read arguments and results alone.
+        """
+        if not self.ctx._is_packed:
+            refuse(f"forward of {self.cls.__name__} leaves more than arguments and results in ctx")
+
     def write(self, walk, number: int, adjoint) -> None:
         """Write the adjoints of the operands as rows."""
+        self._derived()
         base = walk.base(number)
         adjoint = (
             adjoint if is_tensor(adjoint) else wrap(np.array(np.broadcast_to(adjoint, base.shape)))
@@ -135,7 +174,7 @@ class Call:
         ]
         for (source, view), one in zip(
             self.operands(walk, number),
-            self.pass_back(walk, number, self._split(parts)),
+            self.pass_back(walk, number, self.split(parts)),
             strict=True,
         ):
             if one is not None:
@@ -143,6 +182,7 @@ class Call:
 
     def tangent(self, walk, number: int):
         """The tangent of the row from those of its operands, an axis of directions first."""
+        self._derived()
         operands = self.operands(walk, number)
         tangents = [None if s < 0 else walk.tangent(s, view) for s, view in operands]
         rows = []

@@ -24,8 +24,8 @@ from .._core.tensor.complex_functions import refused
 from .._core.tensor.complex_tensors import ComplexTensor
 from .._core.tensor.copies import view_like
 from .._core.tensor.indexing import check_write, set_item
+from .._core.tensor.trace import is_steering, refuse, steering_tensor
 from .._core.tensor.values import (
-    FLOATS,
     array_of,
     is_recorded,
     is_tensor,
@@ -35,7 +35,8 @@ from .._core.tensor.values import (
 )
 from .._derivatives.view_layouts import cast
 from ._context import Context
-from ._function_call import Call, as_tensor
+from ._function_call import Call, as_tensor, differentiable, results_of
+from ._repeated_call import Repeated, noting_reads, unrecorded
 
 assert _declaration
 FUNCTION = ARRAY + TABLE["function"].code
@@ -157,21 +158,60 @@ class Function:
         args = _by_position(cls, args, kwargs)
         if any(type(leaf) is ComplexTensor for leaf in args):
             raise refused(cls.__name__)
-        needs = tuple([is_recorded(arg) for arg in args])
-        ctx = Context(needs)
+        ctx = Context(tuple([is_recorded(arg) and not is_steering(arg) for arg in args]))
+        if rt.trace() is not None and rt.is_recording():
+            if not _writes(cls):
+                return _traced(cls, ctx, args)
+            refuse(f"it calls {cls.__name__}, an autograd.Function that may write to its arguments")
         recording = rt.set_recording(False)
         try:
             out = _forward(cls, ctx, args)
         finally:
             rt.set_recording(recording)
         dirty = _dirty(cls, ctx, args, out)
-        several = isinstance(out, tuple)
-        results = [as_tensor(one) for one in (out if several else (out,))]
-        if recording and any(needs):
-            results = _record(cls, ctx, args, results, dirty)
+        return _finished(out, _recorded(cls, ctx, args, results_of(out), dirty, recording))
+
+
+def _finished(out, results):
+    """Results as forward returned them: a tuple or one."""
+    return tuple(results) if isinstance(out, tuple) else results[0]
+
+
+def _traced(cls, ctx, args):
+    """A call while a program is traced, which will repeat it with other arguments.
+
+    Forward gets arguments that are not recorded, as it does then. One row has all results; those
+    without derivative are detached from it.
+    """
+    with noting_reads(cls.__name__):
+        out = _forward(cls, ctx, [unrecorded(arg) for arg in args])
+    results = results_of(out)
+    if not any(map(is_recorded, args)):
+        return _finished(out, _recorded(cls, ctx, args, results, {}, True))
+    again = Repeated(functools.partial(_forward, cls), cls, ctx, args, out)
+    if again.reads_more(rt.trace()):
+        refuse(f"backward of {cls.__name__} reads a recorded tensor that is not in ctx")
+    asides = again.asides_of(results)
+    if asides is None:
+        refuse(again.unlike(results))
+        return _finished(out, _recorded(cls, ctx, args, results, {}, True))
+    made, call = _row(cls, ctx, args, results, again.outputs, asides)
+    again.place(call, value_of(made))
+    rt.trace().repeat(made, again)
+    for k, part in zip(again.tensors, call.every_view(value_of(made)), strict=True):
+        whole, dtype = view_like(made, part), results[k].dtype
+        if k in again.outputs:
+            results[k] = scalar_of(cast(whole, dtype))
         else:
-            results = [_unrecorded(ctx, one, args, dirty) for one in results]
-        return tuple(results) if several else results[0]
+            results[k] = steering_tensor(np.array, whole, dtype=dtype)
+    return _finished(out, results)
+
+
+def _recorded(cls, ctx, args, results, dirty, recording):
+    """The results of a call, recorded if a derivative may be wanted."""
+    if recording and any(ctx.needs_input_grad):
+        return _record(cls, ctx, args, results, dirty)
+    return [_unrecorded(ctx, one, args, dirty) for one in results]
 
 
 def _unrecorded(ctx, result, args, dirty):
@@ -280,22 +320,11 @@ def _check_unmarked(cls, ctx, args, dirty) -> None:
 def _record(cls, ctx, args, results, dirty):
     """Append the row of a call; returns its results, recorded."""
     raw = list(results)
-    outputs = [
-        k
-        for k, one in enumerate(raw)
-        if is_tensor(one) and one.dtype in FLOATS and not any(one is n for n in ctx._constant)
-    ]
+    outputs = differentiable(ctx, raw)
     if not outputs:
         return [_unrecorded(ctx, one, args, dirty) for one in results]
-    buffer, parts = _buffer([array_of(raw[k]) for k in outputs], args)
-    call = Call(cls, ctx, args, raw, outputs)
-    operands = ctx._pack(args, raw, outputs)
-    made = rt.row(FUNCTION, buffer, call, *operands)
-    call.places(buffer, parts)
-    if buffer is array_of(raw[outputs[0]]):
-        tell_rows(raw[outputs[0]], made)
-    ctx._number = made._id
-    for k, part in zip(outputs, parts, strict=True):
+    made, call = _row(cls, ctx, args, raw, outputs)
+    for k, part in zip(outputs, call.views(value_of(made)), strict=True):
         results[k] = scalar_of(cast(view_like(made, part), raw[k].dtype))
     for number, alias in dirty.items():
         for k in outputs:
@@ -305,6 +334,21 @@ def _record(cls, ctx, args, results, dirty):
     return [
         one if k in outputs else _unrecorded(ctx, one, args, {}) for k, one in enumerate(results)
     ]
+
+
+def _row(cls, ctx, args, raw, outputs, asides=()):
+    """Append the row of a call, with arrays of results without derivative last; it and the call."""
+    buffer, parts = _buffer([*[array_of(raw[k]) for k in outputs], *asides], args)
+    call = Call(cls, ctx, args, raw, outputs)
+    operands = ctx._pack(args, raw, outputs)
+    if len(operands) > sum(call.recorded):
+        refuse(f"ctx of {cls.__name__} holds a recorded tensor that is not an argument of apply")
+    made = rt.row(FUNCTION, buffer, call, *operands)
+    call.places(buffer, parts)
+    if outputs and buffer is array_of(raw[outputs[0]]):
+        tell_rows(raw[outputs[0]], made)
+    ctx._number = made._id
+    return made, call
 
 
 def _written(argument, held, result):

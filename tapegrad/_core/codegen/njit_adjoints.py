@@ -7,6 +7,7 @@ of the process; the user decides whether the function itself is cached.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +21,9 @@ from numba.np.numpy_support import from_dtype
 from .intrinsics import i64s
 from .layout import CALL_BYTES, CALL_DATA, CALL_SHAPE, CALL_TARGET
 
-#: The results of a bridge: 0, that an exception was raised, or what is wrong with a derivative, as
-#: 1 + its number | axis << AXIS | length << LENGTH.
-RAISED, AXIS, LENGTH = -1, 8, 16
+#: The results of a bridge: 0, that an exception was raised, that there is no adjoint, or what is
+#: wrong with a derivative, as 1 + its number | axis << AXIS | length << LENGTH.
+RAISED, MISSING, AXIS, LENGTH = -1, -2, 8, 16
 #: A number or an array as the function gets it: dtype and number of axes.
 Kind = tuple[np.dtype, int]
 _keep: list = []
@@ -84,6 +85,14 @@ def compile_bridge(backward, operands: Sequence[Kind], outputs: Sequence[Kind], 
     names["carray"] = numba.carray
     exec(text, names)
     bridge = numba.cfunc(types.int64(types.int64))(names["bridge"])
+    _keep.append(bridge)
+    return int(bridge.address or 0)
+
+
+@functools.cache
+def no_bridge() -> int:
+    """Address of the bridge of an operation without adjoint."""
+    bridge = numba.cfunc(types.int64(types.int64))(lambda entries: MISSING)
     _keep.append(bridge)
     return int(bridge.address or 0)
 

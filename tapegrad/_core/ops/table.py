@@ -71,6 +71,11 @@ class Pointwise:
         """
         return len(self.inputs) <= 2 and not self.name.startswith("complex_")
 
+    @property
+    def is_users(self) -> bool:
+        """Whether a user has declared it: switches over operations do not contain it."""
+        return self.name in USERS
+
     @functools.cached_property
     def used(self) -> int:
         """Bits of the values that the partials read: inputs in order, then the output."""

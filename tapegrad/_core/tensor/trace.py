@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -83,6 +83,24 @@ class Guard:
         return self.how
 
 
+class CustomCall(Protocol):
+    """A call of a user's operation with an adjoint of its own, as programs repeat it.
+
+    `name` says what it calls. Operands are those that the trace has recorded, as arrays.
+    """
+
+    name: str
+
+    def value(self, operands: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
+        """The array of the row for other operands, and what `adjoints` gets of this call.
+
+        None instead of an array if the results have other shapes or dtypes than recorded.
+        """
+
+    def adjoints(self, held: Any, g: np.ndarray) -> list[np.ndarray | None]:
+        """The adjoints of the operands from that of the array, None for those without."""
+
+
 class Trace:
     """The state of a trace in addition to its rows; `refusal` says why it cannot be a program."""
 
@@ -92,6 +110,8 @@ class Trace:
         self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
+        #: Calls of operations that have adjoints of the user's, by row.
+        self.custom: dict[int, CustomCall] = {}
         #: Buffers, by row, and their contents before a recorded write made them rows.
         self.originals: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.refusal: str | None = None
@@ -102,6 +122,11 @@ class Trace:
     def refuse(self, reason: str) -> None:
         """Note that the computation cannot be repeated; the first reason counts."""
         self.refusal = self.refusal or reason
+
+    def repeat(self, row, call: CustomCall) -> None:
+        """Let a program repeat the call of a row, also where nothing reads the results."""
+        self.custom[row._id] = call
+        self.required.append(row)
 
     def by_rule(self, rule: Callable, *arguments, **static):
         """The result of a rule: a program computes only the parts of it that are read."""

@@ -13,7 +13,14 @@ from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
 from ..native import fused_elementwise as _registered  # noqa: F401
 from ..native import scalar_code
 from ..native.scalar_code import Piece
-from ..replay import elementwise_parts, moves, opaque_calls, rule_parts, scalar_interpreter  # noqa: F401
+from ..replay import (  # noqa: F401
+    custom_calls,
+    elementwise_parts,
+    moves,
+    opaque_calls,
+    rule_parts,
+    scalar_interpreter,
+)
 from ..replay.parts import Part, native_part_of, part_of
 from .templates import parts_of
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..._core.codegen import forks
 from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
+from ..ir.custom_step import Custom
 from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
 from ..ir.steps import DOUBLE, NOTHING, Code, View
@@ -185,6 +186,11 @@ class Program:
             raise ValueError(
                 "tapegrad.compile: jitted gives functions of float64, and the arguments are of "
                 f"{self.code.dtype}; convert them with astype(float)"
+            )
+        for step in self.code.of(Custom).values():
+            raise ValueError(
+                "tapegrad.compile: numba gives functions that do without Python, and the program "
+                f"calls {step.called}, which is Python; call the compiled function itself"
             )
         arguments = [
             njit_calls.Argument(len(one.view.shape), one.view.shape, one.differentiated)

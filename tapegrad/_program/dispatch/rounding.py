@@ -153,7 +153,7 @@ class Rounding(Moves):
             self.program.end(memory)
 
     def _found(self, memory: Run, objects: list) -> list:
-        status = self.program.forward(memory, objects)
+        status = self.program.forward(memory, objects, self.reverse)
         if status != FINISHED:
             error_of(memory.address, status)
             return []

@@ -26,7 +26,7 @@ from ..lowering.tape_rows import READS_OTHERS, WRITES_DATA, Unsupported, is_long
 from ..passes.pipeline import Account, optimised
 from ..replay.opaque_calls import LARGEST, error_of
 from ..replay.parts import Run
-from ..replay.run_layout import FINISHED, GUARD_FAILED, REFUSED
+from ..replay.run_layout import FINISHED, GUARD_FAILED
 from . import collection
 from .flows import Flow
 from .random_draws import Draws
@@ -316,9 +316,7 @@ class Variants:
                 stopped = str(variant.guards[k])
                 candidates = [v for v in candidates[1:] if _goes_on(v, variant, k, seen)]
             else:
-                stopped = "a result of another shape" if error is None else repr(error)
-                if status == REFUSED and isinstance(error, Exception):
-                    stopped = error
+                stopped = error if isinstance(error, Exception) else "a result of another shape"
                 candidates = candidates[1:]
         return None, None, stopped
 

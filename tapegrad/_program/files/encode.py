@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import COMPLEX, STEERING, TABLE
+from ..._core.ops.table import BY_CODE, COMPLEX, STEERING, TABLE
 from ..ir.steps import GUARD, Step, View
 from .allowed_functions import name_of
 from .archive import Pools
@@ -31,6 +31,12 @@ class Writer:
         self.numbers = np.full(1 + max(self.names), -1, np.int32)
         for number, code in enumerate(self.names):
             self.numbers[code] = number
+
+    def operation(self, code: int) -> str:
+        """The name of an operation."""
+        if code not in self.names:
+            raise ValueError(f"it calls {BY_CODE[code].doc}, which files have no name for")
+        return self.names[code]
 
     def array(self, array: np.ndarray) -> list:
         return self.pools.add(array)

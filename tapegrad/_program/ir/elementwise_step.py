@@ -129,8 +129,9 @@ class Elementwise(Step):
         return self.shape, *ops, *results, len(self.stores)
 
     def is_small(self, elements: int, products: int) -> bool:
-        few = all(len(BY_CODE[code].inputs) <= _OPERANDS for code, _ in self.ops)
-        return few and 0 < math.prod(self.shape) <= elements
+        ops = [BY_CODE[code] for code, _ in self.ops]
+        known = all(len(op.inputs) <= _OPERANDS and not op.is_users for op in ops)
+        return known and 0 < math.prod(self.shape) <= elements
 
     def expand(self, numbers: Any) -> None:
         made: list[np.ndarray] = []

@@ -51,7 +51,7 @@ NODE = Field(
     lambda reader, item: reader.view(item) if type(item) is list else integer(item),
 )
 #: An operation, and an array of them.
-CODE = Field(lambda writer, code: writer.names[code], lambda reader, item: reader.code(item))
+CODE = Field(lambda writer, code: writer.operation(code), lambda reader, item: reader.code(item))
 CODES = Field(
     lambda writer, codes: writer.array(writer.numbers[codes]),
     lambda reader, item: reader.array_of_codes(item),

@@ -13,10 +13,11 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.opaque_call import COMPUTED
-from ..._core.ops.table import USERS, Pointwise, Structural
+from ..._core.ops.table import Pointwise, Structural
 from ..._core.tape.tape import object_at
 from ..._core.tensor.trace import Call
 from ..ir.computed_step import Computed
+from ..ir.custom_step import Custom
 from ..ir.gather_step import Gather
 from ..ir.kernel_step import Kernel
 from ..ir.link_step import Link
@@ -59,9 +60,9 @@ class Row:
 
 def write_row(writer: Writer, row: Row) -> None:
     """Write the steps of a row of arrays."""
-    if row.op.name in USERS:
-        raise Unsupported("it calls a function of tg.elementwise; call the function it was made of")
-    if isinstance(row.op, Pointwise):
+    if row.number in writer.custom:
+        _custom(writer, row)
+    elif isinstance(row.op, Pointwise):
         writer.result(row, writer.apply(row.op.code, row.references[:-1], row.array.shape))
     else:
         _HANDLERS.get(row.op.name, _kernel)(writer, row)
@@ -227,17 +228,26 @@ def dtype_of(reference) -> np.dtype:
     return reference.array.dtype if is_array else DOUBLE
 
 
+# --- operations of the user's ------------------------------------------------------------------
+
+
+def _custom(writer: Writer, row: Row) -> None:
+    """A call of an operation that has an adjoint of the user's: a step that repeats it."""
+    given = [one for one in row.references[:-1] if one.id >= 0]
+    operands = [(writer.view_of(one), dtype_of(one)) for one in given]
+    made = writer.buffers.allocate(row.array.shape)
+    call, is_reached = writer.custom[row.number], row.number in writer.reached
+    writer.steps.append(Custom(row.op.code, call, operands, made, is_reached))
+    writer.result(row, made)
+
+
+def _function(writer: Writer, row: Row) -> None:
+    raise Unsupported(
+        "it calls an autograd.Function and writes in place where it is differentiated"
+    )
+
+
 # --- others -----------------------------------------------------------------------------------
-
-
-_REFUSALS = {
-    "function": "it calls an autograd.Function, whose backward is Python",
-    "called": "it calls a function of custom_vjp",
-}
-
-
-def _refused(writer: Writer, row: Row) -> None:
-    raise Unsupported(_REFUSALS[row.op.name])
 
 
 def _convert(writer: Writer, row: Row) -> None:
@@ -350,5 +360,5 @@ _HANDLERS: dict[str, Callable[[Writer, Row], None]] = {
     "deposit": _deposit,
     COMPUTED.name: _computed,
     "convert": _convert,
-    **dict.fromkeys(_REFUSALS, _refused),
+    "function": _function,
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Collection
 
 import numpy as np
 
 from ..._core.codegen import layout
+from ..._core.ops.table import BY_CODE
+from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
@@ -36,11 +39,20 @@ def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 class Writer:
     """The steps written so far; rows of numbers are written by compiled code (`Rows`).
 
-    All floats are of one dtype.
+    All floats are of one dtype. `custom` are calls of users' operations, by row, and derivatives
+    pass the rows that are `reached`.
     """
 
-    def __init__(self, rows: Rows, originals: Originals, dtype: np.dtype):
+    def __init__(
+        self,
+        rows: Rows,
+        originals: Originals,
+        dtype: np.dtype,
+        custom: dict[int, CustomCall],
+        reached: Collection[int],
+    ):
         self.rows, self.dtype = rows, dtype
+        self.custom, self.reached = custom, reached
         self.originals = originals
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
@@ -158,7 +170,7 @@ class Writer:
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if math.prod(shape) <= FEW:
+        if math.prod(shape) <= FEW and not BY_CODE[code].is_users:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             return self.each(code, *[spread(slots, shape) for slots in found])
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]

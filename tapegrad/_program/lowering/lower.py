@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._core.codegen import layout
 from ..._core.ops.table import BY_CODE
+from ..._core.tape.tape import needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
@@ -45,8 +46,16 @@ class Converter:
         self.rows.make_room(len(guards) + 4 * FEW * self.rows[tape_scan.ARRAYS])
         if dtype != DOUBLE and self.rows[tape_scan.SCALARS]:
             raise Unsupported(MIXED)  # numbers of Python are recorded in float64
-        self.writer = Writer(self.rows, Originals(list(trace.originals.values())), dtype)
+        originals = Originals(list(trace.originals.values()))
+        self.writer = Writer(self.rows, originals, dtype, trace.custom, self._reached(outputs))
         self.inputs = [self._input(*one) for one in inputs]
+
+    def _reached(self, outputs: list) -> set[int]:
+        """The rows that adjoints of the results reach, if any calls a user's operation."""
+        if not self.trace.custom:
+            return set()
+        recorded = [output._id for output in outputs if output._id >= 0]
+        return {*needed(self.rows.reader, recorded, self.trace.steering)}
 
     def counts(self) -> tuple[int, int]:
         """The number of rows that the computation has recorded, and the number needed."""

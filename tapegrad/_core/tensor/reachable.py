@@ -1,0 +1,93 @@
+"""Objects that a function of a user's can reach, and that a program would not see change."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_LIBRARIES = frozenset(("tapegrad", "numpy", "scipy", "numba", "math", "builtins", "torch"))
+#: The number of objects that are checked, and of items of containers.
+_MOST, _MOST_ITEMS = 2000, 100
+
+
+def reachable(f: Callable, is_wanted: Callable[[Any], bool]) -> list:
+    """The objects of a kind in the closure of a function, its defaults, the globals that it names.
+
+    And in attributes of objects there, and functions that it names.
+    """
+    found: list = []
+    seen: set[int] = set()
+    waiting: list = [f]
+    while waiting and len(seen) < _MOST:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if is_wanted(one):
+            found.append(one)
+        else:
+            waiting.extend(_reached(one))
+    return found
+
+
+def _reached(one) -> list:
+    """The objects that an object refers to."""
+    if isinstance(one, types.FunctionType):
+        return _of_function(one)
+    if isinstance(one, types.MethodType):
+        return [one.__func__, one.__self__]
+    if isinstance(one, functools.partial):
+        return [one.func, *one.args, *one.keywords.values()]
+    if isinstance(one, (list, tuple, set, frozenset)):
+        return list(one) if len(one) <= _MOST_ITEMS else []
+    if isinstance(one, dict):
+        return list(one.values()) if len(one) <= _MOST_ITEMS else []
+    if isinstance(one, (types.ModuleType, np.ndarray, str, int, float)) or _is_library(one):
+        return []
+    if isinstance(one, type):
+        return [value for value in vars(one).values() if isinstance(value, types.FunctionType)]
+    return [*getattr(one, "__dict__", {}).values(), type(one)]
+
+
+def _is_library(one) -> bool:
+    kind = one if isinstance(one, type) else type(one)
+    return _is_of_library(kind.__module__ or "")
+
+
+def _is_of_library(module: str) -> bool:
+    outer = module.partition(".")[0]
+    return outer in _LIBRARIES or (outer in sys.stdlib_module_names and outer != "__main__")
+
+
+def _of_function(f: types.FunctionType) -> list:
+    """Cells and defaults of a function, and the globals it names, unless it is a library's."""
+    found = [cell.cell_contents for cell in f.__closure__ or () if _is_filled(cell)]
+    found += [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+    wrapped = getattr(f, "__wrapped__", None)
+    found += [] if wrapped is None else [wrapped]
+    if _is_of_library(f.__module__ or ""):
+        return found
+    names = _names(f.__code__)
+    named = [f.__globals__[name] for name in names if name in f.__globals__]
+    for module in [one for one in named if isinstance(one, types.ModuleType)]:
+        if not _is_of_library(module.__name__):
+            named += [vars(module)[name] for name in names if name in vars(module)]
+    return found + named
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return {*code.co_names}.union(*map(_names, inner))
+
+
+def _is_filled(cell) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # for a name without a value
+        return False
+    return True
