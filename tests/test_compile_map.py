@@ -188,3 +188,11 @@ def test_functions_of_more_than_one_number(gradient):
             tg.compile(lambda x: x * 2.0).map(ROWS, gradient=gradient)
     values = tg.compile(lambda x: np.sum(x, keepdims=True)).map(ROWS, gradient=gradient)
     np.testing.assert_allclose(values[0] if gradient else values, np.sum(ROWS, axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize("argument", [{"a": np.ones(3)}, ["text", "more"], [object()]])
+def test_arguments_that_are_no_arrays_are_refused_by_name(argument):
+    c = tg.compile(lambda x, d: x * d)
+    for method in (c.map, c.sum):
+        with pytest.raises(TypeError, match="argument 1 is .*; give the parts"):
+            method(np.ones(3), argument)

@@ -35,7 +35,7 @@ class Batch:
                 "tapegrad.compile: map, sum and the like take real arguments, and one is complex; "
                 "give its real and imaginary part, or use tg.vmap"
             )
-        self.inputs = [np.asarray(value_of(unlisted(arg)), np.float64, order="C") for arg in args]
+        self.inputs = [_rows_of(number, arg) for number, arg in enumerate(args)]
         self.shared = _shared(in_axes, self.inputs)
         self.asked = [number % len(args) for number in argnums]
         self.wanted = sorted({*self.asked})
@@ -141,6 +141,17 @@ class Batch:
             else:
                 words += [0, 0, 0, 0]
         return np.array(words, np.int64)
+
+
+def _rows_of(number: int, arg) -> np.ndarray:
+    """An argument as an array of floats."""
+    try:
+        return np.asarray(value_of(unlisted(arg)), np.float64, order="C")
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"tapegrad.compile: map and sum take arrays of numbers, and argument {number} is "
+            f"{arg!r:.60}; give the parts of a structure as arguments of their own"
+        ) from None
 
 
 def _shared(in_axes, inputs: list[np.ndarray]) -> list[bool]:
