@@ -95,6 +95,7 @@ class Flows:
                 continue
             if not flow.is_like:
                 self.found.pop(key, None)
+                self.choices.clear()  # lists may hold other kinds now
                 self._last = None
                 return self._read(owner, arguments)
             if reason := flow.primal.uselessness:
