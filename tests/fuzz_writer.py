@@ -13,7 +13,7 @@ import numpy as np
 from fuzz_wide import NAMESPACES
 
 LARGEST = 40.0
-REFUSED = (ArithmeticError, LookupError, NameError, TypeError, ValueError, Warning)
+REFUSED = (ArithmeticError, AttributeError, LookupError, NameError, TypeError, ValueError, Warning)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
