@@ -27,7 +27,7 @@ from ..tensor.registry import PUBLIC
 from ..tensor.trace import steered
 from ..tensor.values import tensor_of
 from .complex_arithmetic import absolute, angle_of, multiply, parts, power_of
-from .reductions import axes_of
+from .reductions import axes_of, root
 
 #: Functions that move elements, or are linear in their first argument.
 _LINEAR = (
@@ -202,7 +202,7 @@ def spread(ours, x, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **o
     count = total.size // max(center.size, 1)
     sums = PUBLIC["sum"](total, axis=axis, keepdims=keepdims)
     made = apply("divide", sums, float(max(count - ddof, 0)))
-    return apply("sqrt", made) if ours.__name__ == "std" else made
+    return root(made) if ours.__name__ == "std" else made
 
 
 @complex_function("norm", "vector_norm", "matrix_norm")

@@ -146,7 +146,7 @@ def putmask(a, mask, values):
             f"tapegrad.putmask: the mask has {_size(mask)} elements, the tensor {_size(a)}; make "
             "them equal"
         )
-    if is_typed:
+    if is_typed and not isinstance(value_of(values), float):  # NumPy converts numbers
         _check_casting("putmask", values, a, "safe")
     if not _size(a) or not _size(values):
         return

@@ -23,7 +23,7 @@ from .extremes import max as max_of
 from .extremes import min as min_of
 from .extremes import take_along_axis
 from .products import prod
-from .reductions import axes_of, fixed_ddof, kept_shape
+from .reductions import axes_of, fixed_ddof, kept_shape, root
 from .reductions import sum as sum_of
 from .shapes import reshape, transpose
 from .unrecorded import unrecorded
@@ -198,7 +198,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=
         `mean` and `correction`, as of `nanvar`.
     """
     made = _variance("nanstd", a, axis, dtype, ddof, keepdims, where, options)
-    return written_to("nanstd", apply("sqrt", made), out)
+    return written_to("nanstd", root(made), out)
 
 
 def _variance(name, a, axis, dtype, ddof, keepdims, where, options):

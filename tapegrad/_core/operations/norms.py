@@ -13,7 +13,7 @@ from ..tensor.registry import function
 from ..tensor.trace import named, steered
 from ..tensor.values import differentiates, scalar_of, shape_of, value_of
 from .einsum import as_tensor
-from .reductions import axes_of, kept_shape, plain
+from .reductions import axes_of, kept_shape, plain, root
 from .reductions import sum as sum_of
 from .shapes import moveaxis, ravel, reshape, transpose
 from .singular_values import svdvals
@@ -67,7 +67,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         or (len(axes) == 1 and ord in (None, 2))
         or (len(axes) == 2 and ord in (None, "fro"))
     ):
-        return _root(_total(apply("square", x), axes, keepdims), 0.5)
+        return root(_total(apply("square", x), axes, keepdims))
     if len(axes) == 1:
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) == 2:
@@ -95,14 +95,6 @@ def _total(x, axes, keepdims):
     return x if not axes else sum_of(x, axis=axes, keepdims=keepdims)
 
 
-def _root(total, power):
-    """total ** power, with derivative 0 where the total is 0."""
-    zero = steered(operator.eq, total, 0)
-    apart = apply("where", zero, 1.0, total)
-    root = apply("sqrt", apart) if power == 0.5 else apply("power", apart, power)
-    return apply("where", zero, 0.0 if power > 0 else np.inf, root)
-
-
 def _vector_norm(x, ord, axes, keepdims):
     if isinstance(ord, str) or not np.isscalar(ord):
         raise ValueError(f"tapegrad.norm: ord={ord!r} is not a norm of vectors")
@@ -120,7 +112,7 @@ def _vector_norm(x, ord, axes, keepdims):
     powers = apply("where", zero, 0.0 if ord > 0 else np.inf, apply("power", apart, float(ord)))
     total = _total(powers, axes, keepdims)
     if ord > 0:
-        return _root(total, 1.0 / ord)
+        return root(total, 1.0 / ord)
     return apply("power", total, 1.0 / ord)
 
 

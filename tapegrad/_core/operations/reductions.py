@@ -303,7 +303,15 @@ def _spread(name, x, axis, dtype, out, ddof, keepdims, where, mean_given, correc
         )
     total = sum(apply("square", deviation), axes, keepdims=keepdims, where=where)
     made = _per_count(x, total, axes, keepdims, where, ddof)
-    return made if name == "var" else apply("sqrt", made)
+    return made if name == "var" else root(made)
+
+
+def root(total, power=0.5):
+    """total ** power for a positive power, with derivative 0 where the total is 0."""
+    zero = steered(operator.eq, total, 0)
+    apart = apply("where", zero, 1.0, total)
+    found = apply("sqrt", apart) if power == 0.5 else apply("power", apart, power)
+    return apply("where", zero, 0.0, found)
 
 
 _SPREAD = """
@@ -341,7 +349,7 @@ var = _spread_function("var", "Compute the variance: the mean squared deviation 
 std = _spread_function(
     "std",
     "Compute the standard deviation, the square root of `var`.\n\n"
-    "Where it is 0 its derivative does not exist: it is NaN.",
+    "Where it is 0 its derivative does not exist: it is 0, as PyTorch's.",
 )
 
 
