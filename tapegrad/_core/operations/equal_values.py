@@ -98,6 +98,27 @@ def warn_of_others(name, vectors, derivatives) -> None:
             _warn(name, "the derivative depends on the arbitrary columns that complete a basis")
 
 
+def warn_of_zeros(name, s, shape, is_complex) -> None:
+    """Warn where second derivatives of singular values are asked for, and some are 0.
+
+    There a value is the size of what the matrix adds between its null spaces. It has a derivative,
+    up to the sign, only if that is one real number. A traced program does not test this.
+    """
+    if rt.trace() is not None:
+        return
+    s, (m, n) = value_of(s), shape[-2:]
+    count = np.count_nonzero(s <= tolerance(np, s, max(m, n)), axis=-1)
+    several = count + abs(m - n) > 1 if not is_complex else True
+    if np.any((count > 0) & several):
+        warnings.warn(
+            f"tapegrad.{name}: singular values are 0, where they have no second derivative; the "
+            "given one is wrong for functions such as the sum of their squares. Compute these from "
+            "the elements of the matrix, or from the eigenvalues of aᴴ a by eigvalsh",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
 def _differ(where, differences, derivatives) -> bool:
     size = np.max(np.abs(derivatives), initial=0.0)
     return bool(np.any(where & (np.abs(differences) > _slack(derivatives) * size)))

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from ..tensor.complex_functions import alike
-from ..tensor.complex_tensors import ComplexTensor
+from ..tensor.complex_tensors import ComplexTensor, is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
 from ..tensor.trace import steered
@@ -21,6 +21,7 @@ from .equal_values import (
     tolerance,
     warn_of_basis,
     warn_of_others,
+    warn_of_zeros,
 )
 from .packing import packed, parts_of, size_of
 from .spectral_kernels import solve_singular, svd_forward, wanted_words, write_identity
@@ -173,6 +174,8 @@ def svdvals_vjp(np, g, out, _a, full=False):
     shapes = _shapes_of_values(_a.shape)
     (u, s, vh, message), (gu, gs, gvh, told) = parts_of(out, *shapes), parts_of(g, *shapes)
     s, gs = np.real(s), np.real(gs)
+    if is_tensor(out) or type(out) is ComplexTensor:  # recorded, to be differentiated again
+        warn_of_zeros("svdvals", s, _a.shape, is_complex(out))
     u, gu = (turned_basis(x, s, told) for x in (u, gu))
     vh, gvh = (adjoint(np, turned_basis(adjoint(np, x), s, told)) for x in (vh, gvh))
     return (_adjoint(np, (u, s, vh), spread(gs, message, s), gu, gvh, None),)

@@ -151,7 +151,7 @@ def first_batched(function):
 def _turned_basis(v, w, message):
     """A basis whose columns of equal values are turned to the eigenvectors of a matrix."""
     shape = _turned_shape(v.shape, w.shape, message.shape)
-    out = np.array(np.broadcast_to(v, shape), order="C")
+    out = np.array(np.broadcast_to(v, shape), np.result_type(v, message), order="C")
     if w.shape[-1] < 2 or not np.any(np.abs(np.diff(w)) <= tolerance(np, w, w.shape[-1])):
         return out
     w = np.broadcast_to(w, (*shape[:-2], shape[-1]))
