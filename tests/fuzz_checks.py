@@ -24,6 +24,7 @@ REFUSALS = (
     "cannot be written to a plain NumPy array",
     "an operand is complex, which ",
 )
+OF_LEAVES = "an input that requires grad cannot be written in place"
 #: What it says of derivatives that do not exist.
 SINGULAR = (
     "values are equal, and the derivative treats them",
@@ -278,7 +279,9 @@ class Checked:
 
     def refused(self, mode, error, done):
         text = f"{type(error).__name__}: {error}"
-        if isinstance(error, NotImplementedError) or any(said in text for said in REFUSALS):
+        if "outside" in mode.needs and OF_LEAVES in text:  # a number is a tensor there, with views
+            self.counts[f"refused, {mode.name}: a leaf is written"] += 1
+        elif isinstance(error, NotImplementedError) or any(said in text for said in REFUSALS):
             self.counts[f"refused, {mode.name}: {text[:110]}"] += 1
         else:
             self.report(mode, text, done)
