@@ -44,7 +44,7 @@ ASSUMPTIONS = {
         _NUMBA,
     ),
     "numba-intrinsics": Assumption(
-        "an intrinsic has its definition under `_defn`, a dispatcher its function under `py_func`",
+        "an intrinsic has its definition under `_defn`",
         "plain functions of numbers become machine code without Numba, ten times as fast",
         "Numba compiles them",
         _NUMBA,

@@ -12,13 +12,11 @@ import types as python_types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import is_jitted
 
-from .intrinsics import bits_of
+from .intrinsics import bits_of, helper
 
 
 class NotPlain(Exception):
@@ -90,10 +88,9 @@ _INTRINSIC = type(bits_of)
 
 
 def known_intrinsics() -> bool:
-    """Whether intrinsics and functions can be read where they have been decorated."""
+    """Whether intrinsics can be read where they have been decorated."""
     signature, make = bits_of._defn(None, FLOAT)
-    is_known = signature.return_type == INT and callable(make)
-    return is_known and numba.njit(known_intrinsics).py_func is known_intrinsics
+    return signature.return_type == INT and callable(make)
 
 
 @functools.lru_cache(1024)
@@ -280,7 +277,7 @@ class Expressions:
         given = [self.of(one) for one in node.args]
         if isinstance(function, _INTRINSIC):
             return self._intrinsic(function, given)
-        if isinstance(function, ast.FunctionDef) or is_jitted(function):
+        if isinstance(function, (ast.FunctionDef, helper)):
             return self.called(function, given)
         if (function is min or function is max) and [one.kind for one in given] == [INT, INT]:
             x, y = [one.ir for one in given]
