@@ -276,3 +276,22 @@ def test_order_of_products(rng):
     for count in (3, 4, 5, 6):
         sizes = rng.integers(1, 30, count + 1).tolist()
         assert cost(sizes, cheapest_splits(sizes), 0, count - 1) == best(sizes)
+
+
+def test_a_write_to_a_view_of_a_log_determinant_leaves_it():
+    """It is a number, of which NumPy copies such a view."""
+
+    def f(a):
+        sign, number = np.linalg.slogdet(a)
+        view = number[..., None]
+        np.subtract.at(view, [0, -1], 0.25)
+        return number * 10.0 + view[0] + sign
+
+    a = np.array([[2.0, 1.0], [0.5, 3.0]])
+    c = tg.compile(f)
+    for g in (tg.value_and_grad(f), c.value_and_grad, c.value_and_grad, c.value_and_grad):
+        value, gradient = g(a)
+        assert value == pytest.approx(f(a), rel=1e-14)
+        np.testing.assert_allclose(gradient, 11.0 * np.linalg.inv(a).T, rtol=1e-13)
+    (_, _), (d_sign, d_number) = tg.jvp(np.linalg.slogdet, (a,), (np.eye(2),))
+    assert d_sign == 0.0 and d_number == pytest.approx(np.trace(np.linalg.inv(a)))

@@ -13,7 +13,7 @@ from ..tensor.complex_functions import alike
 from ..tensor.complex_tensors import is_complex
 from ..tensor.copies import unlisted
 from ..tensor.registry import function
-from ..tensor.values import differentiates
+from ..tensor.values import differentiates, scalar_of
 from .cofactors import cofactors, determinants
 from .declaring import adjoint, conjugate, declared
 from .inverses import inverse, inverse_shape
@@ -215,8 +215,8 @@ def slogdet(a):
     a = unlisted(a)
     if is_complex(a):
         both = _slogdet(*prepared("slogdet", np.linalg.slogdet, _shape_of_both, a))
-        return SlogdetResult(both[..., 0], both[..., 1].real)
+        return SlogdetResult(both[..., 0], scalar_of(both[..., 1].real))
     if not differentiates(a):
         return SlogdetResult(*unrecorded(np.linalg.slogdet, a))
     both = _slogdet(*prepared("slogdet", np.linalg.slogdet, _shape_of_both, a))
-    return SlogdetResult(both[..., 0].detach(), both[..., 1])
+    return SlogdetResult(scalar_of(both[..., 0]).detach(), scalar_of(both[..., 1]))
