@@ -39,17 +39,18 @@ class Public(dict):
     """Functions by public name; those of late modules are imported when they are asked for."""
 
     def __missing__(self, name):
-        module = _module_of(name)
-        if module is None:
+        if (module := _module_of(name)) is not None:
+            _load(module)
+        if not super().__contains__(name):  # another thread may have loaded it meanwhile
             raise KeyError(name)
-        _load(module)
         return self[name]
 
     def get(self, name, default=None):
         return self[name] if name in self else default
 
     def __contains__(self, name) -> bool:
-        return super().__contains__(name) or _module_of(name) is not None
+        known = super().__contains__
+        return known(name) or _module_of(name) is not None or known(name)
 
     def __iter__(self):
         load_families()
@@ -90,10 +91,11 @@ def implementation(theirs):
     Late modules have the names of NumPy's functions.
     """
     found = OF_NUMPY.get(theirs)
-    if found is None and (module := _module_of(getattr(theirs, "__name__", ""))) is not None:
+    if found is not None:
+        return found
+    if (module := _module_of(getattr(theirs, "__name__", ""))) is not None:
         _load(module)
-        found = OF_NUMPY.get(theirs)
-    return found
+    return OF_NUMPY.get(theirs)  # another thread may have loaded it meanwhile
 
 
 def function(*numpy_functions, method: str | None = None, public: str | None = None, complex=None):

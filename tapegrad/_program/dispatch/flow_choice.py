@@ -53,7 +53,7 @@ class Flows:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Let calls go by programs of one way, which files, Numba and profiles need."""
+        """Let calls go by programs of one way, where an answer is to have a program."""
         self._set_aside += 1
         try:
             yield
