@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 
 from ..._core.ops.table import find
+from ..ir.block_order import ordered
 from ..ir.flow_graph import Block, Edge, Graph, Place, Return, Step, Value
 from .live_adjoints import Variation, names_read
 
@@ -34,7 +35,7 @@ class Ways:
         for block in graph.blocks:
             for edge in block.end.edges:  # type: ignore[union-attr]
                 self.numbers[id(edge)] = next(counter)
-        self.blocks = _ordered(graph)
+        self.blocks = ordered(graph)
         self.place = {id(block): k for k, block in enumerate(self.blocks)}
         self.incoming: dict[int, list[tuple[Block, Edge]]] = {id(one): [] for one in self.blocks}
         for block, edge in self.edges():
@@ -52,24 +53,6 @@ class Ways:
     def back(self, block: Block, edge: Edge) -> bool:
         """Whether an edge may close a loop."""
         return self.place[id(edge.target)] <= self.place[id(block)]
-
-
-def _ordered(graph: Graph) -> list[Block]:
-    """Reverse postorder: a block comes after those that dominate it."""
-    done: list[Block] = []
-    seen = {id(graph.entry)}
-    waiting = [(graph.entry, iter(graph.entry.end.edges))]  # type: ignore[union-attr]
-    while waiting:
-        block, edges = waiting[-1]
-        for edge in edges:
-            if id(edge.target) not in seen:
-                seen.add(id(edge.target))
-                waiting.append((edge.target, iter(edge.target.end.edges)))  # type: ignore[union-attr]
-                break
-        else:
-            done.append(block)
-            waiting.pop()
-    return done[::-1]
 
 
 class TapePlan:
