@@ -6,6 +6,7 @@ from . import autograd
 from ._core.later import later as _later
 from ._core.tape.tape import Tape
 from ._core.tensor.complex_tensors import ComplexTensor
+from ._core.tensor.stop_gradient import stop_gradient
 from ._core.tensor.tensor_classes import Tensor
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
@@ -53,6 +54,7 @@ __all__ = [
     "record",
     "scipy",
     "set_grad_enabled",
+    "stop_gradient",
     "testing",
     "value_and_grad",
     "vjp",

@@ -27,6 +27,7 @@ from . import optim as optim
 from . import scipy as scipy
 from . import testing as testing
 from ._core.tape.tape import Tape as Tape
+from ._core.tensor.stop_gradient import stop_gradient as stop_gradient
 from ._core.tensor.tensor_classes import ComplexTensor as ComplexTensor
 from ._core.tensor.tensor_classes import Tensor as Tensor
 from ._custom.custom_vjp import CustomVjp
@@ -73,6 +74,7 @@ __all__ = [
     "record",
     "scipy",
     "set_grad_enabled",
+    "stop_gradient",
     "testing",
     "value_and_grad",
     "vjp",

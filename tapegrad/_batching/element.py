@@ -13,7 +13,7 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.conversions import is_differentiated
 from .._core.tensor.pytree import tree_leaves
 from .._core.tensor.row_listeners import places
-from .._core.tensor.trace import CustomCall, Guard, Trace
+from .._core.tensor.trace import SHARED, CustomCall, Guard, Trace
 from .._core.tensor.values import FLOATS, array_of, is_recorded, is_tensor
 from .._derivatives.functionalization import without_writes
 from .._program.lowering.outputs import Originals
@@ -56,6 +56,8 @@ class Element:
             except Exception as error:
                 name = type(error).__name__
                 raise Unbatched(f"recorded it raises {name}: {error}") from error
+            if self.trace.shared_is_written():
+                self.trace.refuse(SHARED)
             if self.trace.refusal is not None:
                 raise Unbatched(self.trace.refusal)
             self.guards: list[Guard] = list(self.trace.guards)

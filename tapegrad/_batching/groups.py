@@ -293,4 +293,5 @@ def _tell(trace, element: Element, conditions: list) -> None:
         trace.held += element.trace.held
         trace.steering |= element.trace.steering
         trace.detached |= element.trace.detached
+        trace.shared += element.trace.shared
         trace.originals |= element.trace.originals

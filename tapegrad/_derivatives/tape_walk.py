@@ -100,13 +100,7 @@ class Walk:
 
     def base(self, number: int):
         """The array of a row, None where its value is a scalar, such as that of a sum."""
-        op = int(self.reader.row(number)["op"])
-        if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
-            return None
-        for last in self.reader.references(number)[-1:]:
-            if int(last["tag"]) == layout.TAG_ARRAY:
-                return array_at(last["what"])
-        return None
+        return self.reader.base(number)
 
     def shape(self, number: int) -> tuple[int, ...]:
         base = self.base(number)

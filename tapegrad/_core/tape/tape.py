@@ -153,6 +153,22 @@ class Reader:
             self._looked = (place << layout.ROWS_BITS) + first
         return self._writes.get(buffer, [])
 
+    def written_since(self, number: int) -> list[int]:
+        """The buffers that rows newer than a row write in place."""
+        self.writes(number)
+        time = self.time(number)
+        return [buffer for buffer, rows in self._writes.items() if self.time(rows[-1]) > time]
+
+    def base(self, number: int) -> np.ndarray | None:
+        """The array of a row, None where its value is a scalar, such as that of a sum."""
+        op = int(self.row(number)["op"])
+        if op <= layout.ARRAY and op not in (layout.LEAF, layout.CONSTANT):
+            return None
+        for last in self.references(number)[-1:]:
+            if int(last["tag"]) == layout.TAG_ARRAY:
+                return array_at(last["what"])
+        return None
+
     def _look(self, slot: int, first: int, stop: int) -> None:
         """Find the writes among some rows of a chunk, which are older than those known."""
         if store.word(slot, layout.WRITES):

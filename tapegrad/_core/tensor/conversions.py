@@ -35,9 +35,12 @@ def detach(self):
     --------
     item : The value of one element.
     """
-    if rt.trace() is not None and is_recorded(self):
+    trace = rt.trace()
+    if trace is not None and type(self) is rt.Array:
+        trace.share(self._array)
+    if trace is not None and is_recorded(self):
         made = steering_tensor(np.array, self)
-        rt.trace().detached.add(made._id)
+        trace.detached.add(made._id)
         made._array.flags.writeable = False  # so that compiled code leaves writes to Python
         return made
     if type(self) is not rt.Array:

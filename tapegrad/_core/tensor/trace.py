@@ -15,6 +15,7 @@ import numpy as np
 
 from ..codegen.layout import ARRAY
 from ..ops import opaque_call
+from ..tape.tape import Reader
 from . import runtime as rt
 from .values import array_of, is_recorded, is_tensor, tensor_of, value_of, wrap
 
@@ -24,6 +25,8 @@ NAMED: dict[str, Callable] = {}
 #: Functions that give what one of ours does for all elements of a batch, by that one: an argument
 #: has them along a first axis where the keyword `mapped`, a tuple, is True.
 OF_EACH: dict[Callable, Callable] = {}
+#: The reason not to trace where `shared_is_written`.
+SHARED = "an array is written after detach(), whose result shares its memory; detach a copy() of it"
 #: Arrays of more elements are not guarded when Python has seen them.
 MOST_GUARDS = 64
 
@@ -110,6 +113,8 @@ class Trace:
         self.required: list = []  # calls that a program makes in any case, since they may raise
         self.steering: set[int] = set()  # rows of values without derivative
         self.detached: set[int] = set()  # rows of them that share memory if nothing is traced
+        #: Memory that detached tensors share if nothing is traced, and a row of that time.
+        self.shared: list[tuple[np.ndarray, int]] = []
         #: Calls of operations that have adjoints of the user's, by row.
         self.custom: dict[int, CustomCall] = {}
         #: Buffers, by row, and their contents before a recorded write made them rows.
@@ -127,6 +132,21 @@ class Trace:
         """Let a program repeat the call of a row, also where nothing reads the results."""
         self.custom[row._id] = call
         self.required.append(row)
+
+    def share(self, array: np.ndarray) -> None:
+        """Note that memory would be shared by a detached tensor."""
+        self.shared.append((array, self.now()))
+
+    def shared_is_written(self) -> bool:
+        """Whether such memory has been written since: the detached tensor would have changed."""
+        if not self.shared:
+            return False
+        reader = Reader()
+        return any(
+            (base := reader.base(buffer)) is not None and np.may_share_memory(array, base)
+            for array, row in self.shared
+            for buffer in reader.written_since(row)
+        )
 
     def by_rule(self, rule: Callable, *arguments, **static):
         """The result of a rule: a program computes only the parts of it that are read."""

@@ -19,7 +19,7 @@ from .forms import (
     Row,
     described,
 )
-from .numbers import kind_of
+from .numbers import kind_of, stopped
 
 
 def method_of(reader, owner: Form, name: str) -> Callable:
@@ -116,7 +116,7 @@ _OF_ARRAYS: dict[str, Callable] = {
     "dot": _dot,
     "item": _item,
 }
-_OF_TENSORS: dict[str, Callable] = {"item": _item}
+_OF_TENSORS: dict[str, Callable] = {"detach": stopped, "item": _item}
 _OF_LISTS: dict[str, Callable] = {
     "append": _append,
     "extend": _extend,

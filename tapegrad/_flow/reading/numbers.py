@@ -120,6 +120,14 @@ def applied(builder: Builder, op: str, *forms: Form) -> Number:
     return number(builder.step(op, *values), any(map(is_tensor, forms)))
 
 
+def stopped(s, form: Form) -> Form:
+    """A number without its derivative. Arrays are refused: theirs would share memory."""
+    if kind_of(form) is None:
+        raise Refused(f"detach() or stop_gradient of {described(form)}")
+    is_varying = isinstance(form, Number) and form.kind == FLOAT
+    return applied(s.builder, "detached", form) if is_varying else form
+
+
 def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     """A Python arithmetic operator between two numbers."""
     kinds = kind_of(a), kind_of(b)

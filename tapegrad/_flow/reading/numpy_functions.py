@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._core.ops.table import TABLE, Pointwise
+from ..._core.tensor.stop_gradient import stop_gradient
 from ..ir.flow_graph import BOOL, FLOAT, INT
 from . import access, array_arithmetic, builtin_functions, views
 from .array_reductions import REDUCTIONS, summed
@@ -39,6 +40,7 @@ from .numbers import (
     kind_of,
     number,
     settled,
+    stopped,
     truth,
 )
 from .positions import natural
@@ -256,7 +258,7 @@ def numpy_functions() -> dict[Any, Callable]:
     """Replacements of functions of `math` and NumPy, and of ours for these."""
     # a function that calls ours has imported them
     ours = sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
-    found: dict[Any, Callable] = {}
+    found: dict[Any, Callable] = {stop_gradient: stopped}
     for module in (math, ours[0]):
         found.update(_of_math(module))
     for module in (np, ours[1]):

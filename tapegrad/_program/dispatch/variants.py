@@ -15,7 +15,7 @@ from ..._core.tape.reverse_sweep import Sweep
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.row_listeners import places
-from ..._core.tensor.trace import Guard, Trace
+from ..._core.tensor.trace import SHARED, Guard, Trace
 from ..._core.tensor.values import array_of, is_recorded, is_tensor, value_of
 from ..._derivatives.inputs import InputTensors, plain, scalar_output
 from ..._derivatives.recorded_reverse import depends_on_others
@@ -192,9 +192,11 @@ class Traced:
         self._leave.close()
 
     def _check_outside(self) -> None:
-        """Check that the result has derivatives with respect to the arguments alone."""
+        """Check that the result follows from the arguments alone, and is what it is eagerly."""
         if reads_others(self.out, [tensor for tensor, _ in self.inputs]):
             raise NotRecorded(self.trace.refusal or READS_OTHERS)
+        if self.trace.shared_is_written():
+            raise NotRecorded(self.trace.refusal or SHARED)
 
     @property
     def values(self) -> list:
