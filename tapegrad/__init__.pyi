@@ -126,6 +126,20 @@ class _NamedTuple(Protocol):
 class _Unknown:
     """No type but Any is one: arguments and results without a type are told from others."""
 
+class _Unknowable(_Unknown):
+    """What the second overload below takes."""
+
+class _WithoutTypes(Protocol[_Result]):
+    """A function whose first argument has no type.
+
+    It has overloads for pyright, which else takes the argument of a lambda for `_Unknown`.
+    """
+
+    @overload
+    def __call__(self, x: _Unknowable, /, *args: Any, **kwargs: Any) -> _Result | _Unknown: ...
+    @overload
+    def __call__(self, x: _Unknown, /, *args: Any, **kwargs: Any) -> _Result | _Unknown: ...
+
 class _Function(Generic[_P, _Result]):
     """The derivative of a function for which no type is given.
 
@@ -381,7 +395,7 @@ def hessian(
 ) -> _Function[..., Any]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[_Unknown, _P], _Scalar | tuple[_Scalar, Any]],
+    f: _WithoutTypes[_Scalar | tuple[_Scalar, Any]],
     *,
     has_aux: bool = False,
     argnames: None = None,
@@ -494,7 +508,7 @@ def jacobian(
 ) -> _Function[..., Any]: ...
 @overload
 def jacobian(
-    f: Callable[Concatenate[_Unknown, _P], _Flat | _Structure],
+    f: _WithoutTypes[_Flat | _Structure],
     argnums: int | _Several = 0,
     has_aux: bool = False,
     *,
@@ -660,7 +674,7 @@ def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tu
 # The arguments are batches of those of `f`: an array in place of a number. So they have no types.
 @overload
 def vmap(
-    f: Callable[_P, _Untyped],
+    f: Callable[Concatenate[_X, _P], _Untyped],
     in_axes: int | Sequence[Any] | None = 0,
     out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
 ) -> _Function[..., Any]: ...
