@@ -115,6 +115,10 @@ _Structure: TypeAlias = Mapping[Any, Any] | DataclassInstance | _AttrsInstance
 #: Results for which the types of derivatives are not known.
 _Untyped: TypeAlias = _Unknown | tuple[_Unknown, Any] | _NamedTuple
 _Several: TypeAlias = Sequence[int]
+_InAxes: TypeAlias = int | Sequence[Any] | None
+_OutAxes: TypeAlias = int | Sequence[Any] | dict[Any, Any]
+#: Of compiled functions, whose arguments are no structures there.
+_RowAxes: TypeAlias = int | Sequence[int | None]
 _Path: TypeAlias = str | PathLike[str]
 
 class _AttrsInstance(Protocol):
@@ -674,45 +678,27 @@ def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tu
 # The arguments are batches of those of `f`: an array in place of a number. So they have no types.
 @overload
 def vmap(
-    f: Callable[Concatenate[_X, _P], _Untyped],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[Concatenate[_X, _P], _Untyped], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> _Function[..., Any]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Element],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Element], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Plain],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Plain], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[Any]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Array[_Shape, _Element]],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Array[_Shape, _Element]], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Leaves],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Leaves], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., tuple[NDArray[Any], ...]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Unstructured],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
-) -> _Function[..., Any]: ...
-@overload
-def vmap(
-    f: Callable[_P, _Structure],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Flat | _Structure], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> _Function[..., Any]: ...
 def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
 
@@ -753,14 +739,14 @@ class _CompiledMethod(Protocol[_P, _Result]):
     def map(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: bool = True,
         threads: int | None = None,
     ) -> Any: ...
     def sum(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: bool = True,
         threads: int | None = None,
     ) -> Any: ...
@@ -885,7 +871,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, _Unknown],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
@@ -893,7 +879,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, float | np.floating[Any] | NDArray[Any]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
@@ -901,7 +887,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, tuple[Any, ...]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]: ...
@@ -909,7 +895,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, Any],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
@@ -917,7 +903,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
     ) -> NDArray[np.float64]: ...
@@ -925,7 +911,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, _Unknown],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, Any]: ...
@@ -933,7 +919,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, NDArray[Any]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, NDArray[np.float64]]: ...
@@ -941,7 +927,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, tuple[Any, ...]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, tuple[Any, ...]]: ...
@@ -949,7 +935,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, Any],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, Any]: ...
@@ -957,7 +943,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
     ) -> float: ...
