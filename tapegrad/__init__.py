@@ -11,7 +11,8 @@ from ._core.tensor.tensor_classes import Tensor
 from ._functions import EARLY as _EARLY
 from ._functions import LATER as _FUNCTIONS
 from ._program import record
-from ._transforms.gradients import elementwise_grad, grad, hvp, jvp, value_and_grad, vjp
+from ._transforms.derivative_products import hvp, jvp, vjp
+from ._transforms.gradients import elementwise_grad, grad, value_and_grad
 from ._transforms.jacobians import hessian, jacobian
 from .autograd import (
     enable_grad,
@@ -67,7 +68,7 @@ __all__ = [
 _LATER = {
     "_operation_of": "._custom.elementwise:operation_of",  # pickles name it
     "check_grads": ".testing:check_grads",
-    "Compiled": "._program.compile:Compiled",
+    "Compiled": "._program.compiled:Compiled",
     "compile": "._program.compile:compile",
     "custom_vjp": "._custom.custom_vjp:custom_vjp",
     "elementwise": "._custom.elementwise:elementwise",

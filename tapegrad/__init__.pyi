@@ -117,6 +117,10 @@ _Structure: TypeAlias = Mapping[Any, Any] | DataclassInstance | _AttrsInstance
 #: Results for which the types of derivatives are not known.
 _Untyped: TypeAlias = _Unknown | tuple[_Unknown, Any] | _NamedTuple
 _Several: TypeAlias = Sequence[int]
+_InAxes: TypeAlias = int | Sequence[Any] | None
+_OutAxes: TypeAlias = int | Sequence[Any] | dict[Any, Any]
+#: Of compiled functions, whose arguments are no structures there.
+_RowAxes: TypeAlias = int | Sequence[int | None]
 _Path: TypeAlias = str | PathLike[str]
 
 class _AttrsInstance(Protocol):
@@ -127,6 +131,20 @@ class _NamedTuple(Protocol):
 
 class _Unknown:
     """No type but Any is one: arguments and results without a type are told from others."""
+
+class _Unknowable(_Unknown):
+    """What the second overload below takes."""
+
+class _WithoutTypes(Protocol[_Result]):
+    """A function whose first argument has no type.
+
+    It has overloads for pyright, which else takes the argument of a lambda for `_Unknown`.
+    """
+
+    @overload
+    def __call__(self, x: _Unknowable, /, *args: Any, **kwargs: Any) -> _Result | _Unknown: ...
+    @overload
+    def __call__(self, x: _Unknown, /, *args: Any, **kwargs: Any) -> _Result | _Unknown: ...
 
 class _Function(Generic[_P, _Result]):
     """The derivative of a function for which no type is given.
@@ -383,7 +401,7 @@ def hessian(
 ) -> _Function[..., Any]: ...
 @overload
 def hessian(
-    f: Callable[Concatenate[_Unknown, _P], _Scalar | tuple[_Scalar, Any]],
+    f: _WithoutTypes[_Scalar | tuple[_Scalar, Any]],
     *,
     has_aux: bool = False,
     argnames: None = None,
@@ -496,7 +514,7 @@ def jacobian(
 ) -> _Function[..., Any]: ...
 @overload
 def jacobian(
-    f: Callable[Concatenate[_Unknown, _P], _Flat | _Structure],
+    f: _WithoutTypes[_Flat | _Structure],
     argnums: int | _Several = 0,
     has_aux: bool = False,
     *,
@@ -662,45 +680,27 @@ def jvp(f: Callable[..., _R], primals: list[Any], tangents: Sequence[Any]) -> tu
 # The arguments are batches of those of `f`: an array in place of a number. So they have no types.
 @overload
 def vmap(
-    f: Callable[_P, _Untyped],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[Concatenate[_X, _P], _Untyped], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> _Function[..., Any]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Element],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Element], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Plain],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Plain], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[Any]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Array[_Shape, _Element]],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Array[_Shape, _Element]], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., NDArray[_Element]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Leaves],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Leaves], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> Callable[..., tuple[NDArray[Any], ...]]: ...
 @overload
 def vmap(
-    f: Callable[_P, _Unstructured],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
-) -> _Function[..., Any]: ...
-@overload
-def vmap(
-    f: Callable[_P, _Structure],
-    in_axes: int | Sequence[Any] | None = 0,
-    out_axes: int | Sequence[Any] | dict[Any, Any] = 0,
+    f: Callable[_P, _Flat | _Structure], in_axes: _InAxes = 0, out_axes: _OutAxes = 0
 ) -> _Function[..., Any]: ...
 def record(f: Callable[_P, Any], *args: _P.args, **kwargs: _P.kwargs) -> Tape: ...
 
@@ -741,14 +741,14 @@ class _CompiledMethod(Protocol[_P, _Result]):
     def map(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: bool = True,
         threads: int | None = None,
     ) -> Any: ...
     def sum(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: bool = True,
         threads: int | None = None,
     ) -> Any: ...
@@ -873,7 +873,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, _Unknown],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
@@ -881,7 +881,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, float | np.floating[Any] | NDArray[Any]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
@@ -889,7 +889,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, tuple[Any, ...]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...]]: ...
@@ -897,7 +897,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self: Compiled[_P, _R, Any],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[NDArray[np.float64], Any]: ...
@@ -905,7 +905,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def map(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
     ) -> NDArray[np.float64]: ...
@@ -913,7 +913,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, _Unknown],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, Any]: ...
@@ -921,7 +921,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, NDArray[Any]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, NDArray[np.float64]]: ...
@@ -929,7 +929,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, tuple[Any, ...]],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, tuple[Any, ...]]: ...
@@ -937,7 +937,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self: Compiled[_P, _R, Any],
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[True] = True,
         threads: int | None = None,
     ) -> tuple[float, Any]: ...
@@ -945,7 +945,7 @@ class Compiled(Generic[_P, _R, _Gradient]):
     def sum(
         self,
         *args: Any,
-        in_axes: int | Sequence[int | None] = 0,
+        in_axes: _RowAxes = 0,
         gradient: Literal[False],
         threads: int | None = None,
     ) -> float: ...

@@ -27,6 +27,7 @@ FOLDERS = [
 PAIRS = {("autograd", "autograd/profiler")}
 #: Stems of two files that hold the same of different wings.
 SAME = {
+    **dict.fromkeys(("fft", "linalg"), "the modules of these names of NumPy's, of SciPy's"),
     "elementwise": "declarations of element-wise operations: ours, the user's",
     "random": "random numbers: those of layers, NumPy's",
     "testing": "checks of derivatives, and NumPy's of arrays",
@@ -109,6 +110,7 @@ def test_private_modules_are_not_public():
         *("numpy.polynomial.chebyshev", "numpy.polynomial.hermite", "numpy.polynomial.hermite_e"),
         *("numpy.polynomial.laguerre", "numpy.polynomial.legendre", "numpy.polynomial.polynomial"),
         "numpy.polynomial.polyutils",
+        *(f"scipy.{name}" for name in tg.scipy.__all__),
     }
 
 

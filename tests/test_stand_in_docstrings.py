@@ -9,12 +9,11 @@ import pytest
 import tapegrad as tg
 from tapegrad._core.tensor.docstrings import with_note
 from tapegrad.numpy._notes import of_recorded
-from tapegrad.scipy._forwarding import SUBMODULES
 
 POLYNOMIALS = "chebyshev hermite hermite_e laguerre legendre polynomial polyutils".split()
 MODULES = ["numpy", "numpy.fft", "numpy.linalg", "numpy.random"]
 MODULES += [f"numpy.polynomial.{name}" for name in POLYNOMIALS]
-MODULES += [f"scipy.{name}" for name in SUBMODULES]
+MODULES += [f"scipy.{name}" for name in tg.scipy.__all__]
 
 
 def signature_of(function):

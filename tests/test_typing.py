@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import inspect
+import os
 import re
 import runpy
 import shutil
@@ -21,9 +22,13 @@ import tapegrad as tg
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = ROOT / "tests" / "typing"
+#: Commands of this environment, which need not be active, and others.
+PATHS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+#: pyright, or the package of it that pip installs as a whole; pyproject.toml has its rules.
+PYRIGHT = shutil.which("pyright", path=PATHS) or shutil.which("basedpyright", path=PATHS)
 CHECKERS = {
     "mypy": [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--follow-imports=silent"],
-    "pyright": ["pyright", "--level", "error"],
+    "pyright": [PYRIGHT, "--pythonpath", sys.executable, "--level", "error"],
 }
 #: A place of a text and what is wrong there, as both checkers print it.
 FOUND = re.compile(r"(\w+\.py):(\d+)[\d:]*(?: -)? error")
@@ -31,7 +36,7 @@ FOUND = re.compile(r"(\w+\.py):(\d+)[\d:]*(?: -)? error")
 
 IS_INSTALLED = {
     "mypy": importlib.util.find_spec("mypy") is not None,
-    "pyright": shutil.which("pyright") is not None,
+    "pyright": PYRIGHT is not None,
 }
 STUB = ROOT / "tapegrad" / "_functions.pyi"
 

@@ -30,7 +30,12 @@ _NUMBER = (np.dtype(np.float64), 0)
 class CustomVjp:
     """An operation on arrays made by `tg.custom_vjp`; without `backward` it has no derivative."""
 
-    def __init__(self, forward: Callable, backward: Callable | None, op: Any):
+    forward: Callable[..., Any]
+    backward: Callable[..., Any] | None
+    op: Any
+    __name__: str
+
+    def __init__(self, forward: Callable[..., Any], backward: Callable[..., Any] | None, op: Any):
         self.forward, self.backward, self.op = forward, backward, op
         self.__name__ = self.__qualname__ = forward.__name__
         self.__doc__ = forward.__doc__
@@ -81,13 +86,13 @@ class CustomVjp:
         return np.array(value, order="C")  # a copy, since the caller may write to it
 
     @staticmethod
-    def form(given) -> tuple:
+    def form(given: Any) -> tuple[Any, ...]:
         """What is the same in every call that a program repeats: tuple or not, shapes, dtypes."""
         is_tuple = isinstance(given, tuple)
         every = [np.asarray(y) for y in (given if is_tuple else (given,))]
         return is_tuple, *[(y.shape, y.dtype) for y in every]
 
-    def outputs(self, given) -> list[np.ndarray]:
+    def outputs(self, given: Any) -> list[np.ndarray]:
         """The results of forward, as arrays of one dtype."""
         found = [np.asarray(y) for y in (given if isinstance(given, tuple) else (given,))]
         dtypes = {y.dtype for y in found}
@@ -175,7 +180,7 @@ class CustomVjp:
             "of its backward; give custom_vjp one that is itself made by custom_vjp"
         )
 
-    def rule(self, walk, number: int, adjoint) -> None:
+    def rule(self, walk: Any, number: int, adjoint: Any) -> None:
         """The adjoint as an operation, where it has an adjoint itself.
 
         In a traced program it need not have one, unless it is differentiated there.

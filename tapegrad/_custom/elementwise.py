@@ -34,7 +34,7 @@ class Elementwise:
         self.__doc__ = doc
         self._names, self._defaults = names, defaults
         kind, none = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
-        self.__signature__ = inspect.Signature(
+        self.__signature__: inspect.Signature = inspect.Signature(
             [inspect.Parameter(name, kind, default=defaults.get(name, none)) for name in names]
         )
 

@@ -6,7 +6,7 @@ import copy
 import io
 
 from .._core.tensor import runtime as rt
-from .compile import Compiled
+from .compiled import Compiled
 from .composition import plain_argnums
 from .dispatch.evaluation import NO_NUMBER
 from .dispatch.variants import Compilation

@@ -1,4 +1,4 @@
-"""A compiled function evaluated for each row of its arguments, and the program that does it."""
+"""Compiled functions called many times: for each row of arguments, or by Numba code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,158 @@ from .dispatch.variants import Variant
 
 
 class OverRows(Composed):
-    """Common parts of `map`, `sum` and `numba` of compiled functions."""
+    """`map`, `sum` and `numba` of compiled functions."""
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError
 
     def value_and_grad(self, *args, out=None, **kwargs):
         raise NotImplementedError
+
+    def map(self, *args, in_axes=0, gradient=True, threads=None):
+        """Evaluate the function for each row of the arguments, on threads.
+
+        Parameters
+        ----------
+        *args : array_like
+            The arguments. The first axis of each counts the rows.
+        in_axes : 0, None or a tuple of them, optional
+            None for arguments that are the same for all rows.
+        gradient : bool, optional
+            Whether gradients are computed.
+        threads : int, optional
+            The number of threads; by default that of the processor's cores.
+
+        Returns
+        -------
+        values : ndarray, shape (n,)
+            The value of each row.
+        gradients : ndarray or tuple of ndarrays
+            The gradient of each row, along the first axis. Only with `gradient`.
+
+        Raises
+        ------
+        ValueError
+            If the arguments do not have the same number of rows, or the function does not return
+            one number.
+
+        Notes
+        -----
+        The results do not depend on the number of threads.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda x, k: k * x * x)
+        >>> f.map(np.array([1.0, 2.0, 3.0]), 10.0, in_axes=(0, None))
+        (array([10., 40., 90.]), array([20., 40., 60.]))
+        """
+        rows = self._rows(args, in_axes, gradient, threads, summed=False)
+        return (rows.values, rows.found(self._single)) if gradient else rows.values
+
+    def sum(self, *args, in_axes=0, gradient=True, threads=None):
+        """Sum the values of the function for all rows of the arguments, evaluated on threads.
+
+        Parameters
+        ----------
+        *args : array_like
+            The arguments. The first axis of each counts the rows.
+        in_axes : 0, None or a tuple of them, optional
+            None for arguments that are the same for all rows.
+        gradient : bool, optional
+            Whether the gradient is computed.
+        threads : int, optional
+            The number of threads; by default that of the processor's cores.
+
+        Returns
+        -------
+        value : float
+            The sum of the values.
+        gradient : ndarray or tuple of ndarrays
+            The gradient of the sum, in the shape of the argument: a row for each row, or, for an
+            argument that is the same for all rows, the sum over them. Only with `gradient`.
+
+        Raises
+        ------
+        ValueError
+            As for `map`.
+
+        Notes
+        -----
+        The order of summation does not depend on the number of threads.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda k, x: k * x * x)
+        >>> f.sum(10.0, np.array([1.0, 2.0, 3.0]), in_axes=(None, 0))
+        (140.0, 14.0)
+        """
+        rows = self._rows(args, in_axes, gradient, threads, summed=True)
+        return (rows.total(), rows.found(self._single)) if gradient else rows.total()
+
+    def numba(self, *args):
+        """Return functions for Numba code: the value, and value and gradient.
+
+        Both are called inside `@numba.njit` code, without Python and without the interpreter lock,
+        by any number of threads.
+
+        Parameters
+        ----------
+        *args
+            Arguments like those that the functions will be called with: numbers, and arrays in C
+            order.
+
+        Returns
+        -------
+        value : function
+            A function of the arguments that returns the value.
+        value_and_grad : function
+            A function of the arguments and of one array for each gradient, which it fills (of shape
+            (1,) for a number). It returns the value.
+
+        Raises
+        ------
+        TypeError
+            If an argument is a recorded tensor.
+        ValueError
+            If there is neither a graph nor a program for such arguments. The functions raise it
+            where a guard of the program fails, or a call leaves the graph.
+        numpy.linalg.LinAlgError
+            By the functions, where an operation refuses a matrix.
+
+        Notes
+        -----
+        If calls have taken several branches before, and a graph of them can be read, the functions
+        take every branch, and other lengths of arrays that are not differentiated.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f = tg.compile(lambda x: np.sum(x * x))
+        >>> x, gradient = np.array([1.0, 2.0]), np.empty(2)
+        >>> value, value_and_grad = f.numba(x)
+        >>> value_and_grad(x, gradient), gradient
+        (5.0, array([2., 4.]))
+        """
+        if records(*args):
+            raise TypeError(
+                "tapegrad.compile: numba was given a recorded tensor; Numba code computes "
+                "with plain numbers, so give arrays like those that it will be called with"
+            )
+        if (flow := self._graph(args)) is not None:
+            return flow.jitted()
+        with self._flows.aside():
+            variant = self._variant(args, gradient=True)
+        if variant is None:
+            why = self._reason or (
+                "it has other arguments or results than arrays in C order and one number"
+            )
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be called from Numba: {why}")
+        return variant.program.jitted()
 
     def _rows(self, args, in_axes, gradient: bool, threads, summed: bool) -> Batch | RecordedRows:
         """All rows of the arguments evaluated: by the program, or one by one."""

@@ -19,7 +19,8 @@ from .._core.tensor import runtime as rt
 from .._core.tensor.row_listeners import users_level
 from .._flow.reading.forms import Known
 from .._flow.reading.read import Instance
-from .._transforms.gradients import grad, hvp, jvp, value_and_grad, vjp
+from .._transforms.derivative_products import hvp, jvp, vjp
+from .._transforms.gradients import grad, value_and_grad
 from .._transforms.jacobians import hessian, jacobian
 from .dispatch.attributes import Attributes, MoreRead, call_noting
 from .dispatch.evaluation import SIGNATURES

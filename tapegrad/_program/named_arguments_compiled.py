@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .._transforms.gradients import jvp, vjp
+from .._transforms.derivative_products import jvp, vjp
 from .._transforms.named_arguments import Names, joined
 from .dispatch.flows import stand_for
 from .dispatch.signature import own_copy

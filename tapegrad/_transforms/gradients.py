@@ -1,4 +1,4 @@
-"""Derivatives of functions as functions: gradients, products with Jacobians, Hessians."""
+"""Gradients: functions to functions of their derivatives by arguments of any structure."""
 
 from __future__ import annotations
 
@@ -7,24 +7,15 @@ import weakref
 
 import numpy as np
 
-from .._core.operations import PUBLIC
-from .._core.tape import store
 from .._core.tape.reverse_sweep import Sweep
 from .._core.tensor import runtime as rt
-from .._core.tensor.copies import unlisted
-from .._core.tensor.pytree import tree_build, tree_leaves
-from .._core.tensor.values import array_of, is_recorded, is_tensor, records, value_of
-from .._derivatives.forward_mode import tangents_of
-from .._derivatives.inputs import Inputs, InputTensors, plain, scalar_output
-from .._derivatives.recorded_reverse import (
-    adjoints_and_inputs,
-    depends_on_others,
-    recorded_adjoints,
-)
+from .._core.tensor.values import is_recorded
+from .._derivatives.inputs import Inputs, plain, scalar_output
+from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
-from .._derivatives.second_order import product_with_hessian
 from .compiled_functions import method_of_compiled
-from .complex_derivatives import as_complex_as, holomorphic_value_and_grad, refuse_complex
+from .complex_derivatives import holomorphic_value_and_grad
+from .function_results import must_record, with_aux
 from .named_arguments import by_names
 
 #: The seed of a number.
@@ -122,24 +113,6 @@ def transform_of(f) -> tuple | None:
     return tuple(transform) if made() is f else None
 
 
-def with_aux(name, result, inputs):
-    """The result of a function with `has_aux`, and the rest with plain arrays in it.
-
-    Tensors that an outer transform may differentiate are unchanged.
-    """
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise TypeError(
-            f"tapegrad.{name}: with has_aux=True the function must return a tuple (result, "
-            f"anything); it returned {type(result).__name__}"
-        )
-    out, aux = result
-    leaves = [leaf for _, leaf in tree_leaves(aux)]
-    tensors = [leaf for leaf in leaves if is_tensor(leaf)]
-    if tensors and not must_record(tensors, inputs):
-        aux = tree_build(aux, iter([copied(x) if is_tensor(x) else x for x in leaves]))
-    return out, aux
-
-
 def first_order(out, value, inputs):
     """Gradients as plain values, by the compiled sweep."""
     traced = rt.trace() is not None  # then guards may read the rows
@@ -150,30 +123,6 @@ def first_order(out, value, inputs):
             plant(sweep, out, _ONE if is_number else np.ones((1, *value.shape), value.dtype))
             run(sweep)
         return inputs.gradients(sweep)
-
-
-def results_of(name: str, out) -> list:
-    """The leaves of a result, which must be numbers or arrays of numbers."""
-    outs = [value for _, value in tree_leaves(out)]
-    for one in outs:
-        if np.asarray(value_of(one)).dtype.kind not in "biufc":
-            raise TypeError(
-                f"tapegrad.{name}: the function returned {one!r:.60}; a result must be a number, "
-                "an array of numbers, or tuples, lists and dicts of them (is a `return` missing?)"
-            )
-    return outs
-
-
-def must_record(outs, inputs) -> bool:
-    """Whether derivatives of these results must themselves be recorded.
-
-    They must when the results depend on an outer input: of an enclosing transform, or a tensor made
-    with `requires_grad=True`.
-    """
-    recorded = [out for out in outs if is_recorded(out)]
-    if not recorded or not (inputs.nested or rt.is_nested() or store.leaves):
-        return False
-    return inputs.nested or depends_on_others(recorded, inputs.tensors)
 
 
 def grad(f, argnums=0, has_aux=False, *, argnames=None, holomorphic=False):
@@ -274,289 +223,3 @@ def elementwise_grad(f, argnums=0, *, argnames=None):
         return grad(lambda *a: np.sum(f(*a, **kwargs)), argnums)(*args)
 
     return evaluate
-
-
-def vjp(f, *primals, has_aux=False):
-    """Compute the value of `f`, and a function for products of vectors with its Jacobian.
-
-    Parameters
-    ----------
-    f : callable
-        A function of floats, arrays, and nested tuples, lists and dicts of them, with such a
-        result.
-    *primals
-        The arguments of `f`. All of them are differentiated.
-    has_aux : bool, optional
-        If true, `f` returns a tuple (value, aux); `aux` may be anything and is not differentiated.
-
-    Returns
-    -------
-    value
-        The result of `f`.
-    vjp_function : callable
-        A function of one adjoint, with the structure and shapes of `value`. It returns a tuple
-        with the adjoint of each primal: the adjoint times the Jacobian. It may be called often.
-    aux
-        Only with `has_aux`.
-
-    Raises
-    ------
-    TypeError
-        If a result is not numeric, such as None.
-    ValueError
-        If the adjoint does not have the structure and shapes of the value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tapegrad as tg
-    >>> value, back = tg.vjp(lambda x: 2 * x, np.array([1.0, 2.0]))
-    >>> back(np.array([1.0, 10.0]))
-    (array([ 2., 20.]),)
-    """
-    if not has_aux and (compiled := method_of_compiled("vjp", f)):
-        return compiled(*primals)
-    with rt.recording():
-        inputs = Inputs("vjp", primals, tuple(range(len(primals))))
-        out = f(*inputs.args)
-        out, aux = with_aux("vjp", out, inputs) if has_aux else (out, None)
-        outs = results_of("vjp", out)
-        nested = must_record(outs, inputs)
-    value = out if nested else tree_build(out, iter(map(copied, outs)))
-
-    def back(adjoint):
-        adjoints = adjoints_like(outs, as_complex_as(adjoint, out))
-        recorded = nested or records(*adjoints)
-        return inputs.build(iter(pulled(outs, inputs, adjoints, recorded)))
-
-    return (value, back, aux) if has_aux else (value, back)
-
-
-def adjoints_like(outs, adjoint) -> list:
-    """The leaves of an adjoint, one for each result."""
-    adjoints = [unlisted(a) for _, a in tree_leaves(adjoint)]
-    if len(adjoints) != len(outs):
-        raise ValueError(
-            f"tapegrad.vjp: got {len(adjoints)} adjoints, the function has {len(outs)} results"
-        )
-    for one, seed in zip(outs, adjoints, strict=True):
-        shape, given = np.shape(value_of(one)), np.shape(value_of(seed))
-        if given != shape:
-            raise ValueError(f"tapegrad.vjp: an adjoint has shape {given}, the result {shape}")
-    return adjoints
-
-
-def copied(result):
-    """A result as the caller expects it, who may write to it: the tape has a copy."""
-    return plain(np.array(value_of(result)))
-
-
-def pulled(outs, inputs, seeds, nested) -> list:
-    """Adjoints of the inputs for those of results: recorded, or by the compiled sweep.
-
-    A seed of None is one of zeros.
-    """
-    pairs = [
-        (out, seed)
-        for out, seed in zip(outs, seeds, strict=True)
-        if is_recorded(out) and seed is not None
-    ]
-    if nested:
-        outs, seeds = [out for out, _ in pairs], [seed for _, seed in pairs]
-        return recorded_adjoints(outs, seeds, inputs.tensors, only=True)
-    with Sweep(retain=True) as sweep:
-        inputs.prepare(sweep)
-        for out, seed in pairs:
-            seed = np.asarray(value_of(seed), np.asarray(value_of(out)).dtype)
-            plant(sweep, out, seed[None])
-        run(sweep)
-        return inputs.flat(sweep)
-
-
-def pushed(outs, inputs, seeds, nested) -> list:
-    """Tangents of results for those of inputs; both have an axis of directions first."""
-    found = iter(
-        tangents_of([out for out in outs if is_recorded(out)], inputs.tensors, seeds, nested)
-    )
-    count = len(value_of(seeds[0])) if seeds else 1
-    return [
-        next(found) if is_recorded(out) else np.zeros((count, *np.shape(value_of(out))))
-        for out in outs
-    ]
-
-
-def jvp(f, primals, tangents):
-    """Compute the value of `f` and its derivative along a direction, by forward mode.
-
-    Parameters
-    ----------
-    f : callable
-        A function of floats, arrays, and nested tuples, lists and dicts of them, with such a
-        result.
-    primals : tuple
-        The arguments of `f`.
-    tangents : tuple
-        The direction: one entry for each primal, with its structure and shapes.
-
-    Returns
-    -------
-    value
-        The result of `f`.
-    tangent
-        The Jacobian of `f` times the tangents, with the structure and shapes of `value`.
-
-    Raises
-    ------
-    TypeError
-        If `primals` or `tangents` is not a tuple or list, or a result is not numeric.
-    ValueError
-        If the tangents do not have the structure and shapes of the primals.
-
-    Notes
-    -----
-    Forward mode traverses the recorded tape once from its oldest row and carries tangents beside
-    values. It costs a few evaluations of `f`, whatever the number of results.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tapegrad as tg
-    >>> tg.jvp(np.sin, (0.0,), (2.0,))
-    (0.0, 2.0)
-    """
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, (tuple, list)):
-            raise TypeError(
-                f"tapegrad.jvp: {name} has type {type(given).__name__}; it must be a tuple with "
-                "one entry for each argument of the function"
-            )
-    if compiled := method_of_compiled("jvp", f):
-        return compiled(tuple(primals), tuple(tangents))
-    with rt.recording():
-        inputs = Inputs("jvp", tuple(primals), tuple(range(len(primals))))
-        tangents = as_complex_as(tuple(tangents), tuple(primals))
-        seeds = directions("jvp", inputs, tuple(primals), tangents)
-        out = f(*inputs.args)
-        outs = results_of("jvp", out)
-        nested = must_record(outs, inputs)
-        found = pushed(outs, inputs, seeds, nested)
-    found = [tangent[0] for tangent in found]
-    if not nested:
-        out = tree_build(out, iter(map(copied, outs)))
-    if not any(map(is_recorded, found)):
-        found = [plain(value_of(tangent)) for tangent in found]
-    return out, tree_build(out, iter(found))
-
-
-def directions(name, inputs, primals, tangents) -> list:
-    """The tangents of inputs, each with an axis of one direction first."""
-    wanted, given = tree_leaves(primals), tree_leaves(tangents)
-    if [place for place, _ in wanted] != [place for place, _ in given]:
-        raise ValueError(
-            f"tapegrad.{name}: tangents has the entries {[place for place, _ in given]}, primals "
-            f"{[place for place, _ in wanted]}; give one tangent for each primal"
-        )
-    seeds = []
-    for tensor, (place, tangent) in zip(inputs.tensors, given, strict=True):
-        tangent = unlisted(tangent)
-        shape, own = np.shape(value_of(tangent)), np.shape(value_of(tensor))
-        if shape != own:
-            raise ValueError(
-                f"tapegrad.{name}: tangents{place} has shape {shape}, the primal {own}; they must "
-                "be equal"
-            )
-        seed = tangent if is_recorded(tangent) else np.array(value_of(tangent), tensor.dtype)
-        seeds.append(PUBLIC["reshape"](seed, (1, *own)))
-    return seeds
-
-
-def hvp(f, has_aux=False):
-    """Return a function that computes products of the Hessian of `f` with vectors.
-
-    Parameters
-    ----------
-    f : callable
-        A function f(x, *others) that returns a scalar. `x` is a float, an array, or nested tuples,
-        lists and dicts of them.
-    has_aux : bool, optional
-        If true, `f` returns a tuple (scalar, aux); `aux` may be anything.
-
-    Returns
-    -------
-    callable
-        A function of (x, v, *others) that returns the Hessian at `x` times `v`, in the structure
-        and shapes of `x`; or (product, aux) with `has_aux`. `scipy.optimize.minimize` takes it as
-        `hessp`.
-
-    Raises
-    ------
-    TypeError
-        When called with a complex `x` or `v`.
-    ValueError
-        When called with a `v` that does not have the structure and shapes of `x`, or if `f` does
-        not return a scalar.
-
-    Notes
-    -----
-    A product costs a few gradients, whatever the size of `x`. A forward sweep carries tangents of
-    the rows, and one reverse sweep carries adjoints and their tangents. Where rows write in place,
-    or a product would not be finite, the product is a gradient of a gradient.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import tapegrad as tg
-    >>> tg.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
-    array([6., 6.])
-    """
-    if not has_aux and (compiled := method_of_compiled("hvp", f)):
-        return compiled
-
-    @functools.wraps(f)
-    def evaluate(x, v, *others):
-        refuse_complex("hvp", (x, v))
-        leaves = [leaf for _, leaf in (*tree_leaves(x), *tree_leaves(v))]
-        nested = rt.trace() is not None or records(*leaves)
-        try:
-            product, *aux = (_nested if nested else _product)(f, x, v, others, has_aux)
-        except NotImplementedError:  # as for writes to an input that is not in C order
-            product, *aux = _nested(f, x, v, others, has_aux)
-        return (product, *aux) if has_aux else product
-
-    del evaluate.__wrapped__  # its arguments are others than those of `f`
-    return evaluate
-
-
-def _nested(f, x, v, others, has_aux) -> tuple:
-    """The Hessian of `f` at x times v as a gradient of a gradient, and what else `f` returns."""
-    _, back, *aux = vjp(lambda x: grad(f, 0, has_aux)(x, *others), x, has_aux=has_aux)
-    return back(v)[0], *aux
-
-
-def _product(f, x, v, others, has_aux) -> tuple:
-    """The Hessian of `f` at x times v, neither of which is recorded, and what else `f` returns."""
-    with rt.recording():
-        inputs = Inputs("vjp", (x,), 0)
-        out = f(*inputs.args, *others)
-        out, *aux = with_aux("grad", out, inputs) if has_aux else (out,)
-        scalar_output("grad", out)
-        found = along_hessian(out, inputs, adjoints_like(inputs.tensors, v))
-        return inputs.build(iter(found)), *aux
-
-
-def along_hessian(out, inputs, v) -> list:
-    """The matrix of second derivatives of a number times v, which has an entry for each input.
-
-    By a sweep of second order if possible, else by a gradient of the recorded gradient.
-    """
-    nested, recorded = must_record([out], inputs), is_recorded(out)
-    if recorded and not nested:
-        pairs = zip(v, inputs.tensors, strict=True)
-        seeds = [np.asarray(value_of(one), array_of(tensor).dtype) for one, tensor in pairs]
-        found = product_with_hessian(out, inputs, seeds)
-        if found is not None:
-            return found
-    outs = [out] if recorded else []
-    ones = [np.ones(np.shape(value_of(one))) for one in outs]
-    gradient, again = adjoints_and_inputs(outs, ones, inputs.tensors)
-    return pulled(gradient, InputTensors(again), v, nested)

@@ -18,7 +18,8 @@ from .._derivatives.recorded_reverse import recorded_adjoints
 from .._derivatives.reverse_mode import plant, run
 from .compiled_functions import method_of_compiled
 from .complex_derivatives import refuse_complex, refuse_two_complex
-from .gradients import grad, must_record, pushed, results_of, with_aux
+from .function_results import must_record, pushed, results_of, with_aux
+from .gradients import grad
 from .named_arguments import by_names
 
 #: Right-hand sides that one sweep of a Jacobian carries.

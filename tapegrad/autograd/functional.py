@@ -18,7 +18,8 @@ from .._core.tensor.trace import refuse
 from .._core.tensor.values import is_recorded, is_tensor, shape_of, value_of, wrap
 from .._derivatives.inputs import Inputs
 from .._derivatives.recorded_reverse import reached, recorded_adjoints
-from .._transforms.gradients import along_hessian, pulled, pushed
+from .._transforms.derivative_products import along_hessian
+from .._transforms.function_results import pulled, pushed
 from .._transforms.jacobians import columns_of, rows_of
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

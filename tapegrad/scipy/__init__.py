@@ -1,9 +1,9 @@
 """SciPy for recorded values: `from tapegrad.scipy import special, stats, linalg, …`.
 
-The submodules are loaded on first use, and have the names of SciPy's. Functions with a derivative
-here take recorded values. The others are SciPy's; given a recorded value they raise TypeError, by
-name, and so do classes and distributions, which are SciPy's own objects. With plain arguments every
-function returns SciPy's result.
+The submodules have the names of SciPy's, and import SciPy's on first use. Functions with a
+derivative here take recorded values. The others are SciPy's; given a recorded value they raise
+TypeError, by name, and so do classes and distributions, which are SciPy's own objects. With plain
+arguments every function returns SciPy's result.
 
 >>> import tapegrad as tg
 >>> from tapegrad.scipy import special
@@ -15,11 +15,39 @@ from __future__ import annotations
 
 import importlib as _importlib
 
-from . import _forwarding
+from . import (
+    cluster,
+    constants,
+    fft,
+    integrate,
+    interpolate,
+    io,
+    linalg,
+    ndimage,
+    optimize,
+    signal,
+    sparse,
+    spatial,
+    special,
+    stats,
+)
 
-__all__ = list(_forwarding.SUBMODULES)
-
-_forwarding.enter(globals())
+__all__ = [
+    "cluster",
+    "constants",
+    "fft",
+    "integrate",
+    "interpolate",
+    "io",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+]
 
 
 def __getattr__(name: str):

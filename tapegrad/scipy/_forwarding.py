@@ -8,6 +8,8 @@ import inspect
 import sys
 import textwrap
 import types
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +33,7 @@ from . import (  # noqa: F401
 from ._differentiable import OURS
 from ._without_derivative import REASONS
 
-SUBMODULES = (
-    *("cluster", "constants", "fft", "integrate", "interpolate", "io", "linalg", "ndimage"),
-    *("optimize", "signal", "sparse", "spatial", "special", "stats"),
-)
-#: Public modules inside of submodules, which can be imported by their names.
+#: Public modules inside of submodules, which can be imported by their names; they have no files.
 _INNER = (
     *("cluster.hierarchy", "cluster.vq", "linalg.blas", "linalg.interpolative", "linalg.lapack"),
     *("optimize.elementwise", "io.arff", "io.matlab", "io.wavfile", "signal.windows"),
@@ -45,45 +43,40 @@ _INNER = (
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-class Forwarding(types.ModuleType):
-    """A SciPy module, imported when one of its names is first used."""
+def forward(module: dict[str, Any]) -> tuple[Callable, Callable]:
+    """`__getattr__` and `__dir__` of a module, given by its globals, with the names of SciPy's.
 
-    def __init__(self, name: str):
-        super().__init__(f"{_PACKAGE}.{name}", f"SciPy's `scipy.{name}`, see `tapegrad.scipy`.")
-        self.__path__: list[str] = []
+    SciPy's module is imported when one of its names is first used.
+    """
+    place = module["__name__"]
 
-    def _theirs(self) -> types.ModuleType:
-        return importlib.import_module(self.__name__.partition(".")[2])
+    def theirs() -> types.ModuleType:
+        return importlib.import_module(place.partition(".")[2])
 
-    def __getattr__(self, name: str):
-        place = f"{self.__name__}.{name}"
-        if name == "__path__" or (name.startswith("__") and name != "__all__"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        found = getattr(self._theirs(), name)
+    def find(name: str):
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {place!r} has no attribute {name!r}")
+        found = getattr(theirs(), name)
         if isinstance(found, types.ModuleType) and found.__name__.startswith("scipy."):
-            found = sys.modules.get(place) or entered(place.partition(".")[2].partition(".")[2])
+            inner = f"{place}.{name}"
+            found = sys.modules.get(inner) or entered(inner)
         else:
-            found = stand_in(place, found)
-        setattr(self, name, found)
-        return found
+            found = stand_in(f"{place}.{name}", found)
+        return module.setdefault(name, found)  # another thread may have been faster
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(self._theirs())})
+    return find, lambda: dir(theirs())
 
 
-def entered(name: str) -> Forwarding:
-    """The module of a name below `scipy`, which can be imported from now on."""
-    made = sys.modules[f"{_PACKAGE}.{name}"] = Forwarding(name)
+def entered(place: str) -> types.ModuleType:
+    """A module that has no file, which can be imported from now on."""
+    name = place.partition(".")[2]
+    made = sys.modules[place] = types.ModuleType(place, f"SciPy's `{name}`, see `tapegrad.scipy`.")
+    vars(made)["__getattr__"], vars(made)["__dir__"] = forward(vars(made))
     return made
 
 
-def enter(package: dict) -> None:
-    """Make all modules, and the names of a package."""
-    for name in SUBMODULES:
-        package[name] = entered(name)
-    for name in _INNER:
-        outer, _, inner = name.rpartition(".")
-        setattr(package[outer], inner, entered(name))
+for _name in _INNER:
+    entered(f"{_PACKAGE}.{_name}")
 
 
 # --- functions ------------------------------------------------------------------------------------

@@ -115,6 +115,9 @@ by_key = tg.jacobian(with_dict)(x)["twice"] + tg.jacobian(with_dict, (0,))(x)["t
 by_field = tg.jacobian(point, (0,))(x).y[0]
 of_any = tg.jacobian(without_types)(x).T + tg.jacobian(of_anything)(x).T
 of_lambdas = tg.jacobian(lambda v: v**2)(x) + tg.jacobian(tg.jacobian(lambda v: v[0] ** 2))(x)
+of_calls = tg.jacobian(lambda v: scaled(v, 2.0))(x).T + tg.hessian(lambda v: loss(v))(x).T
+of_lists = tg.jacobian(lambda v: tnp.array([v[0] * v[1], 2.0 * v[0]]))([1.0, 2.0])
+of_parts = tg.jacobian(lambda v: 2.0 * v, has_aux=False)(3.0) + tg.hessian(lambda v: 2.0 * v)(1.0)
 assert_type(tg.hessian(loss)(x, scale=2.0), Vector)
 assert_type(tg.hessian(half_square)(2.0), float)
 assert_type(tg.hessian(loss, argnums=(0, 1))(x, 1.0), tuple[Any, ...])
@@ -134,6 +137,7 @@ assert_type(tg.vmap(tg.jacobian(scaled))(points), Vector)
 values, gradients = tg.vmap(tg.value_and_grad(loss))(points)
 twice = tg.vmap(with_dict)(points)["twice"] + tg.vmap(point)(points).x
 of_each = tg.vmap(tg.hessian(lambda v: np.sum(v**3)))(points)
+slopes = tg.vmap(tg.grad(lambda v: v[0] ** 2 + v.sum()))(points).T
 along = tg.vmap(lambda v, w: v * w, in_axes=(0, None))(points, 2.0)
 
 

@@ -18,7 +18,7 @@ from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, value_of
 from ..._flow.program import Adjoints
 from ..._flow.reading.forms import Contents, Form, Known, Number
-from ..._transforms.gradients import hvp, jvp, vjp
+from ..._transforms.derivative_products import hvp, jvp, vjp
 from .flow_results import has_array, is_float, leaves_of, seeded, tree_of
 from .flow_tiers import TieredGraph
 from .flows import Flow

@@ -20,7 +20,8 @@ from ..._core.tensor.values import is_recorded, is_tensor, records, scalar_of, v
 from ..._derivatives.inputs import Inputs, plain
 from ..._derivatives.sweep_rules import references_of
 from ..._derivatives.view_layouts import joined, seen_as
-from ..._transforms.gradients import must_record, pushed, vjp
+from ..._transforms.derivative_products import vjp
+from ..._transforms.function_results import must_record, pushed
 from ..build.executable import Program
 from ..replay.parts import Run
 from .flow_derivatives import by_graph, vjp_of

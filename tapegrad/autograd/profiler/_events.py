@@ -229,7 +229,8 @@ class EventList(list[Any]):
         parts += [text, end, *(["", "Where the tape grew for nothing:", *advice] if advice else [])]
         return "\n".join(parts) + "\n"
 
-    __str__ = table
+    def __str__(self) -> str:
+        return self.table()
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the events as JSON that chrome://tracing and Perfetto read.

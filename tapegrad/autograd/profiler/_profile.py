@@ -65,7 +65,8 @@ class profile:
     """
 
     def __init__(self, enabled: bool = True, *, record_shapes: bool = False):
-        self.enabled, self.record_shapes = enabled, record_shapes
+        self.enabled: bool = enabled
+        self.record_shapes: bool = record_shapes
         self._spans: list[Span] = []
         self._reverse: list[_Reverse] = []
         self._timer = Timer(self._spans, record_shapes)

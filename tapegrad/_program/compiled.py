@@ -1,0 +1,356 @@
+"""`Compiled`, the object that `tg.compile` gives: values and derivatives by compiled code."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+
+from .._core.tensor.values import is_recorded
+from .._transforms.derivative_products import hvp, jvp, vjp
+from .._transforms.jacobians import hessian, jacobian
+from .dispatch.background import finish
+from .dispatch.flow_derivatives import hessian_of, hvp_of, jacobian_of, jvp_of, vjp_of
+from .dispatch.short_call import arrays_for
+from .dispatch.signature import own_copy
+from .dispatch.variants import Compilation
+from .files import file_format
+from .many_rows import OverRows
+from .methods import BoundCompiled, MethodPrograms
+from .named_arguments_compiled import CompiledByName
+from .pickled import reduced
+
+
+class Compiled(OverRows):
+    """A compiled function, made by `tg.compile` or `tg.load`.
+
+    It is called like the function that it was made from. Its methods compute derivatives by
+    compiled code, and show what became of the function.
+
+    Methods
+    -------
+    value_and_grad, grad, jacobian, hessian, hvp, jvp, vjp
+        Derivatives, as the functions of the same names in `tapegrad` give them.
+    map, sum
+        Evaluation of many rows of arguments, on threads.
+    numba
+        Functions for a user's own `@numba.njit` code.
+    save
+        Write programs and graphs to a file.
+    explain, profile, draw
+        Text about the programs, their times, and a picture.
+    wait, clear
+        Wait for machine code; forget the programs.
+
+    Examples
+    --------
+    >>> import tapegrad as tg
+    >>> f = tg.compile(lambda x: x * x)
+    >>> f(3.0), f.grad(3.0)
+    (9.0, 6.0)
+    """
+
+    #: In annotations: its arguments, its result, its gradient.
+    __class_getitem__: classmethod = classmethod(types.GenericAlias)
+
+    def __init__(self, f: Callable, kind: str, argnums, **settings):
+        super().__init__(f, kind, argnums, **settings)
+        self._settings = settings
+        own = ("__dict__",) if isinstance(f, types.FunctionType) else ()  # others have state there
+        functools.update_wrapper(self, f, updated=own)
+        self._derived: dict[str, Compiled] = {}
+        self._installed = {}
+        self._method: MethodPrograms | None = None  # if it is one
+
+    def __call__(self, *args, **kwargs):
+        if self._kind != "value":
+            return getattr(self, self._kind)(*args, **kwargs)
+        fast = self._fast_value  # another thread may set it
+        if fast is not None and not kwargs:
+            found = fast.value(args)
+            if found is not None:
+                self._when_hot(fast, args)
+                return found[0]
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=False)
+            if found is not None:
+                return found[0]
+        if (row := self._as_short_row(args, kwargs)) is not None:
+            return row[0]
+        value, _ = self._evaluate(args, kwargs, gradient=False)
+        return value
+
+    def value_and_grad(self, *args, out=None, **kwargs):
+        """Compute value and gradient.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+        out : ndarray or tuple of ndarrays, optional
+            Arrays to be filled with the gradients: one, or a tuple for several `argnums`. They are
+            float64, in C order, have the shapes of the arguments and share no memory with them.
+
+        Returns
+        -------
+        value : float or ndarray
+            The value of the function.
+        gradient
+            The gradient, as `tg.value_and_grad(f, argnums)` gives it; `out` if it is given.
+
+        Raises
+        ------
+        ValueError
+            If `out` does not fit, or the function returns something else than a scalar.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tapegrad as tg
+        >>> f, gradient = tg.compile(lambda x: np.sum(x * x)), np.empty(2)
+        >>> f.value_and_grad(np.array([1.0, 2.0]), out=gradient)
+        (5.0, array([2., 4.]))
+        """
+        if out is not None:
+            return self._into(out, args, kwargs), out
+        fast = self._fast  # another thread may set it
+        if fast is not None and not kwargs:
+            found = fast.value_and_grad(args)
+            if found is not None:
+                self._when_hot(fast, args)
+                value, gradients = found
+                if fast.bare and self._single:
+                    return value, gradients[0]
+                return value, self._arranged(fast, args, gradients)
+        elif self._flows.found and not kwargs:
+            found = self._flows.short(self, args, gradient=True)
+            if found is not None:
+                return found
+        return self._evaluate(args, kwargs, gradient=True)
+
+    def grad(self, *args, out=None, **kwargs):
+        """Compute the gradient.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+        out : ndarray or tuple of ndarrays, optional
+            Arrays to be filled with the gradients; see `value_and_grad`.
+
+        Returns
+        -------
+        gradient
+            The gradient, as `tg.grad(f, argnums)` gives it.
+        """
+        return self.value_and_grad(*args, out=out, **kwargs)[1]
+
+    def _into(self, out, args, kwargs) -> float:
+        """The value; the gradients are written to the caller's arrays."""
+        arrays = arrays_for(out, args, self._argnums, self._single)
+        fast, found = self._fast, None
+        if fast is not None and not kwargs:
+            found = fast.value_and_grad(args, [array for _, array in sorted(arrays.items())])
+        if found is not None:
+            return found[0]
+        value, gradients = self.value_and_grad(*args, **kwargs)
+        made = [gradients] if self._single else gradients
+        if any(map(is_recorded, made)):
+            raise TypeError(
+                "tapegrad.compile: out takes plain gradients, and this one is itself recorded, "
+                "since an argument is, or a tensor that the function reads; call it without out"
+            )
+        for array, gradient in zip(arrays.values(), made, strict=True):
+            array[...] = gradient
+        return value
+
+    def jacobian(self, *args, **kwargs):
+        """Compute the Jacobian.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function.
+
+        Returns
+        -------
+        ndarray, or a structure of them
+            The Jacobian, of shape (*result, *argument), as `tg.jacobian(f, argnums)` gives it.
+        """
+        if (found := self._by_graph(jacobian_of, args, kwargs)) is not None:
+            return found[0]
+        return self._of("jacobian", jacobian, args, kwargs)
+
+    def hessian(self, *args, **kwargs):
+        """Compute the Hessian, the matrix of second derivatives.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The arguments of the function, which returns a scalar.
+
+        Returns
+        -------
+        ndarray, or a structure of them
+            The Hessian, of shape (*argument, *argument), as `tg.hessian(f, argnums)` gives it.
+        """
+        if (found := self._by_graph(hessian_of, args, kwargs)) is not None:
+            return found[0]
+        return self._of("hessian", hessian, args, kwargs)
+
+    def hvp(self, x, v, *others):
+        """Compute the product of the Hessian at `x` with `v`.
+
+        Parameters
+        ----------
+        x : float, array, or nested tuples, lists and dicts of them
+            The first argument of the function, with respect to which it is differentiated.
+        v
+            The vector, in the structure and shapes of `x`.
+        *others
+            The other arguments of the function.
+
+        Returns
+        -------
+        product
+            The product, in the structure and shapes of `x`.
+        """
+        if (found := self._by_graph(hvp_of, (x, *others), {}, v, argnums=0)) is not None:
+            return found[0]
+        return self._of("hvp", lambda f, _: hvp(f), (x, v, *others), {})
+
+    def jvp(self, primals, tangents):
+        """Compute the value and its derivative along a direction.
+
+        Parameters
+        ----------
+        primals : tuple
+            The arguments of the function.
+        tangents : tuple
+            The direction: one entry for each primal, with its structure and shapes.
+
+        Returns
+        -------
+        value
+            The value of the function.
+        tangent
+            The Jacobian times the tangents, as `tg.jvp` gives it.
+        """
+        call = jvp_of, tuple(primals), {}, tuple(tangents)
+        if (found := self._by_graph(*call, argnums=range(len(primals)))) is not None:
+            return found[0]
+        return self._of("jvp", lambda f, _: functools.partial(jvp, f), (primals, tangents), {}, 0)
+
+    def vjp(self, *primals):
+        """Compute the value, and a function for products of vectors with the Jacobian.
+
+        Parameters
+        ----------
+        *primals
+            The arguments of the function.
+
+        Returns
+        -------
+        value
+            The value of the function.
+        vjp_function : callable
+            A compiled function of an adjoint of the value, to a tuple of adjoints of the primals.
+        """
+        value, primals = self(*primals), own_copy(primals)  # which the caller may change
+        every = range(len(primals))
+
+        def back(adjoint):
+            if (found := self._by_graph(vjp_of, primals, {}, adjoint, argnums=every)) is not None:
+                return found[0]
+            return self._of("vjp", _pulled_back, (primals, adjoint), {}, 0)
+
+        return value, back
+
+    def _of(self, name: str, transform, args, kwargs, of=None):
+        """A transform of the function, compiled on first use.
+
+        `of` are its own argnums, where its arguments are others than those of the function.
+        """
+        argnums = self._asked()
+
+        def make():
+            own = argnums if of is None else of
+            return Compiled(transform(self._f, argnums), "value", own, **self._settings)
+
+        made = self._made(name, make)
+        found = made(*args, **kwargs)
+        self._flows.branches |= made._flows.branches
+        return found
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        if self._method is None:
+            make = functools.partial(Compiled, kind=self._kind, **self._settings)
+            make_one = lambda f, argnums: make(f, argnums=argnums)  # noqa: E731
+            self._method = MethodPrograms(self._f, make_one, self._asked())
+        return BoundCompiled(self._method, instance, self._name)
+
+    def __reduce__(self):
+        kept = {**self._settings, "argnums": self._asked(), "kind": self._kind}
+        return reduced(self, _of_kind, self._f, kept)
+
+    def _again(self, argnums, argnames=None, f=None):
+        f = self._f if f is None else f
+        if argnames is not None:
+            return CompiledByName.of(Compiled, f, "value", argnums, argnames, **self._settings)
+        return Compiled(f, "value", argnums, **self._settings)
+
+    def wait(self) -> None:
+        """Wait until machine code that is being compiled in a background thread is ready.
+
+        Raises
+        ------
+        RuntimeError
+            If the compilation failed. The function then continues to run by the interpreter of
+            programs.
+        """
+        for future in self._compiling:
+            finish(future)
+        for derived in list(self._derived.values()):
+            derived.wait()
+
+    def save(self, path) -> None:
+        """Write the programs of all signatures so far, and graphs, to a file for `tg.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file. docs/program_files.md describes its format.
+
+        Raises
+        ------
+        ValueError
+            If there is no program yet, or if a program has something for which the format has no
+            name, such as functions among the arguments.
+        """
+        try:
+            file_format.save(path, self._compilation())
+        except ValueError as error:
+            raise ValueError(f"tapegrad.compile: {self._name} cannot be saved: {error}") from None
+
+    def _compilation(self) -> Compilation:
+        for family in list(self._families.found.values()):
+            self._convert(family)
+        derived = {name: one._compilation() for name, one in list(self._derived.items())}
+        settings = self._name, self._kind, self._argnums, self._single
+        graphs = tuple(self._flows.found.values())
+        refused = tuple(dict.fromkeys(self._flows.refused.values()))
+        families = dict(self._families.found)
+        return Compilation(
+            *settings, families, derived, self._reason, graphs, refused, self._native
+        )
+
+
+def _of_kind(f, kind: str, argnums, **settings) -> Compiled:
+    return Compiled(f, kind, argnums, **settings)
+
+
+def _pulled_back(f, argnums):
+    """A function of primals and an adjoint of the value, to adjoints of the primals."""
+    return lambda primals, adjoint: vjp(f, *primals)[1](adjoint)
