@@ -24,10 +24,13 @@ _KINDS = {float: "float_const", int: "int_const", bool: "bool_const"}
 
 
 class Builder:
-    """Puts steps at the end of a block of a graph; `block` and `line` may be set."""
+    """Puts steps at the end of a block of a graph; `block` and `line` may be set.
 
-    def __init__(self, graph: Graph, block: Block, line: int = 0):
-        self.graph, self.block, self.line = graph, block, line
+    `single` says that the floats of arrays are of float32.
+    """
+
+    def __init__(self, graph: Graph, block: Block, line: int = 0, single: bool = False):
+        self.graph, self.block, self.line, self.single = graph, block, line, single
 
     def step(self, op: str, *operands: Value, payload=None) -> Value:
         """A step; returns its result. An `op` is a name in OPERATIONS or of an element-wise one."""

@@ -6,6 +6,8 @@ import math
 import operator
 from collections.abc import Callable
 
+import numpy as np
+
 from ..ir.flow_graph import Value
 
 Number = float | int | bool
@@ -42,6 +44,12 @@ def _truncated(x: float) -> int | None:
     return int(x) if abs(x) < 2.0**63 else None
 
 
+def rounded_to_single(x: float) -> float:
+    """The nearest number of float32, as a float."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
+
+
 def _selected(condition: bool, x, y):
     return x if condition else y
 
@@ -70,6 +78,7 @@ EXACT: dict[str, Callable[..., Number | None]] = {
     "bool_not": operator.not_,
     "int_to_float": float,
     "bool_to_int": int,
+    "to_single": rounded_to_single,
     "float_to_int": _truncated,
     "add": _finite(operator.add),
     "subtract": _finite(operator.sub),
