@@ -20,6 +20,7 @@ from ..._derivatives.inputs import plain
 from ..._flow.program import Adjoints
 from ..._flow.reading.forms import Contents, Form, Known, Number
 from ..._transforms.gradients import hvp, jvp, vjp
+from ..ir.steps import DOUBLE
 from .flow_results import has_array, is_float, leaves_of, seeded, tree_of
 from .flow_tiers import TieredGraph
 from .flows import Flow
@@ -188,7 +189,9 @@ class FlowCall:
             return _number(tangent)
         if type(tangent) is not np.ndarray or tangent.shape != shape:
             raise _Elsewhere
-        if tangent.dtype.kind not in "iu" and tangent.dtype != self.flow.dtype:
+        if tangent.dtype.kind not in "fiu":
+            raise _Elsewhere
+        if self.flow.dtype != DOUBLE and tangent.dtype != self.flow.dtype:
             raise _Elsewhere
         return np.ascontiguousarray(tangent, np.float64)
 
