@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -181,11 +182,10 @@ def _int(s, form):
 
 
 def _bool(s, form=None):
-    return (
-        Known(False)
-        if form is None
-        else truth(s.builder, container_operators.truth_of(s.reader, form))
-    )
+    if form is None:
+        return Known(False)
+    found = truth(s.builder, container_operators.truth_of(s.reader, form))
+    return dataclasses.replace(found, strong=False) if is_strong(found) else found
 
 
 def rounded_to_int(op: str, plain: Callable):

@@ -275,11 +275,16 @@ _MATH = {
 }  # fmt: skip
 
 
-@functools.cache
 def numpy_functions() -> dict[Any, Callable]:
     """Replacements of functions of `math` and NumPy, and of ours for these."""
     # a function that calls ours has imported them
-    ours = sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
+    return _of_modules(
+        sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
+    )
+
+
+@functools.cache
+def _of_modules(*ours) -> dict[Any, Callable]:
     found: dict[Any, Callable] = {}
     for module in (math, ours[0]):
         found.update(_of_math(module))
