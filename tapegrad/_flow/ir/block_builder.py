@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._core.ops.table import Pointwise, find
 from .flow_graph import (
     BOOL,
@@ -77,6 +79,12 @@ class Builder:
         block = self.graph.block()
         block.parameters = [self.graph.value(kind) for kind in kinds]
         return block
+
+
+def rounded_to_single(x: float) -> float:
+    """The nearest number of float32, as a float."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 def result_kind(op: str) -> str:

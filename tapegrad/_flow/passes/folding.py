@@ -6,8 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
-import numpy as np
-
+from ..ir.block_builder import rounded_to_single
 from ..ir.flow_graph import Value
 
 Number = float | int | bool
@@ -44,12 +43,6 @@ def _truncated(x: float) -> int | None:
     return int(x) if abs(x) < 2.0**63 else None
 
 
-def rounded_to_single(x: float) -> float:
-    """The nearest number of float32, as a float."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(x))
-
-
 def _selected(condition: bool, x, y):
     return x if condition else y
 
@@ -78,7 +71,7 @@ EXACT: dict[str, Callable[..., Number | None]] = {
     "bool_not": operator.not_,
     "int_to_float": float,
     "bool_to_int": int,
-    "to_single": rounded_to_single,
+    "to_single": _finite(rounded_to_single),
     "float_to_int": _truncated,
     "add": _finite(operator.add),
     "subtract": _finite(operator.sub),

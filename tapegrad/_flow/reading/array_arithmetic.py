@@ -148,8 +148,8 @@ def in_doubles(a: Array) -> Array:
     return dataclasses.replace(a, element=FLOAT) if a.element == SINGLE else a
 
 
-def matmul(reader, a: Form, b: Form) -> Form:
-    """The product of vectors and matrices."""
+def _check_product(a: Form, b: Form) -> None:
+    """Refuse other operands of a product than vectors and matrices of floats."""
     if not (isinstance(a, Array) and isinstance(b, Array)):
         raise Refused(f"a matrix product of {described(a)} and {described(b)}")
     if not a.lengths or len(b.lengths) not in (1, 2) or len(a.lengths) > 3 - (len(b.lengths) > 1):
@@ -157,7 +157,13 @@ def matmul(reader, a: Form, b: Form) -> Form:
     kinds = {a.element, b.element}
     if kinds.isdisjoint(FLOATS) or (SINGLE in kinds and len(kinds) > 1):
         raise Refused("a matrix product of integers, or of them and float32")
-    is_single = SINGLE in kinds
+
+
+def matmul(reader, a: Form, b: Form) -> Form:
+    """The product of vectors and matrices."""
+    _check_product(a, b)
+    assert isinstance(a, Array) and isinstance(b, Array)
+    is_single = a.element == SINGLE
     a, b = in_doubles(a), in_doubles(b)
     build = reader.builder
     first_lengths = a.lengths[:-1]

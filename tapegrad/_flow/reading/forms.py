@@ -375,23 +375,6 @@ def kinds_of(form: Form) -> tuple[str, ...]:
     return found
 
 
-def weak_numbers(form: Form) -> Any:
-    """Which numbers of a form are Python's; of a list whether any is, since it may grow.
-
-    Where arrays are of float32, these and numbers of float32 are computed with in other ways.
-    """
-    if isinstance(form, Number):
-        return form.kind != SINGLE
-    if isinstance(form, Known):
-        return form.kind is not None
-    if not isinstance(form, (Tuple, Contents, Maybe, Possible)):
-        return False
-    found = tuple([weak_numbers(part) for part in form.parts])
-    if isinstance(form, Contents) and form.what == "list":
-        return any(found)
-    return found if any(found) else False
-
-
 def unbound(form: Form) -> Form:
     """The form as a block takes it: numbers without values.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 
-from ..ir.block_builder import Builder
+from ..ir.block_builder import Builder, rounded_to_single
 from ..ir.flow_graph import BOOL, FLOAT, INT, Value
-from ..passes.folding import rounded_to_single
 from .errors import Raises, Refused
 from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
 

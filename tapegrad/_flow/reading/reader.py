@@ -35,7 +35,6 @@ from .forms import (
     numbers,
     shape_of,
     unbound,
-    weak_numbers,
 )
 from .joins import element_joined, lifted
 from .matching import matched
@@ -194,10 +193,7 @@ class Reader:
         A sum that begins with 0.0 is a number of Python's before the first round of its loop, and
         of float32 after it. The first round has blocks of its own.
         """
-        if not self.builder.single:
-            return frozenset()
-        forms = (*kept.variables.items(), *kept.heap.items())
-        return frozenset([(key, weak) for key, form in forms if (weak := weak_numbers(form))])
+        return kept.weak() if self.builder.single else frozenset()
 
     def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
         point = self.points.get(key)

@@ -68,6 +68,12 @@ def inputs_of(key: tuple) -> list[tuple]:
     return [leaf for part in parts for leaf in part[1:] if len(leaf) == 3]
 
 
+def dtype_of(key: tuple) -> np.dtype:
+    """That of the floats of the calls that a graph serves."""
+    is_single = any(dtype == _FLOAT32.str for dtype, _, _ in inputs_of(key))
+    return _FLOAT32 if is_single else DOUBLE
+
+
 def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> Flow:
     """The graph of a function for such arguments; Refused where there is none.
 
@@ -147,8 +153,7 @@ class Flow:
         self.reading, self.key = reading, key
         self.form = form = reading.result
         self.limits = limits
-        is_single = any(dtype == _FLOAT32.str for dtype, _, _ in inputs_of(key))
-        self.dtype = _FLOAT32 if is_single else DOUBLE
+        self.dtype = dtype_of(key)
         read = functools.partial(of_call, form) if has_array(form) else None
         self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype)
         self._tangents: TieredGraph | None = None
