@@ -16,7 +16,6 @@ import numpy as np
 
 from ..._core.tensor.pytree import tree_build, tree_leaves
 from ..._core.tensor.values import is_recorded, value_of
-from ..._derivatives.inputs import plain
 from ..._flow.program import Adjoints
 from ..._flow.reading.forms import Contents, Form, Known, Number
 from ..._transforms.gradients import hvp, jvp, vjp
@@ -26,6 +25,7 @@ from .flow_tiers import TieredGraph
 from .flows import Flow
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments, structure
+from .variants import shown
 
 
 def jacobian_of(call: FlowCall) -> Any:
@@ -198,7 +198,7 @@ class FlowCall:
     def joined(self, parts: list, axis: int, shape: tuple, to: tuple) -> Any:
         """Derivatives of a result of a shape by an input of another, from those of elements."""
         made = np.stack(parts, axis) if parts else np.zeros(shape + to)
-        return plain(made.reshape(shape + to).astype(self.flow.dtype, copy=False))
+        return shown(made.reshape(shape + to).astype(self.flow.dtype, copy=False))
 
     # --- what graphs give ---------------------------------------------------------------------
 

@@ -228,19 +228,25 @@ class Flow:
         if outcome is None:
             return None
         result = self._result(outcome, gradient)
-        return Evaluated(result, self.rounded(outcome.gradients), outcome.taken)
+        return Evaluated(result, self._gradients(outcome), outcome.taken)
 
     def again(self, values: list, gradient: bool) -> tuple[Any, list]:
         """The result of `run`, at inputs that are no call's: nothing is counted."""
         outcome = self.primal.again(self.inputs(values), gradient)
-        return self._result(outcome, gradient), self.rounded(outcome.gradients)
+        return self._result(outcome, gradient), self._gradients(outcome)
 
     def rounded(self, derivatives: list) -> list:
         """Derivatives as a graph computes them, in the dtype of the inputs."""
         if self.dtype == DOUBLE:
             return derivatives
         with np.errstate(over="ignore"):
-            return [plain(np.asarray(one, self.dtype)) for one in derivatives]
+            return [np.asarray(one, self.dtype)[()] for one in derivatives]
+
+    def _gradients(self, outcome: Outcome) -> list:
+        """Those of a call; a derivative by a number is a Python float, as in eager calls."""
+        if self.dtype == DOUBLE:
+            return outcome.gradients
+        return list(map(plain, self.rounded(outcome.gradients)))
 
     @property
     def is_plain(self) -> bool:
