@@ -180,8 +180,8 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     if is_float(a) or is_float(b) or (op is operator.truediv and kinds != (BOOL, BOOL)):
         return _of_floats(builder, op, a, b)
     if kinds == (BOOL, BOOL) and op in _TRUTHS:
-        x, y = converted(builder, a, BOOL), converted(builder, b, BOOL)
-        return Number(BOOL, builder.step(_TRUTHS[op], x, y), strong=_is_numpys(a, b))
+        truths = [converted(builder, one, BOOL) for one in (a, b)]
+        return Number(BOOL, builder.step(_TRUTHS[op], *truths), strong=_is_numpys(a, b))
     if kinds == (BOOL, BOOL):  # NumPy's truths are not integers
         raise Refused(f"{op.__name__} of two truths")
     if op is operator.pow:
