@@ -195,8 +195,8 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     is_zero = any(isinstance(one, Known) and one.value == 0 for one in (a, b))
     if op is operator.mul and is_zero and not _is_numpys(a, b):
         return Known(0)
-    x, y = converted(builder, a, INT), converted(builder, b, INT)
-    return Number(INT, builder.step(_INTS[op], x, y), strong=_is_numpys(a, b))
+    values = [converted(builder, one, INT) for one in (a, b)]
+    return Number(INT, builder.step(_INTS[op], *values), strong=_is_numpys(a, b))
 
 
 def _is_numpys(a: Form, b: Form) -> bool:
