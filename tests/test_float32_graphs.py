@@ -345,6 +345,28 @@ def test_float32_and_float64_have_graphs_of_their_own(rng):
     assert {flow.dtype.itemsize for flow in c._flows.found.values()} == {4, 8}
 
 
+def test_calls_in_recordings_and_in_other_compiled_functions(rng):
+    c = tg.compile(weak_numbers)
+    outer = tg.compile(lambda x: c(x) * 0.5 if x[1] > 0 else c(-x))
+    for _ in range(6):
+        x = numbers(rng, 4)[0]
+        x[0] = 1.0
+        c.grad(x)
+        dtypes = []
+
+        def eager(f, x, dtypes=dtypes):
+            made = f(np.exp(x)) * x[0]
+            dtypes.append(made.dtype)
+            return made
+
+        found = tg.grad(lambda x: eager(c, x))(x)
+        wanted = tg.grad(lambda x: eager(weak_numbers, x))(x)
+        assert dtypes == [SINGLE, SINGLE] and found.dtype == SINGLE
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        same(outer(x), outer._f(x))
+    assert c._flows.found and outer._flows.found
+
+
 def test_files(tmp_path, rng):
     c = tg.compile(lists_and_outside)
     for _ in range(8):
