@@ -33,9 +33,14 @@ NUMBA = 20
 BATCH, PATIENCE = 25, 120
 
 
-def function(seed: int):
-    """The function of a seed; its text can be read back as that of a file."""
+def function(seed: int, single: bool = False):
+    """The function of a seed; its text can be read back as that of a file.
+
+    That of float32 calls NumPy, since functions of `tapegrad.math` give float64.
+    """
     text, name = random_branches.source(seed), f"<random branches {seed}>"
+    if single:
+        text = text.replace("np.zeros(3)", "np.zeros(3, np.float32)").replace("math.", "np.")
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     scope = {"np": tapegrad.numpy, "math": tapegrad.math, "__name__": "random_branches"}
     exec(compile(text, name, "exec"), scope)
@@ -70,12 +75,12 @@ def is_refused_eagerly(wanted) -> bool:
     return isinstance(wanted, tuple) and "out=: a recorded tensor cannot be written" in wanted[1]
 
 
-def differs(found, wanted) -> str:
+def differs(found, wanted, rtol: float = RTOL, atol: float = ATOL) -> str:
     """What differs, or nothing. Eager calls that fail are to fail alike."""
     if isinstance(wanted, tuple) or isinstance(found, tuple):
         same = isinstance(wanted, tuple) and isinstance(found, tuple) and found[0] is wanted[0]
         return "" if same else f"{found} in place of {wanted}"
-    near = np.allclose(found, wanted, rtol=RTOL, atol=ATOL, equal_nan=True)
+    near = np.allclose(found, wanted, rtol=rtol, atol=atol, equal_nan=True)
     return "" if near else f"{found} in place of {wanted}"
 
 
@@ -160,11 +165,31 @@ def check(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
     return counts, wrong
 
 
+def check_single(seed: int, native: bool) -> tuple[collections.Counter, list[str]]:
+    """The same of a program of float32: its values and gradients, never compared before."""
+    rng, wrong, counts = np.random.default_rng(seed), [], collections.Counter()
+    f = function(seed, single=True)
+    c = tg.compile(f, argnums=(0, 1), native=native, verify="never")
+    ways = {"value": (c, f), "gradient": (c.grad, tg.grad(f, (0, 1)))}
+    for k in range(CALLS):
+        args = [np.asarray(one, np.float32)[()] for one in arguments(rng, k)]
+        for name, (compiled, eager) in ways.items():
+            found, wanted = outcome(compiled, *args), outcome(eager, *args)
+            if said := differs(found, wanted, rtol=1e-3, atol=1e-4):
+                wrong.append(f"seed {seed}, {name} in float32, call {k}: {said}")
+        if native and k == CALLS // 2:
+            c.wait()
+    for flow in c._flows.found.values():
+        counts["graphs of float32"] += 1
+        counts["evaluations by graphs of float32"] += flow.primal.calls
+    return counts, wrong
+
+
 def hangs(*_):
     raise TimeoutError(f"a program took more than {PATIENCE} s")
 
 
-def batch(first: int, count: int, native: frozenset):
+def batch(first: int, count: int, native: frozenset, single: frozenset):
     """What the checks of some seeds say; text of errors where one crashes."""
     warnings.simplefilter("ignore")
     logging.disable()
@@ -174,6 +199,9 @@ def batch(first: int, count: int, native: frozenset):
         signal.alarm(PATIENCE)
         try:
             found, said = check(seed, seed in native)
+            if seed in single:
+                more, others = check_single(seed, seed in native)
+                found, said = found + more, said + others
         except Exception:
             found, said = {"crashed": 1}, [f"seed {seed}: {traceback.format_exc()}"]
         signal.alarm(0)
@@ -186,11 +214,12 @@ def run(given) -> int:
     """Run all seeds in processes; prints what differs, and counts."""
     counts, findings = collections.Counter(), []
     native = frozenset(range(given.seed, given.seed + given.native))
+    single = frozenset(range(given.seed, given.seed + given.float32))
     end = given.seed + given.count
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(given.jobs, mp_context=context) as pool:
         tasks = {
-            first: pool.submit(batch, first, min(BATCH, end - first), native)
+            first: pool.submit(batch, first, min(BATCH, end - first), native, single)
             for first in range(given.seed, end, BATCH)
         }
         for first, task in tasks.items():
@@ -216,6 +245,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=today, help="the first program's")
     parser.add_argument("--count", type=int, default=300, help="of programs")
     parser.add_argument("--native", type=int, default=20, help="of them, natively from the start")
+    parser.add_argument("--float32", type=int, default=100, help="of them, in float32, too")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="for failing programs")
     given = parser.parse_args()

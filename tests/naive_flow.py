@@ -188,6 +188,9 @@ class Run:
             return self._node(chosen.value, [(chosen, 1.0)])
         if op == "int_to_float":
             return self._node(float(operands[0]))
+        if op == "to_single":
+            (one,) = operands
+            return self._node(np.float64(np.float32(one.value)), [(one, 1.0)])
         numbers = [one.value if isinstance(one, Node) else one for one in operands]
         if op in PLAIN:
             return PLAIN[op](*numbers)

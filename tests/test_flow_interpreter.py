@@ -212,7 +212,7 @@ def test_operations_of_integers_and_truths(op):
 
 def test_every_operation_is_tried():
     memory = "allocate load_float load_int store_float store_int check note_choice"
-    mixed = "int_to_float float_select float_const int_const bool_const"
+    mixed = "int_to_float to_single float_select float_const int_const bool_const"
     assert {*PLAIN, *memory.split(), *mixed.split()} == {*OPERATIONS}
 
 

@@ -149,6 +149,7 @@ FOLDED = [
     *[(f"float_{op}", FLOATS, 2) for op in ("equal", "less", "less_equal")],
     *[(op, FLOATS, 2) for op in ("add", "subtract", "multiply", "divide")],
     *[(op, FLOATS, 1) for op in ("negative", "absolute", "is_finite", "float_to_int")],
+    ("to_single", (0.1, -0.0, 1e-45, 7e-46, 3.4e38, 2.0**24 + 1, math.inf, math.nan), 1),
     *[(f"bool_{op}", (True, False), 2) for op in ("and", "or", "xor")],
     *[(op, (True, False), 1) for op in ("bool_not", "bool_to_int")],
     ("int_to_float", INTEGERS, 1),

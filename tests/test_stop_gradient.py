@@ -94,6 +94,18 @@ def test_graphs(native, function):
     assert "without a graph" not in c.explain() and "graph" in c.explain()
 
 
+@pytest.mark.parametrize("function", [branching, detaching])
+@pytest.mark.parametrize("native", [False, True])
+def test_graphs_of_float32(native, function):
+    c = tg.compile(function, native=native, verify="never")
+    for x in [one.astype(np.float32) for one in AT + AT]:
+        gradient = c.grad(x)
+        assert gradient.dtype == np.float32
+        np.testing.assert_array_equal(gradient, tg.grad(function)(x))
+        np.testing.assert_allclose(gradient, np.where(x > 0, 2 * x * x, x), rtol=1e-6)
+    assert "graph of" in c.explain()
+
+
 def of_cell(x):
     y = x * 1.0
     held = y.detach()

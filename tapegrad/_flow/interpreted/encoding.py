@@ -170,7 +170,7 @@ class Encoding:
             elif step.op == "multiply":
                 x, y = step.operands
                 read.update({y} if x in self._values else (), {x} if y in self._values else ())
-            else:
+            elif step.op != "to_single":
                 op = find(step.op)
                 known = (*step.operands, step.result)
                 read.update(one for k, one in enumerate(known) if op.used >> k & 1)  # type: ignore[misc]

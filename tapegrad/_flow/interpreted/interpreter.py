@@ -18,7 +18,7 @@ _HEAD = """
 from tapegrad._core.codegen import vector_math as np
 from tapegrad._core.codegen.intrinsics import (
     apart, calloc, difference_fits, f64s, free, helper, i32s, i64s, load_f64, load_i32, load_i64,
-    malloc, memcpy, memset, product_fits, store_f64, store_i64, store_u8, sum_fits,
+    malloc, memcpy, memset, product_fits, single, store_f64, store_i64, store_u8, sum_fits,
 )
 from tapegrad._core.codegen.vector_math import select
 from tapegrad._flow.interpreted.encoding_layout import *
@@ -192,6 +192,8 @@ def followed(frame, data, regs, moved, start):
             V[load_i32(row, OUT)] = load_f64(arena + load_i32(row, C) * words, 8 * W[x])
         elif op == STORE_FLOAT:
             store_f64(arena + load_i32(row, C) * words, 8 * W[x], V[y])
+        elif op == TO_SINGLE:
+            V[load_i32(row, OUT)] = single(V[x])
         elif op == INT_ADD:
             i, j = W[x], W[y]
             if not sum_fits(i, j):
@@ -299,6 +301,8 @@ def gone_back(frame, data, regs, adjoints, moved, tape):
                 elif op == SUBTRACT:
                     G[x] += g
                     G[y] -= g
+                elif op == TO_SINGLE:
+                    G[x] += g
                 elif op == LOAD_FLOAT:
                     place = shadow + load_i32(row, C) * words + 8 * W[x]
                     store_f64(place, 0, load_f64(place, 0) + g)

@@ -39,6 +39,8 @@ def with_slopes(op: str) -> tuple[bool, ...]:
         return False, True, True
     if op == "store_float":
         return False, True
+    if op == "to_single":
+        return (True,)
     if op in OPERATIONS:
         return (False,) * len(OPERATIONS[op].operands)
     return tuple(slope != "0.0" for slope in find(op).slopes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._core.ops.table import Pointwise, find
 from .flow_graph import (
     BOOL,
@@ -24,10 +26,13 @@ _KINDS = {float: "float_const", int: "int_const", bool: "bool_const"}
 
 
 class Builder:
-    """Puts steps at the end of a block of a graph; `block` and `line` may be set."""
+    """Puts steps at the end of a block of a graph; `block` and `line` may be set.
 
-    def __init__(self, graph: Graph, block: Block, line: int = 0):
-        self.graph, self.block, self.line = graph, block, line
+    `single` says that the floats of arrays are of float32.
+    """
+
+    def __init__(self, graph: Graph, block: Block, line: int = 0, single: bool = False):
+        self.graph, self.block, self.line, self.single = graph, block, line, single
 
     def step(self, op: str, *operands: Value, payload=None) -> Value:
         """A step; returns its result. An `op` is a name in OPERATIONS or of an element-wise one."""
@@ -74,6 +79,12 @@ class Builder:
         block = self.graph.block()
         block.parameters = [self.graph.value(kind) for kind in kinds]
         return block
+
+
+def rounded_to_single(x: float) -> float:
+    """The nearest number of float32, as a float."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 def result_kind(op: str) -> str:

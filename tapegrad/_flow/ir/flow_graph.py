@@ -5,6 +5,9 @@ set once in each round of its block, by a step or as a parameter, and is read in
 dominates. Arrays and lists of numbers lie in one memory of words of 8 bytes, the arena; an address
 is the number of a word. Allocated memory stays until the call is over.
 
+Numbers of float32 are float64 here, too: sums, products, quotients and square roots of float32 that
+are computed in float64 and then rounded (`to_single`) are those that float32 arithmetic gives.
+
 A call leaves the graph where this does not describe it (`check`, `Leave`, integers beyond 63 bits,
 division by the integer 0): then the function runs eagerly.
 """
@@ -49,6 +52,7 @@ OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("bool_not",), Operation(BOOL, BOOL)),
     "int_to_float": Operation(INT, FLOAT),
     "bool_to_int": Operation(BOOL, INT),
+    "to_single": Operation(FLOAT, FLOAT),  # rounded to float32
     "float_to_int": Operation(FLOAT, INT),  # towards 0; leaves where it is not finite, or too large
     "float_select": Operation("bff", FLOAT),  # the first where the condition holds, else the second
     "int_select": Operation("bii", INT),
@@ -65,8 +69,9 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
-#: Choices between two values.
-SELECTS = frozenset(("float_select", "int_select", "bool_select"))
+#: Choices between two values, by their kind.
+SELECT_OF = {FLOAT: "float_select", INT: "int_select", BOOL: "bool_select"}
+SELECTS = frozenset(SELECT_OF.values())
 #: Steps that leave the graph where their result is no integer of 64 bits, or does not exist.
 MAY_LEAVE = frozenset(
     "int_add int_subtract int_multiply int_floor_divide int_remainder int_negative int_absolute "

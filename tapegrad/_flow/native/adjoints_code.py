@@ -211,6 +211,8 @@ class Adjoints:
                 self._load(step, g)
         elif step.op == "float_select":
             self._select(step, g)
+        elif step.op == "to_single":
+            self._add(step.operands[0], g)
         else:
             self._element_wise(step, g)
 

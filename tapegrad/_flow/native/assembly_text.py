@@ -142,8 +142,8 @@ class Assembly:
             return self.let(f"select i1 {x[0]}, {kind} {x[1]}, {kind} {x[2]}")
         if op in _CHECKED:
             return self._checked(_CHECKED[op], *x)
-        if op in _INTEGERS:
-            return _INTEGERS[op](self, *x)
+        if op in _COMPOSED:
+            return _COMPOSED[op](self, *x)
         return self._element_wise(op, x)
 
     def _element_wise(self, op: str, x: tuple[str, ...]) -> str:
@@ -235,7 +235,11 @@ def _to_int(code: Assembly, x: str) -> str:
     return code.let(f"fptosi double {x} to i64")
 
 
-_INTEGERS: dict[str, Callable[..., str]] = {
+def _to_single(code: Assembly, x: str) -> str:
+    return code.let(f"fpext float {code.let(f'fptrunc double {x} to float')} to double")
+
+
+_COMPOSED: dict[str, Callable[..., str]] = {
     "int_negative": _negative,
     "int_absolute": _absolute,
     "int_min": _extreme("slt"),
@@ -244,5 +248,6 @@ _INTEGERS: dict[str, Callable[..., str]] = {
     "int_remainder": _remainder,
     "is_finite": _is_finite,
     "float_to_int": _to_int,
+    "to_single": _to_single,
     "bool_not": lambda code, x: code.let(f"xor i1 {x}, true"),
 }

@@ -20,8 +20,8 @@ _CHEAP = 3
 _AGAIN = frozenset(
     "int_add int_subtract int_multiply int_negative int_min int_max int_and int_or int_xor "
     "int_equal int_less int_less_equal float_equal float_less float_less_equal bool_and bool_or "
-    "bool_xor bool_not int_to_float bool_to_int float_select int_select add subtract multiply "
-    "negative absolute".split()
+    "bool_xor bool_not int_to_float bool_to_int to_single float_select int_select add subtract "
+    "multiply negative absolute".split()
 )
 _CONSTANTS = frozenset(("float_const", "int_const", "bool_const"))
 
@@ -136,7 +136,7 @@ class TapePlan:
         """The values that the reverse pass of a step reads."""
         if step.op == "store_float":
             return [step.operands[0]] if step.payload in self.variation.places else []
-        if step.result is None or step.result not in self.variation:
+        if step.result is None or step.result not in self.variation or step.op == "to_single":
             return []
         if step.op == "load_float":
             return [step.operands[0]]

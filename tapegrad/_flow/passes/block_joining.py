@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
-from ..ir.flow_graph import BOOL, SELECTS, Block, Branch, Edge, Graph, Jump, Step, Value
+from ..ir.flow_graph import BOOL, SELECT_OF, SELECTS, Block, Branch, Edge, Graph, Jump, Step, Value
 from .graph_edits import replace
 
 #: The most steps of two arms that are computed instead of a jump, and the most selects for them.
@@ -17,7 +17,7 @@ _CHEAP = frozenset(
     "add subtract multiply negative square minimum maximum float_select int_select bool_select "
     "float_equal float_less float_less_equal is_finite int_equal int_less int_less_equal "
     "int_add int_subtract int_min int_max int_and int_or int_xor "
-    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int note_choice".split()
+    "bool_and bool_or bool_xor bool_not int_to_float bool_to_int to_single note_choice".split()
 )
 
 
@@ -123,7 +123,6 @@ class _Joining:
     def select(self, block: Block, condition: Value, a: Value, b: Value, line: int) -> Value:
         if a is b:
             return a
-        op = {"f": "float_select", "i": "int_select", "b": "bool_select"}[a.kind]
         result = self.graph.value(a.kind)
-        block.steps.append(Step(op, (condition, a, b), result, None, line))
+        block.steps.append(Step(SELECT_OF[a.kind], (condition, a, b), result, None, line))
         return result

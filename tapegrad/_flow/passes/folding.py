@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
+from ..ir.block_builder import rounded_to_single
 from ..ir.flow_graph import Value
 
 Number = float | int | bool
@@ -70,6 +71,7 @@ EXACT: dict[str, Callable[..., Number | None]] = {
     "bool_not": operator.not_,
     "int_to_float": float,
     "bool_to_int": int,
+    "to_single": _finite(rounded_to_single),
     "float_to_int": _truncated,
     "add": _finite(operator.add),
     "subtract": _finite(operator.sub),

@@ -134,6 +134,8 @@ class _Tangents:
         elif step.result in self.values:
             if op == "load_float":
                 made = self.builder.step(op, *step.operands, payload=self._beside(place))
+            elif op == "to_single":
+                made = self._of(step.operands[0])
             elif op == "float_select":
                 condition, x, y = step.operands
                 made = self.builder.step(op, condition, self._of(x), self._of(y))

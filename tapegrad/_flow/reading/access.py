@@ -7,10 +7,11 @@ import inspect
 import operator
 import types
 
-from ..ir.flow_graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, INT, SELECT_OF
 from . import arena_lists, array_arithmetic, dicts, views
 from .errors import Again, Raises, Refused
 from .forms import (
+    SINGLE,
     Array,
     Choice,
     Form,
@@ -25,6 +26,7 @@ from .forms import (
     Tuple,
     described,
     shape_of,
+    value_kind,
 )
 from .joins import is_option
 from .numbers import (
@@ -33,8 +35,11 @@ from .numbers import (
     converted,
     folded,
     is_number,
+    is_strong,
+    is_tensor,
     kind_of,
     settled,
+    widest,
 )
 from .positions import is_slice, position, sliced
 
@@ -180,14 +185,15 @@ def _chosen(reader, items: list[Form], index: Form) -> Form:
         raise Refused(f"a tuple of {len(items)} indexed by {described(index)}")
     build = reader.builder
     place = position(reader, index, Known(len(items)))
-    kinds = {kind_of(one) for one in items}
-    kind = FLOAT if FLOAT in kinds else INT if INT in kinds else BOOL
-    name = {FLOAT: "float_select", INT: "int_select", BOOL: "bool_select"}[kind]
+    kind = widest(items)
+    if kind == SINGLE and not all(kind_of(one) == SINGLE for one in items):
+        raise Refused("a tuple of numbers of float32 and others, by a computed index")
+    name = SELECT_OF[value_kind(kind)]
     made = converted(build, items[-1], kind)
     for k in range(len(items) - 2, -1, -1):
         here = converted(build, compared(build, operator.eq, place, Known(k)), BOOL)
         made = build.step(name, here, converted(build, items[k], kind), made)
-    return Number(kind, made, all(isinstance(x, Number) and x.tensor for x in items))
+    return Number(kind, made, all(map(is_tensor, items)), strong=any(map(is_strong, items)))
 
 
 def set_item(reader, owner: Form, index: Form, value: Form) -> None:

@@ -19,7 +19,7 @@ from .forms import (
     Tuple,
     bound,
     described,
-    numbers,
+    kinds_of,
     shape_of,
     unbound,
 )
@@ -57,7 +57,7 @@ def _lifted(reader, form: Form) -> Form:
 
 
 def _plain(form: Form) -> Form:
-    return Number(form.kind, None) if isinstance(form, Number) else form
+    return Number(form.kind, None, strong=form.strong) if isinstance(form, Number) else form
 
 
 def new(reader, site, items: tuple[Form, ...]) -> Row:
@@ -152,7 +152,7 @@ def _allocated(reader, site, element: Form, count: Form, room: Form) -> Row:
     build = reader.builder
     handle = build.step("allocate", build.constant(_HEAD))
     made = Row(number(handle), element, frozenset({site}))
-    width = max(len(list(numbers(element))), 1)
+    width = max(len(kinds_of(element)), 1)
     words = arithmetic(build, operator.mul, room, Known(width))
     data = build.step("allocate", converted(build, words, INT))
     head = reader.row_region("head", INT)
@@ -177,7 +177,7 @@ def length(reader, row: Row) -> Number:
 
 def _places(reader, row: Row, position: Form) -> list[tuple[int, Value]]:
     """Region and address of each number of an element."""
-    build, kinds = reader.builder, [one.kind for one in numbers(row.element)]
+    build, kinds = reader.builder, kinds_of(row.element)
     data = _word(reader, row, _DATA)
     offset = (
         converted(build, arithmetic(build, operator.mul, position, Known(len(kinds))), INT)
@@ -198,7 +198,7 @@ def item(reader, row: Row, position: Form) -> Form:
     if row.element is NOTHING:
         raise Raises("IndexError: list index out of range")
     build, values = reader.builder, []
-    kinds = [one.kind for one in numbers(row.element)]
+    kinds = kinds_of(row.element)
     for (region, address), kind in zip(_places(reader, row, position), kinds, strict=True):
         value = build.load(region, address)
         if kind == "b":
@@ -250,7 +250,7 @@ def append(reader, row: Row, form: Form) -> None:
 
 def _grown(reader, row: Row, handle: Value, count: Value, room: Value) -> None:
     build, head = reader.builder, reader.row_region("head", INT)
-    kinds = [one.kind for one in numbers(row.element)]
+    kinds = kinds_of(row.element)
     wider = build.step(
         "int_add", build.step("int_multiply", room, build.constant(2)), build.constant(4)
     )

@@ -10,10 +10,13 @@ from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Value
 from . import loops
 from .errors import Raises, Refused
 from .forms import (
+    FLOATS,
+    SINGLE,
     Array,
     Form,
     Number,
     described,
+    value_kind,
 )
 from .numbers import (
     COMPARISONS,
@@ -24,6 +27,8 @@ from .numbers import (
     is_number,
     is_tensor,
     negative,
+    of_numpy,
+    rounded,
 )
 from .views import (
     broadcast,
@@ -64,7 +69,9 @@ def _result_kind(reader, function: Callable[..., Form], operands: list) -> str:
     block, reader.builder.block = reader.builder.block, Block(-1)
     try:
         samples = [
-            Number(x.element, reader.graph.value(x.element), True) if isinstance(x, Array) else x
+            of_numpy(reader.builder, x.element, reader.graph.value(value_kind(x.element)))
+            if isinstance(x, Array)
+            else x
             for x in operands
         ]
         result = function(*samples)
@@ -136,14 +143,28 @@ def assigned(reader, array: Array, index: Form, value: Form) -> None:
     fill(reader, target.lengths, target, value)
 
 
-def matmul(reader, a: Form, b: Form) -> Form:
-    """The product of vectors and matrices."""
+def in_doubles(a: Array) -> Array:
+    """An array of float32 as one of float64: sums are added up in float64 and rounded once."""
+    return dataclasses.replace(a, element=FLOAT) if a.element == SINGLE else a
+
+
+def _check_product(a: Form, b: Form) -> None:
+    """Refuse other operands of a product than vectors and matrices of floats."""
     if not (isinstance(a, Array) and isinstance(b, Array)):
         raise Refused(f"a matrix product of {described(a)} and {described(b)}")
     if not a.lengths or len(b.lengths) not in (1, 2) or len(a.lengths) > 3 - (len(b.lengths) > 1):
         raise Refused("a product of stacks of matrices")
-    if FLOAT not in (a.element, b.element):
-        raise Refused("a matrix product of integers")
+    kinds = {a.element, b.element}
+    if kinds.isdisjoint(FLOATS) or (SINGLE in kinds and len(kinds) > 1):
+        raise Refused("a matrix product of integers, or of them and float32")
+
+
+def matmul(reader, a: Form, b: Form) -> Form:
+    """The product of vectors and matrices."""
+    _check_product(a, b)
+    assert isinstance(a, Array) and isinstance(b, Array)
+    is_single = a.element == SINGLE
+    a, b = in_doubles(a), in_doubles(b)
     build = reader.builder
     first_lengths = a.lengths[:-1]
     last_lengths = b.lengths[1:]
@@ -162,12 +183,13 @@ def matmul(reader, a: Form, b: Form) -> Form:
             return [converted(build, total, FLOAT)]
 
         found = loops.counted(build, depth, body, [build.constant(0.0)])
-        return Number(FLOAT, found[0], True)
+        result = Number(FLOAT, found[0], True)
+        return rounded(build, result) if is_single else result
 
     lengths = (*first_lengths, *last_lengths)
     if not lengths:
         return dot([])
-    made = new(reader, lengths)
+    made = new(reader, lengths, SINGLE if is_single else FLOAT)
 
     def each(indices: list[Value], _: list) -> list:
         places = [Number(INT, k, natural=True) for k in indices]

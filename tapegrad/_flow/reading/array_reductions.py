@@ -8,10 +8,20 @@ from collections.abc import Callable
 
 from ..ir.flow_graph import BOOL, FLOAT, INT, Block, Edge, Value
 from . import loops
-from .array_arithmetic import quiet
+from .array_arithmetic import in_doubles, quiet
 from .errors import Raises, Refused
-from .forms import NONE, Array, Form, Known, Number, Tuple, described
-from .numbers import arithmetic, compared, converted, is_number, kind_of, number, settled, truth
+from .forms import FLOATS, NONE, SINGLE, Array, Form, Known, Number, Tuple, described
+from .numbers import (
+    arithmetic,
+    compared,
+    converted,
+    is_float,
+    number,
+    of_numpy,
+    rounded,
+    settled,
+    truth,
+)
 from .views import element, loaded, new, of, product, stored
 
 # --- of all elements ------------------------------------------------------------------------------
@@ -34,7 +44,7 @@ def _folded(reader, a: Array, step: Callable[[Form, Form], Form], first: Form, k
         return [converted(build, made, kind)]
 
     (found,) = loops.nested(build, _counts(reader, a), body, [converted(build, first, kind)])
-    return Number(kind, found, kind == FLOAT)
+    return of_numpy(build, kind, found)
 
 
 def _accumulated(op: Callable, first: int):
@@ -44,12 +54,23 @@ def _accumulated(op: Callable, first: int):
         def step(total: Form, x: Form) -> Form:
             return arithmetic(reader.builder, op, quiet(total), quiet(x))
 
-        return _folded(reader, a, step, Known(first), FLOAT if a.element == FLOAT else INT)
+        return _folded(reader, a, step, Known(first), a.element if a.element in FLOATS else INT)
 
     return reduction
 
 
 summed = _accumulated(operator.add, 0)
+
+
+def _rounded_once(reduction: Callable) -> Callable:
+    """A reduction that computes those of float32 in float64."""
+
+    def wide(reader, a: Array) -> Form:
+        found = reduction(reader, in_doubles(a))
+        is_rounded = a.element == SINGLE and found.kind == FLOAT
+        return rounded(reader.builder, found) if is_rounded else found
+
+    return wide
 
 
 def mean(reader, a: Array) -> Form:
@@ -164,7 +185,7 @@ def _float(build, n: Value) -> Value:
 def _index_of(better: Callable):
     def reduction(reader, a: Array) -> Number:
         _, index, _ = _found(reader, a, better)
-        return Number(INT, index, natural=True)
+        return of_numpy(reader.builder, INT, index, natural=True)
 
     return reduction
 
@@ -233,7 +254,7 @@ def _handler(name: str, reduction: Callable):
 
     def handler(s, form, axis=NONE, *, keepdims=Known(False)):  # noqa: B008
         form = settled(s.builder, form)
-        if of_number and is_number(form) and kind_of(form) == FLOAT and axis.head == NONE.head:
+        if of_number and is_float(form) and axis.head == NONE.head:
             return quiet(form)
         if not isinstance(form, Array) or not isinstance(keepdims, Known):
             raise Refused(f"the reduction {name} of {described(form)}")
@@ -248,13 +269,13 @@ def _handler(name: str, reduction: Callable):
 REDUCTIONS: dict[str, Callable] = {
     name: _handler(name, reduction)
     for name, reduction in {
-        "sum": summed,
+        "sum": _rounded_once(summed),
         "prod": _accumulated(operator.mul, 1),
-        "mean": mean,
-        "max": _extreme(operator.gt),
-        "min": _extreme(operator.lt),
-        "argmax": _index_of(operator.gt),
-        "argmin": _index_of(operator.lt),
+        "mean": _rounded_once(mean),
+        "max": _rounded_once(_extreme(operator.gt)),
+        "min": _rounded_once(_extreme(operator.lt)),
+        "argmax": _rounded_once(_index_of(operator.gt)),
+        "argmin": _rounded_once(_index_of(operator.lt)),
         "any": _truths("bool_or"),
         "all": _truths("bool_and"),
     }.items()

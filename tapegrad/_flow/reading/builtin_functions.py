@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +27,10 @@ from .numbers import (
     arithmetic,
     compared,
     converted,
+    float_value,
     folded,
+    is_float,
+    is_strong,
     is_tensor,
     kind_of,
     number,
@@ -130,18 +134,19 @@ def absolute(s, form):
         return array_arithmetic.mapped(s.reader, lambda x: absolute(s, x), form)
     if isinstance(form, Known):
         return folded(abs, form.value)
-    if kind_of(form) == FLOAT:
+    if is_float(form):
         return applied(s.builder, "absolute", form)
     if kind_of(form) != INT:
         raise Refused(f"abs of {described(form)}")
-    return number(s.builder.step("int_absolute", converted(s.builder, form, INT)))
+    made = s.builder.step("int_absolute", converted(s.builder, form, INT))
+    return Number(INT, made, strong=is_strong(form))
 
 
 def _float(s, form):
     form = settled(s.builder, form)
     if isinstance(form, Known):
         return folded(float, form.value)
-    if kind_of(form) == FLOAT and is_tensor(form):
+    if is_float(form) and is_tensor(form):
         return s.reader.without_derivative(form)
     return Number(FLOAT, converted(s.builder, form, FLOAT), False)
 
@@ -171,17 +176,16 @@ def _int(s, form):
     form = settled(s.builder, form)
     if isinstance(form, Known):
         return folded(int, form.value)
-    if kind_of(form) == FLOAT:
-        return number(s.builder.step("float_to_int", converted(s.builder, form, FLOAT)))
+    if is_float(form):
+        return number(s.builder.step("float_to_int", float_value(s.builder, form)))
     return number(converted(s.builder, form, INT))
 
 
 def _bool(s, form=None):
-    return (
-        Known(False)
-        if form is None
-        else truth(s.builder, container_operators.truth_of(s.reader, form))
-    )
+    if form is None:
+        return Known(False)
+    found = truth(s.builder, container_operators.truth_of(s.reader, form))
+    return dataclasses.replace(found, strong=False) if is_strong(found) else found
 
 
 def rounded_to_int(op: str, plain: Callable):
@@ -191,10 +195,10 @@ def rounded_to_int(op: str, plain: Callable):
         form = settled(s.builder, form)
         if isinstance(form, Known):
             return folded(plain, form.value)
-        if kind_of(form) != FLOAT:
+        if not is_float(form):
             return number(converted(s.builder, form, INT))
         made = applied(s.builder, op, form)
-        return number(s.builder.step("float_to_int", converted(s.builder, made, FLOAT)))
+        return number(s.builder.step("float_to_int", float_value(s.builder, made)))
 
     return handler
 

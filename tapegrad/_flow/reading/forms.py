@@ -15,6 +15,15 @@ from typing import Any
 from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 
 _KIND = {bool: BOOL, int: INT, float: FLOAT}
+#: The kind of numbers of float32: in the graph they are floats that are rounded.
+SINGLE = "s"
+#: Kinds of numbers that have derivatives.
+FLOATS = (FLOAT, SINGLE)
+
+
+def value_kind(kind: str) -> str:
+    """The kind that a number of the user's function has in the graph."""
+    return FLOAT if kind == SINGLE else kind
 
 
 class Form:
@@ -58,7 +67,8 @@ class Number(Form):
 
     `tensor` says of a float that it is a tensor or a NumPy number when the function runs eagerly:
     then dividing it by 0 raises no error. `natural` says of an int that it is not negative. `mixed`
-    says that Python's number has a smaller kind after some branch.
+    says that Python's number has a smaller kind after some branch. `strong` says of an int or a
+    truth, where arrays are of float32, that it may be one of NumPy's, which make float64 of floats.
     """
 
     kind: str
@@ -66,6 +76,7 @@ class Number(Form):
     tensor: bool = False
     natural: bool = False
     mixed: bool = False
+    strong: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -335,7 +346,7 @@ NOTHING, ABSENT = Known(_Nothing()), Known(_Nothing())
 def shape_of(form: Form) -> tuple:
     """Head and those of the parts, with kinds of numbers."""
     if isinstance(form, Number):
-        return Number, form.kind
+        return Number, form.kind, form.strong
     if isinstance(form, Known):
         return form.head
     found = form.__dict__.get("shape")
@@ -354,12 +365,12 @@ def numbers(form: Form) -> Iterator[Number]:
 
 
 def kinds_of(form: Form) -> tuple[str, ...]:
-    """Kinds of the numbers in a form, in order."""
+    """Kinds that the numbers in a form have in the graph, in order."""
     if isinstance(form, Number):
-        return (form.kind,)
+        return (value_kind(form.kind),)
     found = form.__dict__.get("kinds")
     if found is None:
-        found = tuple([one.kind for one in numbers(form)])
+        found = tuple([value_kind(one.kind) for one in numbers(form)])
         form.__dict__["kinds"] = found
     return found
 
@@ -380,7 +391,7 @@ def _unbound(form: Form) -> Form | None:
     if isinstance(form, Number):
         if form.value is None:
             return None
-        return Number(form.kind, None, form.tensor, form.natural, form.mixed)
+        return Number(form.kind, None, form.tensor, form.natural, form.mixed, form.strong)
     parts = form.parts
     made = tuple([unbound(part) for part in parts])
     if all([p is q for p, q in zip(parts, made, strict=True)]):
@@ -392,7 +403,8 @@ def bound(form: Form, values: Iterator[Value]) -> Form:
     """The form with values for its numbers, in order."""
     made: Form
     if isinstance(form, Number):
-        made = Number(form.kind, next(values), form.tensor, form.natural, form.mixed)
+        flags = form.tensor, form.natural, form.mixed, form.strong
+        made = Number(form.kind, next(values), *flags)
     elif kinds_of(form):
         made = form.with_parts(tuple([bound(part, values) for part in form.parts]))
     else:
@@ -426,7 +438,8 @@ def described(form: Form) -> str:
         text = repr(form.value)
         return text if len(text) <= 60 else f"a {type(form.value).__name__}"
     if isinstance(form, Number):
-        return {FLOAT: "a float", INT: "an int", BOOL: "a bool"}[form.kind]
+        names = {FLOAT: "a float", SINGLE: "a float32", INT: "an int", BOOL: "a bool"}
+        return names[form.kind]
     if isinstance(form, Array):
         return f"an array of {len(form.lengths)} dimensions"
     if isinstance(form, Tuple):

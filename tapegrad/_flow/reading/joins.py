@@ -9,6 +9,7 @@ from .errors import Again, Refused
 from .forms import (
     ABSENT,
     NOTHING,
+    SINGLE,
     Array,
     Choice,
     Contents,
@@ -29,7 +30,7 @@ from .forms import (
 )
 
 #: Kinds of numbers, each a part of the next.
-_ORDER = {BOOL: 0, INT: 1, FLOAT: 2}
+_ORDER = {BOOL: 0, INT: 1, FLOAT: 2, SINGLE: 3}
 
 
 def joined(a: Form, b: Form, unite) -> Form:
@@ -43,7 +44,7 @@ def joined(a: Form, b: Form, unite) -> Form:
         return _possible(a, b, unite)
     if isinstance(a, Number) and isinstance(b, Number):
         fits = a.tensor <= b.tensor and a.natural <= b.natural and a.mixed >= b.mixed
-        if a.kind == b.kind and fits:
+        if a.kind == b.kind and fits and a.strong >= b.strong:
             return a
     elif a.head == b.head and not isinstance(a, Number):
         _unite(a, b, unite)
@@ -68,10 +69,13 @@ def joined(a: Form, b: Form, unite) -> Form:
     one, other = _kind(a), _kind(b)
     if one is not None and other is not None:
         kind = max(one, other, key=_ORDER.__getitem__)
+        if kind == SINGLE and one != other:
+            raise Refused("a number is float32 on one branch and one of Python's on another")
         natural = is_natural(a) and is_natural(b)
         mixed = one != other or _mixed(a) or _mixed(b)
         tensor = _tensor(a) and _tensor(b)
-        return Number(kind, None, tensor, natural and kind == INT, mixed)
+        strong = _strong(a) or _strong(b)
+        return Number(kind, None, tensor, natural and kind == INT, mixed, strong)
     return _with_none(a, b, unite)
 
 
@@ -198,6 +202,10 @@ def lifted(form: Form) -> Form:
 
 def _mixed(form: Form) -> bool:
     return isinstance(form, Number) and form.mixed
+
+
+def _strong(form: Form) -> bool:
+    return isinstance(form, Number) and form.strong
 
 
 def _is_none(form: Form) -> bool:

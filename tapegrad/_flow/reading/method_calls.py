@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
-from ..ir.flow_graph import FLOAT
 from . import access, arena_lists, array_arithmetic, container_operators, dicts, views
 from .array_reductions import REDUCTIONS
 from .builtin_functions import BUILTINS
@@ -15,17 +15,16 @@ from .forms import (
     Form,
     Known,
     Method,
-    Number,
     Row,
     described,
 )
-from .numbers import kind_of, stopped
+from .numbers import is_float, is_strong, is_tensor, stopped
 
 
 def method_of(reader, owner: Form, name: str) -> Callable:
     """The replacement of a method; its first argument is the owner."""
     found = None
-    if isinstance(owner, Number) and owner.tensor:
+    if is_tensor(owner):
         found = _OF_TENSORS.get(name)
     elif isinstance(owner, Array):
         found = _OF_ARRAYS.get(name)
@@ -51,7 +50,9 @@ def _item(s, owner):
         for one in owner.lengths:
             views.same_length(s.reader, one, Known(1))
         owner = views.of(s.reader, owner, [Known(0)] * len(owner.lengths))
-    return BUILTINS[float](s, owner) if kind_of(owner) == FLOAT else owner
+    if is_float(owner):
+        return BUILTINS[float](s, owner)
+    return dataclasses.replace(owner, strong=False) if is_strong(owner) else owner
 
 
 def _append(s, owner, item):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from ..ir.block_builder import Builder
+from ..ir.block_builder import Builder, rounded_to_single
 from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 from .errors import Raises, Refused
-from .forms import Form, Known, Maybe, Number, described
+from .forms import FLOATS, SINGLE, Form, Known, Maybe, Number, described
 
-_TYPES = {FLOAT: float, INT: int, BOOL: bool}
+_TYPES: dict[str, Callable] = {FLOAT: float, INT: int, BOOL: bool, SINGLE: rounded_to_single}
 _LARGEST = 2**62
 _FLOATS = {
     operator.add: "add",
@@ -32,6 +32,10 @@ _INTS = {
     operator.xor: "int_xor",
 }
 _TRUTHS = {operator.and_: "bool_and", operator.or_: "bool_or", operator.xor: "bool_xor"}
+#: Operations whose result is a number of float32 where their operands are.
+_EXACT = frozenset(
+    "negative absolute maximum minimum fmax fmin floor ceil rint trunc copysign detached".split()
+)
 #: Operations that change nothing.
 _NEUTRAL = {operator.add: 0, operator.sub: 0, operator.mul: 1}
 #: Comparisons: a step, whether the operands are exchanged, whether the result is turned.
@@ -71,7 +75,31 @@ def is_number(form: Form) -> bool:
 
 
 def is_tensor(form: Form) -> bool:
-    return isinstance(form, Number) and form.tensor
+    return isinstance(form, Number) and (form.tensor or form.kind == SINGLE)
+
+
+def is_float(form: Form) -> bool:
+    """Whether a form is a number of one of the kinds that have derivatives."""
+    return kind_of(form) in FLOATS
+
+
+def is_strong(form: Form) -> bool:
+    return isinstance(form, Number) and form.strong
+
+
+def widest(forms: Sequence[Form]) -> str:
+    """The kind of a number that is one of several, by NumPy's rules."""
+    kinds = {kind_of(form) for form in forms}
+    found = next(kind for kind in (SINGLE, FLOAT, INT, BOOL) if kind in kinds)
+    refuse_float64(found, forms)
+    return found
+
+
+def refuse_float64(kind: str, forms: Sequence[Form]) -> None:
+    """Refuse a result of float64 where arrays are of float32; integers of NumPy's make it one."""
+    for form in forms:
+        if is_strong(form) and (kind == FLOAT or (kind == SINGLE and kind_of(form) == INT)):
+            raise Refused("a float and an integer or truth of NumPy's make float64 of float32")
 
 
 def converted(builder: Builder, form: Form, kind: str) -> Value:
@@ -87,15 +115,33 @@ def converted(builder: Builder, form: Form, kind: str) -> Value:
     value, has = form.value, form.kind
     if has == BOOL and kind != BOOL:
         value, has = builder.step("bool_to_int", value), INT
-    if has == INT and kind == FLOAT:
+    if has == INT and kind in FLOATS:
         value, has = builder.step("int_to_float", value), FLOAT
+    if has == FLOAT and kind == SINGLE:
+        value, has = builder.step("to_single", value), SINGLE
     if has != kind:
         raise Refused(f"{described(form)} where another kind of number is needed")
     return value
 
 
+def float_value(builder: Builder, form: Form) -> Value:
+    """The value of a number as a float, which those of float32 are."""
+    return converted(builder, form, SINGLE if kind_of(form) == SINGLE else FLOAT)
+
+
 def number(value: Value, tensor: bool = False) -> Number:
     return Number(value.kind, value, tensor)
+
+
+def of_numpy(builder: Builder, kind: str, value: Value, natural: bool = False) -> Number:
+    """A number that NumPy has made."""
+    is_strong_ = builder.single and kind not in FLOATS
+    return Number(kind, value, kind in FLOATS, natural, strong=is_strong_)
+
+
+def rounded(builder: Builder, form: Number) -> Number:
+    """A float as a number of float32."""
+    return Number(SINGLE, converted(builder, form, SINGLE), True)
 
 
 def settled(builder: Builder, form: Form) -> Form:
@@ -115,16 +161,20 @@ def folded(function: Callable, *operands) -> Form:
 
 
 def applied(builder: Builder, op: str, *forms: Form) -> Number:
-    """An element-wise operation of numbers."""
-    values = [converted(builder, form, FLOAT) for form in forms]
-    return number(builder.step(op, *values), any(map(is_tensor, forms)))
+    """An element-wise operation of numbers, of float32 if one of them is."""
+    kind = SINGLE if any([kind_of(form) == SINGLE for form in forms]) else FLOAT
+    refuse_float64(kind, forms)
+    made = builder.step(op, *[converted(builder, form, kind) for form in forms])
+    if kind == SINGLE and op not in _EXACT:
+        made = builder.step("to_single", made)
+    return Number(kind, made, any(map(is_tensor, forms)))
 
 
 def stopped(s, form: Form) -> Form:
     """A number without its derivative. Arrays are refused: theirs would share memory."""
     if kind_of(form) is None:
         raise Refused(f"detach() or stop_gradient of {described(form)}")
-    is_varying = isinstance(form, Number) and form.kind == FLOAT
+    is_varying = isinstance(form, Number) and is_float(form)
     return applied(s.builder, "detached", form) if is_varying else form
 
 
@@ -135,11 +185,11 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
         raise Refused(f"{op.__name__} of {described(a)} and {described(b)}")
     if isinstance(a, Known) and isinstance(b, Known):
         return folded(op, a.value, b.value)
-    if FLOAT in kinds or (op is operator.truediv and kinds != (BOOL, BOOL)):
+    if is_float(a) or is_float(b) or (op is operator.truediv and kinds != (BOOL, BOOL)):
         return _of_floats(builder, op, a, b)
     if kinds == (BOOL, BOOL) and op in _TRUTHS:
-        step = _TRUTHS[op]
-        return number(builder.step(step, converted(builder, a, BOOL), converted(builder, b, BOOL)))
+        truths = [converted(builder, one, BOOL) for one in (a, b)]
+        return Number(BOOL, builder.step(_TRUTHS[op], *truths), strong=_is_numpys(a, b))
     if kinds == (BOOL, BOOL):  # NumPy's truths are not integers
         raise Refused(f"{op.__name__} of two truths")
     if op is operator.pow:
@@ -150,9 +200,16 @@ def arithmetic(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
         if neutral is not None and isinstance(y, Known) and y.value == neutral:
             if kind_of(x) == INT and (y is b or op is not operator.sub):
                 return x
-    if op is operator.mul and any(isinstance(one, Known) and one.value == 0 for one in (a, b)):
+    is_zero = any(isinstance(one, Known) and one.value == 0 for one in (a, b))
+    if op is operator.mul and is_zero and not _is_numpys(a, b):
         return Known(0)
-    return number(builder.step(_INTS[op], converted(builder, a, INT), converted(builder, b, INT)))
+    values = [converted(builder, one, INT) for one in (a, b)]
+    return Number(INT, builder.step(_INTS[op], *values), strong=_is_numpys(a, b))
+
+
+def _is_numpys(a: Form, b: Form) -> bool:
+    """Whether a result that is no float may be one of NumPy's, where arrays are of float32."""
+    return is_strong(a) or is_strong(b)
 
 
 def _of_floats(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
@@ -177,8 +234,7 @@ def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
     if isinstance(b, Known) and b.value == 1:
         return applied(builder, "add", a, Known(0.0)) if kind_of(a) != FLOAT else a
     if isinstance(b, Known) and b.value in (2, 3):
-        square = applied(builder, "square", a)
-        made = square if b.value == 2 else applied(builder, "multiply", square, a)
+        made = _square_or_cube(builder, a, b.value)
     else:
         made = applied(builder, "power", a, b)
     if not tensor:
@@ -187,9 +243,21 @@ def _power(builder: Builder, a: Form, b: Form, tensor: bool) -> Form:
     return made
 
 
+def _square_or_cube(builder: Builder, a: Form, exponent: int) -> Number:
+    if exponent == 2:
+        return applied(builder, "square", a)
+    if kind_of(a) != SINGLE:
+        return applied(builder, "multiply", applied(builder, "square", a), a)
+    value = float_value(builder, a)  # which is rounded once, as the power itself
+    cube = builder.step("multiply", builder.step("square", value), value)
+    return rounded(builder, number(cube))
+
+
 def _integer_power(builder: Builder, a: Form, b: Form) -> Form:
     if not isinstance(b, Known) or not 0 <= b.value <= 64:
         raise Refused("a power of integers whose exponent is not known")
+    if is_strong(a) and not b.value:
+        raise Refused("a power of one of NumPy's integers")
     result: Form = Known(1)
     for _ in range(b.value):
         result = a if isinstance(result, Known) else arithmetic(builder, operator.mul, result, a)
@@ -200,14 +268,25 @@ def compared(builder: Builder, op: Callable, a: Form, b: Form) -> Form:
     """A comparison of two numbers."""
     if isinstance(a, Known) and isinstance(b, Known):
         return folded(op, a.value, b.value)
-    kind = FLOAT if FLOAT in (kind_of(a), kind_of(b)) else INT
+    kind = _kind_compared(a, b)
     step, exchanged, turned = _COMPARISONS[op]
-    x, y = converted(builder, a, kind), converted(builder, b, kind)
+    x, y = [
+        float_value(builder, one) if kind == FLOAT else converted(builder, one, kind)
+        for one in (a, b)
+    ]
     if exchanged:
         x, y = y, x
-    prefix = "float_" if kind == FLOAT else "int_"
+    prefix = "float_" if kind in FLOATS else "int_"
     made = builder.step(prefix + step, x, y)
-    return number(builder.step("bool_not", made) if turned else made)
+    made = builder.step("bool_not", made) if turned else made
+    return Number(BOOL, made, strong=kind == SINGLE or _is_numpys(a, b))
+
+
+def _kind_compared(a: Form, b: Form) -> str:
+    """The kind that two numbers are compared as; float32 and NumPy's integers are as float64."""
+    if SINGLE in (kind_of(a), kind_of(b)):
+        return FLOAT if _is_numpys(a, b) else SINGLE
+    return FLOAT if FLOAT in (kind_of(a), kind_of(b)) else INT
 
 
 def truth(builder: Builder, form: Form) -> Form:
@@ -217,7 +296,7 @@ def truth(builder: Builder, form: Form) -> Form:
     kind = kind_of(form)
     if kind == BOOL:
         return form
-    zero = Known(0.0 if kind == FLOAT else 0)
+    zero = Known(0.0 if kind in FLOATS else 0)
     return compared(builder, operator.ne, form, zero)
 
 
@@ -230,8 +309,9 @@ def negated(builder: Builder, form: Form) -> Form:
 def negative(builder: Builder, form: Form) -> Form:
     if isinstance(form, Known):
         return folded(operator.neg, form.value)
-    if kind_of(form) == FLOAT:
+    if is_float(form):
         return applied(builder, "negative", form)
     if kind_of(form) == BOOL:
         raise Refused("the negative of a truth")
-    return number(builder.step("int_negative", converted(builder, form, INT)))
+    made = builder.step("int_negative", converted(builder, form, INT))
+    return Number(INT, made, strong=is_strong(form))

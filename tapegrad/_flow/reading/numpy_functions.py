@@ -14,11 +14,13 @@ import numpy as np
 
 from ..._core.ops.table import TABLE, Pointwise
 from ..._core.tensor.stop_gradient import stop_gradient
-from ..ir.flow_graph import BOOL, FLOAT, INT
+from ..ir.flow_graph import BOOL, FLOAT, INT, SELECT_OF
 from . import access, array_arithmetic, builtin_functions, views
 from .array_reductions import REDUCTIONS, summed
 from .errors import Raises, Refused
 from .forms import (
+    FLOATS,
+    SINGLE,
     Array,
     Form,
     Known,
@@ -28,28 +30,41 @@ from .forms import (
     Tuple,
     described,
     is_natural,
+    value_kind,
 )
 from .numbers import (
     applied,
     arithmetic,
     compared,
     converted,
+    float_value,
     folded,
     is_number,
     is_tensor,
     kind_of,
     number,
+    of_numpy,
+    rounded,
     settled,
     stopped,
     truth,
+    widest,
 )
 from .positions import natural
+
+
+def refuse_strong(s, what: str) -> None:
+    """Refuse a number that NumPy makes of Python's, where arrays are of float32."""
+    if s.builder.single:
+        raise Refused(f"{what}, whose result makes float64 of float32")
 
 
 def _elementwise(name: str, plain: Callable | None, raises: bool, tensors: bool = True):
     """An element-wise function: of numbers, or of arrays."""
 
     def one(s, *forms):
+        if s.builder.single and not raises and not any(kind_of(x) == SINGLE for x in forms):
+            refuse_strong(s, f"np.{name} of other numbers than float32")
         if plain is not None and all(isinstance(x, Known) for x in forms):
             with np.errstate(all="ignore"):
                 made = folded(plain, *[x.value for x in forms])
@@ -61,13 +76,14 @@ def _elementwise(name: str, plain: Callable | None, raises: bool, tensors: bool 
             raise Refused(f"{name} of integers")
         if not tensors and any(map(is_tensor, forms)):
             raise Raises(f"TypeError: math.{name} of a tensor")
-        quiet = [array_arithmetic.quiet(x) for x in forms]
-        made = applied(s.builder, name, *quiet)
+        made = applied(s.builder, name, *[array_arithmetic.quiet(x) for x in forms])
         if raises:
+            if made.kind == SINGLE:
+                raise Refused(f"math.{name} of float32, which gives float64")
             finite = s.builder.step("is_finite", made.value)
             s.builder.check(finite, f"math.{name} may raise")
             return Number(FLOAT, made.value, any(map(is_tensor, forms)))
-        return Number(FLOAT, made.value, True)
+        return dataclasses.replace(made, tensor=True)
 
     def handler(s, *args):
         if len(args) != len(TABLE[name].inputs):
@@ -118,18 +134,19 @@ def _select(s, condition: Form, x: Form, y: Form) -> Form:
         if not is_number(one):
             raise Refused(f"np.where of {described(one)}")
     test = truth(s.builder, condition)
-    if isinstance(test, Known):
+    kind = widest((x, y))
+    if kind == FLOAT:
+        refuse_strong(s, "np.where of Python's floats")
+    if isinstance(test, Known) and not s.builder.single:
         return x if test.value else y
-    kinds = {kind_of(x), kind_of(y)}
-    kind = FLOAT if FLOAT in kinds else INT if INT in kinds else BOOL
-    name = {FLOAT: "float_select", INT: "int_select", BOOL: "bool_select"}[kind]
+    holds = converted(s.builder, test, BOOL)
     a, b = converted(s.builder, x, kind), converted(s.builder, y, kind)
-    return Number(kind, s.builder.step(name, test.value, a, b), kind == FLOAT)  # type: ignore[attr-defined]
+    return of_numpy(s.builder, kind, s.builder.step(SELECT_OF[value_kind(kind)], holds, a, b))
 
 
 def _zeros(fill: float):
     def handler(s, shape, dtype=None):
-        return _filled(s, shape, Known(fill), _element_of(dtype))
+        return _filled(s, shape, Known(fill), _element_of(s, dtype))
 
     return handler
 
@@ -137,7 +154,9 @@ def _zeros(fill: float):
 def _full(s, shape, value, dtype=None):
     if not is_number(value):
         raise Refused(f"np.full of {described(value)}")
-    element = kind_of(value) if dtype is None else _element_of(dtype)
+    if dtype is None and kind_of(value) == FLOAT:
+        refuse_strong(s, "an array of float64")
+    element = kind_of(value) if dtype is None else _element_of(s, dtype)
     return _filled(s, shape, value, element)
 
 
@@ -159,9 +178,12 @@ def _filled(s, shape: Form, value: Form, element) -> Array:
     return made
 
 
-def _element_of(dtype: Form | None) -> str:
+def _element_of(s, dtype: Form | None) -> str:
     if dtype is None or (isinstance(dtype, Known) and dtype.value in (None, float, np.float64)):
+        refuse_strong(s, "an array of float64")
         return FLOAT
+    if s.builder.single and isinstance(dtype, Known) and dtype.value == np.float32:
+        return SINGLE
     if isinstance(dtype, Known) and dtype.value in (int, np.int64):
         return INT
     if isinstance(dtype, Known) and dtype.value in (bool, np.bool_):
@@ -171,9 +193,9 @@ def _element_of(dtype: Form | None) -> str:
 
 def _zeros_like(fill: float):
     def handler(s, array):
-        if not isinstance(array, Array) or array.element != FLOAT:
+        if not isinstance(array, Array) or array.element not in FLOATS:
             raise Refused(f"zeros_like of {described(array)}")
-        made = views.new(s.reader, array.lengths)
+        made = views.new(s.reader, array.lengths, array.element)
         if fill:
             views.fill(s.reader, array.lengths, made, Known(fill))
         return made
@@ -183,7 +205,7 @@ def _zeros_like(fill: float):
 
 def _array(s, form, dtype=None):
     if isinstance(form, Array):
-        if dtype is not None and _element_of(dtype) != form.element:
+        if dtype is not None and _element_of(s, dtype) != form.element:
             raise Refused("an array of another dtype")
         return array_arithmetic.mapped(s.reader, lambda x: x, form)
     if isinstance(form, Row):
@@ -192,9 +214,9 @@ def _array(s, form, dtype=None):
     if not items or not all(map(is_number, items)):
         raise Refused("an array of nested sequences")
     kinds = {kind_of(one) for one in items}
-    element = FLOAT if FLOAT in kinds else INT if INT in kinds else BOOL
-    if dtype is not None:
-        element = _element_of(dtype)
+    element = widest(items) if dtype is None else _element_of(s, dtype)
+    if dtype is None and element in FLOATS and kinds != {SINGLE}:
+        refuse_strong(s, "an array of float64")
     made = views.new(s.reader, (Known(len(items)),), element)
     for k, one in enumerate(items):
         views.stored(s.reader, views.element(s.reader, made, [Known(k)]), one)
@@ -202,7 +224,7 @@ def _array(s, form, dtype=None):
 
 
 def _as_array(s, form, dtype=None):
-    if isinstance(form, Array) and (dtype is None or _element_of(dtype) == form.element):
+    if isinstance(form, Array) and (dtype is None or _element_of(s, dtype) == form.element):
         return form
     return _array(s, form, dtype)
 
@@ -218,28 +240,30 @@ def _dot(s, a, b):
 
 
 def _norm(s, form):
-    if not isinstance(form, Array) or len(form.lengths) != 1 or form.element != FLOAT:
+    if not isinstance(form, Array) or len(form.lengths) != 1 or form.element not in FLOATS:
         raise Refused(f"a norm of {described(form)}")
-    squares = array_arithmetic.mapped(s.reader, lambda x: applied(s.builder, "square", x), form)
+    square = lambda x: applied(s.builder, "square", x)  # noqa: E731
+    squares = array_arithmetic.mapped(s.reader, square, array_arithmetic.in_doubles(form))
     total = summed(s.reader, squares)
     is_zero = compared(s.builder, operator.gt, total, Known(0.0))
     s.builder.check(converted(s.builder, is_zero, BOOL), "a norm of 0")
-    return applied(s.builder, "sqrt", total)
+    norm = applied(s.builder, "sqrt", total)
+    return rounded(s.builder, norm) if form.element == SINGLE else norm
 
 
 def _finite(name: str):
     def handler(s, form):
         if not is_number(form):
             raise Refused(f"{name} of {described(form)}")
-        value = converted(s.builder, form, FLOAT)
+        value = float_value(s.builder, form)
         finite = s.builder.step("is_finite", value)
         if name == "isfinite":
-            return number(finite)
+            return of_numpy(s.builder, BOOL, finite)
         same = s.builder.step("float_equal", value, value)
         if name == "isnan":
-            return number(s.builder.step("bool_not", same))
+            return of_numpy(s.builder, BOOL, s.builder.step("bool_not", same))
         infinite = s.builder.step("bool_not", finite)
-        return number(s.builder.step("bool_and", infinite, same))
+        return of_numpy(s.builder, BOOL, s.builder.step("bool_and", infinite, same))
 
     return handler
 
@@ -253,11 +277,16 @@ _MATH = {
 }  # fmt: skip
 
 
-@functools.cache
 def numpy_functions() -> dict[Any, Callable]:
     """Replacements of functions of `math` and NumPy, and of ours for these."""
     # a function that calls ours has imported them
-    ours = sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
+    return _of_modules(
+        sys.modules.get("tapegrad.math", math), sys.modules.get("tapegrad.numpy", np)
+    )
+
+
+@functools.cache
+def _of_modules(*ours) -> dict[Any, Callable]:
     found: dict[Any, Callable] = {stop_gradient: stopped}
     for module in (math, ours[0]):
         found.update(_of_math(module))

@@ -15,7 +15,7 @@ from ..ir.validation import validate
 from .access import new_list
 from .code import code_of
 from .errors import Again, Leaves, Raises, Refused
-from .forms import Array, Form, Known, Number, Tuple, shape_of
+from .forms import FLOATS, SINGLE, Array, Form, Known, Number, Tuple, shape_of
 from .joins import element_joined
 from .names_outside import bound_arguments
 from .numbers import number
@@ -32,7 +32,7 @@ _TIMES = 40
 class Given:
     """An input: dtype and lengths, () for a number; None is a length that changes with calls."""
 
-    kind: str  # the name of the dtype in NumPy
+    kind: str  # of the dtype in NumPy; SINGLE for float32
     lengths: tuple[int | None, ...]
     differentiated: bool
 
@@ -75,9 +75,10 @@ def read(
     if not isinstance(f, types.FunctionType):
         raise Refused(f"it is of type {type(f).__name__}")
     choices = {} if choices is None else choices
+    single = any(one.kind == SINGLE for one in inputs)
     followed = 0
     for _ in range(_TIMES):
-        reader = Opened(Graph(), choices, followed)
+        reader = Opened(Graph(), choices, followed, single)
         try:
             return _read(reader, f, trees, names, inputs)
         except Again as again:
@@ -118,16 +119,19 @@ def _read(reader: Opened, f, trees: list, names: list[str], inputs: Sequence[Giv
 class Opened(Reader):
     """A reader, and the values that a function reads outside of its arguments."""
 
-    def __init__(self, graph: Graph, choices: dict[Any, Form | None], followed: int):
-        super().__init__(graph, choices, follow, followed)
+    def __init__(self, graph: Graph, choices: dict[Any, Form | None], followed: int, single: bool):
+        super().__init__(graph, choices, follow, followed, single)
+        self._float = SINGLE if single else FLOAT
         self._hidden_forms: dict[int, Form] = {}
 
     def outside(self, value) -> Form:
         """An object from outside of the function as a form."""
         if isinstance(value, np.ndarray):
             return self._array(value)
-        if isinstance(value, (np.float64, np.int64)):
+        if isinstance(value, (np.float64, np.int64)) and not self.builder.single:
             return Known(value.item())
+        if isinstance(value, np.float32) and self.builder.single:
+            return Number(SINGLE, self.builder.constant(float(value)), True)
         if isinstance(value, tuple):
             return Tuple(tuple(map(self.outside, value)))
         if isinstance(value, (np.generic,)):
@@ -152,11 +156,12 @@ class Opened(Reader):
         return self.outside(value)
 
     def _array(self, value: np.ndarray) -> Form:
-        if value.dtype != np.float64 or not value.flags.c_contiguous:
-            raise Refused("it reads an array from outside that is not float64 in C order")
+        dtype = np.dtype(np.float32 if self.builder.single else np.float64)
+        if value.dtype != dtype or not value.flags.c_contiguous:
+            raise Refused(f"it reads an array from outside that is not {dtype} in C order")
         if id(value) not in self.hidden:
             self.hidden[id(value)] = value
-            given = Given("f", value.shape, False)
+            given = Given(self._float, value.shape, False)
             self._hidden_forms[id(value)] = entered(self, given, writable=False)
         return self._hidden_forms[id(value)]
 
@@ -219,11 +224,11 @@ def _has_plain_attributes(kind: type) -> bool:
 def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
     """An input as a form, its numbers parameters of the first block."""
     graph, entry = reader.graph, reader.graph.blocks[0]
-    if not given.lengths and given.kind == "f":
+    if not given.lengths and given.kind in FLOATS:
         value = graph.value(FLOAT)
         entry.parameters.append(value)
         graph.inputs.append(Input(None, given.differentiated))
-        return Number(FLOAT, value, given.differentiated)
+        return Number(given.kind, value, given.differentiated or given.kind == SINGLE)
     if not given.lengths:
         raise Refused("an argument is a NumPy number that is not a float")
     region = reader.region(FLOAT)
@@ -239,13 +244,13 @@ def entered(reader: Reader, given: Given, writable: bool = True) -> Form:
     block, reader.builder.block = reader.builder.block, entry
     strides = strides_of(reader, lengths)
     reader.builder.block = block
-    element = {"f": FLOAT, "i": INT, "u": INT, "b": "b"}[given.kind]
+    element = {FLOAT: FLOAT, SINGLE: SINGLE, "i": INT, "u": INT, "b": "b"}[given.kind]
     return Array(
         number(values[0]),
         lengths,
         strides,
         region,
         element,
-        element != FLOAT,
+        element not in FLOATS,
         writable and given.differentiated,
     )

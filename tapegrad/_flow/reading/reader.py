@@ -15,12 +15,13 @@ from typing import Any
 
 from ..ir.activity import varying
 from ..ir.block_builder import Builder
-from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Line, Place, Return, Value
+from ..ir.flow_graph import FLOAT, Block, Edge, Graph, Jump, Leave, Line, Place, Return, Value
 from .arena_lists import element_of
 from .array_arithmetic import mapped
 from .errors import Again, Lost, Refused
 from .forms import (
     ABSENT,
+    SINGLE,
     Array,
     Contents,
     Form,
@@ -37,7 +38,7 @@ from .forms import (
 )
 from .joins import element_joined, lifted
 from .matching import matched
-from .numbers import converted, settled
+from .numbers import float_value, settled
 from .state import Frame, Stack, State
 
 #: How often points are followed in all, which takes seconds, and each; how deeply calls nest.
@@ -83,19 +84,22 @@ class Reader:
 
     `choices` are sites of lists that lie in the arena, with the form of their elements; `followed`
     counts points, those of earlier readings too. `follow(reader, point)` reads the statements of a
-    point, from outside of this module.
+    point, from outside of this module. `single` says that the floats of arrays are of float32.
     """
 
-    def __init__(self, graph: Graph, choices: dict, follow: Callable, followed: int = 0):
+    def __init__(
+        self, graph: Graph, choices: dict, follow: Callable, followed: int = 0, single: bool = False
+    ):
         self.graph, self.choices, self._follow = graph, choices, follow
         self.frames: dict[Any, Frame] = {}
         self.points: dict[Any, Point] = {}
         self._waiting: list[tuple[tuple, int, Point]] = []  # a heap
         self._count, self.followed = 0, followed
-        self.builder = Builder(graph, Block(-1))
+        self.builder = Builder(graph, Block(-1), single=single)
         self.point: Point | None = None
         self.state = State()
-        self.end = Point(None, 0, 0, State())
+        self._ends: list[Point] = []
+        self.end = Point(None, 0, 0, State())  # that with the result, once all is read
         self.result: Form = Known(None)
         self._regions: list[int] = []
         self._rows: dict[Any, int] = {}
@@ -155,10 +159,8 @@ class Reader:
         kinds = point.state.kinds()
         point.block.parameters = [self.graph.value(kind) for kind in kinds]
         self.state = point.state.bound(iter(point.block.parameters))
-        if point is self.end:
-            form = self.state.variables["result", ""]
-            self.result = unbound(form)
-            results = [one.value for one in numbers(form)]
+        if point in self._ends:
+            results = [one.value for one in numbers(self.state.variables["result", ""])]
             point.block.end = Return(tuple(results))  # type: ignore[arg-type]
             return
         self._follow(self, point)
@@ -171,7 +173,7 @@ class Reader:
             for site, contents in kept.heap.items()
             if contents.what in ("sequence", "generator")
         ]
-        key = (stack, label, at, note, tuple(fixed))
+        key = (stack, label, at, note, tuple(fixed), self._weak(kept))
         return self._way(key, kept, lambda: Point(stack, label, at, kept.unbound(), note))
 
     def give(self, form: Form) -> Edge:
@@ -179,14 +181,19 @@ class Reader:
         form = settled(self.builder, form)
         kept = self.state.kept([], self.cells)
         kept.variables["result", ""] = self.copied(form)
-        return self._way("end", kept, self._ending(kept))
+        return self._way(("end", self._weak(kept)), kept, lambda: self._ending(kept))
 
-    def _ending(self, kept: State):
-        def make():
-            self.end.state = kept.unbound()
-            return self.end
+    def _ending(self, kept: State) -> Point:
+        self._ends.append(Point(None, 0, 0, kept.unbound()))
+        return self._ends[-1]
 
-        return make
+    def _weak(self, kept: State) -> frozenset:
+        """Which numbers are Python's, where others are of float32: the code is followed for each.
+
+        A sum that begins with 0.0 is a number of Python's before the first round of its loop, and
+        of float32 after it. The first round has blocks of its own.
+        """
+        return kept.weak() if self.builder.single else frozenset()
 
     def _way(self, key, kept: State, make: Callable[[], Point]) -> Edge:
         point = self.points.get(key)
@@ -248,7 +255,7 @@ class Reader:
 
     def without_derivative(self, form: Number) -> Number:
         """A tensor as a Python number: refused in the end if a derivative would be lost."""
-        value = converted(self.builder, form, FLOAT)
+        value = float_value(self.builder, form)
         self._plain.append(value)
         return Number(FLOAT, value, False)
 
@@ -256,8 +263,9 @@ class Reader:
 
     def _finish(self) -> None:
         """Fill in the arguments of all edges, and order the blocks that are reached."""
-        if "end" not in self.points:
+        if not self._ends:
             raise self._endless()
+        self._choose_end()
         self._check_results()
         for point in self.points.values():
             for edge, block, target, state in point.ways:
@@ -277,6 +285,20 @@ class Reader:
                 given.region = self.find(given.region)
         if not varying(self.graph)[0].isdisjoint(self._plain):
             raise Lost("float() or item() of a number that has a derivative")
+
+    def _choose_end(self) -> None:
+        """The end with most numbers of float32 gives the result; calls leave at the others."""
+
+        def singles(end: Point) -> int:
+            form = end.state.variables["result", ""]
+            return sum([one.kind == SINGLE for one in numbers(form)])
+
+        self.end = max(self._ends, key=singles)
+        self.result = unbound(self.end.state.variables["result", ""])
+        for end in self._ends:
+            if end is not self.end:
+                why = "a result is float32 on one branch and a number of Python's on this one"
+                end.block.end = Leave(self.graph.reason(why))
 
     def _endless(self) -> Refused:
         """Why no way through the function comes to an end that the graph knows."""

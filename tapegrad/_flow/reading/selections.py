@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.flow_graph import Edge, Value
-from .forms import Form, bound, numbers, unbound
+from .forms import Form, bound, kinds_of, unbound
 from .joins import joined
 from .matching import matched
 
@@ -12,7 +12,7 @@ def selected(reader, condition: Value, a: Form, b: Form) -> Form:
     """`a` where the condition holds, else `b`."""
     build = reader.builder
     form = unbound(joined(a, b, reader.unite))
-    after = build.begin(*[one.kind for one in numbers(form)])
+    after = build.begin(*kinds_of(form))
     then, other = build.begin(), build.begin()
     build.branch(condition, Edge(then, []), Edge(other, []))
     for block, given in ((then, a), (other, b)):

@@ -11,12 +11,18 @@ from .code import Code
 from .errors import Again
 from .forms import (
     ABSENT,
+    SINGLE,
     Choice,
     Contents,
     Form,
     Function,
+    Known,
+    Maybe,
+    Number,
+    Possible,
     Ref,
     Row,
+    Tuple,
     bound,
     kinds_of,
     leads,
@@ -118,6 +124,11 @@ class State:
         forms = (*self.variables.values(), *self.heap.values())
         return [kind for form in forms for kind in kinds_of(form)]
 
+    def weak(self) -> frozenset:
+        """The places of Python's numbers, which have no dtype where others are of float32."""
+        forms = (*self.variables.items(), *self.heap.items())
+        return frozenset([(key, weak) for key, form in forms if (weak := _weak_numbers(form))])
+
     def join(self, other: State, unite) -> bool:
         """Widen this state to include another one; returns whether it changed."""
         changed = False
@@ -143,3 +154,17 @@ def _differ(a: Form, b: Form) -> bool:
     """Whether two are contents of a list that has other lengths, or other kinds of items."""
     is_list = isinstance(a, Contents) and a.what == "list"
     return is_list and isinstance(b, Contents) and a.head != b.head
+
+
+def _weak_numbers(form: Form) -> Any:
+    """Which numbers of a form are Python's; of a list whether any is, since it may grow."""
+    if isinstance(form, Number):
+        return form.kind != SINGLE
+    if isinstance(form, Known):
+        return form.kind is not None
+    if not isinstance(form, (Tuple, Contents, Maybe, Possible)):
+        return False
+    found = tuple([_weak_numbers(part) for part in form.parts])
+    if isinstance(form, Contents) and form.what == "list":
+        return any(found)
+    return found if any(found) else False

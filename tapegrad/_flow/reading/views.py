@@ -5,10 +5,14 @@ from __future__ import annotations
 import dataclasses
 import operator
 
+import numpy as np
+
 from ..ir.flow_graph import BOOL, FLOAT, INT, Value
 from . import loops
 from .errors import Raises, Refused
 from .forms import (
+    FLOATS,
+    SINGLE,
     Array,
     Form,
     Known,
@@ -24,6 +28,7 @@ from .numbers import (
     is_number,
     is_tensor,
     number,
+    of_numpy,
 )
 from .positions import is_slice, natural, position, sliced
 
@@ -40,7 +45,7 @@ def new(reader, lengths: tuple[Form, ...], element: str = FLOAT) -> Array:
     build = reader.builder
     words = converted(build, product(reader, lengths), INT)
     address = build.step("allocate", words)
-    region = reader.row_region("array", element, FLOAT if element == FLOAT else INT)
+    region = reader.row_region("array", element, FLOAT if element in FLOATS else INT)
     return Array(number(address), lengths, strides_of(reader, lengths), region, element)
 
 
@@ -79,15 +84,14 @@ def loaded(reader, array: Array) -> Form:
     """The element of an array without dimensions."""
     build = reader.builder
     value = build.load(array.region, converted(build, array.address, INT))
-    if array.element == FLOAT:
-        return Number(FLOAT, value, not array.plain)
-    if array.as_doubles:
-        if array.element == BOOL:
-            return compared(build, operator.ne, Number(FLOAT, value), Known(0.0))
-        return number(build.step("float_to_int", value))
-    if array.element == BOOL:
-        return compared(build, operator.ne, number(value), Known(0))
-    return number(value)
+    if array.element in FLOATS:
+        return Number(array.element, value, not array.plain)
+    if array.element == INT:
+        value = build.step("float_to_int", value) if array.as_doubles else value
+    else:
+        is_set = compared(build, operator.ne, number(value), Known(0))
+        value = converted(build, is_set, BOOL)
+    return of_numpy(build, array.element, value)
 
 
 def stored(reader, array: Array, form: Form) -> None:
@@ -221,6 +225,8 @@ def attribute(reader, a: Array, name: str) -> Form:
         return Known(len(a.lengths))
     if name == "size":
         return product(reader, a.lengths)
+    if name == "dtype" and a.element in FLOATS:
+        return Known(np.dtype(np.float32 if a.element == SINGLE else np.float64))
     if name == "T":
         return dataclasses.replace(a, lengths=a.lengths[::-1], strides=a.strides[::-1])
     return Method(a, name)

@@ -14,7 +14,6 @@ import numpy as np
 from ..._core.tensor.row_listeners import users_level
 from ..._flow.reading.errors import Lost, Refused
 from ..._flow.reading.forms import described
-from ..ir.steps import DOUBLE
 from .background import later
 from .flow_results import is_result
 from .flow_tiers import TieredGraph
@@ -65,7 +64,7 @@ class Flows:
 
         That is so where a program was stopped at a branch, or calls differ in lengths.
         """
-        if owner._on_branch == "error" or self._set_aside or arguments.dtype != DOUBLE:
+        if owner._on_branch == "error" or self._set_aside:
             return False
         key = key_of(arguments, exact=False)
         self._recorded[key] = self._recorded.get(key, 0) + 1
@@ -82,11 +81,8 @@ class Flows:
         return self.of(owner, arguments) or self._read(owner, arguments)
 
     def of(self, owner, arguments: Arguments) -> Flow | None:
-        """The graph for a call; one that read what has changed since is made anew.
-
-        Graphs compute in float64.
-        """
-        if self._set_aside or arguments.dtype != DOUBLE:
+        """The graph for a call; one that read what has changed since is made anew."""
+        if self._set_aside:
             return None
         for exact in (False, True):
             key = key_of(arguments, exact)
@@ -107,7 +103,7 @@ class Flows:
 
     def _read(self, owner, arguments: Arguments) -> Flow | None:
         f = owner._f
-        if not is_readable(f) or arguments.dtype != DOUBLE:
+        if not is_readable(f):
             return None
         kinds = zip(arguments.kinds, arguments.fixed, strict=True)
         has_lengths = any(shape and not is_fixed for (_, shape, _), is_fixed in kinds)
@@ -156,9 +152,9 @@ class Flows:
         def called(values):
             return arguments.call(lambda *a, **k: owner._eagerly(a, k, gradient), values)
 
-        rounding = RoundingOfCalls(arguments.values)
+        rounding = RoundingOfCalls(arguments.values, arguments.dtype)
         noises = [functools.partial(rounding.of, one) for one in (by_graph, called)]
-        pair = first_difference(found, expected, *noises)
+        pair = first_difference(found, expected, *noises, dtype=arguments.dtype)
         if pair is not None:
             self.refuse(owner, flow, f"it gives {pair[0]} where a call gives {pair[1]}")
         return pair is not None

@@ -19,17 +19,19 @@ from ..._core.tensor.values import is_recorded, value_of
 from ..._flow.program import Adjoints
 from ..._flow.reading.forms import Contents, Form, Known, Number
 from ..._transforms.derivative_products import hvp, jvp, vjp
+from ..ir.steps import DOUBLE
 from .flow_results import has_array, is_float, leaves_of, seeded, tree_of
 from .flow_tiers import TieredGraph
 from .flows import Flow
 from .rounding import RoundingOfCalls, first_difference
 from .signature import Arguments, structure
+from .variants import shown
 
 
 def jacobian_of(call: FlowCall) -> Any:
     """The Jacobian of each result by each differentiated argument."""
     form = call.flow.form
-    still = [np.zeros(shape) if shape else 0.0 for shape in call.input_shapes]
+    still = call.flow.rounded([np.zeros(shape) if shape else 0.0 for shape in call.input_shapes])
     of_list = isinstance(form, Contents) and form.what == "list"
     if of_list and not all(isinstance(one, (Number, Known)) for one in form.items):  # type: ignore[attr-defined]
         raise _Elsewhere
@@ -47,7 +49,10 @@ def _rows(call: FlowCall) -> list[list]:
     units = _units(call.result_shapes)
     found = [[call.pulled(unit) for unit in of_one] for of_one in units]
     return [
-        [_joined([row[j] for row in rows], 0, shape, to) for j, to in enumerate(call.input_shapes)]
+        [
+            call.joined([row[j] for row in rows], 0, shape, to)
+            for j, to in enumerate(call.input_shapes)
+        ]
         for rows, shape in zip(found, call.result_shapes, strict=True)
     ]
 
@@ -57,7 +62,7 @@ def _columns(call: FlowCall) -> list[list]:
     found = [[call.pushed(unit)[1] for unit in of_one] for of_one in _units(call.input_shapes)]
     return [
         [
-            _joined([column[k] for column in columns], -1, shape, to)
+            call.joined([column[k] for column in columns], -1, shape, to)
             for columns, to in zip(found, call.input_shapes, strict=True)
         ]
         for k, shape in enumerate(call.result_shapes)
@@ -79,19 +84,13 @@ def _units(shapes: list[tuple]) -> list[list[list]]:
     return found
 
 
-def _joined(parts: list, axis: int, shape: tuple, to: tuple) -> Any:
-    """Derivatives of a result of a shape by an input of another, from those of elements."""
-    made = np.stack(parts, axis).reshape(shape + to) if parts else np.zeros(shape + to)
-    return made if made.ndim else float(made)
-
-
 def hessian_of(call: FlowCall) -> Any:
     """The matrix of second derivatives, in blocks by the differentiated arguments."""
     shapes = call.input_shapes
     found = [[call.curved(unit) for unit in of_one] for of_one in _units(shapes)]
     blocks = [
         [
-            _joined([row[k] for row in columns], -1, shape, to)
+            call.joined([row[k] for row in columns], -1, shape, to)
             for columns, to in zip(found, shapes, strict=True)
         ]
         for k, shape in enumerate(shapes)
@@ -119,7 +118,7 @@ def vjp_of(call: FlowCall, adjoint) -> Any:
     pairs = zip(given, leaves, strict=True)
     adjoints = [one for (_, one), leaf in pairs if is_float(leaf)]
     of_floats = zip(adjoints, call.result_shapes, strict=True)
-    return call.built(call.pulled([_like(shape, one) for one, shape in of_floats]))
+    return call.built(call.pulled([call.like(shape, one) for one, shape in of_floats]))
 
 
 def by_graph(owner, arguments: Arguments, rule: Callable, *given) -> tuple | None:
@@ -179,21 +178,44 @@ class FlowCall:
         if structure(every) != structure(given):
             raise _Elsewhere
         pairs = zip(tree_leaves(every), tree_leaves(given), strict=True)
-        return [_like(np.shape(value), tangent) for (_, value), (_, tangent) in pairs]
+        return [self.like(np.shape(value), tangent) for (_, value), (_, tangent) in pairs]
+
+    def like(self, shape: tuple, tangent) -> Any:
+        """A tangent of an input, or an adjoint of a result, as graphs take it."""
+        if is_recorded(tangent):
+            raise _Elsewhere
+        tangent = value_of(tangent)
+        if not shape:
+            return _number(tangent)
+        if type(tangent) is not np.ndarray or tangent.shape != shape:
+            raise _Elsewhere
+        if tangent.dtype.kind not in "fiu":
+            raise _Elsewhere
+        if self.flow.dtype != DOUBLE and tangent.dtype != self.flow.dtype:
+            raise _Elsewhere
+        return np.ascontiguousarray(tangent, np.float64)
+
+    def joined(self, parts: list, axis: int, shape: tuple, to: tuple) -> Any:
+        """Derivatives of a result of a shape by an input of another, from those of elements."""
+        made = np.stack(parts, axis) if parts else np.zeros(shape + to)
+        return shown(made.reshape(shape + to).astype(self.flow.dtype, copy=False))
 
     # --- what graphs give ---------------------------------------------------------------------
 
     def pulled(self, adjoints: Sequence) -> list:
         """Adjoints of the inputs for those of the results."""
-        return self._run(self.flow.primal, (), True, seeded(self.flow.form, adjoints)).gradients
+        outcome = self._run(self.flow.primal, (), True, seeded(self.flow.form, adjoints))
+        return self.flow.rounded(outcome.gradients)
 
     def pushed(self, tangents: list) -> tuple[Any, list]:
         """The result, and tangents of its leaves for those of the inputs."""
-        return self._run(self.flow.tangents, tangents, False, ()).results
+        value, pushed = self._run(self.flow.tangents, tangents, False, ()).results
+        return value, self.flow.rounded(pushed)
 
     def curved(self, tangents: list) -> list:
         """Derivatives of the gradient along tangents."""
-        return self._run(self.flow.tangents, tangents, True, (0.0, 1.0)).gradients
+        outcome = self._run(self.flow.tangents, tangents, True, (0.0, 1.0))
+        return self.flow.rounded(outcome.gradients)
 
     def _run(self, graph: TieredGraph, tangents: Sequence, gradient: bool, adjoints: Adjoints):
         inputs = self.flow.inputs(self.values, tangents)
@@ -228,7 +250,7 @@ class FlowCall:
     def _differs(self, graph: TieredGraph, gradient: bool) -> bool:
         rng = np.random.default_rng(len(self._due))
         adjoints, tangents = [
-            [rng.normal(size=shape) if shape else float(rng.normal()) for shape in shapes]
+            self.flow.rounded([rng.normal(size=shape) for shape in shapes])
             for shapes in (self.result_shapes, self.input_shapes)
         ]
         ways: list[Callable]
@@ -239,10 +261,10 @@ class FlowCall:
         else:
             given, ways = tangents, [self._pushed_again, self._pushed_eagerly]
         both = [functools.partial(way, given) for way in ways]
-        rounding = RoundingOfCalls(self.values)
+        rounding = RoundingOfCalls(self.values, self.flow.dtype)
         found, expected = [way(self.values) for way in both]
         noises = [functools.partial(rounding.of, way) for way in both]
-        pair = first_difference(found, expected, *noises)
+        pair = first_difference(found, expected, *noises, dtype=self.flow.dtype)
         if pair is None:
             return False
         what = f"it gives a derivative of {pair[0]} where a call gives {pair[1]}"
@@ -284,20 +306,6 @@ class FlowCall:
     def _curved_eagerly(self, tangents, values: list) -> list:
         f, held = self._eagerly(values)
         return list(hvp(lambda leaves: f(*leaves))(held, tuple(tangents)))
-
-
-def _like(shape: tuple, tangent):
-    """A tangent of an input, or an adjoint of a result, as graphs take it."""
-    if is_recorded(tangent):
-        raise _Elsewhere
-    tangent = value_of(tangent)
-    if not shape:
-        return _number(tangent)
-    if type(tangent) is not np.ndarray or tangent.shape != shape:
-        raise _Elsewhere
-    if tangent.dtype.kind not in "fiu":
-        raise _Elsewhere
-    return np.ascontiguousarray(tangent, np.float64)
 
 
 def _number(given) -> float:

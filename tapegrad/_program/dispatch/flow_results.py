@@ -11,6 +11,8 @@ from ..._flow.ir.flow_graph import FLOAT, INT
 from ..._flow.program import Call
 from ..._flow.reading.errors import Refused
 from ..._flow.reading.forms import (
+    FLOATS,
+    SINGLE,
     Array,
     Contents,
     Form,
@@ -47,8 +49,8 @@ def leaves_of(form: Form) -> list[Form | None]:
 def is_float(form: Form | None) -> bool:
     """Whether a leaf has a derivative: a float, or an array of them."""
     if isinstance(form, Array):
-        return form.element == FLOAT
-    return isinstance(form, Number) and form.kind == FLOAT
+        return form.element in FLOATS
+    return isinstance(form, Number) and form.kind in FLOATS
 
 
 def tree_of(form: Form, leaves: Iterator) -> Any:
@@ -85,7 +87,13 @@ def _number(form: Form, given: Iterator) -> Any:
 
 def of_numbers(form: Form, results: Sequence) -> Any:
     """A result without arrays from its numbers."""
-    return tree_of(form, iter([number for _, number in _placed(form, iter(results))]))
+    placed = _placed(form, iter(results))
+    return tree_of(form, iter([_plain(leaf, number) for leaf, number in placed]))
+
+
+def _plain(leaf: Form, given) -> Any:
+    """A number of a call as the function gives it."""
+    return np.float32(given) if isinstance(leaf, Number) and leaf.kind == SINGLE else given
 
 
 def of_call(form: Form, call: Call) -> Any:
@@ -97,8 +105,10 @@ def of_call(form: Form, call: Call) -> Any:
 def _value(leaf: Form, given, call: Call) -> Any:
     """A leaf of a call; integers and truths lie in arrays as integers."""
     if not isinstance(leaf, Array):
-        return given
+        return _plain(leaf, given)
     words = call.array_at(given[0], given[1 : 1 + len(leaf.lengths)])
+    if leaf.element == SINGLE:
+        return words.astype(np.float32)
     if leaf.element == FLOAT:
         return words
     return words.view(np.int64) if leaf.element == INT else words.view(np.int64) != 0
@@ -106,7 +116,7 @@ def _value(leaf: Form, given, call: Call) -> Any:
 
 def with_tangents_of(form: Form, call: Call) -> tuple[Any, list]:
     """A result, and the tangent of each leaf that has one, from a call of the graph of tangents."""
-    count = sum(1 for one in numbers(form) if one.kind == FLOAT)
+    count = sum(1 for one in numbers(form) if is_float(one))
     pushed, tangents = iter(call.results[len(call.results) - count :]), []
     for leaf, given in _placed(form, iter(call.results)):
         if isinstance(leaf, Array) and is_float(leaf):

@@ -14,6 +14,7 @@ from ..._flow.ir.frame import FINISHED
 from ..._flow.native.flow_functions import compiled
 from ..._flow.program import Adjoints, Call, FlowProgram, Functions, Limits, Outcome
 from ..._flow.row_runs import evaluate_rows
+from ..ir.steps import DOUBLE
 from .rounding import first_difference
 
 #: Seconds of interpreting after which a graph gets native code.
@@ -23,13 +24,20 @@ SAMPLED, MANY = 1000, 32
 
 
 class TieredGraph:
-    """A graph, its evaluator, and counts of its calls.
+    """A graph, its evaluator, and counts of its calls; its floats are of `dtype`.
 
     `calls` counts its calls, `reasons` why some of them had to leave it. A graph whose addresses
     are checked stays interpreted.
     """
 
-    def __init__(self, graph: Graph, read: Callable[[Call], Any] | None, limits: Limits):
+    def __init__(
+        self,
+        graph: Graph,
+        read: Callable[[Call], Any] | None,
+        limits: Limits,
+        dtype: np.dtype = DOUBLE,
+    ):
+        self.dtype = dtype
         self.program = FlowProgram(graph, limits=limits, read=read)
         self.calls = 0
         self.reasons: Counter[str] = Counter()
@@ -119,7 +127,9 @@ class TieredGraph:
         if expected.status != found.status:
             raise RuntimeError("native code takes another branch than the interpreted graph")
         pair = first_difference(
-            (found.results, found.gradients), (expected.results, expected.gradients)
+            (found.results, found.gradients),
+            (expected.results, expected.gradients),
+            dtype=self.dtype,
         )
         if pair is not None:
             raise RuntimeError(f"native code gives {pair[0]}, the interpreted graph {pair[1]}")

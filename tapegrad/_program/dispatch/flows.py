@@ -11,21 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._core.tensor.pytree import tree_build
+from ..._derivatives.inputs import plain
 from ..._flow.foreign_calls import Callee, entry
-from ..._flow.ir.flow_graph import FLOAT
 from ..._flow.passes.simplify import simplified
 from ..._flow.passes.tangents import with_tangents
 from ..._flow.program import OWN, Limits, Outcome
 from ..._flow.reading.errors import Refused
-from ..._flow.reading.forms import Known, Number
+from ..._flow.reading.forms import FLOATS, SINGLE, Known, Number
 from ..._flow.reading.read import Given, Reading, read
+from ..ir.steps import DOUBLE
 from ..replay import njit_calls
 from .flow_results import has_array, of_call, of_numbers, with_tangents_of
 from .flow_tiers import TieredGraph
 from .signature import Arguments
 
-_FLOAT64 = np.dtype(np.float64)
-_DTYPES = (_FLOAT64, np.dtype(np.int64), np.dtype(np.bool_))
+_FLOAT32 = np.dtype(np.float32)
+_DTYPES = (DOUBLE, _FLOAT32, np.dtype(np.int64), np.dtype(np.bool_))
 
 
 def key_of(arguments: Arguments, exact: bool) -> tuple:
@@ -67,6 +68,12 @@ def inputs_of(key: tuple) -> list[tuple]:
     return [leaf for part in parts for leaf in part[1:] if len(leaf) == 3]
 
 
+def dtype_of(key: tuple) -> np.dtype:
+    """That of the floats of the calls that a graph serves."""
+    is_single = any(dtype == _FLOAT32.str for dtype, _, _ in inputs_of(key))
+    return _FLOAT32 if is_single else DOUBLE
+
+
 def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> Flow:
     """The graph of a function for such arguments; Refused where there is none.
 
@@ -83,7 +90,8 @@ def flow_for(f: Callable, arguments: Arguments, exact: bool, choices: dict) -> F
         dtype = np.dtype(name)
         if dtype not in _DTYPES:
             raise Refused(f"an argument has dtype {dtype}")
-        leaves.append(Given(dtype.kind, lengths, differentiated))
+        kind = SINGLE if dtype == _FLOAT32 else dtype.kind
+        leaves.append(Given(kind, lengths, differentiated))
     values = iter(leaves)
     trees = [tree_build(tree, values) for tree in arguments.trees]
     names, inputs = arguments.names, [one for one in leaves if isinstance(one, Given)]
@@ -136,19 +144,23 @@ class Evaluated(NamedTuple):
 
 
 class Flow:
-    """A graph of a function and that of its tangents, and the access of calls to them."""
+    """A graph of a function and that of its tangents, and the access of calls to them.
+
+    `dtype` is that of all its floats.
+    """
 
     def __init__(self, reading: Reading, key: tuple, limits: Limits = OWN):
         self.reading, self.key = reading, key
         self.form = form = reading.result
         self.limits = limits
+        self.dtype = dtype_of(key)
         read = functools.partial(of_call, form) if has_array(form) else None
-        self.primal = TieredGraph(reading.graph, read, self.limits)
+        self.primal = TieredGraph(reading.graph, read, self.limits, self.dtype)
         self._tangents: TieredGraph | None = None
         self.hidden = reading.hidden
         self._hidden_shapes = [array.shape for array in reading.hidden]
-        self.shapes = _shapes(key)
-        self.is_number = isinstance(form, Number) and form.kind == FLOAT
+        self.shapes = _shapes(key, self.dtype)
+        self.is_number = isinstance(form, Number) and form.kind in FLOATS
 
     @property
     def tangents(self) -> TieredGraph:
@@ -160,7 +172,7 @@ class Flow:
             made = with_tangents(graph, which)
             if not self.limits.are_checked:  # the passes take time to settle any graph there can be
                 simplified(made)
-            self._tangents = TieredGraph(made, read, self.limits)
+            self._tangents = TieredGraph(made, read, self.limits, self.dtype)
         return self._tangents
 
     @property
@@ -179,21 +191,26 @@ class Flow:
         except ValueError:  # a variable of a function outside that has been deleted
             return False
         pairs = zip(self.hidden, self._hidden_shapes, strict=True)
-        return all(array.shape == shape and _is_plain(array) for array, shape in pairs)
+        return all(array.shape == shape and self._is_plain(array) for array, shape in pairs)
+
+    def _is_plain(self, array: np.ndarray) -> bool:
+        """Whether an array is one that graphs read."""
+        return array.dtype == self.dtype and array.flags.c_contiguous
 
     def values(self, args: tuple) -> list | None:
         """Arguments as inputs, if they are floats and arrays that fit."""
         if self.shapes is None or len(args) != len(self.shapes):
             return None
+        number = float if self.dtype == DOUBLE else np.float32
         for arg, (ndim, shape) in zip(args, self.shapes, strict=True):
-            if type(arg) is float:
+            if type(arg) is number:
                 if ndim:
                     return None
             elif (
                 type(arg) is not np.ndarray
                 or arg.ndim != ndim
                 or not ndim
-                or not _is_plain(arg)
+                or not self._is_plain(arg)
                 or (shape is not None and arg.shape != shape)
             ):
                 return None
@@ -210,17 +227,31 @@ class Flow:
         outcome = self.primal.run(self.inputs(values), gradient)
         if outcome is None:
             return None
-        return Evaluated(self._result(outcome), outcome.gradients, outcome.taken)
+        result = self._result(outcome, gradient)
+        return Evaluated(result, self._gradients(outcome), outcome.taken)
 
     def again(self, values: list, gradient: bool) -> tuple[Any, list]:
         """The result of `run`, at inputs that are no call's: nothing is counted."""
         outcome = self.primal.again(self.inputs(values), gradient)
-        return self._result(outcome), outcome.gradients
+        return self._result(outcome, gradient), self._gradients(outcome)
+
+    def rounded(self, derivatives: list) -> list:
+        """Derivatives as a graph computes them, in the dtype of the inputs."""
+        if self.dtype == DOUBLE:
+            return derivatives
+        with np.errstate(over="ignore"):
+            return [np.asarray(one, self.dtype)[()] for one in derivatives]
+
+    def _gradients(self, outcome: Outcome) -> list:
+        """Those of a call; a derivative by a number is a Python float, as in eager calls."""
+        if self.dtype == DOUBLE:
+            return outcome.gradients
+        return list(map(plain, self.rounded(outcome.gradients)))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it takes floats and arrays in C order alone, and gives one float."""
-        return self.is_number and self.shapes is not None
+        """Whether it takes floats and arrays in C order alone, of float64, and gives one float."""
+        return self.is_number and self.shapes is not None and self.dtype == DOUBLE
 
     def timed(self, values: list) -> tuple[float, float]:
         """Seconds forward and in reverse, at inputs that are no call's: nothing is counted."""
@@ -238,15 +269,15 @@ class Flow:
             function.graph = callee
         return made
 
-    def _result(self, outcome: Outcome):
-        if self.is_number:
+    def _result(self, outcome: Outcome, gradient: bool):
+        if self.is_number and (gradient or self.dtype == DOUBLE):
             return outcome.results[0]
         if self.primal.program.read is not None:
             return outcome.results
         return of_numbers(self.form, outcome.results)
 
 
-def _shapes(key: tuple) -> list[tuple[int, tuple | None]] | None:
+def _shapes(key: tuple, float_dtype: np.dtype) -> list[tuple[int, tuple | None]] | None:
     """For each argument its number of dimensions and, if they are fixed, its lengths.
 
     None unless all of them are floats, or arrays of floats, and have no names.
@@ -256,12 +287,7 @@ def _shapes(key: tuple) -> list[tuple[int, tuple | None]] | None:
         if type(part) is str or part[0] is not None or len(part) != 2 or len(part[1]) != 3:
             return None
         dtype, lengths, _ = part[1]
-        if dtype != _FLOAT64.str:
+        if dtype != float_dtype.str:
             return None
         found.append((len(lengths), None if None in lengths else lengths))
     return found
-
-
-def _is_plain(array: np.ndarray) -> bool:
-    """Whether the words of an array have the layout that graphs read."""
-    return array.dtype == _FLOAT64 and array.flags.c_contiguous

@@ -84,6 +84,8 @@ def short_recorded_call(owner, args: tuple) -> tuple | None:
 def _short_gradients(owner, fast: FastCall | None, args: tuple, wanted: list) -> tuple | None:
     """The value, and the gradients by argument."""
     if fast is None:
+        if not all(map(is_float, args)):  # rows of numbers are of float64
+            return None
         found = owner._flows.short(owner, args, gradient=True)
         if found is None or owner._single:
             return found and (found[0], {wanted[0]: found[1]})

@@ -107,14 +107,16 @@ class Moves:
         """A number or an array, moved by fewer units in the last place than given."""
         part = units * float(np.finfo(self.dtype).eps) * self._rng.random(np.shape(value))
         made = value * (1.0 + np.sign(value) * part)  # infinities stay
-        return np.asarray(made, value.dtype) if isinstance(value, np.ndarray) else float(made)
+        if isinstance(value, np.ndarray):
+            return np.asarray(made, value.dtype)
+        return float(self.dtype.type(made))
 
 
 class RoundingOfCalls(Moves):
     """How far rounding alone may move what functions compute of floats and arrays."""
 
-    def __init__(self, objects: list):
-        super().__init__(objects, [np.asarray(x).dtype.kind == "f" for x in objects])
+    def __init__(self, objects: list, dtype: np.dtype = DOUBLE):
+        super().__init__(objects, [np.asarray(x).dtype.kind == "f" for x in objects], dtype)
 
     def of(self, compute: Callable[[list], Any]) -> list[float]:
         met = [*map(np.asarray, self.objects), *_leaves(compute, self.objects)]

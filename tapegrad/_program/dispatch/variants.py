@@ -114,13 +114,13 @@ class Variant:
         """The result of the function from those of its program, which are copied."""
         outputs = self.program.code.outputs
         values = [
-            _shown(copied(results[k], given, outputs[k].dtype)) if k >= 0 else _own(given)
+            shown(copied(results[k], given, outputs[k].dtype)) if k >= 0 else _own(given)
             for k, given in self.leaves
         ]
         return tree_build(self.tree, iter(values))
 
 
-def _shown(array: np.ndarray):
+def shown(array: np.ndarray):
     """A result as the caller gets it: a number of float32 stays one."""
     return array[()] if array.dtype == np.float32 else plain(array)
 
@@ -256,7 +256,7 @@ class Traced:
     def value(self):
         """The result with plain values."""
         leaves = [value for _, value in tree_leaves(self.out)]
-        made = [_shown(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
+        made = [shown(np.array(value_of(v))) if is_tensor(v) else v for v in leaves]
         return tree_build(self.out, iter(made))
 
 

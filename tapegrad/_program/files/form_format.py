@@ -6,6 +6,7 @@ from typing import Any
 
 from ..._flow.ir.flow_graph import BOOL, FLOAT, INT
 from ..._flow.reading.forms import (
+    SINGLE,
     Array,
     Contents,
     Form,
@@ -13,7 +14,6 @@ from ..._flow.reading.forms import (
     Number,
     Tuple,
     described,
-    numbers,
 )
 from ..ir.json_values import integer, items, pairs, short
 from .decode import Reader
@@ -21,12 +21,7 @@ from .encode import Writer
 from .signature_format import STATIC
 
 _FIXED = (*STATIC, float)
-_KINDS = (FLOAT, INT, BOOL)
-
-
-def kinds_of(form: Form) -> str:
-    """The kinds of the numbers of a result, in order."""
-    return "".join(one.kind for one in numbers(form))
+_KINDS = (FLOAT, SINGLE, INT, BOOL)
 
 
 def encode_form(writer: Writer, form: Form) -> dict:

@@ -36,12 +36,13 @@ from ..._flow.ir.flow_graph import (
 )
 from ..._flow.ir.validation import validate_with
 from ..._flow.program import Limits
+from ..._flow.reading.forms import kinds_of
 from ..._flow.reading.read import Reading
-from ..dispatch.flows import Flow, inputs_of
+from ..dispatch.flows import Flow, dtype_of, inputs_of
 from ..ir.json_values import fields, integer, integers, items, pairs, short, text
 from .decode import Reader
 from .encode import Writer
-from .form_format import encode_form, kinds_of, read_form
+from .form_format import encode_form, read_form
 from .signature_format import SIGNATURE, encode_signature, read_signature
 
 #: The most steps that a call computes, which protects from infinite loops.
@@ -137,7 +138,7 @@ def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
     found = fields(item, *SIGNATURE, *parts)
     hidden, regions_of_inputs, regions, lines, reasons, blocks, result = found[len(SIGNATURE) :]
     key, _ = read_signature(reader, found[: len(SIGNATURE)], of_graph=True)
-    arrays = [reader.array(one, np.float64) for one in items(hidden)]
+    arrays = [reader.array(one, dtype_of(key)) for one in items(hidden)]
     graph = Graph()
     graph.inputs = _read_inputs(key, arrays, integers(regions_of_inputs))
     graph.regions = [Region(_one_of(kind, FLOAT + INT)) for kind in text(regions)]
@@ -147,7 +148,7 @@ def read_graph(reader: Reader, item, most_bytes: int) -> Flow:
     validate_with(graph, graph.blocks, decoder.dominators)
     form = read_form(reader, result)
     ends = [block.end for block in graph.blocks if isinstance(block.end, Return)]
-    if any("".join(one.kind for one in end.results) != kinds_of(form) for end in ends):
+    if any(tuple([one.kind for one in end.results]) != kinds_of(form) for end in ends):
         raise ValueError("a graph returns other numbers than its result has")
     limits = Limits(most_bytes // 16, max(1, MOST_STEPS // _longest(graph)), are_checked=True)
     return Flow(Reading(graph, form, [], arrays), key, limits)
