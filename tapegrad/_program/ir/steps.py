@@ -9,6 +9,7 @@ floats of that dtype (integers up to 2^53 in float64, 2^24 in float32).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
@@ -33,12 +34,12 @@ _Found = TypeVar("_Found")
 _Kind = TypeVar("_Kind", bound="Step")
 
 
-@dataclasses.dataclass(slots=True, unsafe_hash=True)
+@dataclasses.dataclass(slots=True)
 class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
-    A view never changes. `size`, and `extent`, the first slot and the one after the last, are
-    computed on first use: passes need them repeatedly.
+    A view never changes. `size`, `extent` (the first slot and the one after the last) and `hashed`
+    are computed on first use: passes need them repeatedly.
     """
 
     offset: int
@@ -47,6 +48,10 @@ class View:
     base: int = ARENA
     size: int = dataclasses.field(init=False, compare=False, repr=False)
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
+    hashed: int = dataclasses.field(init=False, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return self.hashed
 
     def __getattr__(self, name: str):
         """Values that have not been computed yet."""
@@ -56,6 +61,9 @@ class View:
         if name == "extent":
             self.extent = self._extent()
             return self.extent
+        if name == "hashed":
+            self.hashed = hash((self.base, self.offset, self.shape, self.strides))
+            return self.hashed
         raise AttributeError(f"a view has no attribute {name!r}")
 
     def _extent(self) -> tuple[int, int]:
@@ -98,24 +106,37 @@ class View:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements are contiguous in C order."""
-        expected = 1
-        for n, stride in zip(self.shape[::-1], self.strides[::-1], strict=True):
-            if n != 1 and stride != expected:
-                return False
-            expected *= n
-        return True
+        return in_order(self.shape, self.strides)
+
+
+@functools.lru_cache(4096)
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements are contiguous in C order."""
+    expected = 1
+    for n, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if n != 1 and stride != expected:
+            return False
+        expected *= n
+    return True
 
 
 def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     """The view of an array in C order."""
-    strides = []
-    step = 1
-    for n in shape[::-1]:
-        strides.append(step)
-        step *= n
-    made = View(offset, tuple(shape), tuple(strides[::-1]), base)
-    made.size, made.extent = step, (offset, offset + step)
+    shape = tuple(shape)
+    strides, size = _c_order(shape)
+    made = View(offset, shape, strides, base)
+    made.size, made.extent = size, (offset, offset + size)
     return made
+
+
+@functools.lru_cache(4096)
+def _c_order(shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """The strides of an array in C order, and how many elements it has."""
+    strides, size = [], 1
+    for n in shape[::-1]:
+        strides.append(size)
+        size *= n
+    return tuple(strides[::-1]), size
 
 
 def shown(operand: Any) -> Any:

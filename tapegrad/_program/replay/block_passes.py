@@ -7,10 +7,9 @@ everything down as `block_calls` reads it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +29,7 @@ SHORT = 128
 LONG = 1 << 14
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
 
     view: View
@@ -39,8 +37,7 @@ class Place:
     moves: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Axes:
+class Axes(NamedTuple):
     """The address of a shape and strides, counted in elements."""
 
     shape: tuple[int, ...]
@@ -58,8 +55,7 @@ class Number:
     """Memory for one number that a block gives."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
 
     origin: int
@@ -127,13 +123,13 @@ class Pass:
 
 def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
     """The memory of each buffer, by number, and the number of memories."""
-    last = {word: k for k, (_, words) in enumerate(each) for word in words}
+    last = {w: k for k, (_, words) in enumerate(each) for w in words if isinstance(w, Buffer)}
     lasting = dict.fromkeys(w for _, words in once for w in words if isinstance(w, Buffer))
     given = {buffer: k for k, buffer in enumerate(lasting)}
     free: list[int] = []
     count = len(given)
     for k, (_, words) in enumerate(each):
-        used = dict.fromkeys(w for w in words if isinstance(w, Buffer))
+        used = dict.fromkeys([w for w in words if isinstance(w, Buffer)])
         for buffer in used:
             if buffer not in given:
                 given[buffer] = free.pop() if free else count
@@ -167,14 +163,14 @@ class _Writer:
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
         self.origins: dict[tuple[int, int], int] = {}
-        for word in self.words:
-            if isinstance(word, Place):
-                key = (word.side, 8 * word.view.base)
-                self.origins.setdefault(key, block_calls.FIXED + len(self.origins))
+        for side, base in dict.fromkeys(
+            [(word.side, 8 * word.view.base) for word in self.words if isinstance(word, Place)]
+        ):
+            self.origins[side, base] = block_calls.FIXED + len(self.origins)
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        distinct = dict.fromkeys(word for word in self.words if isinstance(word, Number))
+        distinct = dict.fromkeys([word for word in self.words if isinstance(word, Number)])
         self.number = {word: k for k, word in enumerate(distinct)}
         self.buffers = self.numbers + CACHE_LINE * len(distinct)
         self.given, count = _assigned(code.each, code.once)
@@ -186,7 +182,7 @@ class _Writer:
         head, cut, first = self.head, self.code.cut, 0
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        for axes in dict.fromkeys(word for word in self.words if isinstance(word, Axes)):
+        for axes in dict.fromkeys([word for word in self.words if isinstance(word, Axes)]):
             self.axes[axes] = 8 * (self.at + len(head))
             head += [len(axes.shape), *axes.shape, *(self.item * n for n in axes.strides)]
         placed = [self._placed(word) for word in self.words]
