@@ -348,7 +348,7 @@ class Step:
     @remembered
     def stored(self) -> int:
         """How many numbers it stores."""
-        return sum(view.size for view in self.views_written)
+        return sum([view.size for view in self.views_written])
 
     @property
     def work(self) -> Work:

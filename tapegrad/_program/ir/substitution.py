@@ -10,6 +10,7 @@ from . import scalar_scans
 from .scalars_step import Scalars
 from .slots import pattern, slots_of
 from .steps import ARENA, NOTHING, Code, Step, View, Visitor
+from .uses import all_in
 
 
 def merged(code: Code, stands: np.ndarray) -> Code:
@@ -59,8 +60,8 @@ def _keep_whole(step: Step, stands: np.ndarray) -> None:
 
 def _goes(step: Step, stands: np.ndarray) -> bool:
     """Whether none of the slots that a step writes stays."""
-    written = [slice(*view.extent) for view in step.views_written if view.size]
-    return bool(written) and all(stands[slots].all() for slots in written)
+    written = step.views_written
+    return all([all_in(stands, view) for view in written]) and any([v.size for v in written])
 
 
 def _seen(code: Code) -> list[View]:
@@ -83,9 +84,11 @@ class _Moves(Visitor):
 
     def of(self, view: View) -> View | None:
         """The view of the same values; None if there is no such view."""
-        if view not in self.known:
-            self.known[view] = self._of(view)
-        return self.known[view]
+        try:
+            return self.known[view]
+        except KeyError:
+            found = self.known[view] = self._of(view)
+            return found
 
     def __call__(self, view: View) -> View:
         found = self.of(view)
@@ -96,12 +99,11 @@ class _Moves(Visitor):
         if view.base != ARENA:
             return view
         if not view.size:
-            return dataclasses.replace(view, offset=NOTHING)
-        low, high = view.extent
-        as_long = int(self.places[high - 1]) - int(self.places[low]) == high - 1 - low
-        all_stay = as_long and not (self.stands[low] or self.stands[high - 1])
-        if all_stay or view.size == 1:
-            return dataclasses.replace(view, offset=int(self.places[view.offset]))
+            return view.at(NOTHING)
+        (low, high), place, stand = view.extent, self.places.item, self.stands.item
+        as_long = place(high - 1) - place(low) == high - 1 - low
+        if view.size == 1 or (as_long and not (stand(low) or stand(high - 1))):
+            return view.at(place(view.offset))
         return pattern(self.places[slots_of(view)])
 
     def other(self, step: Step) -> Step | None:
