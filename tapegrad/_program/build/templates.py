@@ -116,7 +116,7 @@ class Template:
         data[:, self.words] += self.factors * shifts[:, self.groups]
         part = self.part
         return [
-            Part(part.forward, part.reverse, row, part.both, part.ahead, part.keep, part.tier)
+            Part(part.forward, part.reverse, row, 0, part.ahead, part.keep, part.tier)
             for row in data
         ]
 

@@ -5,7 +5,6 @@ Rows that only move values to known places (joins, picks, writes) make no step: 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -34,24 +33,16 @@ from .outputs import Target, broadcast
 from .tape_rows import Unsupported
 
 
-@dataclasses.dataclass
 class Row:
-    """A row of arrays: where it is in the order of time, its number, operation and references."""
+    """A row of arrays: where it is in the order of time, its number, operation and references.
 
-    place: int
-    number: int
-    op: Any
-    references: Any
+    `out` is the reference of the result, `array` the result, or its buffer.
+    """
 
-    @property
-    def out(self):
-        """The reference of the result."""
-        return self.references[-1]
-
-    @property
-    def array(self) -> np.ndarray:
-        """The result, or its buffer."""
-        return self.out.array
+    def __init__(self, place: int, number: int, op: Any, references: Any):
+        self.place, self.number, self.op, self.references = place, number, op, references
+        self.out = references[-1]
+        self.array: Any = self.out.array
 
     @property
     def shape(self) -> tuple[int, ...]:

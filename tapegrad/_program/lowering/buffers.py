@@ -99,7 +99,7 @@ class Buffers:
         """The slots of the elements of a view."""
         buffer = self.of(number)
         if buffer.map is not None:
-            return buffer.mapped(view)
+            return buffer.map.reshape(view.shape) if view is buffer.array else buffer.mapped(view)
         return slots_of(self.seen(buffer, view))
 
     def seen(self, buffer: Buffer, array: np.ndarray) -> View:

@@ -175,6 +175,8 @@ class _Writer:
         self.buffers = self.numbers + CACHE_LINE * len(distinct)
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
+        # one cache line apart: lines at one place of all buffers would share a few sets
+        self.apart = _rounded(self.item * self.length, CACHE_LINE) + CACHE_LINE
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
         self.axes: dict[Axes, int] = {}
 
@@ -222,9 +224,7 @@ class _Writer:
         if isinstance(word, Axes):
             return block_calls.DATA, self.axes[word], 0
         if isinstance(word, Buffer):
-            # one cache line apart: lines at one place of all buffers would share a few sets
-            stride = _rounded(self.item * self.length, CACHE_LINE) + CACHE_LINE
-            return block_calls.SCRATCH, self.buffers + self.given[word] * stride, 0
+            return block_calls.SCRATCH, self.buffers + self.given[word] * self.apart, 0
         if isinstance(word, Number):
             return block_calls.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
         return word.origin, 0, word.step * self.length
@@ -242,13 +242,13 @@ class _Writer:
         return moves
 
 
-def part(passes: list[Pass], tier: str) -> Part:
-    """The part of a step: its three passes, their data one after the other; 0 for an empty one."""
-    numbers = [0] * len(passes)
-    addresses: dict[str, Any] = dict.fromkeys(block_calls.PASSES, 0)
-    for k, (name, code) in enumerate(zip(block_calls.PASSES, passes, strict=True)):
+def part(passes: dict[str, Pass], tier: str) -> Part:
+    """The part of a step: its passes, their data one after the other; 0 for an empty one."""
+    numbers = [0] * len(block_calls.PASSES)
+    addresses: dict[str, Any] = {"forward": 0, "reverse": 0}
+    for name, code in passes.items():
         if code.first or code.each:
-            numbers[k] = 8 * len(numbers)
+            numbers[block_calls.PASSES.index(name)] = 8 * len(numbers)
             numbers += _Writer(code, len(numbers)).write()
             addresses[name] = block_calls.compiled(code.item)[name]
     return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)

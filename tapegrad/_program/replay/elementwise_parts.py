@@ -16,6 +16,7 @@ from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import View
+from .block_calls import PASSES
 from .block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
@@ -194,18 +195,23 @@ def _uniform(flow: Flow, k: int) -> int:
 
 @part_of.register(Elementwise)
 def interpreted(
-    step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+    step: Elementwise,
+    wanted: Wanted,
+    fresh: Bases = NO_BASES,
+    item: int = ITEM,
+    passes: tuple[str, ...] = PASSES,
 ) -> Part:
     """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
     uniform = {k: _uniform(flow, k) for k in flow.live}
-    forward, reverse, both = (Pass(flow.cut, item) for _ in range(3))
-    _Values(flow, forward, uniform).results()
-    values = _Values(flow, reverse, uniform)
-    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
-    values.compute(flow.computed(read, set(flow.stores)))
-    _Adjoints(values).compute()
-    values = _Values(flow, both, uniform)
-    values.results()
-    _Adjoints(values).compute()
-    return part([forward, reverse, both], "interpreted")
+    codes = {name: Pass(flow.cut, item) for name in passes}
+    for name, code in codes.items():
+        values = _Values(flow, code, uniform)
+        if name != "reverse":
+            values.results()
+        else:
+            read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+            values.compute(flow.computed(read, set(flow.stores)))
+        if name != "forward":
+            _Adjoints(values).compute()
+    return part(codes, "interpreted")
