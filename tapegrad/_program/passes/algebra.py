@@ -199,7 +199,7 @@ class _Simplifier:
         slots = self.code.slots + len(added)
         code = dataclasses.replace(self.code, slots=slots, constants=constants, steps=steps)
         made = merged(code, np.append(self.stands, np.zeros(len(added), np.int32)))
-        return made if self.new or made.slots < slots else None
+        return made if self.new or made is not code else None
 
     def _reciprocals(self, slots: np.ndarray) -> np.ndarray:
         """Slots of 1 / the constants in slots."""
