@@ -8,6 +8,7 @@ axes before them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 
@@ -83,10 +84,13 @@ def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
 
 def is_injective(view: View) -> bool:
     """Whether each element is known to have a slot of its own."""
-    if not view.size:
-        return True
+    return not view.size or _is_injective(view.shape, view.strides)
+
+
+@functools.lru_cache(4096)
+def _is_injective(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     reach = 0
-    axes = zip(view.strides, view.shape, strict=True)
+    axes = zip(strides, shape, strict=True)
     for stride, n in sorted((abs(stride), n) for stride, n in axes if n > 1):
         if stride <= reach:
             return False

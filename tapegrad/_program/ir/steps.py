@@ -39,7 +39,7 @@ class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
     A view never changes. `size`, `extent` (the first slot and the one after the last) and `hashed`
-    are computed on first use: passes need them repeatedly.
+    are there from the beginning: passes need them repeatedly.
     """
 
     offset: int
@@ -50,32 +50,13 @@ class View:
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
     hashed: int = dataclasses.field(init=False, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        low, high, self.size = _reach(self.shape, self.strides)
+        self.extent = self.offset + low, self.offset + high
+        self.hashed = hash((self.offset, self.shape, self.strides, self.base))
+
     def __hash__(self) -> int:
         return self.hashed
-
-    def __getattr__(self, name: str):
-        """Values that have not been computed yet."""
-        if name == "size":
-            self.size = math.prod(self.shape)
-            return self.size
-        if name == "extent":
-            self.extent = self._extent()
-            return self.extent
-        if name == "hashed":
-            self.hashed = hash((self.base, self.offset, self.shape, self.strides))
-            return self.hashed
-        raise AttributeError(f"a view has no attribute {name!r}")
-
-    def _extent(self) -> tuple[int, int]:
-        if not self.size:
-            return self.offset, self.offset
-        low = high = self.offset
-        for n, stride in zip(self.shape, self.strides, strict=True):
-            if stride > 0:
-                high += (n - 1) * stride
-            elif stride:
-                low += (n - 1) * stride
-        return low, high + 1
 
     def overlaps(self, other: View) -> bool:
         """Whether two views may share a slot: whether the ranges between their ends overlap."""
@@ -92,12 +73,8 @@ class View:
 
     def at(self, offset: int) -> View:
         """The same view with another first slot."""
-        if offset == self.offset:
-            return self
-        made = View(offset, self.shape, self.strides, self.base)
-        made.size, (low, high) = self.size, self.extent
-        made.extent = low + offset - self.offset, high + offset - self.offset
-        return made
+        same = offset == self.offset
+        return self if same else View(offset, self.shape, self.strides, self.base)
 
     def moved(self, distance: int) -> View:
         """The same view some slots further on."""
@@ -122,21 +99,32 @@ def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     """The view of an array in C order."""
-    shape = tuple(shape)
-    strides, size = _c_order(shape)
-    made = View(offset, shape, strides, base)
-    made.size, made.extent = size, (offset, offset + size)
-    return made
+    return View(offset, shape, _c_order(shape), base)
 
 
 @functools.lru_cache(4096)
-def _c_order(shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """The strides of an array in C order, and how many elements it has."""
-    strides, size = [], 1
+def _c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array in C order."""
+    strides, step = [], 1
     for n in shape[::-1]:
-        strides.append(size)
-        size *= n
-    return tuple(strides[::-1]), size
+        strides.append(step)
+        step *= n
+    return tuple(strides[::-1])
+
+
+@functools.lru_cache(4096)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int, int]:
+    """How far slots reach from the offset on: the first, and after the last; how many elements."""
+    size = math.prod(shape)
+    if not size:
+        return 0, 0, size
+    low = high = 0
+    for n, stride in zip(shape, strides, strict=False):  # what a file says has not been checked
+        if stride > 0:
+            high += (n - 1) * stride
+        elif stride:
+            low += (n - 1) * stride
+    return low, high + 1, size
 
 
 def shown(operand: Any) -> Any:
@@ -160,10 +148,7 @@ class remembered(Generic[_Found]):  # noqa: N801
 
 
 class Visitor:
-    """A visitor of the steps of a program, with a method for each kind."""
-
-    def visit(self, step: Step) -> Any:
-        return step.accept(self)
+    """A visitor of the steps of a program, with a method for each kind; see `Step.accept`."""
 
     def scalars(self, step: Any) -> Any:
         """Take operations on numbers, which come and go one by one."""

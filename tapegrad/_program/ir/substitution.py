@@ -39,7 +39,7 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        [made for step in code.steps if (made := moves.visit(step)) is not None],
+        [made for step in code.steps if (made := step.accept(moves)) is not None],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )

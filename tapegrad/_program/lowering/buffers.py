@@ -51,7 +51,11 @@ class Buffer:
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map for a view."""
         assert self.map is not None
-        return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
+        if not view.size:
+            return np.empty(view.shape, np.int64)
+        item = self.map.itemsize
+        steps = [item * stride for stride in self.strides(view)]
+        return np.ndarray(view.shape, np.int64, self.map, item * self.offset(view), steps)
 
 
 class Buffers:

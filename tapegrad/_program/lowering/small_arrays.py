@@ -6,7 +6,6 @@ import numpy as np
 
 from ..ir.scalar_expansion import summed
 from .builder import Writer
-from .outputs import Target
 
 #: The most products of numbers in an operation that is written out as such.
 PRODUCTS = 16
@@ -14,15 +13,15 @@ PRODUCTS = 16
 ADDED, TERMS = 16, 7
 
 
-def sums(writer: Writer, target: Target, pairs: list) -> np.ndarray | None:
-    """The slots of sums, from pairs of a source and the view of the output that it is added to.
+def sums(writer: Writer, out: np.ndarray, pairs: list) -> np.ndarray | None:
+    """The slots of sums, from pairs of a source and the view of `out` that it is added to.
 
     None where they are not few; `pairs` name the source as a reference of a row.
     """
     if sum(shown.size for _, shown in pairs) > ADDED:
         return None
-    places = np.arange(target.out.size)
-    targets = [target.part(places, shown).ravel() for _, shown in pairs]
+    places = np.arange(out.size)
+    targets = [shown.of(places).ravel() for _, shown in pairs]
     counts = np.bincount(np.concatenate([*targets, places[:0]]), minlength=len(places))
     if counts.max(initial=0) > TERMS:
         return None
@@ -34,4 +33,4 @@ def sums(writer: Writer, target: Target, pairs: list) -> np.ndarray | None:
     made[found] = totals
     if (made < 0).any():
         made[made < 0] = writer.rows.constant(0.0)
-    return made.reshape(target.out.shape)
+    return made.reshape(out.shape)

@@ -49,7 +49,7 @@ class _Finder(Visitor):
         self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
         for step in code.steps:
-            self.visit(step)
+            step.accept(self)
 
     def other(self, step: Step) -> None:
         if step.can_fold and self._is_known(step):

@@ -29,7 +29,7 @@ def share_results(code: Code) -> Code:
     """The program without operations that repeat an earlier computation."""
     finder = _Finder(code.slots)
     for step in code.steps:
-        finder.visit(step)
+        step.accept(finder)
     return merged(code, finder.stands) if finder.any_left() else code
 
 

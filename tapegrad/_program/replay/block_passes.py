@@ -29,19 +29,18 @@ SHORT = 128
 LONG = 1 << 14
 
 
-class Place(NamedTuple):
+class Place:
     """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
 
-    view: View
-    side: int
-    moves: bool
+    def __init__(self, view: View, side: int, moves: bool):
+        self.view, self.side, self.moves = view, side, moves
 
 
-class Axes(NamedTuple):
+class Axes:
     """The address of a shape and strides, counted in elements."""
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]):
+        self.shape, self.strides = shape, strides
 
 
 class Buffer:
@@ -68,7 +67,10 @@ Call = tuple[int, Sequence[Word]]
 
 
 class Pass:
-    """The calls of one pass over a step, in order; elements have `item` bytes."""
+    """The calls of one pass over a step, in order; elements have `item` bytes.
+
+    Words are told apart by identity: there is one for a place, and one for the axes of a view.
+    """
 
     def __init__(self, cut: Cut, item: int):
         self.cut, self.item = cut, item
@@ -77,13 +79,18 @@ class Pass:
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
         self._read: dict[tuple[View, int, bool], Word] = {}
+        self._places: dict[tuple[View, int], Place] = {}
+        self._axes: dict[tuple, Axes] = {}
 
     def call(self, function: str | int, *words: Word) -> None:
         address = self.functions[function] if isinstance(function, str) else function
         self.each.append((address, words))
 
     def place(self, view: View, side: int) -> Place:
-        return Place(view, side, self.cut.way(view) == LINE)
+        key = (view, side)
+        if key not in self._places:
+            self._places[key] = Place(view, side, self.cut.way(view) == LINE)
+        return self._places[key]
 
     def read(self, view: View, side: int, whole: bool) -> Word:
         """The elements of a view as a contiguous block; one of them for all only if not `whole`."""
@@ -100,14 +107,14 @@ class Pass:
         if way == ONE:
             self.once.append((self.functions["fill"], (place, block)))
         else:
-            self.call("take", FRAME, self._axes(view), START, place, block)
+            self.call("take", FRAME, self._inner(view), START, place, block)
         return block
 
     def deliver(self, source: Word, view: View, side: int, summed: bool = False) -> None:
         """Add a block to a view; where that is one element, the block may be `summed` already."""
         way, place = self.cut.way(view), self.place(view, side)
         if way == SCATTERED:
-            self.call("give", FRAME, self._axes(view), START, source, place)
+            self.call("give", FRAME, self._inner(view), START, source, place)
         else:
             name = "add" if way == LINE else "add_one" if summed else "add_total"
             self.call(name, source, place)
@@ -115,10 +122,16 @@ class Pass:
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
         place = Place(view, side, False)
-        self.first.append((self.functions["clear"], (FRAME, Axes(*covering(view)), place)))
+        axes = self._axes_of(*covering(view))
+        self.first.append((self.functions["clear"], (FRAME, axes, place)))
 
-    def _axes(self, view: View) -> Axes:
-        return Axes(self.cut.inner, self.cut.inner_strides(view))
+    def _inner(self, view: View) -> Axes:
+        return self._axes_of(self.cut.inner, self.cut.inner_strides(view))
+
+    def _axes_of(self, *sizes: tuple[int, ...]) -> Axes:
+        if sizes not in self._axes:
+            self._axes[sizes] = Axes(*sizes)
+        return self._axes[sizes]
 
 
 def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
@@ -162,17 +175,16 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.origins: dict[tuple[int, int], int] = {}
-        for side, base in dict.fromkeys(
-            [(word.side, 8 * word.view.base) for word in self.words if isinstance(word, Place)]
-        ):
-            self.origins[side, base] = block_calls.FIXED + len(self.origins)
+        self.distinct = dict.fromkeys(self.words)
+        places = [word for word in self.distinct if isinstance(word, Place)]
+        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in places])
+        self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        distinct = dict.fromkeys([word for word in self.words if isinstance(word, Number)])
-        self.number = {word: k for k, word in enumerate(distinct)}
-        self.buffers = self.numbers + CACHE_LINE * len(distinct)
+        numbers = [word for word in self.distinct if isinstance(word, Number)]
+        self.number = {word: k for k, word in enumerate(numbers)}
+        self.buffers = self.numbers + CACHE_LINE * len(numbers)
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         # one cache line apart: lines at one place of all buffers would share a few sets
@@ -184,10 +196,11 @@ class _Writer:
         head, cut, first = self.head, self.code.cut, 0
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        for axes in dict.fromkeys([word for word in self.words if isinstance(word, Axes)]):
+        for axes in [word for word in self.distinct if isinstance(word, Axes)]:
             self.axes[axes] = 8 * (self.at + len(head))
             head += [len(axes.shape), *axes.shape, *(self.item * n for n in axes.strides)]
-        placed = [self._placed(word) for word in self.words]
+        known = {word: self._placed(word) for word in self.distinct}
+        placed = [known[word] for word in self.words]
         head[block_calls.WORDS // 8] = len(placed)
         for field, at in enumerate(
             (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
