@@ -10,7 +10,6 @@ import weakref
 import numpy as np
 
 from ..._core.codegen import forks
-from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.custom_step import Custom
 from ..ir.scalars_step import Scalars
@@ -225,7 +224,7 @@ def _alone() -> None:
 
 
 def _plan(calls: list[Call]) -> np.ndarray:
-    rows = [(address, memory_of(part.data)) for address, part in calls if address]
+    rows = [(address, part.address) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
 
 

@@ -101,7 +101,7 @@ def _sum(writer: Writer, row: Row) -> None:
     source = writer.view_of(row.references[0])
     if 0 < source.size <= small_arrays.TERMS:
         slots = slots_of(source).ravel()
-        writer.result(row, summed(writer.each, np.zeros_like(slots), slots)[1])
+        writer.result(row, summed(writer.numbers.each, np.zeros_like(slots), slots)[1])
         return
     made = writer.buffers.allocate(())
     writer.steps.append(Link(made, [(broadcast(made, source.shape), source)]))
@@ -267,7 +267,7 @@ def _expanded(writer: Writer, row: Row) -> bool:
         writer.slots_of(reference) if isinstance(x, np.ndarray) and k != number else x
         for k, (reference, x) in enumerate(zip(references, found, strict=True))
     ]
-    made = op.expanded(writer.each, *operands)
+    made = op.expanded(writer.numbers.each, *operands)
     if number is not None and is_output(row.out, row.number):
         slots = np.zeros(row.array.size, np.int64)
         shown = Target(row.array).view(found[number]).of(slots)

@@ -8,8 +8,6 @@ operation reads it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-
 import numpy as np
 
 from ..._core.tape.memory_order import memory_axes, memory_of
@@ -17,6 +15,7 @@ from ..ir.link_step import Link
 from ..ir.pack_step import Pack
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import View, contiguous
+from .numbers_written import Numbers
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is copied for a view of at least this part of it.
@@ -59,17 +58,15 @@ class Buffer:
 
 
 class Buffers:
-    """The buffers of a recording, by row; `before` is called whenever slots are taken."""
+    """The buffers of a recording, by row; a step of `numbers` ends whenever slots are taken."""
 
-    def __init__(self, rows: Rows, steps: list, before: Callable[[], None]):
-        self.rows = rows
-        self.before = before
-        self.steps = steps
+    def __init__(self, numbers: Numbers):
+        self.numbers, self.rows, self.steps = numbers, numbers.rows, numbers.steps
         self.found: dict[int, Buffer] = {}
 
     def allocate(self, shape: tuple[int, ...]) -> View:
         """New slots for an array in C order."""
-        self.before()
+        self.numbers.flush()
         made = contiguous(self.rows.next_slot, shape)
         self.rows.next_slot += made.size
         return made

@@ -13,13 +13,13 @@ from ..._core.ops.table import BY_CODE
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
-from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
 from ..ir.steps import Step, View, contiguous
 from ..replay.opaque_calls import LARGEST, holds
 from . import intervals
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
+from .numbers_written import Numbers
 from .outputs import Originals, broadcast
 from .tape_rows import Reference, Rows, Unsupported
 
@@ -61,8 +61,8 @@ class Writer:
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
-        self.begun = (0, 0)  # operation and slot with which the step of scalars begins
-        self.buffers = Buffers(rows, self.steps, self.flush)
+        self.numbers = Numbers(rows, self.steps)
+        self.buffers = Buffers(self.numbers)
 
     @functools.cached_property
     def past(self) -> Before:
@@ -72,44 +72,6 @@ class Writer:
     def interval_of(self, dtype: np.dtype) -> Interval | None:
         """The integers of a dtype that slots hold; None if they are none."""
         return intervals.of_dtype(dtype, LARGEST[self.dtype.itemsize])
-
-    # --- operations on numbers ----------------------------------------------------------------
-
-    def flush(self) -> None:
-        """End the step of operations on scalars."""
-        begun, first = self.begun
-        count, slot = self.rows.counts()
-        if count > begun:
-            columns = (self.rows.op, self.rows.a, self.rows.b, self.rows.c)
-            op, a, b, c = (column[begun:count] for column in columns)
-            none = bool((c == -1).all())
-            self.steps.append(Scalars(first, op, a, b, c[:0] if none else c))
-        self.begun = (count, slot)
-
-    def begin_scalars(self) -> None:
-        """Before an operation is written: a step begins if slots have been taken since."""
-        count, slot = self.rows.counts()
-        if count == self.begun[0]:
-            self.begun = (count, slot)
-
-    def emit(self, op: int, *slots: int) -> int:
-        """Write an operation on numbers; returns the slot of its result."""
-        self.begin_scalars()
-        return self.rows.emit(op, 1, *(*slots, -1, -1)[:3])
-
-    def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
-        """The same for each element of arrays of slots of one shape."""
-        shape, count = slots[0].shape, slots[0].size
-        first = self.written(op, count, [x.ravel() for x in slots])
-        return np.arange(first, first + count, dtype=np.int64).reshape(shape)
-
-    def written(self, op: int, count: int, columns: list[np.ndarray]) -> int:
-        """Write an operation `count` times; a column of operands has one or as many slots.
-
-        Returns the slot of the first result.
-        """
-        self.begin_scalars()
-        return self.rows.emit(op, count, *(*columns, -1, -1)[:3])
 
     # --- where values are ---------------------------------------------------------------------
 
@@ -186,7 +148,7 @@ class Writer:
         if (count := math.prod(shape)) <= FEW and not BY_CODE[code].is_users:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
             columns = [(x if x.size in (1, count) else spread(x, shape)).ravel() for x in found]
-            return contiguous(self.written(code, count, columns), shape)
+            return contiguous(self.numbers.column(code, count, columns), shape)
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
         out = self.buffers.allocate(shape)
         inputs = tuple([broadcast(view, shape) for view in views])

@@ -73,7 +73,7 @@ class Converter:
             self._guard(guard)
         self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
-        self.writer.flush()
+        self.writer.numbers.flush()
         code = Code(
             self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
         )
@@ -82,10 +82,10 @@ class Converter:
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
-        self.writer.begin_scalars()
+        self.writer.numbers.begin()
         while (place := self.rows.next_array(stop)) >= 0:
             self._array_row(place)
-            self.writer.begin_scalars()
+            self.writer.numbers.begin()
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
@@ -122,7 +122,7 @@ class Converter:
         else:
             slots = self.writer.buffers.slots(tensor._id, tensor._array)
             slot = int(np.ravel(slots)[guard.position])
-        self.writer.emit(GUARD, slot, self.rows.constant(guard.value))
+        self.writer.numbers.one(GUARD, slot, self.rows.constant(guard.value))
 
     def _input(self, tensor, differentiated: bool) -> Input:
         place = self.rows.place(tensor._id)

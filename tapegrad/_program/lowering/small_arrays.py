@@ -27,7 +27,7 @@ def sums(writer: Writer, out: np.ndarray, pairs: list) -> np.ndarray | None:
         return None
     sources = [np.broadcast_to(writer.slots_of(x), shown.shape).ravel() for x, shown in pairs]
     found, totals = summed(
-        writer.each, np.concatenate([*targets, places[:0]]), np.concatenate([*sources, places[:0]])
+        writer.numbers.each, np.concatenate([*targets, places[:0]]), np.concatenate([*sources, places[:0]])
     )
     made = np.full(len(places), -1, np.int64)
     made[found] = totals
