@@ -20,33 +20,24 @@ Node = int | View
 class Flow:
     """A step read: `live` operations, those `pulled` in reverse, views that get an adjoint.
 
-    `direct` views can take it where they are, without a block in between: two of them never
+    What follows is there after `placed`, for those who make code. `terms` are the numbers of
+    contributions to each node's adjoint, apart from those to its own operation's results. `direct` views can take it where they are, without a block in between: two of them never
     overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
     `cleared` views must be 0 before anything is added.
     """
 
-    def __init__(
-        self, shape, ops, stores, sums, wanted: Callable[[View], bool], fresh: frozenset[int]
-    ):
+    def __init__(self, ops, stores, sums, wanted: Callable[[View], bool]):
         self.ops: list[Pointwise] = [BY_CODE[code] for code, _ in ops]
         self.operands: list[tuple[Node, ...]] = [operands for _, operands in ops]
         self.stores = _by_number(stores)
         self.sums = _by_number(sums)
         self.live = self.computed({*self.stores, *self.sums}, set())
-        views = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
-        self.wanted = [view for view in dict.fromkeys(views) if wanted(view)]
+        read = [v for k in self.live for v in self.operands[k] if isinstance(v, View)]
+        self.views = list(dict.fromkeys(read))
+        self.wanted = [view for view in self.views if wanted(view)]
         self.active: set[Node] = set(self.wanted)
         self._edges = {k: self._found_edges(k) for k in self.live}
         self.pulled = self._pulled()
-        #: The number of contributions to each node's adjoint, apart from those to its own
-        #: operation's results.
-        self.terms: dict[Node, int] = {}
-        for k in self.pulled:
-            for _, node in self.edges(k):
-                self.terms[node] = self.terms.get(node, 0) + 1
-        results = [view for many in (self.stores, self.sums) for v in many.values() for view in v]
-        self.cut = cut(shape, [*views, *results])
-        self._place(fresh)
 
     def edges(self, k: int) -> list[tuple[int, Node]]:
         """The operands of an operation that its adjoint flows to, with their positions.
@@ -85,7 +76,12 @@ class Flow:
                 reached.update([node for _, node in self._edges[k]])
         return [k for k in reversed(self.live) if k in reached]
 
-    def _place(self, fresh: frozenset[int]) -> None:
+    def placed(self, shape: tuple[int, ...], fresh: frozenset[int]) -> Flow:
+        """The same with the cut of the shape, and the ways in which adjoints are added."""
+        edges = [node for k in self.pulled for _, node in self._edges[k]]
+        self.terms = collections.Counter(edges)
+        results = [view for many in (self.stores, self.sums) for v in many.values() for view in v]
+        self.cut = cut(shape, [*self.views, *results])
         spans: list[tuple[int, int, int]] = []
         lines = [view for view in self.wanted if self.cut.way(view) == LINE]
         self.direct = {view: None for view in lines if _joins(spans, view)}
@@ -99,6 +95,7 @@ class Flow:
             and is_injective(view)
         }
         self.cleared = [v for v in self.wanted if v.base in fresh and v not in self.set_]
+        return self
 
 
 @functools.cache

@@ -134,7 +134,8 @@ class _Moves(Visitor):
     def other(self, step: Step) -> Step | None:
         if _goes(step, self.stands):
             return None
-        if all([self.leave(view) for view in step.views]) and not step.slots_read:
+        views = [*step.views_read, *step.views_written]
+        if all([self.leave(view) for view in views]) and not step.slots_read:
             return step
         return step.mapped(self, lambda slots: self.places[slots])
 

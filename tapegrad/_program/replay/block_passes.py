@@ -136,13 +136,13 @@ class Pass:
 
 def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
     """The memory of each buffer, by number, and the number of memories."""
-    last = {w: k for k, (_, words) in enumerate(each) for w in words if isinstance(w, Buffer)}
-    lasting = dict.fromkeys(w for _, words in once for w in words if isinstance(w, Buffer))
+    last = {w: k for k, (_, words) in enumerate(each) for w in words if type(w) is Buffer}
+    lasting = dict.fromkeys([w for _, words in once for w in words if type(w) is Buffer])
     given = {buffer: k for k, buffer in enumerate(lasting)}
     free: list[int] = []
     count = len(given)
     for k, (_, words) in enumerate(each):
-        used = dict.fromkeys([w for w in words if isinstance(w, Buffer)])
+        used = dict.fromkeys([w for w in words if w in last])
         for buffer in used:
             if buffer not in given:
                 given[buffer] = free.pop() if free else count
@@ -175,31 +175,24 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.distinct = dict.fromkeys(self.words)
-        places = [word for word in self.distinct if isinstance(word, Place)]
-        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in places])
+        self.of: dict[type, list] = {kind: [] for kind in (Place, Axes, Buffer, Number, Mark)}
+        for word in dict.fromkeys(self.words):
+            self.of[type(word)].append(word)
+        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in self.of[Place]])
         self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        numbers = [word for word in self.distinct if isinstance(word, Number)]
-        self.number = {word: k for k, word in enumerate(numbers)}
-        self.buffers = self.numbers + CACHE_LINE * len(numbers)
+        self.buffers = self.numbers + CACHE_LINE * len(self.of[Number])
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
-        # one cache line apart: lines at one place of all buffers would share a few sets
-        self.apart = _rounded(self.item * self.length, CACHE_LINE) + CACHE_LINE
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
-        self.axes: dict[Axes, int] = {}
 
     def write(self) -> list[int]:
         head, cut, first = self.head, self.code.cut, 0
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        for axes in [word for word in self.distinct if isinstance(word, Axes)]:
-            self.axes[axes] = 8 * (self.at + len(head))
-            head += [len(axes.shape), *axes.shape, *(self.item * n for n in axes.strides)]
-        known = {word: self._placed(word) for word in self.distinct}
+        known = self._placed()
         placed = [known[word] for word in self.words]
         head[block_calls.WORDS // 8] = len(placed)
         for field, at in enumerate(
@@ -228,19 +221,25 @@ class _Writer:
         self.head[field // 8] = 8 * len(self.head)
         self.head += numbers
 
-    def _placed(self, word: Word) -> tuple[int, int, int]:
-        """Origin, offset and step of a word."""
-        if isinstance(word, Place):
+    def _placed(self) -> dict[Word, tuple[int, int, int]]:
+        """Origin, offset and step of each word; the axes are written."""
+        item, length, head = self.item, self.length, self.head
+        placed: dict[Word, tuple[int, int, int]] = {}
+        for word in self.of[Place]:
             origin = self.origins[word.side, 8 * word.view.base]
-            step = self.item * self.length if word.moves else 0
-            return origin, self.item * word.view.offset, step
-        if isinstance(word, Axes):
-            return block_calls.DATA, self.axes[word], 0
-        if isinstance(word, Buffer):
-            return block_calls.SCRATCH, self.buffers + self.given[word] * self.apart, 0
-        if isinstance(word, Number):
-            return block_calls.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
-        return word.origin, 0, word.step * self.length
+            placed[word] = origin, item * word.view.offset, item * length if word.moves else 0
+        for word in self.of[Axes]:
+            placed[word] = block_calls.DATA, 8 * (self.at + len(head)), 0
+            head += [len(word.shape), *word.shape, *[item * n for n in word.strides]]
+        # one cache line apart: lines at one place of all buffers would share a few sets
+        apart = _rounded(item * length, CACHE_LINE) + CACHE_LINE
+        for word in self.of[Buffer]:
+            placed[word] = block_calls.SCRATCH, self.buffers + self.given[word] * apart, 0
+        for k, word in enumerate(self.of[Number]):
+            placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
+        for word in self.of[Mark]:
+            placed[word] = word.origin, 0, word.step * length
+        return placed
 
     def _moves(self) -> list[int]:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
