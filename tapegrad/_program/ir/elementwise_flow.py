@@ -18,12 +18,13 @@ Node = int | View
 
 
 class Flow:
-    """A step read: `live` operations, those `pulled` in reverse, views that get an adjoint.
+    """A step read: `live` operations, those `pulled` in reverse, `views` it reads.
 
-    What follows is there after `placed`, for those who make code. `terms` are the numbers of
-    contributions to each node's adjoint, apart from those to its own operation's results. `direct` views can take it where they are, without a block in between: two of them never
-    overlap, so that a kernel with both as targets is vectorised. Of these `set_` views are set.
-    `cleared` views must be 0 before anything is added.
+    `wanted` views get an adjoint. What follows is there after `placed`, for those who make code.
+    `terms` are the numbers of contributions to the adjoint of each node, apart from those to the
+    results of its own operation. `direct` views can take it where they are, without a block in
+    between: two of them never overlap, so that a kernel with both as targets is vectorised. Of
+    these `set_` views are set. `cleared` views must be 0 before anything is added.
     """
 
     def __init__(self, ops, stores, sums, wanted: Callable[[View], bool]):
@@ -100,7 +101,7 @@ class Flow:
 
 @functools.cache
 def _sloping(code: int) -> list[int]:
-    """The operands with a partial derivative; those whose adjoint is that of the result are last."""
+    """The operands with a partial derivative, those last that get the result's adjoint itself."""
     slopes = BY_CODE[code].slopes
     found = [j for j, slope in enumerate(slopes) if slope != "0.0"]
     return sorted(found, key=lambda j: slopes[j] == "1.0")

@@ -10,7 +10,6 @@ from . import scalar_scans
 from .scalars_step import Scalars
 from .slots import pattern, slots_of
 from .steps import ARENA, NOTHING, Code, Step, View, Visitor
-from .uses import all_in
 
 
 def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
@@ -22,14 +21,17 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
     together.
     """
     stands = _resolved(stands)
+    whole = code.whole_steps
+    read, written = _Spans([s.views_read for s in whole]), _Spans([s.views_written for s in whole])
     while True:
-        for step in code.whole_steps:
-            _keep_whole(step, stands)
+        written.keep_whole(stands)
         if not stands.any():
             return code
         places = scalar_scans.places_after(stands) if together else _places(code, stands)
+        changes = (stands != 0) | (places != np.arange(len(places), dtype=np.int32))
         moves = _Moves(stands, places)
-        torn = [view for view in _changed(code, moves) if moves.of(view) is None]
+        seen = [*read.touched(changes), *[one.view for one in code.outputs]]
+        torn = [view for view in dict.fromkeys(seen) if view.size > 1 and moves.of(view) is None]
         if not torn:
             break
         for view in torn:
@@ -39,7 +41,7 @@ def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
         # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        [made for step in code.steps if (made := step.accept(moves)) is not None],
+        _moved(code, moves, read.untouched(changes) & written.untouched(changes)),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )
@@ -56,17 +58,55 @@ def _resolved(stands: np.ndarray) -> np.ndarray:
     return stands
 
 
-def _keep_whole(step: Step, stands: np.ndarray) -> None:
-    """Let a step stay as a whole if it does not go."""
-    if not _goes(step, stands):
-        for view in step.views_written:
-            stands[slice(*view.extent)] = 0
+class _Spans:
+    """Views of steps, which are lists of them, and the slots between their ends."""
+
+    def __init__(self, steps: list[list[View]]):
+        self.views = [view for views in steps for view in views]
+        # slot 0 is of no value and never changes, like the bases of other views
+        ends = [v.extent if v.base == ARENA else (NOTHING, NOTHING + 1) for v in self.views]
+        self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
+        self.count = len(steps)
+        self.step = np.repeat(np.arange(self.count), [len(views) for views in steps])
+
+    def _marked(self, marks: np.ndarray) -> np.ndarray:
+        """How many slots of each view are marked, or lie between those that it has."""
+        before = np.zeros(len(marks) + 1, np.int32)
+        np.cumsum(marks, out=before[1:])
+        return before[self.high] - before[self.low]
+
+    def keep_whole(self, stands: np.ndarray) -> None:
+        """Let a step that writes these views stay as a whole if any of it stays."""
+        found = self._marked(stands != 0)
+        stays = np.zeros(self.count, bool)
+        stays[self.step[found < self.high - self.low]] = True
+        for k in np.flatnonzero((found > 0) & stays[self.step]):
+            stands[self.low[k] : self.high[k]] = 0
+
+    def _touched(self, changes: np.ndarray) -> np.ndarray:
+        """Which views change; those without elements may begin after the last slot."""
+        return (self._marked(changes) > 0) | (self.low == self.high)
+
+    def touched(self, changes: np.ndarray) -> list[View]:
+        """The views that change."""
+        return [self.views[k] for k in np.flatnonzero(self._touched(changes))]
+
+    def untouched(self, changes: np.ndarray) -> np.ndarray:
+        """The steps of which no view changes."""
+        same = np.ones(self.count, bool)
+        same[self.step[self._touched(changes)]] = False
+        return same
 
 
-def _goes(step: Step, stands: np.ndarray) -> bool:
-    """Whether none of the slots that a step writes stays."""
-    written = step.views_written
-    return all([all_in(stands, view) for view in written]) and any([v.size for v in written])
+def _moved(code: Code, moves: _Moves, same: np.ndarray) -> list[Step]:
+    """The steps that are left; of the whole ones some are the same."""
+    stay, steps = iter(same.tolist()), []
+    for step in code.steps:
+        is_same = step.is_whole and next(stay) and not step.slots_read
+        made = step if is_same else step.accept(moves)
+        if made is not None:
+            steps.append(made)
+    return steps
 
 
 def _places(code: Code, stands: np.ndarray) -> np.ndarray:
@@ -81,31 +121,15 @@ def _places(code: Code, stands: np.ndarray) -> np.ndarray:
     return places
 
 
-def _changed(code: Code, moves: _Moves) -> list[View]:
-    """The views that steps read, and those of the results, of which several slots change."""
-    views = [view for step in code.steps for view in step.views_read if not moves.leave(view)]
-    views += [one.view for one in code.outputs if not moves.leave(one.view)]
-    return [view for view in dict.fromkeys(views) if view.size > 1]
-
-
 class _Moves(Visitor):
     """The new places of slots."""
 
     def __init__(self, stands: np.ndarray, places: np.ndarray):
         self.stands, self.places = stands, places
-        changes = (stands != 0) | (places != np.arange(len(places), dtype=np.int32))
-        self.changed = np.zeros(len(places) + 1, np.int32)  # slots before each one
-        np.cumsum(changes, out=self.changed[1:])
         self.known: dict[View, View | None] = {}
         self.walk = scalar_scans.Walk(
             {scalar_scans.BY_SLOT: stands, scalar_scans.PLACES: self.places}
         )
-
-    def leave(self, view: View) -> bool:
-        """Whether a view stays as it is: no slot between its ends is changed."""
-        low, high = view.extent
-        changed = self.changed.item
-        return view.base != ARENA or (low < high and changed(low) == changed(high))
 
     def of(self, view: View) -> View | None:
         """The view of the same values; None if there is no such view."""
@@ -121,7 +145,7 @@ class _Moves(Visitor):
         return found
 
     def _of(self, view: View) -> View | None:
-        if self.leave(view):
+        if view.base != ARENA:
             return view
         if not view.size:
             return view.at(NOTHING)
@@ -132,11 +156,9 @@ class _Moves(Visitor):
         return pattern(self.places[slots_of(view)])
 
     def other(self, step: Step) -> Step | None:
-        if _goes(step, self.stands):
+        first = next((view.offset for view in step.views_written if view.size), NOTHING)
+        if self.stands[first]:  # as a whole
             return None
-        views = [*step.views_read, *step.views_written]
-        if all([self.leave(view) for view in views]) and not step.slots_read:
-            return step
         return step.mapped(self, lambda slots: self.places[slots])
 
     def scalars(self, step: Scalars) -> Scalars | None:

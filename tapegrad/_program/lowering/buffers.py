@@ -8,6 +8,7 @@ operation reads it.
 from __future__ import annotations
 
 import itertools
+
 import numpy as np
 
 from ..._core.tape.memory_order import memory_axes, memory_of

@@ -21,7 +21,6 @@ from .builder import FEW, MIXED, Writer
 from .outputs import Originals
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
 
-
 #: The number of the first constant while a program is read; −1 stands for no slot.
 _FIRST = -2
 

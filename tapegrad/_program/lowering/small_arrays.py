@@ -26,9 +26,8 @@ def sums(writer: Writer, out: np.ndarray, pairs: list) -> np.ndarray | None:
     if counts.max(initial=0) > TERMS:
         return None
     sources = [np.broadcast_to(writer.slots_of(x), shown.shape).ravel() for x, shown in pairs]
-    found, totals = summed(
-        writer.numbers.each, np.concatenate([*targets, places[:0]]), np.concatenate([*sources, places[:0]])
-    )
+    flat = [np.concatenate([*slots, places[:0]]) for slots in (targets, sources)]
+    found, totals = summed(writer.numbers.each, *flat)
     made = np.full(len(places), -1, np.int64)
     made[found] = totals
     if (made < 0).any():

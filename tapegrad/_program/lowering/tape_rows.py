@@ -200,9 +200,7 @@ class Rows:
     def how_many(self) -> tuple[int, int]:
         """The number of rows, and the number of them that are needed."""
         used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
-        return sum(used) - self.first, int(
-            np.count_nonzero(self.marks & tape_scan.NEEDED)
-        )
+        return sum(used) - self.first, int(np.count_nonzero(self.marks & tape_scan.NEEDED))
 
     def is_needed(self, place: int) -> bool:
         return bool(self.marks[place] & tape_scan.NEEDED)
