@@ -87,7 +87,7 @@ class Rows:
         self.slots = np.full(places, -1, np.int64)
         self.maps = np.zeros(places, np.int64)
         words = np.zeros(tape_scan.WORDS, np.int64)
-        self.words, self.address = memoryview(words), memory_of(words)
+        self.words, self.address = words.data, memory_of(words)
         self._order, self._numbers = order.tolist(), self.numbers.tolist()
         self._chunk = -1  # the one that was read last
         self._keep = [words, order]

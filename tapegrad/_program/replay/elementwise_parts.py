@@ -115,7 +115,7 @@ class _Adjoints:
 
     def _add(self, node: Node, block: Word) -> None:
         """Add a block that is not to be written, or a sum, to the adjoint of a node."""
-        if _is_one(self.flow, node):
+        if isinstance(node, View) and _is_one(self.flow, node):
             self.code.deliver(block, node, ADJOINTS, summed=isinstance(block, Number))
         elif node in self.own:
             self.code.call("add", block, self.at[node])
