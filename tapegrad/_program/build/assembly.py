@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..ir.elementwise_step import Elementwise
 from ..ir.scalars_step import Scalars
 from ..ir.steps import DOUBLE, Code, Step, View, contiguous
 from ..ir.uses import Wanted, constants_of, mark_outputs, mark_reads
@@ -55,7 +54,7 @@ class Parts:
         self.pivot = len(code.steps) - 1
         while self.pivot >= 0 and code.steps[self.pivot].is_linear(self.wanted.constant):
             self.pivot -= 1
-        if self.pivot >= 0 and isinstance(last := code.steps[self.pivot], Elementwise):
+        if self.pivot >= 0 and (last := code.steps[self.pivot]).in_one_pass:
             self.of[self.pivot] = [self._make(last, self.wanted, self.fresh, self.item)]
 
     def _is_fresh(self, base: int) -> bool:
@@ -65,7 +64,7 @@ class Parts:
         return len(readers) == 1 and readers[0].sets_adjoints and whole in readers[0].views_read
 
     def _part(self, step: Step, wanted: Callable[[View], bool]) -> Part:
-        passes = (APART,) if isinstance(step, Elementwise) else ()
+        passes = (APART,) if step.in_one_pass else ()
         return self._make(step, wanted, self.fresh, self.item, *passes)
 
     def _planned(self) -> dict[int, list[Piece]]:

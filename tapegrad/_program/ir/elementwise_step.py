@@ -42,6 +42,7 @@ class Elementwise(Step):
     may_stop = False
     can_fold = True
     sets_adjoints = True
+    in_one_pass = True
     file_fields = {
         "shape": INTEGERS,
         "ops": listed(grouped(CODE, listed(NODE, tuple))),

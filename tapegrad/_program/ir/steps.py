@@ -186,6 +186,8 @@ class Step:
     needs_values: ClassVar[bool] = True
     #: Whether a large input that only such a step reads gets its adjoints set, not added to.
     sets_adjoints: ClassVar[bool] = False
+    #: Whether values and adjoints may be computed in one pass: its parts are asked for passes.
+    in_one_pass: ClassVar[bool] = False
 
     def __init_subclass__(cls, is_kind: bool = True) -> None:
         if is_kind:
