@@ -143,7 +143,8 @@ def costs(name, operations, times=3):
         if variant is None:
             raise RuntimeError(f"{name} of {count} operations is no program: {reason}")
         if len(seconds) == 2:
-            held, most = figures.resident() - before, peak() - before
+            held = figures.resident() - before
+            most = max(held, peak() - before)
     return min(seconds[1:]) / operations, held / operations, most / operations
 
 
