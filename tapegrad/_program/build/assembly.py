@@ -43,19 +43,27 @@ class Parts:
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
         self._make: Callable[..., Part] = native_part_of if native else part_of
-        whole = iter(parts_of(code.whole_steps, self._part, self.wanted, self.item))
+        self.pivot = self._pivot()
+        last = code.steps[self.pivot] if self.pivot >= 0 else None
+        apart = [step for step in code.whole_steps if step is not last]
+        whole = iter(parts_of(apart, self._part, self.wanted, self.item))
         in_doubles = code.dtype == DOUBLE  # numbers in float32 are interpreted
         self._pieces = self._planned() if native and in_doubles else {}
         numbers = code.of(Scalars)
         self.of = [
-            self._of_numbers(k, numbers[k]) if k in numbers else [next(whole)]
-            for k in range(len(code.steps))
+            self._of_numbers(k, numbers[k])
+            if k in numbers
+            else [self._make(step, self.wanted, self.fresh, self.item)]
+            if step is last
+            else [next(whole)]
+            for k, step in enumerate(code.steps)
         ]
-        self.pivot = len(code.steps) - 1
-        while self.pivot >= 0 and code.steps[self.pivot].is_linear(self.wanted.constant):
-            self.pivot -= 1
-        if self.pivot >= 0 and (last := code.steps[self.pivot]).in_one_pass:
-            self.of[self.pivot] = [self._make(last, self.wanted, self.fresh, self.item)]
+
+    def _pivot(self) -> int:
+        steps, k = self.code.steps, len(self.code.steps) - 1
+        while k >= 0 and steps[k].is_linear(self.wanted.constant):
+            k -= 1
+        return k
 
     def _is_fresh(self, base: int) -> bool:
         """Whether one element-wise step alone reads a large input, and all of it."""
