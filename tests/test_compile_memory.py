@@ -1,10 +1,15 @@
 """Long loops that keep what they carry at intervals: the same numbers from less memory."""
 
+import gc
+
 import numpy as np
 import pytest
 from compiled import programs
 
 import tapegrad as tg
+from tapegrad._program.dispatch.signature import Arguments
+from tapegrad._program.dispatch.variants import Traced
+from tapegrad._program.ir.elementwise_step import Elementwise
 
 P = np.array([10.0, 28.0, 8.0 / 3.0, 0.7])
 
@@ -120,3 +125,27 @@ def test_an_adjoint_of_zero_meets_infinite_values(memory, start):
         right, wanted = tg.value_and_grad(f)(p, 100)
     assert value == right and np.isfinite(wanted).all()
     np.testing.assert_allclose(gradient, wanted, rtol=1e-12)
+
+
+def test_what_a_program_was_converted_from_goes_without_the_garbage_collector():
+    """The steps as they were recorded, one for each operation, are in no cycle of objects."""
+    x = np.linspace(0.1, 1.0, 40)
+
+    def function(x):
+        for _ in range(50):
+            x = np.sin(x) * 0.9
+        return x.sum()
+
+    def alive():
+        return sum(type(one) is Elementwise for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        with Traced(function, Arguments((x,), {}, (0,))) as traced:
+            variant, _ = traced.program()
+        steps = sum(type(step) is Elementwise for step in variant.program.code.steps)
+        assert 0 < alive() - before <= steps < 10
+    finally:
+        gc.enable()

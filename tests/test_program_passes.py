@@ -291,3 +291,49 @@ def test_random_programs_compute_the_same(drawn, stride, start):
         np.testing.assert_array_equal(bits(a), bits(b))
     if all(np.isfinite(g).all() for g in gradients):
         np.testing.assert_allclose(adjoints, gradients, rtol=1e-9, atol=1e-9)
+
+
+# --- arrays -------------------------------------------------------------------------------------
+
+
+def chain_of(*names):
+    """Element-wise steps over 20 elements, each on the result of the last."""
+    views = [contiguous(1 + 20 * k, (20,)) for k in range(len(names) + 1)]
+    steps = [
+        Elementwise((20,), [(TABLE[name].code, (before,))], [(0, after)], [])
+        for name, before, after in zip(names, views[:-1], views[1:], strict=True)
+    ]
+    return views, steps
+
+
+def test_steps_of_which_nothing_is_removed_stay_the_same_objects():
+    (x, _, last), steps = chain_of("sin", "exp")
+    unread = Elementwise((20,), [(TABLE["cos"].code, (x,))], [(0, contiguous(61, (20,)))], [])
+    between = Code(81, [], [Input(x, FLOAT)], [steps[0], unread, steps[1]], [Output(last, FLOAT)])
+    made = PASSES["drop unread"](between)
+    assert [step is one for step, one in zip(made.steps, steps, strict=True)] == [True, True]
+    assert made.slots == 81 and PASSES["compact"](made).slots == 61
+    check(made)
+
+
+def test_slots_of_removed_steps_are_gaps_until_the_program_is_compact():
+    (x, sine, again, total), _ = chain_of("sin", "sin", "add")
+    sin, add = (TABLE[name].code for name in ("sin", "add"))
+    steps = [Elementwise((20,), [(sin, (x,))], [(0, out)], []) for out in (sine, again)]
+    steps.append(Elementwise((20,), [(add, (sine, again))], [(0, total)], []))
+    code = Code(81, [], [Input(x, FLOAT)], steps, [Output(total, FLOAT)])
+    made = PASSES["cse"](code)
+    assert [step.stores[0][1] for step in made.steps] == [sine, total]
+    assert made.steps[1].ops == [(add, (sine, sine))]
+    given = np.linspace(-1.0, 1.0, 20)
+    for one in (code, made, PASSES["compact"](made)):
+        check(one)
+        results, _ = evaluated(one, given)
+        np.testing.assert_allclose(results[0], 2.0 * np.sin(given), rtol=1e-14)
+
+
+def test_the_last_step_that_is_not_linear_alone_is_evaluated_in_one_pass():
+    (x, *_, last), steps = chain_of("sin", "exp", "cos")
+    parts = Program(Code(81, [], [Input(x, FLOAT)], steps, [Output(last, FLOAT)])).parts
+    assert parts.pivot == 2
+    assert [bool(part.both) for (part,) in parts.of] == [False, False, True]

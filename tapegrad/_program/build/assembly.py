@@ -21,6 +21,7 @@ from ..replay import (  # noqa: F401
     rule_parts,
     scalar_interpreter,
 )
+from ..replay.block_calls import APART
 from ..replay.parts import Part, native_part_of, part_of
 from .templates import parts_of
 
@@ -29,7 +30,11 @@ FEW = 16
 
 
 class Parts:
-    """The parts of each step of a program; `slots` of the arena they need, `used` of its steps'."""
+    """The parts of each step of a program; `slots` of the arena they need, `used` of its steps'.
+
+    `pivot` is the last step but for those with constant partial derivatives: their adjoints can be
+    computed before its values, so that it alone may be evaluated in one pass. −1 for none.
+    """
 
     def __init__(self, code: Code, native: bool, cut: bool):
         self.code, self.cut, self.item = code, cut, code.item
@@ -37,15 +42,28 @@ class Parts:
         self.used = np.ones(code.slots, bool)  # whether an adjoint may lie in a slot
         self.wanted = Wanted(code)
         self.fresh = frozenset(b for b in self.wanted.bases if self._is_fresh(b))
-        self._make = native_part_of if native else part_of
-        whole = iter(parts_of(code.whole_steps, self._part, self.wanted, self.item))
+        self._make: Callable[..., Part] = native_part_of if native else part_of
+        self.pivot = self._pivot()
+        last = code.steps[self.pivot] if self.pivot >= 0 else None
+        apart = [step for step in code.whole_steps if step is not last]
+        whole = iter(parts_of(apart, self._part, self.wanted, self.item))
         in_doubles = code.dtype == DOUBLE  # numbers in float32 are interpreted
         self._pieces = self._planned() if native and in_doubles else {}
         numbers = code.of(Scalars)
         self.of = [
-            self._of_numbers(k, numbers[k]) if k in numbers else [next(whole)]
-            for k in range(len(code.steps))
+            self._of_numbers(k, numbers[k])
+            if k in numbers
+            else [self._make(step, self.wanted, self.fresh, self.item)]
+            if step is last
+            else [next(whole)]
+            for k, step in enumerate(code.steps)
         ]
+
+    def _pivot(self) -> int:
+        steps, k = self.code.steps, len(self.code.steps) - 1
+        while k >= 0 and steps[k].is_linear(self.wanted.constant):
+            k -= 1
+        return k
 
     def _is_fresh(self, base: int) -> bool:
         """Whether one element-wise step alone reads a large input, and all of it."""
@@ -54,7 +72,8 @@ class Parts:
         return len(readers) == 1 and readers[0].sets_adjoints and whole in readers[0].views_read
 
     def _part(self, step: Step, wanted: Callable[[View], bool]) -> Part:
-        return self._make(step, wanted, self.fresh, self.item)
+        passes = (APART,) if step.in_one_pass else ()
+        return self._make(step, wanted, self.fresh, self.item, *passes)
 
     def _planned(self) -> dict[int, list[Piece]]:
         """By step: pieces of operations on numbers; those within the budget are compiled."""

@@ -10,7 +10,6 @@ import weakref
 import numpy as np
 
 from ..._core.codegen import forks
-from ..._core.tape.memory_order import memory_of
 from ..._core.tensor import buffer_pool
 from ..ir.custom_step import Custom
 from ..ir.scalars_step import Scalars
@@ -113,17 +112,13 @@ class Program:
         If the steps after an element-wise one have constant partial derivatives, their adjoints are
         computed first, so that this one is traversed only once.
         """
-        steps, constant = self.code.steps, self.parts.wanted.constant
-        last = len(steps)
-        while last > 0 and steps[last - 1].is_linear(constant):
-            last -= 1
-        pivot = last - 1
+        steps, pivot = self.code.steps, self.parts.pivot
         both = [part for part in self.parts.of[pivot] if part.both] if pivot >= 0 else []
         if not both:
             order = range(len(steps))
             forward = [call for k in order for call in self.ahead_calls(k)]
             return forward + [call for k in order[::-1] for call in self.reverse_calls(k)]
-        before, after = range(pivot), range(last, len(steps))
+        before, after = range(pivot), range(pivot + 1, len(steps))
         clears = [(one.forward, one) for one in self._clears.get(pivot, [])]
         return [
             *[call for k in before for call in self.ahead_calls(k)],
@@ -229,7 +224,7 @@ def _alone() -> None:
 
 
 def _plan(calls: list[Call]) -> np.ndarray:
-    rows = [(address, memory_of(part.data)) for address, part in calls if address]
+    rows = [(address, part.address) for address, part in calls if address]
     return np.array(rows, np.int64).reshape(-1, 2)
 
 

@@ -67,7 +67,7 @@ class _Spreader(Visitor):
     def program(self) -> Code:
         self.read = self._read_by_arrays()
         for step in self.code.steps:
-            self.visit(step)
+            step.accept(self)
         self.flush()
         self._check_refused()
         outputs = [dataclasses.replace(one, view=self.view(one.view)) for one in self.code.outputs]

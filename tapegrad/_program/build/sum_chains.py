@@ -56,7 +56,7 @@ def sum_chains(code: Code) -> Code:
         places = places_after(stands)
         pieces = [_pieces(chain, places) for chain in found]
         if all(pieces):
-            return merged(_with_sums(code, found, pieces), stands)
+            return merged(_with_sums(code, found, pieces), stands, together=True)
         found = [chain for chain, views in zip(found, pieces, strict=True) if views]
     return code
 

@@ -17,7 +17,7 @@ from ..ir.steps import Step, View
 from ..replay.parts import Part
 
 #: Steps that occur this often are made from a template.
-OFTEN = 6
+OFTEN = 4
 #: The distances, in slots, by which arrays are moved to see which words follow: by FAR, and then
 #: one after the other by this much more. No array is as large.
 FAR, APART = 1 << 52, 1 << 38
@@ -116,7 +116,7 @@ class Template:
         data[:, self.words] += self.factors * shifts[:, self.groups]
         part = self.part
         return [
-            Part(part.forward, part.reverse, row, part.both, part.ahead, part.keep, part.tier)
+            Part(part.forward, part.reverse, row, 0, part.ahead, part.keep, part.tier)
             for row in data
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from .slots import slots_of
@@ -28,7 +28,7 @@ class ArrayStep(Step, is_kind=False):
         out, views = self.out, self.views
         if not out.is_contiguous:  # others may lie between its slots
             return [view for view in views if view != out]
-        return [view for view in views if not inside(view, out)]
+        return [view for view in views if view is not out and not inside(view, out)]
 
     @remembered
     def views_written(self) -> list[View]:
@@ -38,7 +38,9 @@ class ArrayStep(Step, is_kind=False):
 
     @remembered
     def views(self) -> list[View]:
-        return list(_views_in(self.values))
+        views: list[View] = []
+        _collect(self.values, views)
+        return views
 
     def mapped(self, move: Callable[[View], View], renumber: Renumber | None = None) -> ArrayStep:
         return type(self)(*_moved(self.values, move))
@@ -65,12 +67,13 @@ class ArrayStep(Step, is_kind=False):
         return [self.label, "×".join(map(str, self.out.shape)) or "number"]
 
 
-def _views_in(found: Any) -> Iterator[View]:
+def _collect(found: Any, views: list[View]) -> None:
+    """Append the views in a list or a tuple."""
     for x in found:
         if type(x) is View:
-            yield x
+            views.append(x)
         elif type(x) is list or type(x) is tuple:
-            yield from _views_in(x)
+            _collect(x, views)
 
 
 def _moved(found: Any, move: Callable[[View], View]) -> Any:

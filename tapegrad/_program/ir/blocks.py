@@ -8,20 +8,16 @@ axes before them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 
-from .steps import View
+from .steps import View, in_order
 
 #: Elements that make a block worth its calls: fewer, and it runs along one more axis.
 ENOUGH = 128
 #: The layout of a view in a block: contiguous; one element for all; otherwise.
 LINE, ONE, SCATTERED = range(3)
-
-
-def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether elements are contiguous in C order."""
-    return View(0, shape, strides).is_contiguous
 
 
 def joined(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list[int], list[int]]:
@@ -46,6 +42,7 @@ class Cut:
     outer: tuple[int, ...]
     inner: tuple[int, ...]
     axes: tuple[int, ...]
+    _ways: dict[tuple[int, ...], int] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def groups(self) -> int:
@@ -63,6 +60,13 @@ class Cut:
         return tuple(view.strides[axis] for axis in self.axes[len(self.outer) :])
 
     def way(self, view: View) -> int:
+        """How a view lies in a block: views with the same strides lie alike."""
+        found = self._ways.get(view.strides)
+        if found is None:
+            found = self._ways[view.strides] = self._way(view)
+        return found
+
+    def _way(self, view: View) -> int:
         strides = self.inner_strides(view)
         if in_order(self.inner, strides):
             return LINE
@@ -71,7 +75,7 @@ class Cut:
 
 def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
     """The cut of a step over a shape that reads and writes these views."""
-    axes, sizes = joined(shape, [view.strides for view in views])
+    axes, sizes = joined(shape, list({view.strides for view in views}))
     before = len(sizes)
     while before > 0 and math.prod(sizes[before:]) < ENOUGH:
         before -= 1
@@ -80,10 +84,13 @@ def cut(shape: tuple[int, ...], views: Iterable[View]) -> Cut:
 
 def is_injective(view: View) -> bool:
     """Whether each element is known to have a slot of its own."""
-    if not view.size:
-        return True
+    return not view.size or _is_injective(view.shape, view.strides)
+
+
+@functools.lru_cache(4096)
+def _is_injective(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     reach = 0
-    axes = zip(view.strides, view.shape, strict=True)
+    axes = zip(strides, shape, strict=True)
     for stride, n in sorted((abs(stride), n) for stride, n in axes if n > 1):
         if stride <= reach:
             return False

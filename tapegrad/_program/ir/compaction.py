@@ -28,5 +28,6 @@ def compact(code: Code) -> Code:
     ]
     for slot, values in kept:
         used[slot : slot + len(values)] = True
-    places = np.append(np.cumsum(used) - 1, -1)
-    return renumbered(dataclasses.replace(code, constants=kept), places, int(used.sum()))
+    code = dataclasses.replace(code, constants=kept)
+    places = np.cumsum(used, dtype=np.int32) - 1
+    return renumbered(code, np.append(places, np.int32(-1)), int(places[-1]) + 1)

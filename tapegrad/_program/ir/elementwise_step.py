@@ -42,6 +42,7 @@ class Elementwise(Step):
     may_stop = False
     can_fold = True
     sets_adjoints = True
+    in_one_pass = True
     file_fields = {
         "shape": INTEGERS,
         "ops": listed(grouped(CODE, listed(NODE, tuple))),
@@ -53,7 +54,7 @@ class Elementwise(Step):
 
     def flow(self, wanted: Callable[[View], bool], fresh: frozenset[int] = frozenset()) -> Flow:
         """The step as a graph. See `elementwise_flow` for what `wanted` and `fresh` say."""
-        return Flow(self.shape, self.ops, self.stores, self.sums, wanted, fresh)
+        return Flow(self.ops, self.stores, self.sums, wanted).placed(self.shape, fresh)
 
     # --- what it reads and writes -------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class Elementwise(Step):
         return [views[k] for k in known[form]]
 
     def _kept(self, wanted: Callable[[View], bool]) -> set[View]:
-        flow = self.flow(wanted)
+        flow = Flow(self.ops, self.stores, self.sums, wanted)
         read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
         again = flow.computed(read, set(flow.stores))
         nodes = read | {node for k in again for node in flow.operands[k]}

@@ -22,12 +22,14 @@ def renumbered(code: Code, places: np.ndarray, slots: int) -> Code:
         # one without elements may begin after the last slot
         return view.at(place(view.offset) if view.size else NOTHING)
 
+    def stays(step: Step) -> bool:
+        for view in step.views:
+            if view.base == ARENA and not (view.size and place(view.offset) == view.offset):
+                return False
+        return not step.slots_read
+
     def moved(step: Step) -> Step:
-        stays = not step.slots_read and all(
-            view.base != ARENA or (view.size and place(view.offset) == view.offset)
-            for view in step.views
-        )
-        return step if stays else step.mapped(move, places.__getitem__)
+        return step if stays(step) else step.mapped(move, places.__getitem__)
 
     return Code(
         slots,

@@ -9,6 +9,7 @@ floats of that dtype (integers up to 2^53 in float64, 2^24 in float32).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
@@ -33,12 +34,12 @@ _Found = TypeVar("_Found")
 _Kind = TypeVar("_Kind", bound="Step")
 
 
-@dataclasses.dataclass(slots=True, unsafe_hash=True)
+@dataclasses.dataclass(slots=True)
 class View:
     """Slots of one base: element (i, j, …) is at offset + i·strides[0] + j·strides[1] + …
 
-    A view never changes. `size`, and `extent`, the first slot and the one after the last, are
-    computed on first use: passes need them repeatedly.
+    A view never changes. `size`, `extent` (the first slot and the one after the last) and `hashed`
+    are there from the beginning: passes need them repeatedly.
     """
 
     offset: int
@@ -47,27 +48,15 @@ class View:
     base: int = ARENA
     size: int = dataclasses.field(init=False, compare=False, repr=False)
     extent: tuple[int, int] = dataclasses.field(init=False, compare=False, repr=False)
+    hashed: int = dataclasses.field(init=False, compare=False, repr=False)
 
-    def __getattr__(self, name: str):
-        """Values that have not been computed yet."""
-        if name == "size":
-            self.size = math.prod(self.shape)
-            return self.size
-        if name == "extent":
-            self.extent = self._extent()
-            return self.extent
-        raise AttributeError(f"a view has no attribute {name!r}")
+    def __post_init__(self) -> None:
+        low, high, self.size = _reach(self.shape, self.strides)
+        self.extent = self.offset + low, self.offset + high
+        self.hashed = hash((self.offset, self.shape, self.strides, self.base))
 
-    def _extent(self) -> tuple[int, int]:
-        if not self.size:
-            return self.offset, self.offset
-        low = high = self.offset
-        for n, stride in zip(self.shape, self.strides, strict=True):
-            if stride > 0:
-                high += (n - 1) * stride
-            elif stride:
-                low += (n - 1) * stride
-        return low, high + 1
+    def __hash__(self) -> int:
+        return self.hashed
 
     def overlaps(self, other: View) -> bool:
         """Whether two views may share a slot: whether the ranges between their ends overlap."""
@@ -84,12 +73,8 @@ class View:
 
     def at(self, offset: int) -> View:
         """The same view with another first slot."""
-        if offset == self.offset:
-            return self
-        made = View(offset, self.shape, self.strides, self.base)
-        made.size, (low, high) = self.size, self.extent
-        made.extent = low + offset - self.offset, high + offset - self.offset
-        return made
+        same = offset == self.offset
+        return self if same else View(offset, self.shape, self.strides, self.base)
 
     def moved(self, distance: int) -> View:
         """The same view some slots further on."""
@@ -98,24 +83,48 @@ class View:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements are contiguous in C order."""
-        expected = 1
-        for n, stride in zip(self.shape[::-1], self.strides[::-1], strict=True):
-            if n != 1 and stride != expected:
-                return False
-            expected *= n
-        return True
+        return in_order(self.shape, self.strides)
+
+
+@functools.lru_cache(4096)
+def in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements are contiguous in C order."""
+    expected = 1
+    for n, stride in zip(shape[::-1], strides[::-1], strict=True):
+        if n != 1 and stride != expected:
+            return False
+        expected *= n
+    return True
 
 
 def contiguous(offset: int, shape: tuple[int, ...], base: int = ARENA) -> View:
     """The view of an array in C order."""
-    strides = []
-    step = 1
+    return View(offset, shape, _c_order(shape), base)
+
+
+@functools.lru_cache(4096)
+def _c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array in C order."""
+    strides, step = [], 1
     for n in shape[::-1]:
         strides.append(step)
         step *= n
-    made = View(offset, tuple(shape), tuple(strides[::-1]), base)
-    made.size, made.extent = step, (offset, offset + step)
-    return made
+    return tuple(strides[::-1])
+
+
+@functools.lru_cache(4096)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int, int]:
+    """How far slots reach from the offset on: the first, and after the last; how many elements."""
+    size = math.prod(shape)
+    if not size:
+        return 0, 0, size
+    low = high = 0
+    for n, stride in zip(shape, strides, strict=False):  # what a file says has not been checked
+        if stride > 0:
+            high += (n - 1) * stride
+        elif stride:
+            low += (n - 1) * stride
+    return low, high + 1, size
 
 
 def shown(operand: Any) -> Any:
@@ -139,10 +148,7 @@ class remembered(Generic[_Found]):  # noqa: N801
 
 
 class Visitor:
-    """A visitor of the steps of a program, with a method for each kind."""
-
-    def visit(self, step: Step) -> Any:
-        return step.accept(self)
+    """A visitor of the steps of a program, with a method for each kind; see `Step.accept`."""
 
     def scalars(self, step: Any) -> Any:
         """Take operations on numbers, which come and go one by one."""
@@ -180,6 +186,8 @@ class Step:
     needs_values: ClassVar[bool] = True
     #: Whether a large input that only such a step reads gets its adjoints set, not added to.
     sets_adjoints: ClassVar[bool] = False
+    #: Whether values and adjoints may be computed in one pass: its parts are asked for passes.
+    in_one_pass: ClassVar[bool] = False
 
     def __init_subclass__(cls, is_kind: bool = True) -> None:
         if is_kind:
@@ -327,7 +335,7 @@ class Step:
     @remembered
     def stored(self) -> int:
         """How many numbers it stores."""
-        return sum(view.size for view in self.views_written)
+        return sum([view.size for view in self.views_written])
 
     @property
     def work(self) -> Work:

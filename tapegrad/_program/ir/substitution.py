@@ -12,28 +12,36 @@ from .slots import pattern, slots_of
 from .steps import ARENA, NOTHING, Code, Step, View, Visitor
 
 
-def merged(code: Code, stands: np.ndarray) -> Code:
+def merged(code: Code, stands: np.ndarray, together: bool = False) -> Code:
     """The program without the removed slots; `stands` is as in `scalar_scans`.
 
     The substitute of a slot may have a substitute, too. Slots stay if a view would otherwise lose
-    its regular pattern, and with any slot of an array all of it.
+    its regular pattern, and with any slot of an array all of it. Arrays and steps stay where they
+    are, so that most steps are the same objects; with `together` all slots that are left move
+    together.
     """
     stands = _resolved(stands)
+    whole = code.whole_steps
+    read, written = _Spans([s.views_read for s in whole]), _Spans([s.views_written for s in whole])
     while True:
-        for step in code.whole_steps:
-            _keep_whole(step, stands)
-        moves = _Moves(stands)
-        torn = [view for view in _seen(code) if moves.of(view) is None]
+        written.keep_whole(stands)
+        if not stands.any():
+            return code
+        places = scalar_scans.places_after(stands) if together else _places(code, stands)
+        changes = (stands != 0) | (places != np.arange(len(places), dtype=np.int32))
+        moves = _Moves(stands, places)
+        seen = [*read.touched(changes), *[one.view for one in code.outputs]]
+        torn = [view for view in dict.fromkeys(seen) if view.size > 1 and moves.of(view) is None]
         if not torn:
             break
         for view in torn:
             stands[slice(*view.extent)] = 0
     return Code(
-        len(moves.places) - int(np.count_nonzero(stands)),
+        len(places) - int(np.count_nonzero(stands)) if together else code.slots,
         # one without elements may begin after the last slot
         [(int(moves.places[slot]), values) for slot, values in code.constants if len(values)],
         [dataclasses.replace(one, view=moves(one.view)) for one in code.inputs],
-        [made for step in code.steps if (made := moves.visit(step)) is not None],
+        _moved(code, moves, read.untouched(changes) & written.untouched(changes)),
         [dataclasses.replace(one, view=moves(one.view)) for one in code.outputs],
         dtype=code.dtype,
     )
@@ -50,32 +58,74 @@ def _resolved(stands: np.ndarray) -> np.ndarray:
     return stands
 
 
-def _keep_whole(step: Step, stands: np.ndarray) -> None:
-    """Let a step stay as a whole if it does not go."""
-    if not _goes(step, stands):
-        for view in step.views_written:
-            stands[slice(*view.extent)] = 0
+class _Spans:
+    """Views of steps, which are lists of them, and the slots between their ends."""
+
+    def __init__(self, steps: list[list[View]]):
+        self.views = [view for views in steps for view in views]
+        # slot 0 is of no value and never changes, like the bases of other views
+        ends = [v.extent if v.base == ARENA else (NOTHING, NOTHING + 1) for v in self.views]
+        self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
+        self.count = len(steps)
+        self.step = np.repeat(np.arange(self.count), [len(views) for views in steps])
+
+    def _marked(self, marks: np.ndarray) -> np.ndarray:
+        """How many slots of each view are marked, or lie between those that it has."""
+        before = np.zeros(len(marks) + 1, np.int32)
+        np.cumsum(marks, out=before[1:])
+        return before[self.high] - before[self.low]
+
+    def keep_whole(self, stands: np.ndarray) -> None:
+        """Let a step that writes these views stay as a whole if any of it stays."""
+        found = self._marked(stands != 0)
+        stays = np.zeros(self.count, bool)
+        stays[self.step[found < self.high - self.low]] = True
+        for k in np.flatnonzero((found > 0) & stays[self.step]):
+            stands[self.low[k] : self.high[k]] = 0
+
+    def _touched(self, changes: np.ndarray) -> np.ndarray:
+        """Which views change; those without elements may begin after the last slot."""
+        return (self._marked(changes) > 0) | (self.low == self.high)
+
+    def touched(self, changes: np.ndarray) -> list[View]:
+        """The views that change."""
+        return [self.views[k] for k in np.flatnonzero(self._touched(changes))]
+
+    def untouched(self, changes: np.ndarray) -> np.ndarray:
+        """The steps of which no view changes."""
+        same = np.ones(self.count, bool)
+        same[self.step[self._touched(changes)]] = False
+        return same
 
 
-def _goes(step: Step, stands: np.ndarray) -> bool:
-    """Whether none of the slots that a step writes stays."""
-    written = [slice(*view.extent) for view in step.views_written if view.size]
-    return bool(written) and all(stands[slots].all() for slots in written)
+def _moved(code: Code, moves: _Moves, same: np.ndarray) -> list[Step]:
+    """The steps that are left; of the whole ones some are the same."""
+    stay, steps = iter(same.tolist()), []
+    for step in code.steps:
+        is_same = step.is_whole and next(stay) and not step.slots_read
+        made = step if is_same else step.accept(moves)
+        if made is not None:
+            steps.append(made)
+    return steps
 
 
-def _seen(code: Code) -> list[View]:
-    """The views that steps read, and those of the results, which have several slots."""
-    views = [view for step in code.steps for view in step.views_read]
-    views += [one.view for one in code.outputs]
-    return [view for view in dict.fromkeys(views) if view.size > 1 and view.base == ARENA]
+def _places(code: Code, stands: np.ndarray) -> np.ndarray:
+    """The new places of slots; operations on numbers that stay move together within their step."""
+    places = np.arange(len(stands), dtype=np.int32)
+    for step in code.of(Scalars).values():
+        slots = slice(step.first, step.first + len(step.op))
+        if stands[slots].any():
+            places[slots] = step.first - 1 + np.cumsum(stands[slots] == 0)
+    replaced = np.flatnonzero(stands > 0)
+    places[replaced] = places[stands[replaced]]
+    return places
 
 
 class _Moves(Visitor):
     """The new places of slots."""
 
-    def __init__(self, stands: np.ndarray):
-        self.stands = stands
-        self.places = scalar_scans.places_after(stands)
+    def __init__(self, stands: np.ndarray, places: np.ndarray):
+        self.stands, self.places = stands, places
         self.known: dict[View, View | None] = {}
         self.walk = scalar_scans.Walk(
             {scalar_scans.BY_SLOT: stands, scalar_scans.PLACES: self.places}
@@ -83,9 +133,11 @@ class _Moves(Visitor):
 
     def of(self, view: View) -> View | None:
         """The view of the same values; None if there is no such view."""
-        if view not in self.known:
-            self.known[view] = self._of(view)
-        return self.known[view]
+        try:
+            return self.known[view]
+        except KeyError:
+            found = self.known[view] = self._of(view)
+            return found
 
     def __call__(self, view: View) -> View:
         found = self.of(view)
@@ -96,16 +148,16 @@ class _Moves(Visitor):
         if view.base != ARENA:
             return view
         if not view.size:
-            return dataclasses.replace(view, offset=NOTHING)
-        low, high = view.extent
-        as_long = int(self.places[high - 1]) - int(self.places[low]) == high - 1 - low
-        all_stay = as_long and not (self.stands[low] or self.stands[high - 1])
-        if all_stay or view.size == 1:
-            return dataclasses.replace(view, offset=int(self.places[view.offset]))
+            return view.at(NOTHING)
+        (low, high), place = view.extent, self.places.item
+        as_long = place(high - 1) - place(low) == high - 1 - low
+        if view.size == 1 or (as_long and not self.stands[low:high].any()):
+            return view.at(place(view.offset))
         return pattern(self.places[slots_of(view)])
 
     def other(self, step: Step) -> Step | None:
-        if _goes(step, self.stands):
+        first = next((view.offset for view in step.views_written if view.size), NOTHING)
+        if self.stands[first]:  # as a whole
             return None
         return step.mapped(self, lambda slots: self.places[slots])
 

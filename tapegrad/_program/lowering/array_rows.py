@@ -5,7 +5,6 @@ Rows that only move values to known places (joins, picks, writes) make no step: 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -34,24 +33,16 @@ from .outputs import Target, broadcast
 from .tape_rows import Unsupported
 
 
-@dataclasses.dataclass
 class Row:
-    """A row of arrays: where it is in the order of time, its number, operation and references."""
+    """A row of arrays: where it is in the order of time, its number, operation and references.
 
-    place: int
-    number: int
-    op: Any
-    references: Any
+    `out` is the reference of the result, `array` the result, or its buffer.
+    """
 
-    @property
-    def out(self):
-        """The reference of the result."""
-        return self.references[-1]
-
-    @property
-    def array(self) -> np.ndarray:
-        """The result, or its buffer."""
-        return self.out.array
+    def __init__(self, place: int, number: int, op: Any, references: Any):
+        self.place, self.number, self.op, self.references = place, number, op, references
+        self.out = references[-1]
+        self.array: Any = self.out.array
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,52 +63,45 @@ def write_row(writer: Writer, row: Row) -> None:
 
 
 def _link(writer: Writer, row: Row) -> None:
-    target = Target(row.array)
-    pairs = [
-        (row.references[k], row.references[k + 1].array)
-        for k in range(0, len(row.references) - 1, 2)
-    ]
-    for _, shown in pairs:
-        target.count(shown)
-    if target.is_covered_at_most_once():
-        slots = _constants(writer, target, row.number)
-        for source, shown in pairs:
-            target.part(slots, shown)[...] = writer.slots_of(source)
-        writer.result(row, slots)
+    target, sources = Target(row.array), row.references[:-1:2]
+    shown = [target.view(reference.array) for reference in row.references[1::2]]
+    pairs, left = list(zip(sources, shown, strict=True)), target.left_out(shown)
+    if left is not None:
+        slots = np.zeros(row.array.size, np.int64)
+        if left.size:
+            slots[left] = _constants(writer, row, left)
+        for source, view in pairs:
+            view.of(slots)[...] = writer.slots_of(source)
+        writer.result(row, slots.reshape(row.array.shape))
         return
-    totals = small_arrays.sums(writer, target, pairs)
+    totals = small_arrays.sums(writer, row.array, pairs)
     if totals is not None:
         writer.result(row, totals)
         return
     made = writer.buffers.allocate(row.array.shape)
-    views = [(target.view(made, shown), writer.view_of(source)) for source, shown in pairs]
-    views = [(shown, broadcast(source, shown.shape)) for shown, source in views]
+    views = [(view.moved(made.offset), writer.view_of(source)) for source, view in pairs]
+    views = [(view, broadcast(source, view.shape)) for view, source in views]
     writer.steps.append(Link(made, views))
     writer.result(row, made)
 
 
-def _constants(writer: Writer, target: Target, number: int) -> np.ndarray:
-    """Slots for the output of a link; elements that nothing reaches are constants.
+def _constants(writer: Writer, row: Row, left: np.ndarray) -> int | np.ndarray:
+    """Slots for elements of the output of a link that nothing reaches: they are constants.
 
-    They are the elements that the row of this number wrote; newer rows may have written to them.
+    They are the elements that the row wrote; newer rows may have written to them.
     """
-    slots = np.zeros(target.out.shape, np.int64)
-    left = np.flatnonzero(target.counts == 0)
-    if left.size:
-        out = writer.past.at(number).value(number, number, target.out)
-        values = out.reshape(-1)[left].astype(writer.dtype)
-        if not values.any() and not np.signbit(values).any():
-            slots.reshape(-1)[left] = writer.rows.constant(0.0)
-        else:
-            slots.reshape(-1)[left] = slots_of(writer.constant_array(values))
-    return slots
+    out = writer.past.at(row.number).value(row.number, row.number, row.array)
+    values = out.reshape(-1)[left].astype(writer.dtype)
+    if not values.any() and not np.signbit(values).any():
+        return writer.rows.constant(0.0)
+    return slots_of(writer.constant_array(values))
 
 
 def _sum(writer: Writer, row: Row) -> None:
     source = writer.view_of(row.references[0])
     if 0 < source.size <= small_arrays.TERMS:
         slots = slots_of(source).ravel()
-        writer.result(row, summed(writer.each, np.zeros_like(slots), slots)[1])
+        writer.result(row, summed(writer.numbers.each, np.zeros_like(slots), slots)[1])
         return
     made = writer.buffers.allocate(())
     writer.steps.append(Link(made, [(broadcast(made, source.shape), source)]))
@@ -283,12 +267,12 @@ def _expanded(writer: Writer, row: Row) -> bool:
         writer.slots_of(reference) if isinstance(x, np.ndarray) and k != number else x
         for k, (reference, x) in enumerate(zip(references, found, strict=True))
     ]
-    made = op.expanded(writer.each, *operands)
+    made = op.expanded(writer.numbers.each, *operands)
     if number is not None and is_output(row.out, row.number):
-        slots = np.zeros(row.array.shape, np.int64)
-        shown = Target(row.array).part(slots, found[number])
+        slots = np.zeros(row.array.size, np.int64)
+        shown = Target(row.array).view(found[number]).of(slots)
         shown[...] = made.reshape(shown.shape)
-        made = slots
+        made = slots.reshape(row.array.shape)
     writer.result(row, made)
     return True
 
@@ -330,7 +314,7 @@ def _by_rule(writer: Writer, row: Row) -> None:
 def _computed_as(whole: np.ndarray, row: Row, made: View) -> View:
     if not is_output(row.out, row.number):
         return View(made.offset, whole.shape, (0,) * whole.ndim)
-    return Target(row.array).view(made, whole)
+    return Target(row.array).view(whole, made.offset)
 
 
 def _kernel_operand(writer: Writer, reference, row: Row, made: View):
@@ -342,7 +326,7 @@ def _kernel_operand(writer: Writer, reference, row: Row, made: View):
     if tag == layout.TAG_ARRAY and reference.id < 0 and is_output(row.out, row.number):
         array = reference.array
         if np.may_share_memory(array, row.array):
-            return Target(row.array).view(made, array)
+            return Target(row.array).view(array, made.offset)
     if tag == layout.TAG_ARRAY and reference.id < 0:
         array = reference.array
         if array.dtype.kind in "iu":  # positions

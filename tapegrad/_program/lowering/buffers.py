@@ -8,7 +8,6 @@ operation reads it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ..ir.link_step import Link
 from ..ir.pack_step import Pack
 from ..ir.slots import pattern, slots_of
 from ..ir.steps import View, contiguous
+from .numbers_written import Numbers
 from .tape_rows import Rows, Unsupported
 
 #: A whole buffer is copied for a view of at least this part of it.
@@ -51,21 +51,23 @@ class Buffer:
     def mapped(self, view: np.ndarray) -> np.ndarray:
         """The part of the map for a view."""
         assert self.map is not None
-        return View(self.offset(view), view.shape, self.strides(view)).of(self.map)
+        if not view.size:
+            return np.empty(view.shape, np.int64)
+        item = self.map.itemsize
+        steps = [item * stride for stride in self.strides(view)]
+        return np.ndarray(view.shape, np.int64, self.map, item * self.offset(view), steps)
 
 
 class Buffers:
-    """The buffers of a recording, by row; `before` is called whenever slots are taken."""
+    """The buffers of a recording, by row; a step of `numbers` ends whenever slots are taken."""
 
-    def __init__(self, rows: Rows, steps: list, before: Callable[[], None]):
-        self.rows = rows
-        self.before = before
-        self.steps = steps
+    def __init__(self, numbers: Numbers):
+        self.numbers, self.rows, self.steps = numbers, numbers.rows, numbers.steps
         self.found: dict[int, Buffer] = {}
 
     def allocate(self, shape: tuple[int, ...]) -> View:
         """New slots for an array in C order."""
-        self.before()
+        self.numbers.flush()
         made = contiguous(self.rows.next_slot, shape)
         self.rows.next_slot += made.size
         return made
@@ -99,7 +101,7 @@ class Buffers:
         """The slots of the elements of a view."""
         buffer = self.of(number)
         if buffer.map is not None:
-            return buffer.mapped(view)
+            return buffer.map.reshape(view.shape) if view is buffer.array else buffer.mapped(view)
         return slots_of(self.seen(buffer, view))
 
     def seen(self, buffer: Buffer, array: np.ndarray) -> View:

@@ -13,13 +13,13 @@ from ..._core.ops.table import BY_CODE
 from ..._core.tensor.trace import CustomCall
 from ..._derivatives.past_values import Before
 from ..ir.elementwise_step import Elementwise
-from ..ir.scalars_step import Scalars
 from ..ir.slots import slots_of
-from ..ir.steps import Step, View
+from ..ir.steps import Step, View, contiguous
 from ..replay.opaque_calls import LARGEST, holds
 from . import intervals
 from .buffers import Buffers, is_output, pattern
 from .intervals import Interval
+from .numbers_written import Numbers
 from .outputs import Originals, broadcast
 from .tape_rows import Reference, Rows, Unsupported
 
@@ -29,6 +29,10 @@ MIXED = "it computes in float64 and in float32, and a program in one of them"
 FEW = 8
 #: Arrays of so few numbers that never change are single constants to such operations.
 FEW_NUMBERS = 16
+
+
+#: References that name numbers.
+_NUMBERS = (layout.TAG_SCALAR, layout.TAG_CONSTANT)
 
 
 def spread(slots: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -57,8 +61,8 @@ class Writer:
         self.steps: list[Step] = []
         self.constants: list[tuple[int, np.ndarray]] = []
         self.intervals: dict[int, Interval] = {}  # of integers, by place of their row
-        self.begun = (0, 0)  # operation and slot with which the step of scalars begins
-        self.buffers = Buffers(rows, self.steps, self.flush)
+        self.numbers = Numbers(rows, self.steps)
+        self.buffers = Buffers(self.numbers)
 
     @functools.cached_property
     def past(self) -> Before:
@@ -68,38 +72,6 @@ class Writer:
     def interval_of(self, dtype: np.dtype) -> Interval | None:
         """The integers of a dtype that slots hold; None if they are none."""
         return intervals.of_dtype(dtype, LARGEST[self.dtype.itemsize])
-
-    # --- operations on numbers ----------------------------------------------------------------
-
-    def flush(self) -> None:
-        """End the step of operations on scalars."""
-        begun, first = self.begun
-        count, slot = self.rows.counts()
-        if count > begun:
-            columns = (self.rows.op, self.rows.a, self.rows.b, self.rows.c)
-            op, a, b, c = (column[begun:count] for column in columns)
-            none = bool((c == -1).all())
-            self.steps.append(Scalars(first, op, a, b, c[:0] if none else c))
-        self.begun = (count, slot)
-
-    def begin_scalars(self) -> None:
-        """Before an operation is written: a step begins if slots have been taken since."""
-        count, slot = self.rows.counts()
-        if count == self.begun[0]:
-            self.begun = (count, slot)
-
-    def emit(self, op: int, *slots: int) -> int:
-        """Write an operation on numbers; returns the slot of its result."""
-        self.begin_scalars()
-        return self.rows.emit(op, 1, *(*slots, -1, -1)[:3])
-
-    def each(self, op: int, *slots: np.ndarray) -> np.ndarray:
-        """The same for each element of arrays of slots of one shape."""
-        self.begin_scalars()
-        shape, count = slots[0].shape, slots[0].size
-        columns = [x.ravel() for x in slots]
-        first = self.rows.emit(op, count, *(*columns, -1, -1)[:3])
-        return np.arange(first, first + count, dtype=np.int64).reshape(shape)
 
     # --- where values are ---------------------------------------------------------------------
 
@@ -121,21 +93,24 @@ class Writer:
         self.constants.append((view.offset, np.array(array, self.dtype).ravel()))
         return view
 
+    def slot_of(self, reference: Reference) -> int:
+        """The slot of the number that a reference of a row names."""
+        if reference.tag == layout.TAG_CONSTANT:
+            return self.rows.constant_of(reference.what)
+        return self.slot(reference.id)
+
     def view_of(self, reference: Reference) -> View:
         """The operand of a reference of a row, as a view."""
-        if reference.tag == layout.TAG_SCALAR:
-            return View(self.slot(reference.id), (), ())
-        if reference.tag == layout.TAG_CONSTANT:
-            value = float(np.int64(reference.what).view(np.float64))
-            return View(self.rows.constant(value), (), ())
+        if reference.tag in _NUMBERS:
+            return View(self.slot_of(reference), (), ())
         if reference.id >= 0:
             return self.buffers.view(reference.id, reference.array)
         return self.constant_array(self.originals.of(reference.array))
 
     def slots_of(self, reference: Reference) -> np.ndarray:
         """The slots of the operand that a reference of a row names."""
-        if not reference.is_array:
-            return slots_of(self.view_of(reference))
+        if reference.tag in _NUMBERS:
+            return np.array(self.slot_of(reference))
         if reference.id >= 0:
             return self.buffers.slots(reference.id, reference.array)
         array = self.originals.of(reference.array)
@@ -148,7 +123,7 @@ class Writer:
         """Set the place of the value of a row of arrays."""
         if is_output(row.out, row.number):
             array = row.array
-            if array.dtype.kind == "f" and array.dtype != self.dtype:
+            if array.dtype != self.dtype and array.dtype.kind == "f":
                 raise Unsupported(MIXED)
             self.buffers.add(row.place, array, slots)
         else:
@@ -170,11 +145,12 @@ class Writer:
 
         An operand is a view or a reference of a row. The result's slots, as a view or one by one.
         """
-        if math.prod(shape) <= FEW and not BY_CODE[code].is_users:
+        if (count := math.prod(shape)) <= FEW and not BY_CODE[code].is_users:
             found = [slots_of(x) if isinstance(x, View) else self.slots_of(x) for x in operands]
-            return self.each(code, *[spread(slots, shape) for slots in found])
+            columns = [(x if x.size in (1, count) else spread(x, shape)).ravel() for x in found]
+            return contiguous(self.numbers.column(code, count, columns), shape)
         views = [x if isinstance(x, View) else self.view_of(x) for x in operands]
         out = self.buffers.allocate(shape)
         inputs = tuple([broadcast(view, shape) for view in views])
-        self.steps.append(Elementwise(tuple(shape), [(code, inputs)], [(0, out)], []))
+        self.steps.append(Elementwise(out.shape, [(code, inputs)], [(0, out)], []))
         return out

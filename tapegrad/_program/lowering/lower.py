@@ -13,14 +13,16 @@ from ..._core.tape.tape import needed
 from ..._core.tensor import runtime as rt
 from ..._core.tensor.trace import Guard, Trace
 from ..._core.tensor.values import value_of
-from ..ir.rewriting import renumbered
-from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, View
+from ..ir.steps import DOUBLE, GUARD, Code, Input, Output, Step, View
 from . import tape_scan
 from .array_rows import Row, write_row
 from .buffers import base_array
 from .builder import FEW, MIXED, Writer
 from .outputs import Originals
 from .tape_rows import WRITES_DATA, Reference, Rows, Unsupported
+
+#: The number of the first constant while a program is read; −1 stands for no slot.
+_FIRST = -2
 
 
 class Converter:
@@ -70,7 +72,7 @@ class Converter:
             self._guard(guard)
         self._read_to(self.rows.end)
         results = [self._output(output) for output in outputs]
-        self.writer.flush()
+        self.writer.numbers.flush()
         code = Code(
             self.rows.next_slot, self.writer.constants, self.inputs, self.writer.steps, results
         )
@@ -79,10 +81,10 @@ class Converter:
         return _settled(dataclasses.replace(code, dtype=self.dtype), constants)
 
     def _read_to(self, stop: int) -> None:
-        self.writer.begin_scalars()
+        self.writer.numbers.begin()
         while (place := self.rows.next_array(stop)) >= 0:
             self._array_row(place)
-            self.writer.begin_scalars()
+            self.writer.numbers.begin()
 
     def _array_row(self, place: int) -> None:
         number = self.rows.number(place)
@@ -119,7 +121,7 @@ class Converter:
         else:
             slots = self.writer.buffers.slots(tensor._id, tensor._array)
             slot = int(np.ravel(slots)[guard.position])
-        self.writer.emit(GUARD, slot, self.rows.constant(guard.value))
+        self.writer.numbers.one(GUARD, slot, self.rows.constant(guard.value))
 
     def _input(self, tensor, differentiated: bool) -> Input:
         place = self.rows.place(tensor._id)
@@ -146,9 +148,24 @@ class Converter:
 
 def _settled(code: Code, constants: np.ndarray) -> Code:
     """The program with its constants, numbered from −2 down so far, behind all other slots."""
-    total, end = code.slots, code.slots + len(constants)
-    places = np.concatenate([np.arange(total), np.arange(end - 1, total - 1, -1), [-1]])
-    made = renumbered(code, places, end)
-    if len(constants):
-        made.constants.append((total, constants))
-    return made
+    if not len(constants):
+        return code
+    total, last = code.slots, code.slots + _FIRST  # the constant numbered n is at last − n
+
+    def move(view: View) -> View:
+        return view.at(last - view.offset) if view.offset <= _FIRST else view
+
+    def renumber(slots: np.ndarray) -> np.ndarray:
+        return np.where(slots <= _FIRST, last - slots, slots)
+
+    def moved(step: Step) -> Step:
+        reads = [view for view in step.views_read if view.offset <= _FIRST]
+        return step.mapped(move, renumber) if reads or step.slots_read else step
+
+    return dataclasses.replace(
+        code,
+        slots=total + len(constants),
+        constants=[*code.constants, (total, constants)],
+        steps=[moved(step) for step in code.steps],
+        outputs=[dataclasses.replace(one, view=move(one.view)) for one in code.outputs],
+    )

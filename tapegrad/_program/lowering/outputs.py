@@ -12,37 +12,25 @@ from ..ir.steps import View
 
 
 class Target:
-    """The output of a link: how often each element is reached."""
+    """The output of a link, and views of it."""
 
     def __init__(self, out: np.ndarray):
-        self.out = out
-        self.counts = np.zeros(out.size, np.int64)
-        self.repeats = False
+        self.out, self.start, self.item = out, memory_of(out), out.itemsize
 
-    def part(self, flat: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        """The part of an array like the output for a view of the output."""
-        return self.view(View(0, (), ()), shown).of(flat.reshape(-1))
+    def view(self, shown: np.ndarray, first: int = 0) -> View:
+        """The slots that a view of the output sees, where that begins at the slot `first`."""
+        item = self.item
+        steps = tuple([stride // item for stride in shown.strides])
+        return View(first + (memory_of(shown) - self.start) // item, shown.shape, steps)
 
-    def _offset(self, shown: np.ndarray) -> int:
-        return (memory_of(shown) - memory_of(self.out)) // self.out.itemsize
-
-    def view(self, made: View, shown: np.ndarray) -> View:
-        """The slots that a view of the output sees."""
-        size = self.out.itemsize
-        steps = tuple([stride // size for stride in shown.strides])
-        return View(made.offset + self._offset(shown), shown.shape, steps)
-
-    def count(self, shown: np.ndarray) -> None:
-        """Note that a part is added to a view of the output."""
-        if not shown.size:
-            return
-        if not is_injective(self.view(View(0, (), ()), shown)):
-            self.repeats = True  # one value repeated, or windows that overlap
-        else:
-            self.part(self.counts, shown)[...] += 1
-
-    def is_covered_at_most_once(self) -> bool:
-        return not self.repeats and bool((self.counts <= 1).all())
+    def left_out(self, views: list[View]) -> np.ndarray | None:
+        """The elements that no view of the output reaches; None if several reach some."""
+        counts = np.zeros(self.out.size, np.int64)
+        for view in views:
+            if not is_injective(view):
+                return None  # one value repeated, or windows that overlap
+            view.of(counts)[...] += 1
+        return None if (counts > 1).any() else np.flatnonzero(counts == 0)
 
 
 class Originals:

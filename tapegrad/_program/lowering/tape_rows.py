@@ -28,6 +28,9 @@ READS_OTHERS = (
 )
 
 
+_ARRAY = layout.TAG_ARRAY
+
+
 class Reference(NamedTuple):
     """The reference of a row of arrays: an address or bits, the row that it belongs to, its kind.
 
@@ -41,7 +44,7 @@ class Reference(NamedTuple):
 
     @property
     def is_array(self) -> bool:
-        return self.tag == layout.TAG_ARRAY
+        return self.tag == _ARRAY
 
 
 #: Chunks of a recording whose conversion is put off, and operations on arrays of such a one: to
@@ -74,6 +77,7 @@ class Rows:
     def __init__(self, first: int, end: int, results: list[int]):
         self.reader = Reader()
         self.compiled = tape_scan.reading()
+        self._scan = self.compiled["scan"]
         start = store.order.index(first >> ROWS_BITS)
         order = np.array(store.order[start:], np.int64)
         self.numbers = np.full(len(store.table), -1, np.int64)
@@ -82,11 +86,12 @@ class Rows:
         self.marks = np.zeros(places, np.uint8)
         self.slots = np.full(places, -1, np.int64)
         self.maps = np.zeros(places, np.int64)
-        self.words = np.zeros(tape_scan.WORDS, np.int64)
-        self.address = memory_of(self.words)
+        words = np.zeros(tape_scan.WORDS, np.int64)
+        self.words, self.address = words.data, memory_of(words)
         self._order, self._numbers = order.tolist(), self.numbers.tolist()
         self._chunk = -1  # the one that was read last
-        self._keep = [order]
+        self._keep = [words, order]
+        self._known: dict[int, int] = {}  # slots of constants of rows, by their bits
         table = store.table
         for word, array in (
             (tape_scan.CHUNKS, table),
@@ -97,14 +102,14 @@ class Rows:
             (tape_scan.MAPS, self.maps),
         ):
             self._point(word, array)
-        self[tape_scan.FIRST] = self[tape_scan.AT] = first & (ROWS - 1)
+        self.first = self[tape_scan.FIRST] = self[tape_scan.AT] = first & (ROWS - 1)
         self.end = self[tape_scan.END] = self.place(end)
         self[tape_scan.OUTSIDE] = -1
         self.next_slot = NOTHING + 1
         self._mark(results)
 
     def __getitem__(self, word: int) -> int:
-        return self.words.item(word // 8)
+        return self.words[word // 8]
 
     def __setitem__(self, word: int, value: int) -> None:
         self.words[word // 8] = value
@@ -154,7 +159,7 @@ class Rows:
         """The position of a row in the order of time; −1 before the first."""
         found = self._numbers[number >> ROWS_BITS]
         place = (found << ROWS_BITS) + (number & (ROWS - 1))
-        return -1 if found < 0 or place < self[tape_scan.FIRST] else place
+        return -1 if found < 0 or place < self.first else place
 
     def number(self, place: int) -> int:
         """The row at a place."""
@@ -170,24 +175,23 @@ class Rows:
             addresses = ctypes.py_object * (2 * len(self._references))
             self._objects = addresses.from_address(memory_of(self._references))
         op, first, count = self._words[place & (ROWS - 1), :3].tolist()
-        at, objects = range(2 * first, 2 * (first + count), 2), self._objects
-        found = zip(at, self._references[first : first + count].tolist(), strict=True)
+        found, objects = self._references[first : first + count].tolist(), self._objects
         return abs(op), [
-            Reference(what, id, tag, objects[k] if tag == layout.TAG_ARRAY and what else None)
-            for k, (what, id, tag) in found
+            Reference(what, id, tag, objects[2 * k] if tag == _ARRAY and what else None)
+            for k, (what, id, tag) in enumerate(found, first)
         ]
 
     @property
     def next_slot(self) -> int:
-        return self.words.item(tape_scan.NEXT_SLOT // 8)
+        return self.words[tape_scan.NEXT_SLOT // 8]
 
     @next_slot.setter
     def next_slot(self, slot: int) -> None:
         self.words[tape_scan.NEXT_SLOT // 8] = slot
 
-    def counts(self) -> list[int]:
+    def counts(self) -> tuple[int, int]:
         """The number of operations on numbers so far, and the next slot."""
-        return self.words[tape_scan.COUNT // 8 : tape_scan.NEXT_SLOT // 8 + 1].tolist()
+        return self.words[tape_scan.COUNT // 8], self.words[tape_scan.NEXT_SLOT // 8]
 
     def constant_values(self) -> np.ndarray:
         """The constants so far, by index."""
@@ -196,9 +200,7 @@ class Rows:
     def how_many(self) -> tuple[int, int]:
         """The number of rows, and the number of them that are needed."""
         used = [store.word(slot, layout.USED_ROWS) for slot in self._order]
-        return sum(used) - self[tape_scan.FIRST], int(
-            np.count_nonzero(self.marks & tape_scan.NEEDED)
-        )
+        return sum(used) - self.first, int(np.count_nonzero(self.marks & tape_scan.NEEDED))
 
     def is_needed(self, place: int) -> bool:
         return bool(self.marks[place] & tape_scan.NEEDED)
@@ -214,7 +216,7 @@ class Rows:
     def next_array(self, stop: int) -> int:
         """Read operations on scalars up to the next row of arrays, or to `stop`; −1 there."""
         self.words[tape_scan.END // 8] = min(stop, self.end)
-        return self.compiled["scan"](self.address)
+        return self._scan(self.address)
 
     def constant(self, value: float) -> int:
         """The slot of a constant, while the program is read."""
@@ -223,6 +225,14 @@ class Rows:
             self._hold_constants(2 * len(self.constants))
         cell = ctypes.c_double(value)
         return self.compiled["constant"](self.address, ctypes.addressof(cell))
+
+    def constant_of(self, bits: int) -> int:
+        """The same of a number of a row."""
+        slot = self._known.get(bits)
+        if slot is None:
+            value = ctypes.c_double.from_buffer(ctypes.c_int64(bits)).value
+            slot = self._known[bits] = self.constant(value)
+        return slot
 
     def emit(self, op: int, count: int, a, b, c) -> int:
         """Append an operation `count` times, on slots; returns the slot of the first result."""

@@ -18,6 +18,7 @@ from ..._core.codegen.elements import ITEM, SINGLE
 from ..._core.codegen.factory import compile_plain
 from ..ir.elementwise_flow import Flow
 from ..ir.elementwise_step import Elementwise
+from ..replay.block_calls import PASSES
 from ..replay.block_passes import ADJOINTS, VALUES, Pass, part
 from ..replay.parts import NO_BASES, Bases, Part, Wanted, native_part_of
 from .fused_loops import CarefulLoop, Loop, Words
@@ -74,15 +75,24 @@ class _Kernel:
 
 
 @native_part_of.register(Elementwise)
-def native(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM) -> Part:
-    """A step as one kernel. See `elementwise_flow` for what `wanted` and `fresh` say."""
+def native(
+    step: Elementwise,
+    wanted: Wanted,
+    fresh: Bases = NO_BASES,
+    item: int = ITEM,
+    passes: tuple[str, ...] = PASSES,
+) -> Part:
+    """A step as a kernel for each pass. See `elementwise_flow` for `wanted` and `fresh`."""
     flow = step.flow(wanted, fresh)
-    kernels = {name: _Kernel(flow, item) for name in ("forward", "reverse", "both")}
-    kernels["forward"].results()
-    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
-    kernels["reverse"].adjoints(flow.computed(read, set(flow.stores)))
-    kernels["both"].results()
-    kernels["both"].adjoints()
+    kernels = {name: _Kernel(flow, item) for name in passes}
+    for name, kernel in kernels.items():
+        if name == "reverse":
+            read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+            kernel.adjoints(flow.computed(read, set(flow.stores)))
+        else:
+            kernel.results()
+        if name == "both":
+            kernel.adjoints()
     made = {name: kernel for name, kernel in kernels.items() if kernel.plain.lines}
     text = "\n\n".join(
         [elements.head(item) + _HEAD, *(kernel.text(name) for name, kernel in made.items())]
@@ -90,4 +100,4 @@ def native(step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int
     addresses = _compiled(text, tuple(made), item)
     for name, kernel in made.items():
         kernel.finish(addresses[name])
-    return part([kernel.code for kernel in kernels.values()], "native")
+    return part({name: kernel.code for name, kernel in kernels.items()}, "native")

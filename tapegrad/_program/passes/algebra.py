@@ -8,6 +8,8 @@ partial derivatives 0 and 0, not 1.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -65,6 +67,16 @@ _CODES = {rule.op: TABLE[rule.op].code for rule in RULES}
 #: Patterns without a constant, and kinds of constants that imply others.
 _OTHERS = {"negative", "absolute", "where"}
 _TELLING = ONE | MINUS_ONE | ZERO | MINUS_ZERO | POWER
+_OTHER_CODES = {_CODES[name] for name in _OTHERS}
+#: By operation the kinds of constants that its rules are for.
+_KINDS = {
+    code: functools.reduce(
+        operator.or_,
+        [kind for rule in RULES if rule.op == name for kind in rule.operands if type(kind) is int],
+        0,
+    )
+    for name, code in _CODES.items()
+}
 
 
 def kinds_of(values: np.ndarray) -> np.ndarray:
@@ -178,7 +190,7 @@ class _Simplifier:
     def simplified(self) -> Code | None:
         """The simpler program, None if there is none."""
         self._numbers([*self.code.of(Scalars).values()])
-        self._arrays([step for step in self.code.of(Elementwise).values() if _is_single(step)])
+        self._arrays([step for step in self.code.of(Elementwise).values() if self._may_fit(step)])
         if not self.new and not self.any_goes:
             return None
         added = np.concatenate([np.zeros(0, self.code.dtype), *self.added])
@@ -187,7 +199,7 @@ class _Simplifier:
         slots = self.code.slots + len(added)
         code = dataclasses.replace(self.code, slots=slots, constants=constants, steps=steps)
         made = merged(code, np.append(self.stands, np.zeros(len(added), np.int32)))
-        return made if self.new or made.slots < slots else None
+        return made if self.new or made is not code else None
 
     def _reciprocals(self, slots: np.ndarray) -> np.ndarray:
         """Slots of 1 / the constants in slots."""
@@ -251,6 +263,23 @@ class _Simplifier:
         for change in Table(op, list(operands.T), results, kinds).changes():
             self._change_arrays(steps, views, change)
 
+    def _may_fit(self, step: Elementwise) -> bool:
+        """Whether a step is one operation, as it is converted, that rules are about.
+
+        Rules for constants are if there is one at the beginning of an operand.
+        """
+        if not len(step.ops) == len(step.stores) == 1 or step.sums:
+            return False
+        code, _ = step.ops[0]
+        kind, views = _KINDS.get(code, 0), step.views_read
+        return code in _OTHER_CODES or (
+            kind != 0 and any([self._first_kind(view) & kind for view in views])
+        )
+
+    def _first_kind(self, view: View) -> int:
+        """The constant in the first slot of a view."""
+        return self.kinds.item(view.offset) if view.size and view.base == ARENA else 0
+
     def _change_arrays(self, steps: list[Elementwise], views: list[View], change: Change) -> None:
         if isinstance(change.rule.equal, str):
             for k, number in zip(change.rows, change.names[change.rule.equal], strict=True):
@@ -269,16 +298,11 @@ class _Simplifier:
 
     def _kind(self, view: View) -> int:
         """The constant in all slots of a view."""
-        if not view.size or view.base != ARENA or not self.kinds[view.offset]:
+        if not self._first_kind(view):
             return 0
         single = not any(view.strides)
         kind = np.bitwise_and.reduce(view.of(self.kinds), axis=None)
         return int(kind) if single else int(kind) & ~POWER
-
-
-def _is_single(step: Elementwise) -> bool:
-    """Whether a step is one operation, as it is converted."""
-    return len(step.ops) == len(step.stores) == 1 and not step.sums
 
 
 def _joined(columns: list[np.ndarray]) -> np.ndarray:

@@ -49,7 +49,7 @@ class _Finder(Visitor):
         self.numbers: list[Scalars] = []
         self.wishes: list[np.ndarray] = []
         for step in code.steps:
-            self.visit(step)
+            step.accept(self)
 
     def other(self, step: Step) -> None:
         if step.can_fold and self._is_known(step):
@@ -60,10 +60,10 @@ class _Finder(Visitor):
                 self.known[slice(*view.extent)] = True
 
     def _is_known(self, step: Step) -> bool:
-        for slots in step.slots_read:
-            if not self.known[slots].all():
+        for view in step.views_read:
+            if view.base != ARENA or not all_in(self.known, view):
                 return False
-        return all(view.base == ARENA and all_in(self.known, view) for view in step.views_read)
+        return all([self.known[slots].all() for slots in step.slots_read])
 
     def scalars(self, step: Scalars) -> None:
         """Operations whose operands are known; the others are guards that hold."""

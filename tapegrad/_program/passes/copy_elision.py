@@ -13,6 +13,8 @@ from ..ir.steps import ARENA, Code, Step, View
 
 def place(code: Code) -> Code:
     """A result that is one whole piece of a join is written to its place there."""
+    if not any([step.pieces for step in code.steps]):
+        return code
     movable = {view for step in code.steps for view in step.movable}
     apart = _taken_apart(code)
     moves: dict[int, tuple[int, int]] = {}  # first slot of a result → its size and new first slot

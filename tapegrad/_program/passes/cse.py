@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -22,13 +22,14 @@ from ..ir.substitution import merged
 #: Operations whose operands may change places: the result is the same to the bit.
 _NAMES = "add multiply equal not_equal logical_and logical_or logical_xor".split()
 COMMUTATIVE = frozenset({**TABLE, **STEERING}[name].code for name in _NAMES)
+_NOTHING: tuple[View, ...] = ()
 
 
 def share_results(code: Code) -> Code:
     """The program without operations that repeat an earlier computation."""
     finder = _Finder(code.slots)
     for step in code.steps:
-        finder.visit(step)
+        step.accept(finder)
     return merged(code, finder.stands) if finder.any_left() else code
 
 
@@ -92,7 +93,7 @@ class _Finder(Visitor):
 
     def operation(self, code: int, operands: tuple) -> tuple:
         """An operation of an element-wise step; operands that may change places in one order."""
-        found = [self.place(x, []) if isinstance(x, View) else (x,) for x in operands]
+        found = [self.place(x, _NOTHING) if type(x) is View else (x,) for x in operands]
         return code, *(sorted(found) if code in COMMUTATIVE else found)
 
     def _hashable(self, what, written: list[View]) -> Hashable:
@@ -108,15 +109,16 @@ class _Finder(Visitor):
             return what.func, self._hashable(what.args, written), keywords
         return type(what), what.hex() if isinstance(what, float) else what
 
-    def place(self, view: View, written: list[View]) -> tuple:
+    def place(self, view: View, written: Sequence[View]) -> tuple:
         """The place where the values of a view were computed first, or where in a result it is."""
         offset = view.offset
         if view.base == ARENA and view.size:
             for number, out in enumerate(written):
                 if out.offset <= offset < out.offset + out.size:
                     return -1 - number, offset - out.offset, view.shape, view.strides
-            if self.stands[offset] > 0 and self._has_moved(view):
-                offset = int(self.stands[offset])
+            stand = self.stands.item(offset)
+            if stand > 0 and self._has_moved(view):
+                offset = stand
         return view.base, offset, view.shape, view.strides
 
     def _has_moved(self, view: View) -> bool:

@@ -15,7 +15,7 @@ def drop_unread(code: Code) -> Code:
     """The program without operations on numbers, and steps of arrays, that no result needs."""
     finder = _Finder(code)
     for step in reversed(code.steps):
-        finder.visit(step)
+        step.accept(finder)
     return merged(code, finder.stands) if finder.any_found else code
 
 

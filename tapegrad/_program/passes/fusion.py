@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._core.ops.table import BY_CODE
+from ..._core.ops.table import TABLE
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import ARENA, Code, Step, View, Visitor
 from ..ir.uses import mark_outputs, mark_reads
@@ -23,7 +23,8 @@ MOST = 64
 #: Slots that are checked one by one.
 FEW = 128
 #: Operations that cost no more than reading their result if applied to one array and numbers.
-CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "square"))
+_NAMES = "add subtract multiply divide negative square".split()
+CHEAP = frozenset(TABLE[name].code for name in _NAMES)
 
 
 class Group:
@@ -113,10 +114,11 @@ class Fuser(Visitor):
 
     def _note_cheap(self, step: Elementwise) -> None:
         """Remember how to compute a stored result again from one array that is there."""
-        for (code, operands), (_, view) in zip(step.ops, step.stores, strict=False):
-            arrays = [x for x in operands if not isinstance(x, View) or any(x.strides)]
-            if len(step.ops) == len(arrays) == 1 and BY_CODE[code].name in CHEAP:
-                self.cheap[view] = code, operands
+        if len(step.ops) != 1 or not step.stores or step.ops[0][0] not in CHEAP:
+            return
+        code, operands = step.ops[0]
+        if len([x for x in operands if not isinstance(x, View) or any(x.strides)]) == 1:
+            self.cheap[step.stores[0][1]] = code, operands
 
     def _with_cheap(self, step: Elementwise) -> Elementwise:
         """A step that computes cheap results again which it would have to read."""
@@ -169,7 +171,7 @@ def fuse(code: Code) -> Code:
     """Element-wise steps of one shape made one where nothing between forbids it."""
     fuser = Fuser(code.slots)
     for step in code.steps:
-        fuser.visit(step)
+        step.accept(fuser)
     fuser.close(fuser.open)
     return dataclasses.replace(code, steps=fuser.steps)
 

@@ -104,7 +104,7 @@ class Lifetimes:
 
 def share(code: Code) -> Code:
     """The program with fewer slots."""
-    if sum(view.size >= LEAST for step in code.steps for view in step.views) < 2:
+    if sum([view.size >= LEAST for step in code.steps for view in step.reusable]) < 2:
         return code
     lifetimes = Lifetimes(code)
     sharing = [v for v in lifetimes.values if not v.lives_on and v.size >= LEAST]

@@ -226,6 +226,8 @@ CALLED = {
 }
 CALLED["clear"] = 3
 PASSES = ("forward", "reverse", "both")
+#: Those of a step that is not evaluated in one pass.
+APART = PASSES[:2]
 
 
 def _source(item: int) -> str:

@@ -7,10 +7,9 @@ everything down as `block_calls` reads it.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,21 +29,18 @@ SHORT = 128
 LONG = 1 << 14
 
 
-@dataclasses.dataclass(frozen=True)
 class Place:
     """The address of a view in this block, on one side (VALUES, ADJOINTS); it moves if `moves`."""
 
-    view: View
-    side: int
-    moves: bool
+    def __init__(self, view: View, side: int, moves: bool):
+        self.view, self.side, self.moves = view, side, moves
 
 
-@dataclasses.dataclass(frozen=True)
 class Axes:
     """The address of a shape and strides, counted in elements."""
 
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...]):
+        self.shape, self.strides = shape, strides
 
 
 class Buffer:
@@ -58,8 +54,7 @@ class Number:
     """Memory for one number that a block gives."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A word that is neither: FRAME, what `strided` takes for a frame; START, of the block."""
 
     origin: int
@@ -72,7 +67,10 @@ Call = tuple[int, Sequence[Word]]
 
 
 class Pass:
-    """The calls of one pass over a step, in order; elements have `item` bytes."""
+    """The calls of one pass over a step, in order; elements have `item` bytes.
+
+    Words are told apart by identity: there is one for a place, and one for the axes of a view.
+    """
 
     def __init__(self, cut: Cut, item: int):
         self.cut, self.item = cut, item
@@ -81,13 +79,18 @@ class Pass:
         self.each: list[Call] = []
         self.functions = block_calls.compiled(item)
         self._read: dict[tuple[View, int, bool], Word] = {}
+        self._places: dict[tuple[View, int], Place] = {}
+        self._axes: dict[tuple, Axes] = {}
 
     def call(self, function: str | int, *words: Word) -> None:
         address = self.functions[function] if isinstance(function, str) else function
         self.each.append((address, words))
 
     def place(self, view: View, side: int) -> Place:
-        return Place(view, side, self.cut.way(view) == LINE)
+        key = (view, side)
+        if key not in self._places:
+            self._places[key] = Place(view, side, self.cut.way(view) == LINE)
+        return self._places[key]
 
     def read(self, view: View, side: int, whole: bool) -> Word:
         """The elements of a view as a contiguous block; one of them for all only if not `whole`."""
@@ -104,14 +107,14 @@ class Pass:
         if way == ONE:
             self.once.append((self.functions["fill"], (place, block)))
         else:
-            self.call("take", FRAME, self._axes(view), START, place, block)
+            self.call("take", FRAME, self._inner(view), START, place, block)
         return block
 
     def deliver(self, source: Word, view: View, side: int, summed: bool = False) -> None:
         """Add a block to a view; where that is one element, the block may be `summed` already."""
         way, place = self.cut.way(view), self.place(view, side)
         if way == SCATTERED:
-            self.call("give", FRAME, self._axes(view), START, source, place)
+            self.call("give", FRAME, self._inner(view), START, source, place)
         else:
             name = "add" if way == LINE else "add_one" if summed else "add_total"
             self.call(name, source, place)
@@ -119,21 +122,27 @@ class Pass:
     def clear(self, view: View, side: int) -> None:
         """Set all slots of a view to 0 before everything else."""
         place = Place(view, side, False)
-        self.first.append((self.functions["clear"], (FRAME, Axes(*covering(view)), place)))
+        axes = self._axes_of(*covering(view))
+        self.first.append((self.functions["clear"], (FRAME, axes, place)))
 
-    def _axes(self, view: View) -> Axes:
-        return Axes(self.cut.inner, self.cut.inner_strides(view))
+    def _inner(self, view: View) -> Axes:
+        return self._axes_of(self.cut.inner, self.cut.inner_strides(view))
+
+    def _axes_of(self, *sizes: tuple[int, ...]) -> Axes:
+        if sizes not in self._axes:
+            self._axes[sizes] = Axes(*sizes)
+        return self._axes[sizes]
 
 
 def _assigned(each: list[Call], once: list[Call]) -> tuple[dict[Buffer, int], int]:
     """The memory of each buffer, by number, and the number of memories."""
-    last = {word: k for k, (_, words) in enumerate(each) for word in words}
-    lasting = dict.fromkeys(w for _, words in once for w in words if isinstance(w, Buffer))
+    last = {w: k for k, (_, words) in enumerate(each) for w in words if type(w) is Buffer}
+    lasting = dict.fromkeys([w for _, words in once for w in words if type(w) is Buffer])
     given = {buffer: k for k, buffer in enumerate(lasting)}
     free: list[int] = []
     count = len(given)
     for k, (_, words) in enumerate(each):
-        used = dict.fromkeys(w for w in words if isinstance(w, Buffer))
+        used = dict.fromkeys([w for w in words if w in last])
         for buffer in used:
             if buffer not in given:
                 given[buffer] = free.pop() if free else count
@@ -166,30 +175,25 @@ class _Writer:
         self.code, self.at, self.item = code, at, code.item
         self.calls = [*code.first, *code.once, *code.each]
         self.words = [word for _, words in self.calls for word in words]
-        self.origins: dict[tuple[int, int], int] = {}
-        for word in self.words:
-            if isinstance(word, Place):
-                key = (word.side, 8 * word.view.base)
-                self.origins.setdefault(key, block_calls.FIXED + len(self.origins))
+        self.of: dict[type, list] = {kind: [] for kind in (Place, Axes, Buffer, Number, Mark)}
+        for word in dict.fromkeys(self.words):
+            self.of[type(word)].append(word)
+        origins = dict.fromkeys([(word.side, 8 * word.view.base) for word in self.of[Place]])
+        self.origins = {key: block_calls.FIXED + k for k, key in enumerate(origins)}
         tables = block_calls.FIXED + len(self.origins) + 2 * len(self.words)
         begin = block_calls.AT_TABLES + 8 * tables
         self.numbers = _rounded(begin, CACHE_LINE)
-        distinct = dict.fromkeys(word for word in self.words if isinstance(word, Number))
-        self.number = {word: k for k, word in enumerate(distinct)}
-        self.buffers = self.numbers + CACHE_LINE * len(distinct)
+        self.buffers = self.numbers + CACHE_LINE * len(self.of[Number])
         self.given, count = _assigned(code.each, code.once)
         self.length = _length(code, count, run_layout.SCRATCH_BYTES - self.buffers)
         self.head = [0] * (block_calls.HEAD_BYTES // 8)
-        self.axes: dict[Axes, int] = {}
 
     def write(self) -> list[int]:
         head, cut, first = self.head, self.code.cut, 0
         head[block_calls.ORIGINS // 8] = len(self.origins)
         self._append(block_calls.AT_ORIGINS, [word for key in self.origins for word in key])
-        for axes in dict.fromkeys(word for word in self.words if isinstance(word, Axes)):
-            self.axes[axes] = 8 * (self.at + len(head))
-            head += [len(axes.shape), *axes.shape, *(self.item * n for n in axes.strides)]
-        placed = [self._placed(word) for word in self.words]
+        known = self._placed()
+        placed = [known[word] for word in self.words]
         head[block_calls.WORDS // 8] = len(placed)
         for field, at in enumerate(
             (block_calls.AT_KINDS, block_calls.AT_OFFSETS, block_calls.AT_STEPS)
@@ -217,21 +221,25 @@ class _Writer:
         self.head[field // 8] = 8 * len(self.head)
         self.head += numbers
 
-    def _placed(self, word: Word) -> tuple[int, int, int]:
-        """Origin, offset and step of a word."""
-        if isinstance(word, Place):
+    def _placed(self) -> dict[Word, tuple[int, int, int]]:
+        """Origin, offset and step of each word; the axes are written."""
+        item, length, head = self.item, self.length, self.head
+        placed: dict[Word, tuple[int, int, int]] = {}
+        for word in self.of[Place]:
             origin = self.origins[word.side, 8 * word.view.base]
-            step = self.item * self.length if word.moves else 0
-            return origin, self.item * word.view.offset, step
-        if isinstance(word, Axes):
-            return block_calls.DATA, self.axes[word], 0
-        if isinstance(word, Buffer):
-            # one cache line apart: lines at one place of all buffers would share a few sets
-            stride = _rounded(self.item * self.length, CACHE_LINE) + CACHE_LINE
-            return block_calls.SCRATCH, self.buffers + self.given[word] * stride, 0
-        if isinstance(word, Number):
-            return block_calls.SCRATCH, self.numbers + CACHE_LINE * self.number[word], 0
-        return word.origin, 0, word.step * self.length
+            placed[word] = origin, item * word.view.offset, item * length if word.moves else 0
+        for word in self.of[Axes]:
+            placed[word] = block_calls.DATA, 8 * (self.at + len(head)), 0
+            head += [len(word.shape), *word.shape, *[item * n for n in word.strides]]
+        # one cache line apart: lines at one place of all buffers would share a few sets
+        apart = _rounded(item * length, CACHE_LINE) + CACHE_LINE
+        for word in self.of[Buffer]:
+            placed[word] = block_calls.SCRATCH, self.buffers + self.given[word] * apart, 0
+        for k, word in enumerate(self.of[Number]):
+            placed[word] = block_calls.SCRATCH, self.numbers + CACHE_LINE * k, 0
+        for word in self.of[Mark]:
+            placed[word] = word.origin, 0, word.step * length
+        return placed
 
     def _moves(self) -> list[int]:
         """Distances by which words move when an outer axis advances, those after it back to 0."""
@@ -246,13 +254,13 @@ class _Writer:
         return moves
 
 
-def part(passes: list[Pass], tier: str) -> Part:
-    """The part of a step: its three passes, their data one after the other; 0 for an empty one."""
-    numbers = [0] * len(passes)
-    addresses: dict[str, Any] = dict.fromkeys(block_calls.PASSES, 0)
-    for k, (name, code) in enumerate(zip(block_calls.PASSES, passes, strict=True)):
+def part(passes: dict[str, Pass], tier: str) -> Part:
+    """The part of a step: its passes, their data one after the other; 0 for an empty one."""
+    numbers = [0] * len(block_calls.PASSES)
+    addresses: dict[str, Any] = {"forward": 0, "reverse": 0}
+    for name, code in passes.items():
         if code.first or code.each:
-            numbers[k] = 8 * len(numbers)
+            numbers[block_calls.PASSES.index(name)] = 8 * len(numbers)
             numbers += _Writer(code, len(numbers)).write()
             addresses[name] = block_calls.compiled(code.item)[name]
     return Part(data=np.array(numbers, np.int64), tier=tier, **addresses)

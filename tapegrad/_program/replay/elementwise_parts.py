@@ -16,6 +16,7 @@ from ..ir.blocks import ONE
 from ..ir.elementwise_flow import Flow, Node
 from ..ir.elementwise_step import Elementwise
 from ..ir.steps import View
+from .block_calls import PASSES
 from .block_passes import ADJOINTS, VALUES, Buffer, Number, Pass, Word, part
 from .parts import NO_BASES, Bases, Part, Wanted, part_of
 
@@ -31,10 +32,10 @@ def _adjoint_kernel(code: int, item: int, masks: int) -> int:
 
 
 class _Values:
-    """Values computed in one pass."""
+    """Values computed in one pass; `uniform` says which operands are numbers (`_uniform`)."""
 
-    def __init__(self, flow: Flow, code: Pass):
-        self.flow, self.code = flow, code
+    def __init__(self, flow: Flow, code: Pass, uniform: dict[int, int]):
+        self.flow, self.code, self.uniform = flow, code, uniform
         self.known: dict[int, Word] = {}
 
     def word(self, node: Node) -> Word:
@@ -46,27 +47,16 @@ class _Values:
             self.known[node] = self.code.place(stored[0], VALUES) if stored else Buffer()
         return self.known[node]
 
-    def is_one(self, node: Node) -> bool:
-        """Whether a node is a number, the same for all elements of a block."""
-        return isinstance(node, View) and self.code.cut.way(node) == ONE
-
-    def uniform(self, k: int) -> int:
-        """Which operands a kernel of operation k takes as one number."""
-        operands = self.flow.operands[k]
-        few = len(operands) <= FEW_OPERANDS
-        return sum(1 << j for j, node in enumerate(operands) if few and self.is_one(node))
-
-    def operand(self, k: int, j: int) -> Word:
-        """What such a kernel is given for operand j."""
-        node = self.flow.operands[k][j]
-        if isinstance(node, View) and self.uniform(k) >> j & 1:
-            return self.code.read(node, VALUES, whole=False)
+    def operand(self, k: int, j: int, node: Node) -> Word:
+        """What a kernel of operation k is given for operand j."""
+        if isinstance(node, View):
+            return self.code.read(node, VALUES, whole=not self.uniform[k] >> j & 1)
         return self.word(node)
 
     def compute(self, numbers: Iterable[int]) -> None:
         for k in numbers:
-            words = [self.operand(k, j) for j in range(len(self.flow.operands[k]))]
-            kernel = _value_kernel(self.flow.ops[k].code, self.code.item, self.uniform(k))
+            words = [self.operand(k, j, node) for j, node in enumerate(self.flow.operands[k])]
+            kernel = _value_kernel(self.flow.ops[k].code, self.code.item, self.uniform[k])
             self.code.call(kernel, *words, self.word(k))
 
     def results(self) -> None:
@@ -125,7 +115,7 @@ class _Adjoints:
 
     def _add(self, node: Node, block: Word) -> None:
         """Add a block that is not to be written, or a sum, to the adjoint of a node."""
-        if isinstance(node, View) and self.values.is_one(node):
+        if isinstance(node, View) and _is_one(self.flow, node):
             self.code.deliver(block, node, ADJOINTS, summed=isinstance(block, Number))
         elif node in self.own:
             self.code.call("add", block, self.at[node])
@@ -153,7 +143,7 @@ class _Adjoints:
                 self.code.deliver(self.at[node], node, ADJOINTS)
 
     def _call_kernel(self, k: int, edges: list[tuple[int, Node]]) -> None:
-        op, g, uniform = self.flow.ops[k], self.at[k], self.values.uniform(k)
+        op, g, uniform = self.flow.ops[k], self.at[k], self.values.uniform[k]
         masks = sum(1 << j for j, _ in edges) | uniform << FEW_OPERANDS
         targets: list[Word] = [g] * len(op.inputs)
         later: list[tuple[Node, Word]] = []
@@ -186,23 +176,42 @@ class _Adjoints:
         """What the slopes of operation k may read, its adjoint in place of what they do not."""
         read, g = self.flow.slope_nodes(k), self.at[k]
         nodes = enumerate(self.flow.operands[k])
-        words = [self.values.operand(k, j) if node in read else g for j, node in nodes]
+        words = [self.values.operand(k, j, node) if node in read else g for j, node in nodes]
         return [*words, self.values.word(k) if k in read else g]
+
+
+def _is_one(flow: Flow, node: Node) -> bool:
+    """Whether a node is a number, the same for all elements of a block."""
+    return isinstance(node, View) and flow.cut.way(node) == ONE
+
+
+def _uniform(flow: Flow, k: int) -> int:
+    """Which operands a kernel of operation k takes as one number."""
+    operands = flow.operands[k]
+    if len(operands) > FEW_OPERANDS:
+        return 0
+    return sum([1 << j for j, node in enumerate(operands) if _is_one(flow, node)])
 
 
 @part_of.register(Elementwise)
 def interpreted(
-    step: Elementwise, wanted: Wanted, fresh: Bases = NO_BASES, item: int = ITEM
+    step: Elementwise,
+    wanted: Wanted,
+    fresh: Bases = NO_BASES,
+    item: int = ITEM,
+    passes: tuple[str, ...] = PASSES,
 ) -> Part:
     """A step as calls of kernels. See `elementwise_flow` for what `wanted` and `fresh` say."""
     flow = step.flow(wanted, fresh)
-    forward, reverse, both = (Pass(flow.cut, item) for _ in range(3))
-    _Values(flow, forward).results()
-    values = _Values(flow, reverse)
-    read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
-    values.compute(flow.computed(read, set(flow.stores)))
-    _Adjoints(values).compute()
-    values = _Values(flow, both)
-    values.results()
-    _Adjoints(values).compute()
-    return part([forward, reverse, both], "interpreted")
+    uniform = {k: _uniform(flow, k) for k in flow.live}
+    codes = {name: Pass(flow.cut, item) for name in passes}
+    for name, code in codes.items():
+        values = _Values(flow, code, uniform)
+        if name != "reverse":
+            values.results()
+        else:
+            read = {node for k in flow.pulled for node in flow.slope_nodes(k)}
+            values.compute(flow.computed(read, set(flow.stores)))
+        if name != "forward":
+            _Adjoints(values).compute()
+    return part(codes, "interpreted")

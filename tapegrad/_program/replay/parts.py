@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._core.codegen.elements import ITEM
 from ..._core.codegen.layout import CACHE_LINE
+from ..._core.tape.memory_order import memory_of
 from ..ir.steps import DOUBLE, Step, View
 from . import run_layout
 
@@ -25,7 +26,7 @@ class Part:
     `reverse` where the adjoints of the results do not depend on values. `ahead` is called instead
     of `forward` where `reverse` comes next: it computes some of that ahead. 0 if there is none.
     `tier` says what it is: "native", "interpreted", a "kernel" compiled ahead for any program, or
-    "Python"; `note` what is in it.
+    "Python"; `note` what is in it. `address` is that of the data.
     """
 
     forward: int
@@ -36,6 +37,9 @@ class Part:
     keep: Any = None
     tier: str = "kernel"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        self.address = memory_of(self.data)
 
 
 Wanted = Callable[[View], bool]
