@@ -57,43 +57,42 @@ def solve_triangular_forward(frame, id, refs, task):
 # --- rules ----------------------------------------------------------------------------------------
 
 
-def triangle_kept(np, x, lower, unit_diagonal=False):
+def triangle_kept(np, x, lower=False, unit_diagonal=False):
     """The part of matrices that a triangular matrix is read from."""
     if lower:
         return np.tril(x, -1 if unit_diagonal else 0)
     return np.triu(x, 1 if unit_diagonal else 0)
 
 
-def solve_triangular_vjp(np, g, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+def solve_triangular_vjp(np, g, out, a, _b, *, trans=0, **triangle):
     """With op(a) x = b: b̄ solves op(a)ᴴ b̄ = x̄, and the adjoint of op(a) is −b̄ xᴴ."""
     is_complex_transpose = trans == 1 and a.dtype.kind == "c"
     back = solve_triangular(
         np.conj(a) if is_complex_transpose else a,
         g,
         trans=0 if trans else 2,
-        lower=lower,
-        unit_diagonal=unit_diagonal,
+        **triangle,
     )
 
     def into_a():
         product = np.matmul(back, adjoint(np, out))
         if trans:
             product = transposed(np, product) if trans == 1 else adjoint(np, product)
-        return -triangle_kept(np, product, lower, unit_diagonal)
+        return -triangle_kept(np, product, **triangle)
 
     return into_a, back
 
 
-def solve_triangular_jvp(np, t, out, a, _b, trans=0, lower=False, unit_diagonal=False):
+def solve_triangular_jvp(np, t, out, a, _b, *, trans=0, **triangle):
     """op(a) ẋ = ḃ − op(ȧ) x."""
     right = t[1]
     if t[0] is not None:
-        moved = triangle_kept(np, t[0], lower, unit_diagonal)
+        moved = triangle_kept(np, t[0], **triangle)
         if trans:
             moved = transposed(np, moved) if trans == 1 else adjoint(np, moved)
         product = np.matmul(moved, out)
         right = -product if right is None else right - product
-    return solve_triangular(a, right, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+    return solve_triangular(a, right, trans=trans, **triangle)
 
 
 _EXAMPLE = "tg.scipy.linalg.solve_triangular"
