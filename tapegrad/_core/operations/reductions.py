@@ -15,7 +15,7 @@ from ..tensor.apply import apply
 from ..tensor.copies import LINK, unlisted
 from ..tensor.memory_layouts import row_on
 from ..tensor.out_arguments import begun, mask_of, written_to
-from ..tensor.registry import PUBLIC, function
+from ..tensor.registry import function
 from ..tensor.trace import fixed, named, steered, steering_tensor, tensor_like
 from ..tensor.values import (
     FLOATS,

@@ -7,6 +7,7 @@ import importlib
 import numpy as np
 
 from ..codegen import lapack
+from ..codegen.descriptors import Matrix, Triangle, moved
 from ..codegen.intrinsics import load_i64
 from ..codegen.layout import ARRAY_DATA, REFERENCE_BYTES
 from ..codegen.shared_kernels import compiled, solve_triangle
@@ -34,21 +35,13 @@ def solve_triangular_forward(frame, id, refs, task):
     a, b = load_i64(refs, REFERENCE_BYTES), load_i64(refs, 2 * REFERENCE_BYTES)
     out = load_i64(refs, 3 * REFERENCE_BYTES)
     n, columns = lapack.size_along(out, 2), lapack.size_along(out, 1)
-    row_stride, column_stride = lapack.stride_along(a, 2), lapack.stride_along(a, 1)
+    triangle = Triangle(load_i64(words, 0), load_i64(words, 8), load_i64(words, 16))
+    matrices = Matrix(0, n, n, lapack.stride_along(a, 2), lapack.stride_along(a, 1))
     for k in range(lapack.batch_size(out, 2) if n * columns > 0 else 0):
         to = load_i64(out, ARRAY_DATA) + k * n * columns * 8
         lapack.copy_matrix(to, lapack.batch_item(b, 2, out, 2, k), b)
-        singular = solve_triangle(
-            lapack.batch_item(a, 2, out, 2, k),
-            row_stride,
-            column_stride,
-            n,
-            load_i64(words, 0),
-            load_i64(words, 8),
-            load_i64(words, 16),
-            to,
-            columns,
-        )
+        matrix = moved(matrices, lapack.batch_item(a, 2, out, 2, k))
+        singular = solve_triangle(matrix, triangle, to, columns)
         if singular != 0:
             lapack.refuse(frame, singular)
             break
@@ -143,7 +136,7 @@ def _solve_real(a, b, trans, lower, unit_diagonal):
     matrices, out = np.asarray(a, np.float64), np.array(b, np.float64, order="C")
     n, columns = out.shape[-2:]
     solve = compiled("solve_triangle")
-    words = (*matrices.strides[-2:], n, int(trans), int(lower), int(unit_diagonal))
+    words = (n, n, *matrices.strides[-2:], int(trans), int(lower), int(unit_diagonal))
     for at in np.ndindex(out.shape[:-2] if out.size else (0,)):
         singular = solve(matrices[at].ctypes.data, *words, out[at].ctypes.data, columns)
         if singular:
