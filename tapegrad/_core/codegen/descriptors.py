@@ -21,6 +21,14 @@ class Matrix(NamedTuple):
     column_stride: int
 
 
+class Line(NamedTuple):
+    """Elements of an array along an axis: the first, their number, their distance in bytes."""
+
+    data: int
+    n: int
+    step: int
+
+
 class Strided(NamedTuple):
     """Strided memory: its address, the addresses of its strides in bytes and of its shape."""
 
@@ -49,6 +57,18 @@ def words_of(kind: Any) -> types.Type:
 def word_count(kind: Any) -> int:
     """The number of words of a word, which is `int`, or of a descriptor."""
     return 1 if kind is int else len(kind._fields)
+
+
+@helper
+def row_major(data, rows, columns):
+    """A matrix of doubles in C order."""
+    return Matrix(data, rows, columns, 8 * columns, 8)
+
+
+@helper
+def column_major(data, rows, columns):
+    """A matrix of doubles in Fortran order."""
+    return Matrix(data, rows, columns, 8, 8 * rows)
 
 
 @helper

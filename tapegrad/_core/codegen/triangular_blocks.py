@@ -4,7 +4,7 @@ All arrays are in C order, which is to BLAS the transpose.
 """
 
 from .blas import blas_dgemm, blas_dtrsm, blas_dtrsv
-from .descriptors import Matrix, part_of, turned
+from .descriptors import part_of, row_major, turned
 from .intrinsics import (
     f64s,
     free,
@@ -104,7 +104,7 @@ def solve_triangle(a, triangle, x, columns):
             for j in range(n):
                 value = load_f64(a.data, i * a.row_stride + j * a.column_stride)
                 store_f64(copied, (i * n + j) * 8, value)
-        solve_in_lines(Matrix(copied, n, n, n * 8, 8), False, triangle, x, columns)
+        solve_in_lines(row_major(copied, n, n), False, triangle, x, columns)
         free(copied)
     return 0
 
@@ -218,7 +218,7 @@ def cholesky_reverse(factor, g, n):
     """
     call = malloc(_CALL_BYTES + _ROWS * _ROWS * 8)
     sums, high = call + _CALL_BYTES, n
-    of_factor, of_g = Matrix(factor, n, n, n * 8, 8), Matrix(g, n, n, n * 8, 8)
+    of_factor, of_g = row_major(factor, n, n), row_major(g, n, n)
     while high > 0:
         low = max(high - _ROWS, 0)
         size, count = high - low, n - high
@@ -244,7 +244,7 @@ def cholesky_reverse(factor, g, n):
         reverse_small(block.data, to_block.data, n, size)
         if low > 0:
             mirrored(to_block.data, n, size, sums)
-            subtract_product(Matrix(sums, size, size, size * 8, 8), row, to_row, call)
+            subtract_product(row_major(sums, size, size), row, to_row, call)
         high = low
     make_symmetric(g, n)
     free(call)
