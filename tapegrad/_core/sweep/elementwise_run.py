@@ -26,7 +26,6 @@ from ..codegen.intrinsics import (
     memset,
     store_i32,
     store_i64,
-    sum_of,
 )
 from ..codegen.layout import (
     ARRAY,
@@ -45,7 +44,7 @@ from ..codegen.layout import (
     REFERENCE_BYTES,
 )
 from ..codegen.shared_kernels import cell, forget
-from ..codegen.strided_sums import start_of_block, sum64
+from ..codegen.strided_sums import add_run32, add_run64, start_of_block, sum32, sum64
 from ..codegen.sweep_frame import (
     add_to_cell,
     base_of,
@@ -124,13 +123,9 @@ def fill(address, value, n, width):
 def add_line(target, source, n, width):
     """Add contiguous elements to others."""
     if width == 8:
-        t64, s64 = f64s(target), f64s(source)
-        for i in range(n):
-            t64[i] += s64[i]
+        add_run64(target, 8, source, 8, n)
     else:
-        t32, s32 = f32s(target), f32s(source)
-        for i in range(n):
-            t32[i] += s32[i]
+        add_run32(target, 4, source, 4, n)
 
 
 @helper
@@ -144,12 +139,8 @@ def add_value(target, value, width):
 
 @helper
 def total(address, n, width):
-    if width == 8:
-        return sum64(address, n)
-    b32, result = f32s(address), 0.0
-    for i in range(n):
-        result = sum_of(result, b32[i])
-    return result
+    """The sum of contiguous elements, in float64."""
+    return sum64(address, n) if width == 8 else sum32(address, n)
 
 
 @helper
