@@ -218,29 +218,20 @@ def cholesky_reverse(factor, g, n):
     """
     call = malloc(_CALL_BYTES + _ROWS * _ROWS * 8)
     sums, high = call + _CALL_BYTES, n
-    of_factor, of_g = row_major(factor, n, n), row_major(g, n, n)
+    a, to = row_major(factor, n, n), row_major(g, n, n)
     while high > 0:
         low = max(high - _ROWS, 0)
         size, count = high - low, n - high
-        row, to_row = part_of(of_factor, low, 0, size, low), part_of(of_g, low, 0, size, low)
-        block, to_block = (
-            part_of(of_factor, low, low, size, size),
-            part_of(of_g, low, low, size, size),
-        )
+        row, to_row = part_of(a, low, 0, size, low), part_of(to, low, 0, size, low)
+        block, to_block = part_of(a, low, low, size, size), part_of(to, low, low, size, size)
+        below, to_below = part_of(a, high, low, count, size), part_of(to, high, low, count, size)
+        under, to_under = part_of(a, high, 0, count, low), part_of(to, high, 0, count, low)
         if count > 0:
-            below, to_below = (
-                part_of(of_factor, high, low, count, size),
-                part_of(of_g, high, low, count, size),
-            )
             divide_by_block(block.data, to_below.data, n, size, count, call)
             subtract_product(turned(to_below), below, to_block, call)
-            if low > 0:
-                under, to_under = (
-                    part_of(of_factor, high, 0, count, low),
-                    part_of(of_g, high, 0, count, low),
-                )
-                subtract_product(to_below, row, to_under, call)
-                subtract_product(turned(to_below), under, to_row, call)
+        if count > 0 and low > 0:
+            subtract_product(to_below, row, to_under, call)
+            subtract_product(turned(to_below), under, to_row, call)
         reverse_small(block.data, to_block.data, n, size)
         if low > 0:
             mirrored(to_block.data, n, size, sums)

@@ -11,7 +11,15 @@ from tapegrad._core.codegen.blas import (
     blas_sgemv,
 )
 from tapegrad._core.codegen.descriptors import turned
-from tapegrad._core.codegen.intrinsics import f32s, f64s, helper, store_f64, store_i32, store_i64
+from tapegrad._core.codegen.intrinsics import (
+    f32s,
+    f64s,
+    helper,
+    inside,
+    store_f64,
+    store_i32,
+    store_i64,
+)
 from tapegrad._core.codegen.matmul_tiles import LEAST_ROWS
 from tapegrad._core.codegen.shared_kernels import product_by_tiles
 
@@ -41,6 +49,7 @@ def clear(c, width):
 @helper
 def add_by_lines(floats, a, b, c, width):
     """c += a·b by loops along the rows of c, for the numbers of `floats`."""
+    inside()
     is_plain = c.column_stride == width and b.column_stride == width
     for i in range(c.rows):
         for p in range(b.rows):
@@ -58,6 +67,7 @@ def add_by_lines(floats, a, b, c, width):
 @helper
 def product_by_lines(a, b, c, width):
     """c += a·b by loops along lines."""
+    inside()
     if c.columns == 1 or (c.rows > 1 and c.row_stride == width):
         # the longer or contiguous axis of c is the inner one
         a, b, c = turned(b), turned(a), turned(c)
